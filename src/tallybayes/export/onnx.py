@@ -33,6 +33,11 @@ def write_onnx(scores: Scores, array: bool) -> onnx.ModelProto:
             "a graph of ONNX cannot refuse a level that nobody has seen, as unseen='error' asks for.\n"
             "    Use model.reestimate(unseen='missing')."
         )
+    if date := next((name for cell in scores.cells if (name := scores.date_of(cell.column)) is not None), None):
+        raise ExportError(
+            f"column {date!r} is of dates, of which ONNX has no parts.\n"
+            f"    Fit the model on their parts instead, as columns such as 'month' (df[{date!r}].dt.month)."
+        )
     if not scores.cells:
         raise ExportError("the model reads no column, so there is nothing to put into a graph; expected one.")
     return _Model(scores, array and all(cell.reading is not None for cell in scores.cells)).proto()

@@ -17,6 +17,7 @@ from tallybayes.models.fitted.plan import Plan
 from tallybayes.models.fitted.scoring import Scored
 from tallybayes.models.inputs.presence import is_presence
 from tallybayes.sources.absence import sources_of
+from tallybayes.sources.dates import dates_of
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
@@ -189,6 +190,11 @@ class Scores(NamedTuple):
     mended: Mended
     unseen: str
     pairs: Parents | Tree | None = None
+    dates: tuple[Name, ...] = ()  # columns that are read as the parts of their dates
+
+    def date_of(self, name: Name) -> Name | None:
+        """The column of dates that a name is a part of, or None."""
+        return next((date for date in dates_of(name) if date in self.dates), None)
 
     @property
     def cells(self) -> list[Cell]:
@@ -204,6 +210,7 @@ def scores_of(model: Any) -> Scores:
     """What a fitted classifier adds up; what cannot be said in plain arithmetic is refused by name."""
     plan: Plan | PairsPlan = model._plan
     found = Scores(model.classes_.tolist(), bounded(plan.log_prior), [], [], [], [], mended_by(model), model.unseen)
+    found = found._replace(dates=model._shape.dates)
     if isinstance(plan, PairsPlan):
         return found._replace(pairs=_pairs(model._columns.families, plan))
     names = {name for part in plan.scored for name in part.factor.columns}

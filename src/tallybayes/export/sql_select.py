@@ -65,7 +65,8 @@ class Select:
         columns = [f"{dialect.quote(name)} AS k{number}" for number, name in enumerate(keep)]
         kinds = self._kinds()
         for cell, number in self.number_of.items():
-            name = dialect.quote(cell.column)
+            date = self.scores.date_of(cell.column)
+            name = dialect.quote(cell.column) if date is None else dialect.part_of_date(str(cell.column), date)
             if cell.reading is not None:
                 written = dialect.yes_or_no(name) if cell.support == "binary" else dialect.number(name)
                 columns.append(f"{written} AS v{number}")

@@ -26,6 +26,7 @@ from tallybayes.models.inputs.features import check_target, open_features
 from tallybayes.models.inputs.outside import strange_cells
 from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.models.streams.stream import in_stream
+from tallybayes.sources.dates import with_parts_of_dates
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table
@@ -134,6 +135,7 @@ class _Asked(NamedTuple):
         read = set(model._read_names)
         for name in named:
             table = table if name in read else table.without(name)
+        table = with_parts_of_dates(table, read)
         kept, cells = _without_odd(model, table)
         return cls(model, table, kept, cells, labels, target if network else None, groups)
 

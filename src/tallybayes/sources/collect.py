@@ -15,7 +15,8 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.kernels.joint import MOST_CELLS, count_joint
 from tallybayes.memory import SMALL, require_memory
-from tallybayes.sources.absence import check_absence, presence_name, sources_of, with_absence
+from tallybayes.sources.absence import check_absence, presence_name, with_absence
+from tallybayes.sources.dates import origins, with_parts_of_dates
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.parts import located, parts_of
 from tallybayes.sources.table import Table, open_table
@@ -90,7 +91,7 @@ def count(
         raise DataError.wrong_type("weight", "values beside a source", f"the name of a column of {source.name}")
     known = source.schema.names
     names = [name for factor in factors for name in (*factor.given, *factor.columns)] + ([weight] if weight else [])
-    names = [name if name in known else (*sources_of(name), name)[0] for name in names]
+    names = [next((origin for origin in origins(name) if origin in known), name) for name in names]
     source.check_columns(names)
     wanted = [name for name in known if name in set(names)]
     total = source.count(factors, weight, schema, like)
@@ -132,7 +133,9 @@ class Collector:
     def __init__(
         self, table: Table, factors: tuple[Factor, ...], weight: Any, schema: Schema | None, like: Tally | None
     ) -> None:
-        self.table, self.factors, self.like = table, factors, like
+        absent = [name for f in factors for name in (*f.given, *f.columns) if name not in table.columns]
+        self.table = with_parts_of_dates(table, absent) if absent else table
+        self.factors, self.like = factors, like
         self.schema = Schema() if schema is None else schema
         self._ordered = frozenset(self.schema.ordered)
         if like is not None and [f.counting for f in like.factors] != [f.counting for f in factors]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FEW = 10_000  # rows that are Python's own at a time, when they are written
+_DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 _EXACT = 15  # digits that SQLite keeps of a number that is no integer
 _NUMBERS = itertools.count()  # of cursors: two may be open
 
@@ -304,7 +305,14 @@ class SQLite(Dialect):
             schema, name = (self.text(part) for part, _ in parts)
             query = f"SELECT name, type FROM pragma_table_info({name}, {schema})"
             declared = {row[0]: row[1] for row in self.run(query)}
-        return pa.schema([(name, sqlite_type(declared.get(name, ""))) for name in names])
+        types = {name: sqlite_type(declared.get(name, "")) for name in names}
+        for name, kind in types.items():
+            if pa.types.is_temporal(kind):  # which SQLite does not enforce
+                column = self.quote(name)
+                is_date = f"{column} GLOB '{_DATE}*' AND STRFTIME('%Y', SUBSTR({column}, 1, 19)) IS NOT NULL"
+                if self.run(f"SELECT 1 FROM {table} WHERE {column} IS NOT NULL AND NOT ({is_date}) LIMIT 1"):
+                    types[name] = pa.null()
+        return pa.schema(list(types.items()))
 
     def rows(self, table: str, schema: pa.Schema, source: str, rest: str = "") -> Iterator[pa.Table]:
         """Some columns of a table or query, some rows at a time."""
@@ -325,6 +333,13 @@ class SQLite(Dialect):
             "WHERE type IN ('table', 'view')"
             for place, name in self.run("SELECT seq, name FROM pragma_database_list")
         )
+
+    def part_of_date(self, name: str, date: Any) -> str:
+        """A part of dates in ISO 8601, without their time zone, which would shift them."""
+        part, column = name.rpartition(".")[2], f"SUBSTR({self.quote(date)}, 1, 19)"
+        field = {"year": "%Y", "month": "%m", "day_of_week": "%w", "hour": "%H"}[part]
+        found = f"CAST(STRFTIME('{field}', {column}) AS INTEGER)"
+        return f"({found} + 6) % 7" if part == "day_of_week" else found
 
     def in_transaction(self) -> bool:
         """Whether the user has begun one."""

@@ -198,6 +198,13 @@ class Dialect:
 
     # ---- Expressions ------------------------------------------------------------------------------------------------
 
+    def part_of_date(self, name: str, date: Any) -> str:
+        """A part of the dates of a column, by its name; the day of the week counts from Monday, 0."""
+        part, column = name.rpartition(".")[2], self.quote(date)
+        field = "ISODOW" if part == "day_of_week" else part.upper()
+        found = f"CAST(EXTRACT({field} FROM {column}) AS INTEGER){' - 1' if part == 'day_of_week' else ''}"
+        return f"CASE WHEN ISFINITE({column}) THEN {found} END"
+
     def cast(self, column: str) -> str:
         """A column as a number."""
         return f"CAST({column} AS {self.double})"

@@ -15,6 +15,7 @@ from tallybayes.errors import DataError
 from tallybayes.families.aggregates import Column
 from tallybayes.families.family import Family
 from tallybayes.sources.absence import sources_of
+from tallybayes.sources.dates import dates_of, origins
 from tallybayes.sources.dialects import Dialect
 from tallybayes.sources.source import BATCH, Source
 from tallybayes.sources.table import Table, open_table
@@ -240,11 +241,14 @@ class Query(Source):
         return next(iter(self.dialect.run(query)), None)
 
     def written(self, name: Name) -> str:
-        """A column, or whether the cells of one are there."""
+        """A column, a part of the dates of one, or whether the cells of one are there."""
         if name in self.names:
             return self.dialect.quote(name)
-        source = next(other for other in sources_of(name) if other in self.names)
-        return f"CASE WHEN {self.dialect.quote(source)} IS NULL THEN 0 ELSE 1 END"
+        for date in dates_of(name):
+            if date in self.names:
+                return self.dialect.part_of_date(str(name), date)
+        source = next(other for other in sources_of(name) if any(origin in self.names for origin in origins(other)))
+        return f"CASE WHEN {self.written(source)} IS NULL THEN 0 ELSE 1 END"
 
     def _check_weights(self, weight: str) -> None:
         name = self.dialect.quote(weight)

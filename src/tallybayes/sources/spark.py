@@ -33,6 +33,11 @@ class SparkText(Dialect):
         """A column as a number; NaN is missing."""
         return f"NANVL(CAST({column} AS DOUBLE), NULL)"
 
+    def part_of_date(self, name: str, date: Any) -> str:
+        """A part of the dates of a column, by its name."""
+        part, column = name.rpartition(".")[2], self.quote(date)
+        return f"{'WEEKDAY' if part == 'day_of_week' else part.upper()}({column})"
+
     def text(self, value: str) -> str:
         """A string; one that a setting of Spark's could read in another way by its bytes."""
         written = super().text(value)

@@ -6,6 +6,7 @@ import decimal
 import json
 import re
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import DataError
@@ -38,6 +39,7 @@ def sqlite_type(declared: str) -> pa.DataType:
     import pyarrow as pa
 
     kinds = [("INT", pa.int64()), ("CHAR|CLOB|TEXT", pa.string()), (r"REAL|FLOA|DOUB|,\s*[1-9]\d*\s*\)", pa.float64())]
+    kinds += [("DATETIME|TIMESTAMP", pa.timestamp("us")), ("DATE", pa.date32())]
     return next((kind for words, kind in kinds if re.search(words, declared.upper())), pa.null())
 
 
@@ -48,7 +50,7 @@ def postgresql_schema(cursor: Any) -> pa.Schema:
     """The columns of a result, whose types the server has sent; those that Arrow has not are opaque."""
     import pyarrow as pa
 
-    described = list(cursor.description)
+    described, zone = list(cursor.description), str(cursor.connection.info.timezone)
     numbers = ", ".join(str(column.type_code) for column in described) or "0"
     names = {
         row[0]: row[1:]
@@ -60,7 +62,7 @@ def postgresql_schema(cursor: Any) -> pa.Schema:
     fields = []
     for column in described:
         name, kind, short, element = names[column.type_code]
-        found = _postgresql_type(short, column)
+        found = _postgresql_type(short, column, zone)
         if found is None and element is not None and (inner := _postgresql_type(element, None)) is not None:
             found = pa.list_(inner)
         if kind == "e" or short == "uuid":  # labels
@@ -73,7 +75,7 @@ def postgresql_schema(cursor: Any) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _postgresql_type(name: str, column: Any) -> pa.DataType | None:
+def _postgresql_type(name: str, column: Any, zone: str = "UTC") -> pa.DataType | None:
     """The type of Arrow's that has all values of one of PostgreSQL's, or None."""
     import pyarrow as pa
 
@@ -92,7 +94,7 @@ def _postgresql_type(name: str, column: Any) -> pa.DataType | None:
         "date": pa.date32(),
         "time": pa.time64("us"),
         "timestamp": pa.timestamp("us"),
-        "timestamptz": pa.timestamp("us", "UTC"),
+        "timestamptz": pa.timestamp("us", zone),
     }
     return known.get(name, pa.string() if name in ("text", "varchar", "bpchar", "name", "char", "unknown") else None)
 
@@ -155,6 +157,8 @@ def _array(values: Sequence[Any], field: pa.Field, source: str, guess: bool) -> 
         exact = pa.types.is_decimal(kind)  # in which there is no NaN
         kind = kind if exact or not (pa.types.is_null(kind) or pa.types.is_floating(kind)) else pa.float64()
         values = [_number(value, exact) for value in values]
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        values = [_date(value) if isinstance(value, str) else value for value in values]
     if guess and pa.types.is_temporal(kind):
         values = [None if isinstance(value, str) else value for value in values]  # such as infinity
     for one in (kind, pa.null()) if guess else (kind,):
@@ -169,6 +173,14 @@ def _array(values: Sequence[Any], field: pa.Field, source: str, guess: bool) -> 
         f"column {field.name!r} of {source} holds {found}; expected one kind.\n"
         "    Convert it in the query, for example CAST(column AS TEXT), or leave the column out."
     )
+
+
+def _date(text: str) -> datetime | str:
+    """A date in ISO 8601 by its own clock, as SQLite keeps them; other text as it is."""
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        return text
 
 
 def _number(value: Any, exact: bool) -> Any:

@@ -163,7 +163,7 @@ def _first_ends(query: Query, names: Sequence[Name]) -> np.ndarray:
     """The smallest and the largest number of every column among the first rows, (2, columns)."""
     table, found = open_table(query.first()), np.zeros((2, len(names)))
     for place, name in enumerate(names):
-        if name in table.columns:
+        if table.has(name):
             cells = np.concatenate([np.asarray(part, dtype=float) for part in table.numbers([name])])
             cells = cells[np.isfinite(cells)]
             found[:, place] = (cells.min(), cells.max()) if len(cells) else 0.0

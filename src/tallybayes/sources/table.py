@@ -15,6 +15,7 @@ from tallybayes.families.text import Text
 from tallybayes.messages import turned
 from tallybayes.sources.absence import sources_of
 from tallybayes.sources.arrays import as_array
+from tallybayes.sources.dates import dates_of, origins, part_of, parts_of_type, type_of_objects
 from tallybayes.sources.encode import count_levels, direct_levels, encode, is_missing
 from tallybayes.sources.named import Named
 from tallybayes.sources.numbers import is_number, numeric
@@ -55,7 +56,7 @@ class Table:
         self._encoded: dict[tuple[Name, bool], tuple[np.ndarray, Domain]] = {}
         self._rows_of_levels: dict[tuple[Name, bool], np.ndarray] = {}
         self._highest: list[np.ndarray | None] = []  # of the matrix, once it is asked for
-        self._presence: dict[Name, np.ndarray] = {}
+        self._derived: dict[Name, Any] = {}  # whether cells are there, and parts of dates
         self.unknown: dict[Name, np.ndarray] = {}  # cells that are missing here, but not absent, by column
         self.place: tuple[str, str, int] | None = None  # of a part of a file: its name, "line" or "row", and the first
         self.made: dict[Any, Any] = {}  # what families made of its columns, kept for whoever asks again
@@ -66,14 +67,16 @@ class Table:
         return self.columns.keys()
 
     def kind(self, name: Name) -> str:
-        """What a column's type says, whatever its values: "number", "label", "sparse" or "text"."""
+        """What a column's type says, whatever its values: "number", "label", "date", "sparse" or "text"."""
         column = self.columns.get(name)
         if type(column) is np.ndarray and column.dtype.kind in "iuf":
             return "number"
         found = self._type(name)
         if found in ("sparse", "text"):
             return found
-        return "number" if found.startswith(("int", "uint", *_FLOATS)) else "label"
+        if found.startswith(("int", "uint", *_FLOATS)):
+            return "number"
+        return "date" if parts_of_type(found) else "label"
 
     def is_float(self, name: Name) -> bool:
         """Whether a column's type is that of numbers that need not be whole."""
@@ -91,7 +94,7 @@ class Table:
             import pyarrow as pa
 
             try:
-                arrow = pa.infer_type(np.ravel(column), from_pandas=True)
+                arrow = type_of_objects(np.ravel(column)) or pa.infer_type(np.ravel(column), from_pandas=True)
             except (ValueError, TypeError):  # objects of which Arrow knows nothing
                 return "object"
         return str(arrow)
@@ -102,7 +105,7 @@ class Table:
             if self.kind(name) == "text":
                 hint = "tb.NaiveBayes(tb.Text()) counts its words."
                 raise DataError.wrong_type(f"column {name!r}", "a column of text", "numbers", hint)
-            if self.kind(name) == "label":
+            if self.kind(name) in ("label", "date"):
                 column = self._column(name)
                 cells = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
                 value = next((value for value in cells if not is_missing(value)), None)
@@ -110,6 +113,8 @@ class Table:
                     continue
                 cast = "Take them for numbers with column.astype(float); " if is_number(value) else ""
                 hint = turned(value) or f"{cast}tb.NaiveBayes takes columns of both kinds."
+                if dates_of(name):
+                    hint = f"Leave {dates_of(name)[0]!r} out, or use a model that reads dates, such as tb.NaiveBayes."
                 found = f"a column of labels, such as {brief(value)}"
                 raise DataError.wrong_type(f"column {name!r}", found, "numbers", hint)
 
@@ -178,29 +183,33 @@ class Table:
         if name not in self.columns:
             source = self.source_of(name)
             if source is not None:
-                return self._there(source)
+                return self._there(name, source)
+            if dates := [other for other in dates_of(name) if other in self.columns]:
+                if name not in self._derived:
+                    self._derived[name] = part_of(self.columns[dates[0]], name)
+                return self._derived[name]
             raise DataError.unknown_column([name], self.columns)
         return self.columns[name]
 
     def has(self, name: Name) -> bool:
         """Whether a column is there, or the one whose presence the name stands for."""
-        return name in self.names or self.source_of(name) is not None
+        return any(origin in self.names for origin in origins(name))
 
     def source_of(self, name: Name) -> Name | None:
         """The column whose presence another name stands for, or None."""
-        return next((source for source in sources_of(name) if source in self.names), None)
+        return next((source for source in sources_of(name) if self.has(source)), None)
 
-    def _there(self, name: Name) -> np.ndarray:
+    def _there(self, name: Name, source: Name) -> np.ndarray:
         """Whether every cell of a column is there: 1 or 0."""
-        if name not in self._presence:
-            if self.kind(name) == "number":
-                cells: Any = self.numbers([name])
+        if name not in self._derived:
+            if self.kind(source) == "number":
+                cells: Any = self.numbers([source])
                 column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
                 there = ~np.isnan(column) if column.dtype.kind == "f" else np.ones(self.n_rows, dtype=bool)
             else:
-                there = self._encode(name, False)[0] >= 0
-            self._presence[name] = there.astype(np.float64)
-        return self._presence[name]
+                there = self._encode(source, False)[0] >= 0
+            self._derived[name] = there.astype(np.float64)
+        return self._derived[name]
 
     def numbers(self, names: Sequence[Name]) -> Dense | Sparse:
         """A block of numeric columns, without a copy where the data allow it."""
@@ -290,7 +299,7 @@ class Table:
         if isinstance(self._column(name), Sparse | Texts):
             raise DataError.wrong_type(f"column {name!r}", "sparse", "labels", "Use Multinomial(), or pass an array.")
         if (name, ordered) not in self._encoded:
-            place, matrix = self._order[name], self.matrix
+            place, matrix = self._order.get(name, -1), self.matrix
             high = self._highest_codes() if matrix is not None and 0 <= place < matrix.shape[1] else None
             if matrix is not None and high is not None:
                 found = matrix[:, place], Domain(range(int(high[place]) + 1), str(name), ordered=ordered)

@@ -21,6 +21,7 @@ from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.inputs.presence import with_unknown
 from tallybayes.models.inputs.sequences import Sequences, open_sequences
 from tallybayes.models.inputs.shape import bound_texts
+from tallybayes.sources.dates import with_parts_of_dates
 from tallybayes.typing import Labels, Rows, Weights
 
 if TYPE_CHECKING:
@@ -330,6 +331,7 @@ def open_asked(
     absent = [name for name in known if not table.has(name)]
     if absent:
         raise DataError.unknown_column(absent, table.names)
+    sequences = sequences._replace(table=with_parts_of_dates(table, known))
     sequences = read_steps(model, sequences)
     table = sequences.table
     absence = [name for name in known if name not in table.names]

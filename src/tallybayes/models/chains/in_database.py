@@ -10,6 +10,7 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.models.chains.lags import orders_of
 from tallybayes.models.chains.names import PARTS, free_names, state_schema
 from tallybayes.models.inputs.columns import Columns, read_columns
+from tallybayes.sources.dates import with_parts_of_dates
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import open_table
 from tallybayes.tally.factor import Factor
@@ -34,6 +35,7 @@ class Steps(NamedTuple):
         labels = table._column(self.state)
         names = free_names(table.without(self.state))
         table = table.without(self.state).with_column(names["state"], labels)
+        table = with_parts_of_dates(table, keep=[names["state"]])
         return names, read_columns(model.columns, table, [names["state"]], names["state"])
 
     def counted(self, model: HiddenMarkovModel, names: dict[str, str], emissions: list[Factor]) -> Tally | None:

@@ -26,6 +26,7 @@ from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.sequences import Sequences, open_labels, open_sequences, step_weights
 from tallybayes.models.receipt import receipted
 from tallybayes.sources.collect import count
+from tallybayes.sources.dates import with_parts_of_dates
 from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table
@@ -82,6 +83,7 @@ def fit(
             return model
     sequences, y = open_labelled(X, y, lengths, sequence, order)
     sequences = sequences.with_gaps(model.gaps)
+    sequences = sequences._replace(table=with_parts_of_dates(sequences.table))
     weight = step_weights(sample_weight, sequences)
     if weight is not None and not weight.all():  # a sequence of weight 0 is absent, whatever it holds
         if not weight.any():

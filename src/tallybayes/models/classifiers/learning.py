@@ -26,9 +26,9 @@ from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.parts import asked_parts, check_names, joined_columns
 from tallybayes.models.inputs.shape import Shape, read_first, read_more, with_weight
 from tallybayes.models.receipt import receipted
-from tallybayes.sources.absence import sources_of
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.collect import check_size, check_weight, count
+from tallybayes.sources.dates import origins
 from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.named import names_of_blocks
 from tallybayes.sources.opening import open_source
@@ -296,7 +296,7 @@ def _count_parts(
     if there is not None:
         return there, None
     names = {name for factor in factors for name in factor.columns} | {y, sample_weight}
-    names |= {other for name in names for other in sources_of(name)}
+    names = {other for name in names for other in origins(name)}
     if with_holes(open_table(source.first()), factors).any():
         return _count_at_once(model, source, sample_weight, factors)
     tally: Tally | None = None

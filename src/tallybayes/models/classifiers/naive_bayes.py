@@ -25,9 +25,11 @@ class NaiveBayes(Classifier):
     ----------
     columns : "auto", "suggest", a Family, or a mapping from names, positions or tuples of them to these
         ``"auto"`` reads types, never values: numbers are `Gaussian`, labels (strings, categories, booleans)
-        `Categorical`, sparse blocks `Multinomial`. ``"suggest"`` chooses by evidence, as `suggest_columns` does, from
-        the first rows that are fitted, and leaves out what says nothing; the choice stays. Columns a mapping does not
-        name are ignored; its key ``...`` stands for them all: ``{"eggs": tb.Poisson(), ...: "auto"}``.
+        `Categorical`, sparse blocks `Multinomial`; a column of dates is read as columns of its own, ``"when.year"``,
+        ``"when.month"``, ``"when.day_of_week"`` and, if its type has a time, ``"when.hour"``. ``"suggest"`` chooses by
+        evidence, as `suggest_columns` does, from the first rows that are fitted, and leaves out what says nothing; the
+        choice stays. Columns a mapping does not name are ignored; its key ``...`` stands for them all:
+        ``{"eggs": tb.Poisson(), ...: "auto"}``.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` integrates the parameters out: each column's posterior predictive.
     prior : Belief, number, rule, "empirical", list of them, mapping from column to one of them, or a Tally, optional

@@ -16,6 +16,7 @@ from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.inputs.presence import is_presence
 from tallybayes.models.inputs.suggesting import choose_families, default_family
 from tallybayes.sources.absence import check_absence, presence_name
+from tallybayes.sources.dates import dates_of
 from tallybayes.sources.numbers import is_number
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name
@@ -41,8 +42,9 @@ def read_columns(
     ----------
     columns : "auto", "suggest", a Family, or a mapping from names, positions or tuples of them to these
         ``"auto"`` looks at types, never at values: numbers are Gaussian, labels (strings, categories, booleans)
-        Categorical, sparse blocks Multinomial. ``"suggest"`` chooses by evidence. The key ``...`` of a mapping stands
-        for all columns that it does not name.
+        Categorical, sparse blocks Multinomial; a column of dates stands for its parts, such as ``"when.month"``: the
+        year is Gaussian, the others are Categorical. ``"suggest"`` chooses by evidence. The key ``...`` of a mapping
+        stands for all columns that it does not name.
     table : Table
     target : names
         Columns that are not features.
@@ -210,12 +212,14 @@ def _gathered(chosen: list[Block], table: Table) -> list[Block]:
 
 
 def _named(key: Any, features: Sequence[Name], known: set[Name]) -> tuple[Name, ...]:
-    """A key of ``columns=`` as names: a position stands for the name found there, unless names are numbers."""
+    """A key of ``columns=`` as names: a position stands for the name there, a column of dates for its parts."""
     names: list[Name] = []
     by_place = list(features) == list(range(len(features))) or not any(map(is_number, features))
     for part in key if isinstance(key, tuple) else (key,):
         if part in known:
             names.append(part)
+        elif parts := [name for name in features if part in dates_of(name)]:
+            names += parts
         elif by_place and isinstance(part, int) and -len(features) <= part < len(features):
             names.append(features[part])
         else:

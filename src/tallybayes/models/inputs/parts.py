@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError
 from tallybayes.models.inputs.features import is_name
 from tallybayes.progress import progress_of
-from tallybayes.sources.absence import sources_of
+from tallybayes.sources.dates import origins
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.parts import parts_of
 from tallybayes.sources.source import Source
@@ -43,8 +43,8 @@ def names_to_read(model: Any, source: Source) -> list[str]:
         source.check_columns(fitted)
         return list(fitted)
     known = set(source.schema.names)
-    wanted = (other for name in model._read_names for other in (name, *sources_of(name)))
-    return [name for name in dict.fromkeys(wanted) if name in known]
+    wanted = (other for name in model._read_names for other in origins(name))
+    return [str(name) for name in dict.fromkeys(wanted) if name in known]
 
 
 def asked_parts(model: Any, source: Source, names: Sequence[str], what: str) -> Iterator[tuple[Table, pa.Table]]:

@@ -24,6 +24,7 @@ from tallybayes.models.inputs.outside import tolerated
 from tallybayes.models.inputs.presence import is_presence, with_unknown
 from tallybayes.sources.absence import sources_of
 from tallybayes.sources.arrays import unmerged
+from tallybayes.sources.dates import dates_of, with_parts_of_dates
 from tallybayes.sources.frames import as_frame
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
@@ -41,6 +42,7 @@ class Shape(NamedTuple):
     y_dtype: np.dtype | None = None
     feature_names: np.ndarray | None = None
     n_features: int | None = None
+    dates: tuple[Name, ...] = ()  # the columns of dates, which are read as their parts
 
     @property
     def unnamed(self) -> bool:
@@ -62,6 +64,7 @@ class Shape(NamedTuple):
             "y_dtype": None if self.y_dtype is None else self.y_dtype.str,
             "feature_names": None if self.feature_names is None else list(self.feature_names),
             "n_features": self.n_features,
+            "dates": [to_json(name) for name in self.dates],
         }
 
     @classmethod
@@ -69,6 +72,7 @@ class Shape(NamedTuple):
         """What `to_json` gave, checked: a file may come from anyone."""
         target, by_name = from_json(state.pop("target")), state.pop("by_name") is True
         dtype, names, n_features = state.pop("y_dtype"), state.pop("feature_names"), state.pop("n_features")
+        dates = state.pop("dates")
         if dtype is not None and not _DTYPE.fullmatch(dtype):
             raise FileError(f"the labels of the model are of type {dtype!r:.60}; expected bool, numbers or text.")
         if str(target) not in tally.domains:
@@ -79,6 +83,7 @@ class Shape(NamedTuple):
             None if dtype is None else np.dtype(dtype),
             None if names is None else np.array([str(name) for name in names], dtype=object),
             None if n_features is None else int(n_features),
+            tuple(map(from_json, dates)),
         )
 
 
@@ -86,15 +91,22 @@ def read_first(X: Any, y: Any, sample_weight: Any) -> tuple[Shape, Table, Any]:
     """The first rows, which decide the shape of all others: X and y as one table, and the weights."""
     table, weight = with_weight(open_features(X), sample_weight)
     if is_name(y):
-        shape = Shape(y, y_dtype=target_dtype(table._column(y)))
-        return shape, table, weight
+        parts = with_parts_of_dates(table, keep=[y])
+        return Shape(y, y_dtype=target_dtype(table._column(y)), dates=_dates(table, parts)), parts, weight
     y = only_column(y)
     column = check_target(y, table.n_rows)
     target = target_name(y, "class", table)
     typed = hasattr(y, "dtype") or not isinstance(column, np.ndarray) or column.dtype.kind != "O"
     dtype = target_dtype(column) if typed else None  # a list has no type of its own
-    shape = Shape(target, False, dtype, feature_names(X, table), _n_features(table, target))
-    return shape, table.with_column(target, column), weight
+    parts = with_parts_of_dates(table)
+    n_features = sum(table.width(name) for name in table.columns)
+    shape = Shape(target, False, dtype, feature_names(X, table), n_features, _dates(table, parts))
+    return shape, parts.with_column(target, column), weight
+
+
+def _dates(table: Table, parts: Table) -> tuple[Name, ...]:
+    """The columns of a table that stand as their parts in another."""
+    return () if parts is table else tuple(name for name in table.columns if name not in parts.columns)
 
 
 def read_more(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any]:
@@ -108,7 +120,7 @@ def read_more(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, An
     elif y != target:
         table = table.with_column(target, table.columns[y])
     _check_features(model, X, table)
-    return table, weight
+    return with_parts_of_dates(table, _parts_of_dates(model)), weight
 
 
 def open_columns(model: Any, X: Any) -> Table:
@@ -117,7 +129,7 @@ def open_columns(model: Any, X: Any) -> Table:
         X = np.zeros(0, dtype=str)  # no text, where there may be any
     table = _as_fitted(model, X, open_features(X))
     _check_features(model, X, table)
-    return table
+    return with_parts_of_dates(table, _parts_of_dates(model))
 
 
 def open_rows(model: Any, X: Any) -> Table:
@@ -151,7 +163,9 @@ def shaped(
 ) -> Any:
     """Columns as they were given: one array, a frame of that kind, or a dictionary; see `as_frame`."""
     if frame is not None:
-        order = () if shape.feature_names is None else shape.feature_names.tolist()
+        order = [] if shape.feature_names is None else shape.feature_names.tolist()
+        if shape.dates:
+            order = [column for name in order for column in columns if name == column or name in dates_of(column)]
         return as_frame({name: columns[name] for name in (*order, *columns) if name in columns}, frame, like, changed)
     if not shape.by_name and all(isinstance(name, int) for name in columns):
         return np.stack(unmerged([columns[name] for name in sorted(columns)]), axis=-1)
@@ -175,9 +189,12 @@ def _as_fitted(model: Any, X: Any, table: Table) -> Table:
     absent = [name for name in names if name not in table.columns]
     if absent:
         known = set(names)
-        absent = [name for name in absent if not is_presence(name, known)]
+        absent = [name for name in absent if not is_presence(name, known) and not table.has(name)]
     if not absent:
         return table
+    dates = [date for date in model._shape.dates if date not in table.columns and isinstance(date, str)]
+    if dates and any(date in dates_of(name) for date in dates for name in absent) and not is_rows_of_mappings(X):
+        raise DataError.unknown_column(dates, table.columns)
     if is_rows_of_mappings(X):
         return Table({**table.columns, **{name: [None] * table.n_rows for name in absent}})
     blocks, by_name = list(table.columns.values()), model._shape.by_name
@@ -190,21 +207,30 @@ def _as_fitted(model: Any, X: Any, table: Table) -> Table:
     return table
 
 
-def _n_features(table: Table, target: Name) -> int:
-    return sum(table.width(name) for name in table.columns if name != target)
+def _parts_of_dates(model: Any) -> list[Name]:
+    """The columns that a model reads and that may be parts of dates."""
+
+    def make() -> list[Name]:
+        return [name for name in model._read_names if dates_of(name)]
+
+    return model._derive("parts of dates", make) if hasattr(model, "_derive") else make()
 
 
 def _check_features(model: Any, X: Any, table: Table) -> None:
     shape: Shape = model._shape
     if shape.by_name:
         return
+    columns = {name: table.width(name) for name in table.columns if name != shape.target}
+    if shape.dates:  # rows that were read before have the parts of dates in their place
+        whole = {name: [date for date in dates_of(name) if date in shape.dates] for name in columns}
+        columns = {date: 1 if whole[name] else n for name, n in columns.items() for date in whole[name] or [name]}
     if shape.feature_names is not None and hasattr(X, "columns"):
-        found = [name for name in table.columns if name != shape.target]
+        found = list(columns)
         if found != list(shape.feature_names):
             from sklearn.utils.validation import _check_feature_names
 
             _check_feature_names(model, X, reset=False)
-    n_features = _n_features(table, shape.target)
+    n_features = sum(columns.values())
     if n_features != shape.n_features:
         raise DataError(
             f"X has {n_features} features, but {type(model).__name__} is expecting {shape.n_features} features "

@@ -23,6 +23,7 @@ _SAID = 1.0  # bits: what it takes to say of a column that its absence is a valu
 _BY_KIND: dict[str, Family] = {
     "number": Gaussian(),
     "label": Categorical(),
+    "date": Categorical(),  # one that no model reads as its parts, and that is refused when it is counted
     "sparse": Multinomial(),
     "text": Text(),
 }

@@ -27,6 +27,7 @@ from tallybayes.models.networks.parameters import is_line
 from tallybayes.models.networks.prior import BDe
 from tallybayes.models.receipt import receipted
 from tallybayes.sources.collect import check_weight, count
+from tallybayes.sources.dates import with_parts_of_dates
 from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.source import Source
@@ -198,6 +199,7 @@ def open_rows(model: BayesianNetwork, X: Any, names: Any = None, *, anew: bool =
                 f"the data have no column names, so which column is {unnamed[0]!r} is not known.\n"
                 "    Pass names=[...], one for every column, or a data frame or mapping of columns."
             )
+    table = with_parts_of_dates(table, Graph.read(model.parents).nodes)
     learnt = not anew and hasattr(model, "tally_")
     return in_words(table, _levels_of(model.tally_) if learnt else _declared_levels(model))
 

@@ -16,6 +16,7 @@ from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.learning import named_weights
 from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.sources.collect import count
+from tallybayes.sources.dates import with_parts_of_dates
 from tallybayes.sources.table import open_table
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.factor import Factor, Name, Schema
@@ -66,6 +67,7 @@ def learn_tree(
     if isinstance(sample_weight, str):
         weighing, sample_weight = sample_weight, named_weights(table, sample_weight)
         table = table.without(weighing)  # a weight is no node
+    table = with_parts_of_dates(table)
     if target is not None and target not in list(table.columns):
         raise DataError.unknown_column([target], table.columns)
     model = BayesianNetwork(dict.fromkeys(table.columns, ()), **parameters)

@@ -14,9 +14,9 @@ from tallybayes.families.block import Sparse
 from tallybayes.models.inputs.features import only_column, open_features
 from tallybayes.models.inputs.sequences import open_labels, open_sequences, step_weights
 from tallybayes.models.inputs.shape import with_weight
-from tallybayes.sources.absence import sources_of
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.collect import check_weight
+from tallybayes.sources.dates import origins, with_parts_of_dates
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.sparse import read_sparse
 from tallybayes.sources.table import Table
@@ -82,10 +82,10 @@ class Kept(NamedTuple):
         return Kept(self.table.rows(rows), y, weight, self.times[part], offsets)
 
     def counted_by(self, model: Any) -> Kept:
-        """Without columns of dates and the like, which no file of a window holds, unless the model reads them."""
-        read = {name for wanted in model._read_names for name in (wanted, *sources_of(wanted))}
-        odd = [n for n in self.table.columns if n not in read and self.table._type(n).startswith(_NOT_KEPT)]
-        table = self.table
+        """As a file of a window holds them: dates as the parts that the model reads; without others, and the like."""
+        read = {name for wanted in model._read_names for name in origins(wanted)}
+        table = with_parts_of_dates(self.table, model._read_names)
+        odd = [n for n in table.columns if n not in read and table._type(n).startswith(_NOT_KEPT)]
         for name in odd if self.y is None or isinstance(self.y, str) else ():  # else all columns were fitted
             table = table.without(name)
         return self._replace(table=table)

@@ -37,18 +37,16 @@ UNLIKE = {"naive Bayes", "labels", "discriminant", "hidden Markov", "network"}  
 def odd():
     date, hours, duration = "Turn dates into numbers or labels", "t.hour", "column.dt.total_seconds"
     apart, parts = "Complex data not supported", "Give every part of them a column of its own"
-    for values, hint in [(DATES, date), (MOMENTS, date), (TIMES, hours), (DURATIONS, duration), ([[1, 2]] * N, parts)]:
+    for values, hint in [(TIMES, hours), (DURATIONS, duration), ([[1, 2]] * N, parts)]:
         kind = type(values[0]).__name__
         yield f"pandas {kind}", pd.DataFrame({"x": X, "c": pd.Series(values)}), hint
         yield f"Polars {kind}", pl.DataFrame({"x": X, "c": values}), hint
         yield f"Arrow {kind}", pa.table({"x": X, "c": pa.array(values)}), hint
         yield f"pandas Arrow {kind}", pa.table({"x": X, "c": values}).to_pandas(types_mapper=pd.ArrowDtype), hint
         yield f"list {kind}", {"x": X, "c": pa.array(values)}, hint
-    yield "NumPy date", {"x": X, "c": np.array(MOMENTS, "datetime64[s]")}, date
     yield "NumPy duration", {"x": X, "c": np.array(DURATIONS, "timedelta64[s]")}, duration
     yield "NumPy complex", {"x": X, "c": X + 1j}, apart
     yield "pandas complex", pd.DataFrame({"x": X, "c": X + 1j}), apart
-    yield "pandas zone", pd.DataFrame({"x": X, "c": pd.Series(MOMENTS).dt.tz_localize("UTC")}), date
     yield "pandas period", pd.DataFrame({"x": X, "c": pd.Series(MOMENTS).dt.to_period("D")}), date
     yield "pandas bytes", pd.DataFrame({"x": X, "c": [b"u", b"v"] * 6}), "Turn bytes into strings"
     yield "pandas category of dates", pd.DataFrame({"x": X, "c": pd.Series(MOMENTS, dtype="category")}), date
@@ -73,24 +71,15 @@ def test_odd_columns_are_refused_with_what_to_try(name, model):
 @pytest.mark.parametrize(
     ("rows", "hint"),
     [
-        (np.array([DATES, DATES], dtype=object).T, "Turn dates"),
-        (np.array([MOMENTS, MOMENTS], "datetime64[s]").T, "Turn dates"),
         ([[value, 1.0] for value in DURATIONS], "Turn durations"),
         (np.column_stack([X, X]) + 1j, "Complex data not supported"),
     ],
-    ids=["objects", "datetime64", "lists", "complex"],
+    ids=["lists", "complex"],
 )
 def test_odd_arrays_are_refused_with_what_to_try(rows, hint, model):
     """scikit-learn's own words for them speak of float()."""
     with pytest.raises(TallybayesError, match=f"(?s)column '?0'?.*expected.*\n    .*{hint}"):
         MODELS[model](rows)
-
-
-def test_steps_of_dates_are_refused_as_such():
-    """A date has no length, and is no sequence."""
-    for steps in ([{"c": date} for date in DATES], DATES):
-        with pytest.raises(TallybayesError, match="Turn dates"):
-            tb.HiddenMarkovModel().fit(steps, Y)
 
 
 def good():

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
 from tallybayes.models.fitted.generate import Missing, check_class, fill_column, missing_cells, sample_factor, written
+from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.presence import is_presence, with_absences
 from tallybayes.models.inputs.shape import open_rows, shaped
@@ -108,6 +109,8 @@ def fill(model: Any, X: Rows, how: str = "mean") -> Any:
             else:  # a column of a block
                 block, where = name
                 columns[block][:, where] = fill_column(columns[block][:, where], cells, how)
+    if model._shape.dates:  # parts of dates are no dates: those that are missing stay so
+        columns = {name: columns.get(name, column) for name, column in open_features(X).columns.items()}
     return found if how == "distribution" else shaped(model._shape, columns, frame_kind(X), X, found)
 
 

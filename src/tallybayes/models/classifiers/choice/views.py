@@ -10,7 +10,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.models.inputs.features import free_name
-from tallybayes.sources.absence import sources_of
+from tallybayes.sources.dates import origins
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Labels
@@ -54,7 +54,7 @@ class AsTheyAre(Value):
     def made(self, model: Any) -> bool:
         """Whether a model from a file has the columns that this view makes."""
         known = set(self.names)
-        more = {name for name in model._read_names if known.isdisjoint((name, *sources_of(name)))}
+        more = {name for name in model._read_names if known.isdisjoint(origins(name))}
         return len(more) <= len(self.absent)
 
     def column_names(self) -> dict[Any, Any]:

@@ -14,6 +14,7 @@ from tallybayes.models.networks.graph import Graph
 from tallybayes.models.networks.learning import named_weights
 from tallybayes.sources.absence import with_absence
 from tallybayes.sources.collect import check_weight
+from tallybayes.sources.dates import with_parts_of_dates
 from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.factor import Name
 
@@ -89,6 +90,7 @@ def read_rows(data: Any, columns: Any, sample_weight: Any, names: Any, missing: 
     if isinstance(sample_weight, str):
         weighing, sample_weight = sample_weight, named_weights(table, sample_weight)
         table = table.without(weighing)  # a weight is no node
+    table = with_parts_of_dates(table)
     if not table.columns:
         raise DataError("there is no column to learn from; expected at least 1.")
     if table.n_rows == 0:  # whose types say nothing
