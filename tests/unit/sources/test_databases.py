@@ -249,7 +249,7 @@ def test_the_types_of_postgresql(postgresql_server):
         kinds = {field.name: str(field.type) for field in source.schema}
         assert kinds["n"] == "decimal128(20, 2)"
         assert kinds["a"] == "list<item: int32>"
-        assert kinds["at"] == "timestamp[us, tz=UTC]"
+        assert kinds["at"] == f"timestamp[us, tz={connection.info.timezone}]"
         assert (kinds["m"], kinds["u"], kinds["raw"]) == ("string", "string", "binary")
         model = tb.NaiveBayes({"n": tb.Gaussian(), "m": tb.Categorical(), "i": tb.Poisson()}).fit(source, "y")
         assert model.predict(source).tolist() == ["a", "b"]

@@ -210,15 +210,64 @@ def test_sql_writes_the_parts_as_expressions(dialect):
     database.close()
 
 
-def test_a_database_counts_the_parts_where_the_rows_are():
-    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
-    rows = pa.Table.from_pandas(ROWS).append_column("day", pa.array(WHEN).cast("date32"))
-    database = duckdb.connect()
-    database.register("t", rows)
-    table = tb.table(database, "t")
+def check_database(table, rows):
     for kind in ("naive Bayes", "one-dependence", "absence"):
         expected, found = (copy.deepcopy(CLASSIFIERS[kind]).fit(one, "place") for one in (rows, table))
         assert found.columns_ == expected.columns_
-        assert "day.hour" not in found.columns_
         np.testing.assert_allclose(found.predict_proba(rows), expected.predict_proba(rows), rtol=1e-9)
+        np.testing.assert_allclose(
+            np.sort(found.predict_proba(table)[:, 0]), np.sort(expected.predict_proba(rows)[:, 0]), rtol=1e-9
+        )
+
+
+def test_duckdb_counts_the_parts_where_the_rows_are():
+    duckdb = pytest.importorskip("duckdb", reason="DuckDB is not installed")
+    rows = pa.Table.from_pandas(ROWS).append_column("day", pa.array(WHEN).cast("date32"))
+    with duckdb.connect() as database:
+        database.register("t", rows)
+        check_database(tb.table(database, "t"), rows)
+
+
+def test_sqlite_counts_the_parts_where_the_rows_are():
+    """By the types that a table declares, where its values are what these say."""
+    database = sqlite3.connect(":memory:")
+    database.execute('CREATE TABLE t ("when" TIMESTAMP, day DATE, x REAL, place TEXT)')
+    texts = [None if pd.isna(one) else str(one) for one in WHEN]
+    days = [None if one is None else one[:10] for one in texts]
+    cells = list(zip(texts, days, ROWS["x"].tolist(), PLACE.tolist(), strict=True))
+    database.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", cells)
+    rows = pa.Table.from_pandas(ROWS).append_column("day", pa.array(WHEN).cast("date32"))
+    check_database(tb.table(database, "t"), rows.select(["when", "day", "x", "place"]))
+    database.execute("UPDATE t SET day = 'some day' WHERE rowid = 7")
+    assert tb.NaiveBayes().fit(tb.table(database, "t"), "place").columns_["day"] == tb.Categorical()
     database.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMPTZ"])
+def test_postgresql_counts_the_parts_where_the_rows_are(kind, postgresql_server):
+    """Times with a time zone have the local time of the session."""
+    import psycopg
+
+    with psycopg.connect(postgresql_server) as database:
+        database.execute("SET TIME ZONE 'Asia/Tokyo'")
+        database.execute(f'CREATE TEMP TABLE t ("when" {kind}, x DOUBLE PRECISION, place TEXT)')
+        times = [None if pd.isna(one) else one.to_pydatetime() for one in WHEN]
+        cells = list(zip(times, ROWS["x"].tolist(), PLACE.tolist(), strict=True))
+        database.cursor().executemany("INSERT INTO t VALUES (%s, %s, %s)", cells)
+        check_database(tb.table(database, "t"), ROWS)
+        found = database.execute(REFERENCE.to_sql("postgresql", "t", keep="x")).fetchall()
+    found = np.array([row[2:] for row in sorted(found)])
+    np.testing.assert_allclose(found, REFERENCE.predict_proba(X.sort_values("x")), atol=1e-12)
+
+
+@pytest.mark.slow
+def test_spark_counts_the_parts_where_the_rows_are(spark):
+    frame = spark.createDataFrame(
+        [(None if pd.isna(one) else one.to_pydatetime(), x, place) for one, x, place in ROWS.itertuples(index=False)],
+        "`when` timestamp, x double, place string",
+    )
+    check_database(frame, ROWS)
+    frame.createOrReplaceTempView("dated")
+    found = np.array([row[2:] for row in sorted(spark.sql(REFERENCE.to_sql("spark", "dated", keep="x")).collect())])
+    np.testing.assert_allclose(found, REFERENCE.predict_proba(X.sort_values("x")), atol=1e-12)
