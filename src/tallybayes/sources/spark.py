@@ -99,9 +99,9 @@ class SparkFrame(Query):
     def schema(self) -> pa.Schema:
         """The columns and their types, which a frame knows."""
         import pyarrow as pa
-        from pyspark.sql.pandas.types import to_arrow_schema
 
-        return pa.schema([(field.name, field.type) for field in to_arrow_schema(self._select(self.names).schema)])
+        found = self._select(self.names).limit(0).toArrow().schema  # where times have the zone of the session
+        return pa.schema([(field.name, field.type) for field in found])
 
     def exact(self, columns: Sequence[Name]) -> SparkFrame:
         """The same rows: decimals have every digit already."""
