@@ -12,6 +12,6 @@ except ImportError as error:
         "    pip install 'tallybayes[hmmlearn]', or use tb.HiddenMarkovModel, which needs nothing of it."
     ) from error
 
-from tallybayes.hmmlearn.hmm import GMMHMM, CategoricalHMM, GaussianHMM, PoissonHMM
+from tallybayes.hmmlearn.hmm import GMMHMM, CategoricalHMM, GaussianHMM, MultinomialHMM, PoissonHMM
 
-__all__ = ["GMMHMM", "CategoricalHMM", "GaussianHMM", "PoissonHMM"]
+__all__ = ["GMMHMM", "CategoricalHMM", "GaussianHMM", "MultinomialHMM", "PoissonHMM"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from hmmlearn import hmm as theirs
+from hmmlearn.base import BaseHMM
 from scipy.special import gammaln
 from sklearn.utils.validation import check_array
 
@@ -15,7 +16,9 @@ from tallybayes.hmmlearn.counting import Counting, stated, whole
 from tallybayes.hmmlearn.densities import FAMILIES, log_densities, mended, outer, over_states, refuse_parts
 from tallybayes.hmmlearn.gmm import GMMHMM
 
-__all__ = ["GMMHMM", "CategoricalHMM", "GaussianHMM", "PoissonHMM"]
+__all__ = ["GMMHMM", "CategoricalHMM", "GaussianHMM", "MultinomialHMM", "PoissonHMM"]
+
+_UNDERFLOW = np.log(1e-300)  # the smallest scaled likelihood of a time step in hmmlearn
 
 
 class CategoricalHMM(Counting, theirs.CategoricalHMM):
@@ -119,7 +122,7 @@ class GaussianHMM(Counting, theirs.GaussianHMM):
     random_state : int, RandomState or None
     n_iter, tol, verbose, params, init_params
     implementation : {"log", "scaling"}
-        Both are the same here: nothing underflows.
+        The computation uses logarithms in both cases. As in hmmlearn, "scaling" raises an error on underflow.
 
     Attributes
     ----------
@@ -156,7 +159,7 @@ class GaussianHMM(Counting, theirs.GaussianHMM):
 
     @covars_.setter
     def covars_(self, covars: Any) -> None:
-        theirs.GaussianHMM.covars_.fset(self, covars)
+        super(GaussianHMM, GaussianHMM).covars_.fset(self, covars)
 
     def _variances(self) -> np.ndarray:
         return over_states(self._covars_, self.covariance_type, self.n_components, np.shape(self.means_)[1])
@@ -169,9 +172,17 @@ class GaussianHMM(Counting, theirs.GaussianHMM):
         return FAMILIES[self.covariance_type]()
 
     def _emission(self, X: np.ndarray) -> Any:
-        return log_densities(X, self.means_, self._variances())
+        found = self._compute_log_likelihood(X)
+        if self.implementation == "scaling":  # ours does not underflow, but hmmlearn's raises this error
+            lost = np.flatnonzero(found.max(axis=1, initial=-np.inf) < _UNDERFLOW)
+            if len(lost):
+                raise ValueError(
+                    f"forward pass failed with underflow at step {lost[0]}; consider using implementation='log' instead"
+                )
+        return found
 
-    _compute_log_likelihood = _emission
+    def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        return log_densities(X, self.means_, self._variances())
 
     def _emitted(self, X: np.ndarray, shares: np.ndarray) -> Any:
         if self.covariance_type in ("full", "tied"):
@@ -212,6 +223,105 @@ class GaussianHMM(Counting, theirs.GaussianHMM):
         covars = mended(covars) if covars.ndim == 3 else covars
         emission = [{"mean": mean, word: part} for mean, part in zip(self.means_, covars, strict=True)]
         return stated(self, {tuple(range(covars.shape[1])): emission})
+
+
+class MultinomialHMM(Counting, theirs.MultinomialHMM):
+    """`hmmlearn.hmm.MultinomialHMM`: the same constructor, attributes and predictions.
+
+    Parameters
+    ----------
+    n_components : int, default 1
+    n_trials : int or array of int, optional
+        The total count of every time step; that of the training data by default.
+    startprob_prior, transmat_prior : float or array, default 1.0
+    algorithm : {"viterbi", "map"}, default "viterbi"
+    random_state : int, RandomState or None
+    n_iter, tol, verbose, params, init_params
+    implementation : {"log", "scaling"}
+        Both are the same here: nothing underflows.
+
+    Attributes
+    ----------
+    startprob_, transmat_, emissionprob_ : ndarray
+    model_ : HiddenMarkovModel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes.hmmlearn import MultinomialHMM
+    >>> words = np.array([[4, 1], [5, 0], [4, 1], [0, 5], [1, 4], [0, 5], [5, 0], [4, 1]])
+    >>> found = MultinomialHMM(2, random_state=0, n_iter=20).fit(words, states=[0, 0, 0, 1, 1, 1, 0, 0])
+    >>> found.emissionprob_.round(3)
+    array([[0.88 , 0.12 ],
+           [0.067, 0.933]])
+    >>> found.predict([[5, 0], [1, 4]])
+    array([0, 1])
+    """
+
+    n_trials: Any
+    emissionprob_: Any
+    _letters = "ste"
+    _parameters = ("emissionprob_",)
+
+    def _read(self, X: Any) -> np.ndarray:
+        X = check_array(X, ensure_all_finite="allow-nan")
+        if X.dtype.kind == "f":
+            holes = np.isnan(X)
+            refuse_parts(X, "counts of one total")
+            if ((np.floor(X) != X) & ~holes).any():
+                raise ValueError("Symbol counts should be nonnegative integers")
+            X = np.where(holes, -1, X).astype(np.int64)
+            if (X[~holes] < 0).any():
+                raise ValueError("Symbol counts should be nonnegative integers")
+        elif X.size and X.min() < 0:
+            raise ValueError("Symbol counts should be nonnegative integers")
+        return np.asarray(X)
+
+    def _known(self, X: np.ndarray) -> np.ndarray:
+        return X[(X >= 0).all(axis=1)]
+
+    def _check_and_set_n_features(self, X: np.ndarray) -> None:
+        BaseHMM._check_and_set_n_features(self, X)
+        if not np.issubdtype(X.dtype, np.integer) or X.min(initial=0) < 0:
+            raise ValueError("Symbol counts should be nonnegative integers")
+        totals = X.sum(axis=1)
+        if self.n_trials is None:
+            self.n_trials = totals
+        elif not np.isin(totals, self.n_trials).all():
+            raise ValueError("Total count for each sample should add up to the number of trials")
+
+    def _family(self) -> tb.Family:
+        return tb.Multinomial()
+
+    def _emission(self, X: np.ndarray) -> Any:
+        table = np.asarray(self.emissionprob_, dtype=float)
+        if X.shape[1] != table.shape[1]:
+            raise ValueError(f"Unexpected number of dimensions, got {X.shape[1]} but expected {table.shape[1]}")
+        known = np.where(X < 0, 0, X).astype(float)
+        never = table == 0
+        found = known @ np.log(np.where(never, 1.0, table)).T
+        found += (gammaln(known.sum(axis=1) + 1) - gammaln(known + 1).sum(axis=1))[:, None]
+        if never.any():
+            found[known @ never.T.astype(float) > 0] = -np.inf
+        return found
+
+    _compute_log_likelihood = _emission
+
+    def _emitted(self, X: np.ndarray, shares: np.ndarray) -> Any:
+        seen = (X >= 0).all(axis=1)
+        return self._family().collect(X[seen].astype(float), None, self.n_components, shares[seen])
+
+    def _emit(self, counts: Any, *more: Any) -> None:
+        if "e" in self.params:
+            total = counts.total.sum(axis=1, keepdims=True)
+            before = getattr(self, "emissionprob_", counts.total)
+            self.emissionprob_ = np.where(total == 0, before, counts.total / np.where(total == 0, 1, total))
+
+    def _stated(self) -> tb.HiddenMarkovModel:
+        table = whole(self.emissionprob_)
+        columns = tuple(range(table.shape[1]))
+        emission = {columns: [{"probability": row} for row in table]}
+        return stated(self, emission, columns={columns: tb.Multinomial()})
 
 
 class PoissonHMM(Counting, theirs.PoissonHMM):

@@ -97,7 +97,7 @@ def climb(
     max_iter : int
         The most steps to take.
     tol : float
-        It has converged when a step raises the objective by less than this.
+        EM has converged when an iteration raises the objective by less than this; with 0, when it does not rise.
     what : str
         The name of the work, for the progress line.
 
@@ -124,7 +124,8 @@ def climb(
         parameters, log_prior = maximise(expected)
         expected, log_likelihood = expect(parameters)
         history.append(log_likelihood + log_prior)
-        converged = len(history) > 1 and history[-1] - history[-2] < tol
+        rise = history[-1] - history[-2] if len(history) > 1 else np.inf
+        converged = bool(rise < tol or rise <= 0)
         if converged:
             break
     return Climb(expected, parameters, history, converged, log_likelihood)
@@ -189,9 +190,10 @@ def check_climb(model: Any) -> None:
         if not is_whole(number):
             raise EstimateError(f"{name} is {number!r}; expected a whole number of at least 1.")
     for name in ("tol", "unlabelled_weight"):
-        number = getattr(model, name, 1.0)
-        if not isinstance(number, int | float | np.integer | np.floating) or not 0 < number < np.inf:
-            raise EstimateError(f"{name} is {number!r}; expected a positive number.")
+        number, least = getattr(model, name, 1.0), "a number of at least 0" if name == "tol" else "a positive number"
+        is_number = isinstance(number, int | float | np.integer | np.floating) and 0 <= number < np.inf
+        if not is_number or (number == 0 and name != "tol"):
+            raise EstimateError(f"{name} is {number!r}; expected {least}.")
 
 
 def is_whole(number: Any, least: int = 1) -> bool:

@@ -116,6 +116,8 @@ class GaussianMixture(theirs.GaussianMixture):
             covariances = scatter / weight.sum() + self.reg_covar * np.eye(n_columns)
         else:
             covariances = moments.scatter / weight[:, None] + self.reg_covar
+            if self.reg_covar == 0:  # scikit-learn's variance of a single row is the rounding of its squares
+                covariances = np.where(covariances == 0, np.finfo(float).eps * moments.mean**2, covariances)
             covariances = covariances.mean(axis=1) if kind == "spherical" else covariances
         return tuple(part.astype(X.dtype) for part in (weight, moments.mean, covariances))
 

@@ -70,6 +70,8 @@ class NaiveBayesCounting(Counting):
         known, before = vars(self).get("classes_"), getattr(self, "model_", None)
         _check_partial_fit_first_call(self, classes)
         declared = self.classes_
+        if known is not None and classes is not None and np.size(classes) != len(known):
+            raise ValueError(f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {known}")
         try:
             weight = weights_of(sample_weight, X)
             batch = self._count(X, y, weight, declared)

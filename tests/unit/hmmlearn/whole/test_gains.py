@@ -1,5 +1,8 @@
 """What a drop-in has that hmmlearn's model has not: missing steps, known states, it forgets, adds, and has `model_`."""
 
+import copy
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -318,11 +321,68 @@ def test_covariances_about_means_that_are_held():
 
 def test_nothing_underflows():
     X = np.concatenate([np.zeros(20), [1e4], np.zeros(20)])[:, None] + np.arange(41)[:, None] % 3
-    model = ours.GaussianHMM(2, implementation="scaling", init_params="", n_iter=3)
+    model = ours.GaussianHMM(2, init_params="", n_iter=3)
     model.startprob_, model.transmat_ = [0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]]
     model.means_, model.covars_ = [[0.0], [2.0]], [[1.0], [1.0]]
     assert np.isfinite(model.score(X))
     assert np.isfinite(model.fit(X).means_).all()
+    model = ours.GaussianHMM(2, implementation="scaling", init_params="", n_iter=3)
+    model.startprob_, model.transmat_ = [0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]]
+    model.means_, model.covars_ = [[0.0], [2.0]], [[1.0], [1.0]]
+    for method in (model.fit, model.score):
+        with pytest.raises(ValueError, match="underflow at step 20; consider using implementation='log'"):  # as theirs
+            method(X)
+
+
+def test_hmmlearns_names_may_be_replaced(monkeypatch):
+    hmm = pytest.importorskip("hmmlearn.hmm")
+    kinds = {name: getattr(ours, name) for name in ours.__all__}
+    for name, kind in kinds.items():
+        monkeypatch.setattr(hmm, name, kind)
+    X = np.random.default_rng(0).integers(1, 5, (60, 1))
+    for kind in kinds.values():
+        model = kind(2, random_state=0, n_iter=2).fit(X if kind is not ours.MultinomialHMM else np.hstack([X, 5 - X]))
+        assert type(copy.deepcopy(model)) is type(pickle.loads(pickle.dumps(model))) is kind
+    model = ours.GaussianHMM(2)
+    model.n_features = 1
+    model.means_, model.covars_ = np.zeros((2, 1)), np.ones((2, 1))
+    assert model.covars_.shape == (2, 1, 1)
+
+
+class TestMultinomial:
+    X = np.array([[4, 1], [5, 0], [4, 1], [0, 5], [1, 4], [0, 5], [5, 0], [4, 1]])
+    STATES = np.array([0, 0, 0, 1, 1, 1, 0, 0])
+
+    def test_the_fit_is_hmmlearns(self):
+        theirs = pytest.importorskip("hmmlearn.hmm").MultinomialHMM(2, random_state=3, n_iter=20, tol=0).fit(self.X)
+        model = ours.MultinomialHMM(2, random_state=3, n_iter=20, tol=0).fit(self.X)
+        np.testing.assert_allclose(model.emissionprob_, theirs.emissionprob_, atol=1e-9)
+        np.testing.assert_allclose(model.transmat_, theirs.transmat_, atol=1e-9)
+        assert model.score(self.X) == pytest.approx(theirs.score(self.X))
+        np.testing.assert_array_equal(model.predict(self.X), theirs.predict(self.X))
+
+    def test_known_states_are_counted_and_forgotten(self):
+        model = ours.MultinomialHMM(2).fit(self.X, states=self.STATES, lengths=[4, 4])
+        np.testing.assert_allclose(model.emissionprob_[1], [1 / 15, 14 / 15])
+        first = ours.MultinomialHMM(2).fit(self.X[:4], states=self.STATES[:4])
+        model.forget(self.X[4:], self.STATES[4:])
+        np.testing.assert_allclose(model.emissionprob_, first.emissionprob_)
+        np.testing.assert_allclose(model.transmat_[0], first.transmat_[0])
+
+    def test_the_model_inside_agrees(self):
+        model = ours.MultinomialHMM(2, random_state=3, n_iter=5).fit(self.X)
+        np.testing.assert_allclose(model.model_.predict_proba([self.X])[0], model.predict_proba(self.X), atol=1e-9)
+
+    def test_missing_steps_and_other_totals(self):
+        X = np.where(np.arange(8)[:, None] == 3, np.nan, self.X)
+        model = ours.MultinomialHMM(2, random_state=0).fit(X)
+        assert model.predict_proba(X).shape == (8, 2)
+        assert np.isfinite(model.score(2 * self.X))
+
+    @pytest.mark.parametrize("wrong", [[[1.5, 3.5]], [[-1, 6]]])
+    def test_other_numbers_are_rejected(self, wrong):
+        with pytest.raises(ValueError, match="nonnegative integers"):
+            ours.MultinomialHMM(2).fit(wrong)
 
 
 # ---- Mixtures -------------------------------------------------------------------------------------------------------

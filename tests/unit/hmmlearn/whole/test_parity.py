@@ -24,6 +24,8 @@ def steps(kind, n_states=3, n_columns=2):
         return np.array([[rng.choice(5, p=table[state])] for state in states])
     if kind == "PoissonHMM":
         return rng.poisson(rng.gamma(2.0, 3.0, (n_states, n_columns))[states])
+    if kind == "MultinomialHMM":
+        return rng.multinomial(6, rng.dirichlet(np.ones(4), n_states)[states])
     if kind == "GMMHMM":  # of two heaps in every state; enough, so that no Gaussian falls in on a single step
         means = 4 * rng.normal(size=(n_states, 2, n_columns))
         return means[states, rng.integers(0, 2, n)] + rng.normal(size=(n, n_columns))
@@ -66,6 +68,9 @@ CASES = [
     case("GMMHMM", n_mix=3, covariance_type="full", covars_prior=0.0, covars_weight=2.0, algorithm="map"),
     case("GMMHMM", n_mix=2, params="stmw"),
     case("GMMHMM"),
+    case("MultinomialHMM"),
+    case("MultinomialHMM", n_trials=6, startprob_prior=3.0, transmat_prior=1.5),
+    case("MultinomialHMM", implementation="scaling", algorithm="map", params="te"),
     case("PoissonHMM"),
     case("PoissonHMM", lambdas_prior=2.0, lambdas_weight=0.5, startprob_prior=3.0),
 ]

@@ -21,13 +21,11 @@ import tallybayes.hmmlearn as ours  # noqa: E402
 WRITTEN_FOR = "0.3"  # the version whose tests the table was written for
 
 # Of what is hmmlearn's own here, too (monitors, the base class, helpers), there is nothing to test.
-FILES = ["test_categorical_hmm", "test_gaussian_hmm", "test_poisson_hmm"]
+FILES = ["test_categorical_hmm", "test_gaussian_hmm", "test_multinomial_hmm", "test_poisson_hmm"]
 FILES += ["test_gmm_hmm_new", "test_gmm_hmm_multisequence"]
 
 # The tests that cannot pass, by the name of the function or of one of its parametrisations, and why.
-CANNOT_PASS = {
-    "test_underflow_from_scaling[scaling]": 'it asks for an underflow; here `implementation="scaling"` has none',
-}
+CANNOT_PASS: dict[str, str] = {}
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # as these tests are run there
 

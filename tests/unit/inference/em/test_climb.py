@@ -103,12 +103,17 @@ class TestClimbBest:
 )
 def test_settings_are_those_a_model_has(model):
     model._check_settings()
-    for name, values in {"max_iter": (0, 1.0, None), "n_init": (0, -1, True), "tol": (0, np.inf, "x")}.items():
+    for name, values in {
+        "max_iter": (0, 1.0, None),
+        "n_init": (0, -1, True),
+        "tol": (-1e-9, np.inf, np.nan, "x"),
+    }.items():
         for value in values:
             wrong = copy.copy(model)
             setattr(wrong, name, value)
             with pytest.raises(
-                EstimateError, match=f"{name} is .*; expected a (whole number of at least 1|positive number)"
+                EstimateError,
+                match=f"{name} is .*; expected a (whole number of at least 1|positive number|number of at least 0)",
             ):
                 wrong._check_settings()
 

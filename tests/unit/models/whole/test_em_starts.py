@@ -126,14 +126,38 @@ def test_components_that_began_with_zeros():
     assert model.score_samples(X).sum() > truth
 
 
-@pytest.mark.parametrize("setting", [{"n_init": 0}, {"max_iter": 0}, {"tol": 0.0}], ids=str)
+@pytest.mark.parametrize("setting", [{"n_init": 0}, {"max_iter": 0}, {"tol": -1.0}], ids=str)
 def test_settings_are_refused_whether_or_not_em_is_needed(setting):
     X, y = np.array([[0.0], [1.0], [2.0], [3.5]]), np.array([0, 1, 0, 1])
     (name,) = setting
     models = [tb.NaiveBayes(**setting), tb.GaussianDiscriminant(**setting), tb.HiddenMarkovModel(**setting)]
     for model in models:
-        with pytest.raises(EstimateError, match=rf"{name} is 0.* expected a"):
+        with pytest.raises(EstimateError, match=rf"{name} is .* expected a"):
             model.fit([X], [y]) if isinstance(model, tb.HiddenMarkovModel) else model.fit(X, y)
     if name != "n_init":
-        with pytest.raises(EstimateError, match=rf"{name} is 0.* expected a"):
+        with pytest.raises(EstimateError, match=rf"{name} is .* expected a"):
             tb.BayesianNetwork({"b": ["a"]}, **setting).fit({"a": [0, 1], "b": [1, 0]})
+
+
+class TestNoTolerance:
+    """`tol=0`: EM goes on until the objective does not rise."""
+
+    X = np.random.default_rng(0).normal(np.arange(60)[:, None] % 2 * 4.0, 1.0, (60, 2))
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    @pytest.mark.parametrize(
+        "fitted",
+        [
+            lambda X, tol: tb.Mixture(2, tol=tol, random_state=0).fit(X),
+            lambda X, tol: tb.HiddenMarkovModel(n_states=2, tol=tol, random_state=0).fit([X]),
+            lambda X, tol: tb.BayesianNetwork({"b": ["a"]}, missing="em", tol=tol).fit(
+                {"a": ["x", "y", None, "x"] * 5, "b": ["u", None, "v", "u"] * 5}
+            ),
+        ],
+        ids=["Mixture", "HiddenMarkovModel", "BayesianNetwork"],
+    )
+    def test_the_objective_is_no_lower(self, fitted):
+        rough, fine = fitted(self.X, 1e-3), fitted(self.X, 0)
+        assert fine.n_iter_ > rough.n_iter_
+        assert fine.history_[-1] >= rough.history_[-1]
+        assert (np.diff(fine.history_[:-1]) > 0).all()

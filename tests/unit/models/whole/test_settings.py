@@ -46,7 +46,7 @@ WRONG = {
     "metric": ["Euclidean", "cosine"],
     "prior": ["Empirical", "laplace", -1.0, 0, True, object(), [object()]],
     "max_iter": [0, 2.5, "many"],
-    "tol": [0.0, -1.0, "small"],
+    "tol": [-1.0, np.nan, "small"],
     "n_init": [0, None],
     "warm_start": ["yes", 1],
 }

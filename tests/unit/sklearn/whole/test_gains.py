@@ -210,3 +210,30 @@ def test_in_pipelines_and_searches():
     assert search.fit(X, y).best_score_ > 0.9
     again = pickle.loads(pickle.dumps(search.best_estimator_))
     assert (again.predict(X) == search.predict(X)).all()
+
+
+def test_repeated_classes_are_rejected_and_change_nothing():
+    model = ours.MultinomialNB(class_prior=[0.5, 0.5]).fit([[0], [1]], [0, 1])
+    with pytest.raises(ValueError, match="not the same as on last call to partial_fit"):
+        model.partial_fit([[0], [1]], [0, 1], classes=[0, 1, 1])
+    with pytest.raises(ValueError, match="Number of priors must match number of classes"):
+        model.fit([[0], [1], [2]], [0, 1, 2])
+    assert model.class_count_.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("covariance_type", ["diag", "spherical"])
+def test_a_component_of_one_row_needs_no_reg_covar(covariance_type):
+    X = np.array([[1.0, 2.0], [1.5, 2.5], [0.5, 1.5], [90.0, 90.0]])
+    start = {"means_init": X[[0, 3]], "precisions_init": np.ones((2, 2) if covariance_type == "diag" else 2)}
+    model = ours.GaussianMixture(2, covariance_type=covariance_type, reg_covar=0, weights_init=[0.75, 0.25], **start)
+    assert model.fit(X).predict(X).tolist() == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "name", ["naive_bayes.GaussianNB", "discriminant_analysis.LinearDiscriminantAnalysis", "mixture.GaussianMixture"]
+)
+def test_scikit_learns_names_may_be_replaced(monkeypatch, name):
+    monkeypatch.setattr(f"sklearn.{name}", getattr(ours, name.split(".")[1]))
+    X, y = load_iris(return_X_y=True)
+    model = getattr(ours, name.split(".")[1])().fit(X, y)
+    assert len(pickle.loads(pickle.dumps(model)).predict(X)) == 150

@@ -27,9 +27,6 @@ FILES = {
 
 # The tests that cannot pass, by the name of the function or of one of its parametrisations, and why.
 CANNOT_PASS = {
-    "test_discretenb_provide_prior": "it asks what a `fit` that failed has left behind; here that changes nothing",
-    "test_gaussian_mixture_setting_best_params": "it needs rounding: the variance of a component of a single row is "
-    "exactly 0 here, which `reg_covar=0` cannot mend, so the fit is refused",
     "test_gaussian_mixture_all_init_does_not_estimate_gaussian_parameters": "it counts calls of a private helper",
 }
 
