@@ -20,10 +20,20 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-$(VENV)/.installed: $(SOURCES)
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[test]' $(CONSTRAINTS)
+# What the demonstration needs comes first; the tests need many more packages. Kernels are compiled for this machine alone,
+# for all with TALLYBAYES_TIERS=all in the environment.
+$(VENV)/.packages: pyproject.toml
+	@echo 'Environment: $(VENV)'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) tools/install.py $(VENV) packages command duckdb -- $(CONSTRAINTS)
+	@touch $@
+
+$(VENV)/.kernels: $(VENV)/.packages $(SOURCES)
+	@$(PYTHON) tools/install.py $(VENV) kernels
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.kernels
+	@$(PYTHON) tools/install.py $(VENV) packages test -- $(CONSTRAINTS)
 	@touch $@
 
 # The packages of an extra alone: with the package itself, its kernels would be compiled again.
@@ -35,7 +45,7 @@ $(VENV)/.dev: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --requirement build/dev.txt
 	@touch $@
 
-setup: $(VENV)/.installed ## create .venv and build the kernels into it
+setup: $(VENV)/.installed ## create .venv, build the kernels into it, and install what tests need
 
 # Spark is half a gigabyte, and pip would pack and unpack it once more: it is laid beside the packages as it comes.
 $(VENV)/.spark: $(VENV)/.installed
@@ -50,7 +60,7 @@ $(VENV)/.spark: $(VENV)/.installed
 
 spark: $(VENV)/.spark ## fetch Spark into .venv, half a gigabyte; its tests also need Java 17
 
-demo: setup ## set up and show the main job, under ten seconds after set-up
+demo: $(VENV)/.kernels ## set up what it needs and show the main job, under ten seconds after set-up
 	$(BIN)/tally demo
 
 # Every process of pytest has a core of its own: threads of a linear algebra would only wait for each other. Quick tests of one file

@@ -10,17 +10,6 @@
 
 namespace tallybayes {
 
-const ChainKernels& chain_kernels_of(const char* tier) {
-#if defined(TALLYBAYES_TIERS)
-  if (std::strcmp(tier, "v4") == 0) return v4::chain_kernels;
-  if (std::strcmp(tier, "v3") == 0) return v3::chain_kernels;
-  return v2::chain_kernels;
-#else
-  (void)tier;
-  return native::chain_kernels;
-#endif
-}
-
 namespace {
 
 constexpr double log_two = 0.69314718055994530942;

@@ -13,9 +13,6 @@
 
 namespace tallybayes {
 
-// The loops for one of the names the module knows.
-const ChainKernels& chain_kernels_of(const char* tier);
-
 // Logarithms of probabilities, and the sequences, end to end. Emission: codes and a table (n_levels, n_states), or an
 // array (steps, n_states).
 struct ChainInput {

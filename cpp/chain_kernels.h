@@ -140,12 +140,4 @@ struct ChainKernels {
   void (*log_backward)(const ChainLogs&, double* states, double weight, double* moves, double* room);
 };
 
-#if defined(TALLYBAYES_TIERS)
-namespace v2 { extern const ChainKernels chain_kernels; }
-namespace v3 { extern const ChainKernels chain_kernels; }
-namespace v4 { extern const ChainKernels chain_kernels; }
-#else
-namespace native { extern const ChainKernels chain_kernels; }
-#endif
-
 }  // namespace tallybayes

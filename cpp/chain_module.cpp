@@ -5,7 +5,7 @@
 
 #include "arrays.h"
 #include "chain.h"
-#include "score_module.h"
+#include "tiers.h"
 
 namespace tallybayes {
 
@@ -67,7 +67,7 @@ class Sequences {
     bool good;
     {
       const nb::gil_scoped_release released;
-      good = work(chain_kernels_of(chosen_tier()));
+      good = work(*chosen_tier().chain);
     }
     if (!good) refuse();
   }

@@ -215,14 +215,6 @@ struct Kernels {
   void (*squared_lengths)(const double* panel, size_t n_blocks, const double* packed, const double* shift, double* out);
 };
 
-#if defined(TALLYBAYES_TIERS)
-namespace v2 { extern const Kernels kernels; }
-namespace v3 { extern const Kernels kernels; }
-namespace v4 { extern const Kernels kernels; }
-#else
-namespace native { extern const Kernels kernels; }  // the only build, for whatever the compiler's baseline is
-#endif
-
 // log x! for whole x below the size of the table; log Γ(x + 1) for everything else.
 constexpr size_t n_log_factorials = 1024;
 extern const double* const log_factorial_table;

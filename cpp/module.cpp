@@ -8,10 +8,6 @@
 #include <stdexcept>
 #include <string>
 
-#if defined(TALLYBAYES_TIERS)
-#include <cpuid.h>
-#endif
-
 #include "arrays.h"
 #include "best_cuts.h"
 #include "chain_module.h"
@@ -25,50 +21,11 @@
 #include "score_module.h"
 #include "strings_module.h"
 #include "text_module.h"
+#include "tiers.h"
 
 namespace tallybayes {
 
 namespace {
-
-struct Tier {
-  const char* name;
-  Kernels kernels;
-};
-
-// The builds this processor can run, the best last.
-const std::vector<Tier>& tiers() {
-  static const std::vector<Tier> found = [] {
-    std::vector<Tier> list;
-#if defined(TALLYBAYES_TIERS)
-    __builtin_cpu_init();
-    // The builtin also knows what the system saves between threads; these three it has not known for long.
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    const bool halves = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) && (c & bit_MOVBE);
-    const bool zeros = __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
-    const bool v2_runs = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
-    const bool v3_runs = v2_runs && halves && zeros && __builtin_cpu_supports("avx2") &&
-                         __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-                         __builtin_cpu_supports("bmi2");
-    const bool v4_runs = v3_runs && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                         __builtin_cpu_supports("avx512vl");
-    if (v2_runs) list.push_back({"v2", v2::kernels});
-    if (v3_runs) list.push_back({"v3", v3::kernels});
-    if (v4_runs) list.push_back({"v4", v4::kernels});
-    if (v4_runs && !__builtin_cpu_supports("avx512vpopcntdq")) {
-      list.back().kernels.count_masks = nullptr;
-      list.back().kernels.count_mask_pairs = v3::kernels.count_mask_pairs;
-      list.back().kernels.count_joint_masks = v3::kernels.count_joint_masks;
-    }
-#else
-    list.push_back({"native", native::kernels});
-#endif
-    return list;
-  }();
-  return found;
-}
-
-const Kernels* chosen = nullptr;
 
 [[noreturn]] void raise(const Problem& problem, const Input& input, size_t n_columns, size_t n_entries) {
   const std::string row = std::to_string(problem.row);
@@ -125,7 +82,7 @@ Kind kind_of(const std::string& name) {
 nb::tuple python_count_groups(nb::handle group, size_t n_groups, nb::handle weight, size_t n_rows) {
   const BorrowedRows rows = borrow_rows(group, n_groups, weight);
   check_rows(rows, n_rows);
-  const Input input{*chosen, rows.groups, rows.weights, 0};
+  const Input input{chosen_tier().kernels, rows.groups, rows.weights, 0};
   std::vector<int64_t> counted;
   Vector weighed;
   run(input, 0, 0, [&] { return count_groups(input, n_rows, counted, weighed); },
@@ -153,7 +110,7 @@ nb::object python_count_codes(nb::handle columns, nb::handle sizes, nb::handle g
   const Borrowed levels(sizes);
   const int64_t* level = check_levels(levels, table);
   const size_t n_levels = static_cast<size_t>(std::accumulate(level, level + table.n_columns, int64_t{0}));
-  const Input input{*chosen, rows.groups, rows.weights, threads};
+  const Input input{chosen_tier().kernels, rows.groups, rows.weights, threads};
   Vector counts;
   run(input, 0, 0, [&] { return count_codes(input, table, level, counts); },
       [&] { return find_bad_code(input, table, level); });
@@ -184,7 +141,7 @@ nb::object python_count_joint(nb::handle columns, nb::handle sizes, const std::v
     joint.push_back({set, empty ? 0 : static_cast<size_t>(cells)});
     n_cells += joint.back().n_cells;
   }
-  const Input input{*chosen, rows.groups, rows.weights, threads};
+  const Input input{chosen_tier().kernels, rows.groups, rows.weights, threads};
   Vector tables;
   run(input, 0, 0, [&] { return count_joint(input, table, level, joint, tables); },
       [&] { return find_bad_code(input, table, level); });
@@ -219,7 +176,7 @@ nb::object python_sum_joint(nb::handle columns, nb::handle sizes, const std::vec
     }
     joint.push_back({sets[k], empty ? 0 : cells, cell_starts[k], lines ? line_starts[k] : 0.0});
   }
-  const Input input{*chosen, rows.groups, rows.weights, threads};
+  const Input input{chosen_tier().kernels, rows.groups, rows.weights, threads};
   Vector sums;
   run(input, 0, 0, [&] { return sum_joint(input, table, level, joint, lines, sums); },
       [&] { return find_bad_code(input, table, level); });
@@ -243,7 +200,7 @@ nb::tuple python_sum_dense(nb::handle columns, const std::string& kind_name, nb:
   const BorrowedTable borrowed = borrow_table(columns, rows.n_rows);
   const Table& table = borrowed.table;
   check_rows(rows, table.n_rows);
-  const Input input{*chosen, rows.groups, rows.weights, threads};
+  const Input input{chosen_tier().kernels, rows.groups, rows.weights, threads};
   CountSums sums;
   run(input, 0, 0, [&] { return sum_dense(input, table, kind, sums); },
       [&] { return find_bad_cell(input, table, kind); });
@@ -264,7 +221,7 @@ nb::tuple python_sum_csr(nb::handle indptr, nb::handle indices, nb::handle data,
   Sparse matrix{pointers.column(), positions.column(), values.column(), pointers.length(0) - 1, values.length(0),
                 n_columns};
   check_rows(rows, matrix.n_rows);
-  const Input input{*chosen, rows.groups, rows.weights, threads};
+  const Input input{chosen_tier().kernels, rows.groups, rows.weights, threads};
   CountSums sums;
   run(input, n_columns, matrix.n_entries, [&] { return sum_sparse(input, matrix, kind, sums); },
       [&] { return find_bad_entry(input, matrix, kind); });
@@ -278,7 +235,7 @@ nb::str python_row_order(nb::handle indptr, nb::handle indices, size_t n_columns
   if (pointers.length(0) == 0) throw nb::value_error("indptr is empty");
   const Sparse matrix{pointers.column(), positions.column(), Column{}, pointers.length(0) - 1, positions.length(0),
                       n_columns};
-  const Input input{*chosen, Groups{}, Weights{}, threads};
+  const Input input{chosen_tier().kernels, Groups{}, Weights{}, threads};
   RowOrder found = RowOrder::rising;
   run(input, n_columns, matrix.n_entries, [&] { return row_order(matrix, threads, found); },
       [&] { return find_bad_index(matrix); });
@@ -292,9 +249,9 @@ nb::object python_log_base_csr(nb::handle indptr, nb::handle data, const std::st
   values.require({values.type()});
   if (pointers.length(0) == 0) throw nb::value_error("indptr is empty");
   const Sparse matrix{pointers.column(), Column{}, values.column(), pointers.length(0) - 1, values.length(0), 0};
-  const Input input{*chosen, Groups{}, Weights{}, threads};
+  const Input input{chosen_tier().kernels, Groups{}, Weights{}, threads};
   Vector bases(matrix.n_rows);
-  run(input, 0, matrix.n_entries, [&] { return log_bases(*chosen, matrix, kind, threads, bases.data()); },
+  run(input, 0, matrix.n_entries, [&] { return log_bases(chosen_tier().kernels, matrix, kind, threads, bases.data()); },
       [&] { return find_bad_extent(matrix); });
   return to_array(std::move(bases), {matrix.n_rows});
 }
@@ -332,7 +289,7 @@ nb::tuple python_sum_squares(nb::handle columns, nb::handle anchor, nb::handle g
   const auto* origin = reinterpret_cast<const double*>(anchors.require({Type::float64}).data());
   const size_t d = table.n_columns;
   if (anchors.length(0) != d) throw nb::value_error("expected an anchor for every column");
-  const Input input{*chosen, rows.groups, rows.weights, threads};
+  const Input input{chosen_tier().kernels, rows.groups, rows.weights, threads};
   Moments sums;
   run(input, 0, 0, [&] { return driver(input, table, origin, sums); },
       [&] { return find_bad_moment(input, table, origin, !scatter); });
@@ -359,7 +316,7 @@ nb::object python_count_pairs(nb::handle columns, nb::handle sizes, nb::handle g
   const Borrowed levels(sizes);
   const int64_t* level = check_levels(levels, table);
   const size_t n_levels = static_cast<size_t>(std::accumulate(level, level + table.n_columns, int64_t{0}));
-  const Input input{*chosen, rows.groups, rows.weights, 1};
+  const Input input{chosen_tier().kernels, rows.groups, rows.weights, 1};
   const auto counted = [&](auto counts) {
     run(input, 0, 0, [&] { return count_every_pair(input, table, level, counts); },
         [&] { return find_bad_code(input, table, level); });
@@ -416,7 +373,7 @@ nb::object python_squared_lengths(nb::handle columns, nb::handle centre, nb::han
   Vector lengths;
   {
     const nb::gil_scoped_release released;
-    lengths = squared_lengths(*chosen, table, from, turn, shift, n_classes, threads);
+    lengths = squared_lengths(chosen_tier().kernels, table, from, turn, shift, n_classes, threads);
   }
   return to_array(std::move(lengths), {table.n_rows, n_classes});
 }
@@ -424,24 +381,25 @@ nb::object python_squared_lengths(nb::handle columns, nb::handle centre, nb::han
 uint64_t python_read_bytes(nb::handle array, size_t threads) {
   const Borrowed borrowed(array);
   const nb::gil_scoped_release released;
-  return read_bytes(*chosen, borrowed.data(), borrowed.n_bytes(), threads);
+  return read_bytes(chosen_tier().kernels, borrowed.data(), borrowed.n_bytes(), threads);
 }
 
 }  // namespace
 
-const char* chosen_tier() {
-  for (const Tier& tier : tiers()) {
-    if (&tier.kernels == chosen) return tier.name;
-  }
-  return "";
-}
-
 NB_MODULE(_compiled, module) {
-  if (tiers().empty()) throw nb::import_error("the compiled kernels need a processor with SSE4.2 and POPCNT");
-  chosen = &tiers().back().kernels;
-  module.def("available_tiers", [] {
+  for (const Tier& tier : tiers()) {
+    if (tier.runs) choose_tier(tier);
+  }
+  module.def("built_tiers", [] {
     std::vector<std::string> names;
     for (const Tier& tier : tiers()) names.emplace_back(tier.name);
+    return names;
+  });
+  module.def("available_tiers", [] {
+    std::vector<std::string> names;
+    for (const Tier& tier : tiers()) {
+      if (tier.runs) names.emplace_back(tier.name);
+    }
     return names;
   });
   module.def("compiler", [] {
@@ -456,10 +414,7 @@ NB_MODULE(_compiled, module) {
   module.def("available_threads", &available_threads);
   module.def("use_tier", [](const std::string& name) {
     for (const Tier& tier : tiers()) {
-      if (tier.name == name) {
-        chosen = &tier.kernels;
-        return;
-      }
+      if (tier.runs && tier.name == name) return choose_tier(tier);
     }
     throw nb::value_error("unknown or unavailable tier");
   });

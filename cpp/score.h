@@ -14,9 +14,6 @@ namespace tallybayes {
 
 enum class FactorKind : uint8_t { codes, linear, normal, student, student_by_column, left_out, sparse, terms };
 
-// The loops for one of the names the module knows.
-const ScoreKernels& score_kernels_of(const char* tier);
-
 // One factor with its tables in the layout of the loops.
 struct ScoreFactor {
   FactorKind kind = FactorKind::codes;

@@ -1,6 +1,5 @@
 // The careful search for the value a scorer refused: the first factor that has one, its first by row, then column.
 #include <cmath>
-#include <cstring>
 #include <stdexcept>
 
 #include "score.h"
@@ -73,17 +72,6 @@ Refused find_refused(const Scorer& scorer, const std::vector<ScoreBlock>& blocks
     if (found.what != Refused::What::nothing) return found;
   }
   throw std::logic_error("scoring stopped without a reason");
-}
-
-const ScoreKernels& score_kernels_of(const char* tier) {
-#if defined(TALLYBAYES_TIERS)
-  if (std::strcmp(tier, "v4") == 0) return v4::score_kernels;
-  if (std::strcmp(tier, "v3") == 0) return v3::score_kernels;
-  return v2::score_kernels;
-#else
-  static_cast<void>(tier);
-  return native::score_kernels;
-#endif
 }
 
 }  // namespace tallybayes

@@ -129,12 +129,4 @@ struct ScoreKernels {
   void (*widen_ranges)(Type, Bytes cells, ptrdiff_t stride, size_t n_runs, size_t n, void* low, void* high);
 };
 
-#if defined(TALLYBAYES_TIERS)
-namespace v2 { extern const ScoreKernels score_kernels; }
-namespace v3 { extern const ScoreKernels score_kernels; }
-namespace v4 { extern const ScoreKernels score_kernels; }
-#else
-namespace native { extern const ScoreKernels score_kernels; }
-#endif
-
 }  // namespace tallybayes

@@ -14,6 +14,7 @@
 
 #include "arrays.h"
 #include "score.h"
+#include "tiers.h"
 
 namespace tallybayes {
 
@@ -89,7 +90,7 @@ class PythonScorer {
     const auto* numbers = reinterpret_cast<const double*>(borrowed.require({Type::float64}).data());
     const size_t n_classes = borrowed.length(0);
     if (n_classes == 0) throw nb::value_error("expected at least one class");
-    scorer_.emplace(score_kernels_of(chosen_tier()), Vector(numbers, numbers + n_classes));
+    scorer_.emplace(*chosen_tier().score, Vector(numbers, numbers + n_classes));
     for (nb::handle factor : factors) add(nb::cast<nb::tuple>(factor), n_classes);
   }
 
@@ -354,7 +355,7 @@ nb::tuple python_column_ranges(nb::handle columns, size_t threads) {
   bool good;
   {
     const nb::gil_scoped_release released;
-    good = column_ranges(score_kernels_of(chosen_tier()), table, threads, low, high);
+    good = column_ranges(*chosen_tier().score, table, threads, low, high);
   }
   if (!good) {
     PyErr_SetString(PyExc_OverflowError, "a column holds a number above 9223372036854775807, the largest int64");
@@ -386,7 +387,7 @@ nb::object python_score_pairs(nb::handle columns, nb::handle sizes, nb::handle t
   Vector scores;
   {
     const nb::gil_scoped_release released;
-    scores = score_pairs(score_kernels_of(chosen_tier()), borrowed.table, pairs, n_classes, threads);
+    scores = score_pairs(*chosen_tier().score, borrowed.table, pairs, n_classes, threads);
   }
   return to_array(std::move(scores), {borrowed.table.n_rows, n_classes});
 }
@@ -405,7 +406,7 @@ nb::object python_sum_tempered(nb::handle scores, nb::handle truth, nb::handle b
   Vector sums(tempered_sums);
   {
     const nb::gil_scoped_release released;
-    score_kernels_of(chosen_tier()).sum_tempered(rows, sharpness, doubt, sums.data());
+    chosen_tier().score->sum_tempered(rows, sharpness, doubt, sums.data());
   }
   return to_array(std::move(sums), {tempered_sums});
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "text_tokens.h"
+#include "views.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -153,7 +154,7 @@ size_t Tokens::flatten(const uint64_t* words, size_t n, Room<Span>& room) {
   for (size_t block = 0; 64 * block < n; block++) {
     uint64_t changes = words[block] ^ (words[block] << 1 | carry);
     carry = words[block] >> 63;
-    const size_t many = static_cast<size_t>(__builtin_popcountll(changes));
+    const size_t many = static_cast<size_t>(count_ones(changes));
     for (size_t first = 0; first < many; first += step) {
       for (size_t k = 0; k < step; k++) {
         const int bit = __builtin_ctzll(changes | uint64_t{1} << 63);

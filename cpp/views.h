@@ -9,6 +9,17 @@
 
 namespace tallybayes {
 
+// The number of ones. Without the instruction the compiler would call a function of its library for every word.
+TALLYBAYES_INLINE uint64_t count_ones(uint64_t word) {
+#if defined(__x86_64__) && !defined(__POPCNT__)
+  word -= word >> 1 & 0x5555555555555555;
+  word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+  return ((word + (word >> 4)) & 0x0f0f0f0f0f0f0f0f) * 0x0101010101010101 >> 56;
+#else
+  return static_cast<uint64_t>(__builtin_popcountll(word));
+#endif
+}
+
 using Bytes = const unsigned char*;
 
 enum class Type : uint8_t { boolean, int8, uint8, int16, uint16, int32, uint32, int64, uint64, float32, float64 };

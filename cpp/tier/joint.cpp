@@ -86,7 +86,7 @@ inline Strip both(const Strip& shared, const uint64_t* masks) {
 inline void add_count(const Strip& shared, const uint64_t* masks, uint64_t* count) {
   uint64_t sum = 0;
   for (size_t k = 0; k < joint_strip; k++) {
-    sum += static_cast<uint64_t>(__builtin_popcountll(shared.words[k] & masks[k]));
+    sum += count_ones(shared.words[k] & masks[k]);
   }
   *count += sum;
 }
@@ -131,7 +131,7 @@ void count_mask_pairs(const uint64_t* first, size_t n_first, const uint64_t* sec
       const uint64_t* other = second + b * n_words;
       uint64_t sum = 0;
       for (size_t word = 0; word < n_words; word++) {
-        sum += static_cast<uint64_t>(__builtin_popcountll(first[word] & other[word]));
+        sum += count_ones(first[word] & other[word]);
       }
       *counts++ = static_cast<uint32_t>(sum);
     }

@@ -15,7 +15,7 @@
 #endif
 
 #ifndef TALLYBAYES_TIER
-#define TALLYBAYES_TIER native
+#define TALLYBAYES_TIER baseline
 #endif
 
 namespace tallybayes {
@@ -124,7 +124,7 @@ static inline Doubles load_first(const double* p, size_t n) {
 #endif
 }
 
-// a·b + c with one rounding where the hardware has it (all but v2): without, plain sums can bear the second.
+// a·b + c with one rounding where the hardware has it (x86-64 from v3 on): without, plain sums can bear the second.
 static inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_pd(a, b, c);

@@ -1,8 +1,8 @@
 """The loops over rows: everything the library learns from data passes through one of these functions, once.
 
 Each function exists twice with the same signature and the same results: compiled from C++ for the machine at hand, and
-in NumPy (`tallybayes.kernels.reference`). The environment variable ``TALLYBAYES_KERNELS`` (``reference``; ``v2``,
-``v3`` or ``v4``, the x86-64 levels; elsewhere ``native``) forces a choice; `implementation` tells which one runs.
+in NumPy (`tallybayes.kernels.reference`). The environment variable ``TALLYBAYES_KERNELS`` (``reference``; ``baseline``;
+``v3`` or ``v4``, the x86-64 levels) forces a choice; `implementation` returns the name of the one that runs.
 
 Conventions shared by all functions:
 
@@ -58,9 +58,9 @@ def _choose(wish: str | None) -> tuple[ModuleType, str]:
     """Return the module that does the work and its name, as the environment variable or the processor says."""
     if wish == "reference":
         return _reference, "reference"
-    if wish not in (None, "", "v2", "v3", "v4", "native"):
+    if wish not in (None, "", "baseline", "v3", "v4"):
         raise ValueError(
-            f"the environment variable TALLYBAYES_KERNELS is {wish!r}, expected reference, v2, v3, v4 or native; "
+            f"the environment variable TALLYBAYES_KERNELS is {wish!r}, expected reference, baseline, v3 or v4; "
             "unset it to let the processor decide"
         )
     try:
@@ -79,13 +79,23 @@ def _choose(wish: str | None) -> tuple[ModuleType, str]:
             stacklevel=3,
         )
         return _reference, "reference"
-    available = _compiled.available_tiers()
-    tier = wish or available[-1]
-    if tier not in available:
+    built, available = _compiled.built_tiers(), _compiled.available_tiers()
+    if wish and wish not in available:
+        lacking = "this processor cannot run it" if wish in built else "it was not compiled"
         raise ValueError(
-            f"the environment variable TALLYBAYES_KERNELS asks for {tier}, but this processor and build only have "
-            f"{', '.join(available)}; unset it to let the processor decide"
+            f"the environment variable TALLYBAYES_KERNELS is {wish!r}, but {lacking} (available: "
+            f"{', '.join(available) or 'reference'}); unset it, or compile all: TALLYBAYES_TIERS=all make setup"
         )
+    if not available:
+        warnings.warn(
+            f"the compiled kernels of tallybayes were built for another processor ({', '.join(built)}), which has "
+            "instructions that this one lacks, so the NumPy reference kernels run: same results, many times slower. "
+            "Reinstall tallybayes on this machine; TALLYBAYES_TIERS=all compiles for every x86-64 processor.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return _reference, "reference"
+    tier = wish or available[-1]
     _compiled.use_tier(tier)
     return _compiled, f"compiled {tier}"
 
