@@ -91,6 +91,8 @@ constexpr size_t chain_interval = 4;
 // Below this a state is dropped on the way back.
 constexpr double chain_nothing = 1e-290;
 
+// More states are many, and have panels.
+constexpr size_t most_few_states = 64;
 // So many steps' products of states and beliefs are added up together.
 constexpr size_t chain_block = 64;
 // The most sequences of many states that are moved together.

@@ -86,7 +86,7 @@ struct ChainModel {
   size_t first_step(size_t sequence) const { return static_cast<size_t>(input.offsets[sequence]); }
   double weight(size_t sequence) const { return input.weight ? input.weight[sequence] : 1.0; }
   // Whether there are many states: more than the registers of any tier hold the sums of.
-  bool wide() const { return width > 64; }
+  bool wide() const { return width > most_few_states; }
   // How many sequences take turns: the fewer vectors a step has, the longer it waits for the one before it. Of many
   // states, several are moved together.
   size_t most_streams() const { return wide() ? most_wide_streams : width <= 16 ? 8 : width <= 32 ? 4 : 2; }

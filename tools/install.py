@@ -1,8 +1,8 @@
-"""Sets up an environment for development, a step at a time, and shows how far it is: `make setup` and `make demo` run it.
+"""Set up an environment for development, a step at a time, and show the progress: `make setup` and `make demo` run it.
 
-``python tools/install.py VENV packages [EXTRA …] [-- PIP OPTION …]`` installs what pyproject.toml lists: the package's own
-requirements and those of the extras named. ``python tools/install.py VENV kernels`` compiles the kernels, and installs the
-package in place. What pip and the compiler print is kept in build/log.
+``python tools/install.py VENV packages [EXTRA …] [-- PIP OPTION …]`` installs what pyproject.toml lists: the package's
+own requirements and those of the extras named. ``python tools/install.py VENV kernels`` compiles the kernels, and
+installs the package in place. What pip and the compiler print is kept in build/log.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ def run(name: str, title: str, command: list[str], progress: Callable[[str], str
     log, start, output = LOGS / f"{name}.log", time.monotonic(), []
     shown = start
     show(f"{title} ...", last=not sys.stderr.isatty())
-    with log.open("w", encoding="utf-8") as kept:
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-        )
+    pipe, both = subprocess.PIPE, subprocess.STDOUT
+    with (
+        log.open("w", encoding="utf-8") as kept,
+        subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=both, text=True, errors="replace") as process,
+    ):
         assert process.stdout is not None
         for line in process.stdout:
             kept.write(line)
@@ -48,7 +49,7 @@ def run(name: str, title: str, command: list[str], progress: Callable[[str], str
                 late = time.monotonic() - shown > 10  # where lines cannot be replaced, a sign of life now and then
                 show(f"{title}: {found}", last=late and not sys.stderr.isatty())
                 shown = time.monotonic() if late else shown
-    if process.wait():
+    if process.returncode:
         show(f"{title}: failed; the end of {log.relative_to(ROOT)}:", last=True)
         sys.stderr.write("".join(output[-40:]))
         raise SystemExit(process.returncode)
@@ -83,6 +84,7 @@ def of_compiler(line: str) -> str | None:
 
 
 def main() -> None:
+    """Install the packages, or the kernels."""
     venv, step, *rest = sys.argv[1:]
     python = str(Path(venv) / "bin" / "python")
     cut = rest.index("--") if "--" in rest else len(rest)

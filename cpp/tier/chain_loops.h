@@ -146,18 +146,18 @@ struct Shape {
 };
 constexpr size_t most_vectors = 8;  // of sums, or of a matrix, in registers
 
-template <class F>
+// Calls f with the shape of so many vectors, at least `least` and at most `most`; of no known number if they are more than
+// most_vectors.
+template <size_t least = 1, size_t most = ~size_t{0}, class F>
 static inline void with_vectors(size_t n_vectors, F f) {
-  switch (n_vectors) {
-    case 1: return f(Shape<1, 0>());
-    case 2: return f(Shape<2, 0>());
-    case 3: return f(Shape<3, 0>());
-    case 4: return f(Shape<4, 0>());
-    case 5: return f(Shape<5, 0>());
-    case 6: return f(Shape<6, 0>());
-    case 7: return f(Shape<7, 0>());
-    case 8: return f(Shape<8, 0>());
-    default: return f(Shape<0, 0>());
+  if constexpr (least > most_vectors) {
+    f(Shape<0, 0>());
+  } else if constexpr (least == most) {
+    f(Shape<least, 0>());
+  } else if (n_vectors == least) {
+    f(Shape<least, 0>());
+  } else {
+    with_vectors<least + 1, most>(n_vectors, f);
   }
 }
 
@@ -177,7 +177,7 @@ static inline void with_shape(size_t n_states, F f) {
     case 6: return with_states<6>(f);
     case 7: return with_states<7>(f);
     case 8: return with_states<8>(f);
-    default: return with_vectors((n_states + lanes - 1) / lanes, f);
+    default: return with_vectors<8 / lanes + 1, most_few_states / lanes>((n_states + lanes - 1) / lanes, f);
   }
 }
 
@@ -267,9 +267,9 @@ class Mover {
       const size_t n = pitch_ / lanes;
       size_t v = 0;
       for (; v + most_vectors <= n; v += most_vectors) block<most_vectors>(x, v, then);
-      if (v < n) with_vectors(n - v, [&](auto rest) {
-        if constexpr (decltype(rest)::vectors != 0) block<decltype(rest)::vectors>(x, v, then);
-      });
+      if (v < n) {
+        with_vectors<1, most_vectors - 1>(n - v, [&](auto rest) { block<decltype(rest)::vectors>(x, v, then); });
+      }
     }
   }
 

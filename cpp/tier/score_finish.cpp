@@ -65,7 +65,7 @@ void normalise(double* scores, size_t pitch, size_t n_rows, size_t n_classes, co
       best = choose(better, score, best);
       index = (better & static_cast<int64_t>(k)) | (index & ~better);
     }
-    const Mask impossible = best == -__builtin_inf();
+    const Mask impossible = opaque(best == -__builtin_inf());
     best = keep(best, ~impossible);
     Doubles rest = {};
     for (size_t k = 0; k < n_classes; k++) {

@@ -41,7 +41,7 @@ inline void add_terms(const double* terms, size_t n_terms, size_t pitch, double*
       const Doubles term = load(terms + t * pitch + k);
       best = choose(term > best, term, best);
     }
-    const Mask impossible = best == -__builtin_inf();
+    const Mask impossible = opaque(best == -__builtin_inf());
     const Doubles from = keep(best, ~impossible);
     Doubles total = {};
     for (size_t t = 0; t < n_terms; t++) total += exp_of_negative(load(terms + t * pitch + k) - from);

@@ -52,6 +52,15 @@ static inline Doubles choose(Mask where, Doubles yes, Doubles no) {
   return (Doubles)(((Mask)yes & where) | ((Mask)no & ~where));
 }
 
+// The same mask, of which the compiler knows nothing: GCC 12 crashes on some where 64-bit lanes cannot be compared, which
+// x86-64 could not before SSE4.1.
+static inline Mask opaque(Mask mask) {
+#if defined(__x86_64__) && !defined(__SSE4_1__) && !defined(__clang__)
+  __asm__("" : "+x"(mask));
+#endif
+  return mask;
+}
+
 // One vector of the lanes of two, `from` counting through both: GCC before 12 has only the one builtin, Clang only the
 // other.
 template <size_t... from, class Vector>

@@ -42,7 +42,10 @@ def test_every_choice() -> None:
 
 def test_unknown_choice() -> None:
     answer = python(TELL, TALLYBAYES_KERNELS="fast")
-    assert "ValueError: the environment variable TALLYBAYES_KERNELS is 'fast', expected reference, baseline" in answer.stderr
+    assert (
+        "ValueError: the environment variable TALLYBAYES_KERNELS is 'fast', expected reference, baseline"
+        in answer.stderr
+    )
 
 
 def test_unavailable_tier() -> None:

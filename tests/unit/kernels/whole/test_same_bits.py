@@ -1,8 +1,8 @@
 """Every tier, compiler and processor gives the same bits.
 
 The digests were made once and hold everywhere. They change only with the arithmetic itself: then look at what changed,
-and write down the new ones, which the failing test shows. The baseline of x86-64 has no fused multiply-add, so it rounds
-some products once more than all others, and has digests of its own.
+and write down the new ones, which the failing test shows. The baseline of x86-64 has no fused multiply-add, so it
+rounds some products once more than all others, and has digests of its own.
 """
 
 from __future__ import annotations
