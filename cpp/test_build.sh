@@ -33,14 +33,18 @@ rm -f "$work"/tallybayes/kernels/_compiled*.so
 cp "$work"/build/_compiled*.so "$work/tallybayes/kernels/"
 
 # Python itself leaks on purpose, so leaks are not reported. An editable install answers imports before sys.path does;
-# its finder is put aside so that the copy is found.
+# its finder is put aside so that the copy is found, also by the Pythons that tests start.
+cat >"$work/sitecustomize.py" <<'PYTHON'
+import sys
+
+sys.meta_path = [finder for finder in sys.meta_path if "editable" not in type(finder).__module__.lower()]
+PYTHON
 export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH="$work" PYTHONDONTWRITEBYTECODE=1
 cd "$work"
 LD_PRELOAD="$preload" "$python" - "$root/tests/unit/kernels" "$@" <<'PYTHON'
 import os
 import sys
 
-sys.meta_path = [finder for finder in sys.meta_path if "editable" not in type(finder).__module__.lower()]
 import pytest
 
 import tallybayes.kernels._compiled as compiled

@@ -275,7 +275,15 @@ def test_files_stay_short():
 
 UNIT = ROOT / "tests" / "unit"
 # Tests of the repository, not of a module.
-OF_ALL = {"test_layout", "test_install", "test_notebook", "test_printable", "test_frozen_files", "test_hostile_files"}
+OF_ALL = {
+    "test_layout",
+    "test_install",
+    "test_setup",
+    "test_notebook",
+    "test_printable",
+    "test_frozen_files",
+    "test_hostile_files",
+}
 # Modules without tests of their own are parts of what people use, and tested through it: the package, and where.
 THROUGH = {
     "": "test_store.py",  # sealed files, and what writing them takes; errors and progress where they are met
