@@ -97,8 +97,11 @@ if TYPE_CHECKING:
     from tallybayes.learned.learned import learn as learn
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
     from tallybayes.models.classifiers.answers.explain import Explanation as Explanation
+    from tallybayes.models.classifiers.answers.importance import FeatureImportance as FeatureImportance
     from tallybayes.models.classifiers.choice.chosen import Chosen as Chosen
     from tallybayes.models.classifiers.choice.chosen import choose as choose
+    from tallybayes.models.classifiers.choice.leakage import Leak as Leak
+    from tallybayes.models.classifiers.choice.leakage import find_leakage as find_leakage
     from tallybayes.models.classifiers.discriminant import GaussianDiscriminant as GaussianDiscriminant
     from tallybayes.models.classifiers.mixture import Mixture as Mixture
     from tallybayes.models.classifiers.naive_bayes import NaiveBayes as NaiveBayes
@@ -184,6 +187,7 @@ _PUBLIC = {
     "ExportError": "errors",
     "Factor": "tally.factor",
     "Family": "families.family",
+    "FeatureImportance": "models.classifiers.answers.importance",
     "FileError": "errors",
     "Gamma": "beliefs.gamma",
     "Gaussian": "families.gaussian",
@@ -194,6 +198,7 @@ _PUBLIC = {
     "K2": "families.priors",
     "LabelError": "errors",
     "Learned": "learned.learned",
+    "Leak": "models.classifiers.choice.leakage",
     "LearningCurves": "insight.learning_curves",
     "LinearGaussian": "families.linear_gaussian",
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
@@ -265,6 +270,7 @@ _PUBLIC = {
     "difference": "insight.difference",
     "equivalence_class": "models.networks.search.equivalence",
     "evaluate": "insight.evaluate",
+    "find_leakage": "models.classifiers.choice.leakage",
     "learn": "learned.learned",
     "learn_structure": "models.networks.search.learn",
     "learn_tree": "models.networks.tree",

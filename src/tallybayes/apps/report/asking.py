@@ -13,22 +13,25 @@ _MOST_COLUMNS, _MOST_LEVELS, _MOST_ROWS = 24, 9, 24
 _MOST_HIDDEN = 300  # columns that are hidden in turn
 
 
-def bits_lost(model: Any, rows: Rows) -> dict[Any, float]:
-    """By column, how many bits more a row's label costs where the column is hidden; the most telling first."""
-    truth = codes_of(model, rows.labels)
-    known = np.flatnonzero(truth >= 0)[:: max(1, len(rows) // 400)]
-    if not len(known):
-        return {}
-    base = _log_truth(model, rows.take(known), truth[known])
-    if not takes_missing(model, rows):
-        return {}
-    found = {}
-    for name in list(rows.columns)[:_MOST_HIDDEN]:
-        hidden = {other: ([None] * len(known) if other == name else cells) for other, cells in rows.take(known).items()}
-        lost = base - _log_truth(model, hidden, truth[known])
-        if lost.any():  # else the model does not read it
-            found[name] = float(np.mean(lost) / np.log(2))
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+def importance(model: Any, rows: Rows) -> Any:
+    """The feature importance by some of the rows; None of models that have none."""
+    codes = codes_of(model, rows.labels)
+    known = np.flatnonzero(codes >= 0)[:: max(1, len(rows) // 400)]
+    if not len(known) or not hasattr(model, "feature_importance"):
+        return None
+    columns = list(rows.columns)[:_MOST_HIDDEN] if len(rows.columns) > _MOST_HIDDEN else None
+    try:
+        return model.feature_importance(rows.take(known), model.classes_[codes[known]], columns=columns)
+    except tb.TallybayesError:
+        return None
+
+
+def leakage(rows: Rows, target: str) -> list[str]:
+    """Warnings of columns that determine the labels almost by themselves."""
+    try:
+        return [str(leak) for leak in tb.find_leakage({**rows.columns, target: rows.labels}, target)]
+    except tb.TallybayesError:
+        return []
 
 
 def takes_missing(model: Any, rows: Rows) -> bool:
@@ -52,18 +55,14 @@ def log_proba(model: Any, columns: dict[Any, list[Any]]) -> np.ndarray:
     return np.maximum(np.asarray(model.predict_log_proba(columns)), -700.0)
 
 
-def _log_truth(model: Any, columns: dict[Any, list[Any]], truth: np.ndarray) -> np.ndarray:
-    return log_proba(model, columns)[np.arange(len(truth)), truth]
-
-
 def is_additive(model: Any) -> bool:
     """Whether every column adds to the log-odds by itself, so that several may be changed at once."""
     return isinstance(model, tb.NaiveBayes) and model.calibration_ is None
 
 
-def changes(model: Any, rows: Rows, telling: dict[Any, float]) -> dict[str, Any]:
+def changes(model: Any, rows: Rows, columns: list[Any]) -> dict[str, Any]:
     """Some rows, and what the model says where one of their cells is another, for a reader to try out."""
-    names = list(telling)[:_MOST_COLUMNS] or list(rows.columns)[:_MOST_COLUMNS]
+    names = [name for name in columns if name in rows.columns][:_MOST_COLUMNS] or list(rows.columns)[:_MOST_COLUMNS]
     shown = interesting(model, rows, _MOST_ROWS)
     absent = [None] if takes_missing(model, rows) else []
     choices = {name: absent + _choices(rows.columns[name]) for name in names}
@@ -109,12 +108,12 @@ def interesting(model: Any, rows: Rows, n: int) -> list[int]:
     return list(dict.fromkeys([*right[:1], *wrong[:4], *doubtful[:4], *even]))[:n]
 
 
-def worse_groups(model: Any, target: Any, rows: Rows, evaluation: Any) -> list[str]:
+def worse_groups(model: Any, target: str, rows: Rows, evaluation: Any) -> list[str]:
     """Groups of rows, by columns of few values, that fare surely worse than all together."""
     found = []
     for name, cells in rows.columns.items():
         levels = {written(cell) for cell in cells}
-        if not isinstance(name, str) or not isinstance(target, str) or not 1 < len(levels) <= 12:
+        if not isinstance(name, str) or not 1 < len(levels) <= 12:
             continue
         labelled = {**rows.columns, target: rows.labels}
         groups = tb.evaluate(model, labelled, target, [written(cell) for cell in cells]).groups

@@ -7,21 +7,25 @@ from typing import Any
 import numpy as np
 
 _FEW = 20  # rows of a class, below which it is rare
+_USELESS = 1e-3  # nats of a row, that no one notices
 _MISSING = 0.3  # share of missing cells from which on it is said
 
 
-def cautions(model: Any, evaluation: Any, rows: Any, telling: dict[Any, float] | None, groups: list[str]) -> list[str]:
-    """Everything that a careful reader would want to be told.
+def cautions(
+    model: Any, evaluation: Any, rows: Any, importance: Any, groups: list[str], *, held_out: bool = False
+) -> list[str]:
+    """Return the warnings about a model and some rows and, if these are held out, advice on columns and calibration.
 
     Parameters
     ----------
     model : fitted classifier
     evaluation : Evaluation
     rows : Rows
-    telling : dict
-        By column, how many bits a row loses without it.
+    importance : FeatureImportance or None
     groups : list of str
-        Groups of rows that fare worse, said already.
+        Warnings about groups of rows.
+    held_out : bool, default False
+        Whether the model was fitted without these rows: training rows say nothing about what would be better.
     """
     found = []
     counted = class_weights(model)
@@ -40,7 +44,7 @@ def cautions(model: Any, evaluation: Any, rows: Any, telling: dict[Any, float] |
             f"{evaluation.accuracy.value:.1%} ({evaluation.accuracy.low:.1%} to {evaluation.accuracy.high:.1%}), "
             "which is not surely better."
         )
-    if evaluation.calibration_error.low > 0.05:
+    if held_out and evaluation.calibration_error.low > 0.05:
         found.append(
             f"Probabilities are off by {evaluation.calibration_error.value:.2f} on average: "
             "calibration='auto' when fitting mends that."
@@ -49,18 +53,28 @@ def cautions(model: Any, evaluation: Any, rows: Any, telling: dict[Any, float] |
         share = sum(_is_missing(cell) for cell in cells) / max(1, len(cells))
         if share >= _MISSING:
             found.append(f"{share:.0%} of the cells of {name} are missing.")
-    nothing = [str(name) for name, bits in (telling or {}).items() if abs(bits) < 1e-3]
-    if nothing:
-        shown = ", ".join(nothing[:6]) + (f" and {len(nothing) - 6} more" if len(nothing) > 6 else "")
-        found.append(f"Without {shown} the answers are as good.")
-    worse = [str(name) for name, bits in (telling or {}).items() if bits < -0.01]
-    if worse:
-        found.append(f"Without {', '.join(worse[:6])} the answers are better on these rows.")
+    if held_out and importance is not None:
+        found += _advice(importance)
     density = log_densities(model, rows)
     if density is not None and np.isneginf(density).any():
         n = int(np.isneginf(density).sum())
         found.append(f"The model finds {n} of {len(density)} rows impossible: no class could have made them.")
     return found + groups
+
+
+def _advice(importance: Any) -> list[str]:
+    """Which columns held-out rows show to be useless or harmful, by intervals of 95 %."""
+    known = list(zip(importance.columns, importance.low, importance.high, strict=True))
+    useless = [str(name) for name, low, high in known if low > -_USELESS and high < _USELESS]
+    harmful = [str(name) for name, _, high in known if high < -_USELESS]
+    found = []
+    if useless:
+        shown = ", ".join(useless[:6]) + (f" and {len(useless) - 6} more" if len(useless) > 6 else "")
+        found.append(f"On these held-out rows the log loss is the same without any one of: {shown}.")
+    if harmful:
+        shown = ", ".join(harmful[:6])
+        found.append(f"On these held-out rows the log loss is lower without any one of: {shown}.")
+    return found
 
 
 def class_weights(model: Any) -> dict[Any, float]:

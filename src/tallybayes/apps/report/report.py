@@ -45,7 +45,9 @@ class Report:
         return f"<Report of {len(self.html) / 1e6:.1f} MB: .save('report.html')>"
 
 
-def report(model: Any, data: Any, target: Any, *, by: str | None = None, title: str | None = None) -> Report:
+def report(
+    model: Any, data: Any, target: Any, *, by: str | None = None, title: str | None = None, held_out: bool = False
+) -> Report:
     """One page about a classifier and what it says of some rows.
 
     Parameters
@@ -57,6 +59,8 @@ def report(model: Any, data: Any, target: Any, *, by: str | None = None, title: 
     by : name of a column, optional
         How its groups fare, with intervals.
     title : str, optional
+    held_out : bool, default False
+        Whether the model was fitted without these rows. Only then the page gives advice on columns and calibration.
 
     Returns
     -------
@@ -79,21 +83,22 @@ def report(model: Any, data: Any, target: Any, *, by: str | None = None, title: 
     if not len(rows):
         raise tb.DataError("there are 0 rows to report on; expected at least 1.")
     evaluation = tb.evaluate(model, data, target)
-    telling = asking.bits_lost(model, rows)
-    groups = asking.worse_groups(model, target, rows, evaluation)
-    said = cautions(model, evaluation, rows, telling, groups)
-    name = title or f"{target if isinstance(target, str) else 'class'} by {type(model).__name__}"
+    importance = asking.importance(model, rows)
+    called = target if isinstance(target, str) else str(getattr(model, "target_", "class"))
+    groups = asking.worse_groups(model, called, rows, evaluation)
+    said = asking.leakage(rows, called) + cautions(model, evaluation, rows, importance, groups, held_out=held_out)
+    name = title or f"{called} by {type(model).__name__}"
     parts = [
-        _section("short", "In short", _short(model, evaluation) + _listed(said)),
+        _section("short", "In short", _short(model, evaluation, held_out) + _listed(said)),
         _section("counted", "What was counted", _counted(model)),
-        _section("columns", "What the columns tell", _telling(telling) + _pictures(model, rows)),
+        _section("columns", "Columns", _importance(importance) + _pictures(model, rows)),
         _section("answers", "How good the answers are", _answers(evaluation)),
         _section("audit", "What is odd about these rows", _audited(model, rows, by)),
         _section("strain", "Where columns say the same twice", _strain(model, rows)),
         _section("rows", "Three rows, explained", _explained(model, rows)),
         _section("try", "Try it", _read("try.html")),
     ]
-    tried = asking.changes(model, rows, telling) | _decided(model, rows)
+    tried = asking.changes(model, rows, [] if importance is None else importance.columns) | _decided(model, rows)
     return Report(_page(name, [part for part in parts if part], tried))
 
 
@@ -196,7 +201,7 @@ def _measure(measure: Any, percent: bool = False) -> str:
     return f"{measure.value:.3g} ({measure.low:.3g} to {measure.high:.3g})"
 
 
-def _short(model: Any, evaluation: Any) -> str:
+def _short(model: Any, evaluation: Any, held_out: bool) -> str:
     support = evaluation.support
     most = max(support, key=lambda label: support[label])
     base = support[most] / max(1.0, sum(support.values()))
@@ -209,7 +214,13 @@ def _short(model: Any, evaluation: Any) -> str:
         ("calibration error", _measure(evaluation.calibration_error)),
     ]
     shown = "".join(f"<div><b>{_text(text)}</b><span>{_text(name)}</span></div>" for name, text in filter(None, cards))
-    return f'<p>{_text(_first_line(model))}</p><div class="cards">{shown}</div>'
+    which = (
+        "The model was fitted without the rows of this page."
+        if held_out
+        else "The metrics are too optimistic if the model was fitted on the rows of this page. For advice on columns "
+        "and calibration, pass other rows and held_out=True."
+    )
+    return f'<p>{_text(_first_line(model))}</p><div class="cards">{shown}</div><p>{escape(which)}</p>'
 
 
 def _first_line(model: Any) -> str:
@@ -243,15 +254,16 @@ def _plain(cell: Any, name: str = "") -> Any:
     return cell.item() if hasattr(cell, "item") else cell
 
 
-def _telling(telling: dict[Any, float]) -> str:
-    if not telling:
+def _importance(importance: Any) -> str:
+    """The table and the plot of the feature importance."""
+    if importance is None or not importance.columns:
         return ""
-    most = max(max(telling.values()), 1e-9)
-    lines = [[name, (f"{bits:.3f}", bits / most)] for name, bits in list(telling.items())[:24]]
-    more = f" The first 24 of {len(telling):,}." if len(telling) > 24 else ""
-    return f"<p>How many bits more the label of a row costs where the column is hidden.{more}</p>" + _table(
-        ["column", "bits"], lines
-    )
+    most = max(importance.increase.max(), 1e-9)
+    found = zip(importance.columns, importance.increase, importance.low, importance.high, strict=True)
+    lines = [[name, (f"{n:.4f}", n / most), f"{low:.4f} to {high:.4f}"] for name, n, low, high in found][:24]
+    more = f"; the first 24 of {len(importance.columns):,} columns" if len(importance.columns) > 24 else ""
+    title = f"Feature importance: increase of the log loss without the column, {importance.n_rows:,} rows{more}"
+    return _table(["column", "nats", "95 % interval"], lines, title)
 
 
 def _pictures(model: Any, rows: Rows) -> str:

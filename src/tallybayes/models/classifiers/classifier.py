@@ -14,6 +14,7 @@ from tallybayes.models.bases import ClassifierMixin, attribute
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.calibrating import calibrate, calibrate_first, warn_uncalibrated
 from tallybayes.models.classifiers.answers.calibration import METHODS, Calibration
+from tallybayes.models.classifiers.answers.importance import feature_importance, log_proba_without
 from tallybayes.models.classifiers.answers.report import report
 from tallybayes.models.classifiers.grouped import Grouped
 from tallybayes.models.classifiers.unlabelled import count_first, count_more
@@ -48,6 +49,8 @@ class Classifier(ClassifierMixin, Grouped):
     add_class = learning.add_class
     drop_class = learning.drop_class
     score = learning.score
+    feature_importance = feature_importance
+    _log_proba_without = log_proba_without
     calibrate = calibrate
     _calibrate_first = calibrate_first
     _warn_uncalibrated = warn_uncalibrated

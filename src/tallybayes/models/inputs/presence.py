@@ -18,6 +18,17 @@ def is_presence(name: Any, columns: Container[Any]) -> bool:
     return any(source in columns for source in sources_of(name))
 
 
+def hidden(table: Table, names: Iterable[Name]) -> Table:
+    """Return the rows with every cell of some columns unknown: missing, but not by itself informative."""
+    columns, unknown = dict(table.columns), dict(table.unknown)
+    for name in names:
+        columns[name] = np.full(table.n_rows, *((np.nan,) if table.kind(name) == "number" else (None, object)))
+        unknown[name] = np.ones(table.n_rows, dtype=bool)
+    found = Table(columns)
+    found.unknown = unknown
+    return found
+
+
 def with_unknown(table: Table, names: Iterable[Name], levels: Mapping[Name, Domain]) -> Table:
     """The rows, where cells that are there but not known are neither there nor absent.
 

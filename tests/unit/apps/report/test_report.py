@@ -149,6 +149,38 @@ def test_what_to_be_careful_about():
     assert "Rows with group = q fare worse" in found
 
 
+@pytest.mark.slow
+def test_advice_is_from_held_out_rows_only():
+    rng = np.random.default_rng(0)
+    y = pd.Series(np.arange(400) % 2, name="won")
+    rows = pd.DataFrame({"a": rng.normal(y), "noise": rng.normal(size=400), "twin": 0.0})
+    rows["twin"] = rows["a"]
+    rows["b"] = rows["a"] + rng.normal(0, 0.01, 400)
+    train, test = slice(0, 200), slice(200, 400)
+    model = tb.NaiveBayes({...: tb.Gaussian()}, calibration=None).fit(rows[train], y[train])
+    silent, advising = (model.report(rows[test], y[test], held_out=held_out).html for held_out in (False, True))
+    for page in (model.report(rows[train], y[train]).html, silent):
+        assert "log loss is" not in page
+        assert "calibration=" not in page
+        assert "too optimistic if the model was fitted on the rows" in page
+    assert "On these held-out rows the log loss is lower without any one of:" in advising
+    assert "fitted without the rows of this page" in advising
+    assert "<title>won by NaiveBayes</title>" in advising
+    assert "Feature importance" in silent
+    assert ">noise</td>" in silent
+
+
+@pytest.mark.slow
+def test_possible_leakage_is_on_the_page():
+    rng = np.random.default_rng(0)
+    y = pd.Series(np.arange(400) % 2, name="survived")
+    rows = pd.DataFrame({"age": rng.normal(y, 2), "alive": np.where(y, "yes", "no")})
+    page = tb.NaiveBayes().fit(rows, y).report(rows.assign(survived=y)).html
+    said = html.unescape(page)
+    assert said.count("Possible target leakage: column 'alive' alone predicts 'survived'") == 1
+    assert "Possible target leakage" not in tb.NaiveBayes().fit(rows[["age"]], y).report(rows[["age"]], y).html
+
+
 def test_what_has_no_page(wine):
     with pytest.raises(tb.DataError, match="expected a fitted classifier"):
         report(tb.BayesianNetwork({"kind": []}).fit(wine[0]), wine[1], "kind")

@@ -21,6 +21,7 @@ def report(
     output: Annotated[File, Parameter(name=["--output", "-o"], show_default=True)] = "report.html",
     by: str | None = None,
     title: str | None = None,
+    held_out: Annotated[bool, Parameter(negative=())] = False,
     reading: Read = PLAIN,
 ) -> None:
     """Write a page about a classifier: what it counted, how good it is, and why.
@@ -46,6 +47,8 @@ def report(
         The column that tells groups, to see how they fare.
     title
         What stands above it.
+    held_out
+        The model was not fitted on these rows: give advice on columns and calibration.
     reading
         How DATA is read.
     """
@@ -54,5 +57,6 @@ def report(
         raise UsageError(f"{model} is a {type(found).__name__}; expected a classifier, which pages are about.")
     with Places() as places:
         source = places.source(data, reading)
-        found.report(source, target or getattr(found, "target_", None), by=by, title=title).save(output)
+        labels = target or getattr(found, "target_", None)
+        found.report(source, labels, by=by, title=title, held_out=held_out).save(output)
     say(f"{output}: open it in a browser")

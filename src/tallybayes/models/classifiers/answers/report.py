@@ -12,7 +12,15 @@ if TYPE_CHECKING:
     from tallybayes.apps.report import Report
 
 
-def report(model: Any, X: Rows, y: Labels | None = None, *, by: str | None = None, title: str | None = None) -> Report:
+def report(
+    model: Any,
+    X: Rows,
+    y: Labels | None = None,
+    *,
+    by: str | None = None,
+    title: str | None = None,
+    held_out: bool = False,
+) -> Report:
     """One page about the model and what it says of some rows; its pictures need matplotlib.
 
     What was counted, how good the answers are and why, what to be careful about, what is odd about the rows
@@ -28,6 +36,8 @@ def report(model: Any, X: Rows, y: Labels | None = None, *, by: str | None = Non
     by : name of a column of X, optional
         How its groups fare, with intervals.
     title : str, optional
+    held_out : bool, default False
+        Whether the model was fitted without these rows. Only then the page gives advice on columns and calibration.
 
     Returns
     -------
@@ -37,4 +47,4 @@ def report(model: Any, X: Rows, y: Labels | None = None, *, by: str | None = Non
     check_is_fitted(model)
     from tallybayes.apps.report import report
 
-    return report(model, X, model.target_ if y is None else y, by=by, title=title)
+    return report(model, X, model.target_ if y is None else y, by=by, title=title, held_out=held_out)

@@ -12,6 +12,7 @@ from threadpoolctl import ThreadpoolController
 from tallybayes.errors import DataError
 from tallybayes.models.classifiers.answers.tempering import fit_tempering, mended
 from tallybayes.models.classifiers.choice.choices import Choice, MemberChoice, Mending
+from tallybayes.models.classifiers.choice.leakage import LEAST_ACCURACY
 from tallybayes.models.classifiers.choice.mixing import bounded, mixture_weights
 from tallybayes.models.classifiers.choice.report import Report, Tried, interval
 from tallybayes.models.classifiers.choice.trials import Candidate, Trials
@@ -66,17 +67,18 @@ def try_all(model: Any, table: Table, target: Any, weight: np.ndarray | None, st
     by_name = {one.name: one.weight for one in chosen}
     lines = [Tried(one.name, *interval(one.losses, weight), by_name.get(one.name, 0.0), one.seconds) for one in tried]
     truth = -np.log(found[np.arange(len(found)), trials.codes])
-    right = found.argmax(axis=1) == trials.codes
+    accuracy = float(np.average(found.argmax(axis=1) == trials.codes, weights=weight))
     report = Report(
         lines,
         interval(truth, weight),
-        float(np.average(right, weights=weight)),
+        accuracy,
         trials.families,
         trials.left_out,
         trials.skipped,
         time.perf_counter() - start,
         table.n_rows,
         n_folds,
+        trials.leaks() if accuracy >= LEAST_ACCURACY else [],
     )
     return Choice(chosen, Mending.of(tempering, trials.classes)), report
 

@@ -20,14 +20,14 @@ from tallybayes.models.bases import ClassifierMixin, attribute
 from tallybayes.models.classifiers import learning
 from tallybayes.models.classifiers.answers.decisions import decide
 from tallybayes.models.classifiers.answers.explain import plot_explanation
+from tallybayes.models.classifiers.answers.importance import feature_importance
 from tallybayes.models.classifiers.answers.report import report
 from tallybayes.models.classifiers.answers.travel import refuse_mixture
 from tallybayes.models.classifiers.answers.uncertainty import predict_set
 from tallybayes.models.classifiers.choice import pictures, reading
 from tallybayes.models.classifiers.choice.choices import Choice, fit_members
 from tallybayes.models.classifiers.choice.choosing import blas_libraries, try_all
-from tallybayes.models.classifiers.choice.members import Member
-from tallybayes.models.classifiers.choice.mixing import bounded, mixed
+from tallybayes.models.classifiers.choice.members import Member, log_proba
 from tallybayes.models.classifiers.choice.summary import summary
 from tallybayes.models.classifiers.choice.views import refuse_columns
 from tallybayes.models.estimator import Estimator
@@ -105,6 +105,8 @@ class Chosen(ClassifierMixin, Estimator):
     score = learning.score
     decide = decide
     predict_set = predict_set
+    feature_importance = feature_importance
+    _log_proba_without = log_proba
     summary = summary
     parameters_ = attribute(reading.parameters)
     table = reading.table
@@ -302,10 +304,7 @@ class Chosen(ClassifierMixin, Estimator):
             The share of the classes where the model is used, if it differs.
         """
         check_is_fitted(self, "members_")
-        table = tolerated(open_columns(self, X), self._parts)
-        weights = np.array([member.choice.weight for member in self.members_])
-        found = mixed([member.log_proba(table) for member in self.members_], weights / weights.sum())
-        mended = bounded(self.choice_.mending.apply(bounded(found), self._class_domain.levels))
+        mended = log_proba(self, tolerated(open_columns(self, X), self._parts))
         if class_prior is None:
             return mended
         model = self.members_[0].model  # all have the same rows of every class, and what is mended is under their prior

@@ -1,4 +1,4 @@
-"""Members: the models of a chosen mixture."""
+"""Members: the models of a chosen mixture, and what they predict together."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.models.classifiers.choice.choices import MemberChoice
-from tallybayes.models.classifiers.choice.mixing import bounded
+from tallybayes.models.classifiers.choice.mixing import bounded, mixed
 from tallybayes.sources.table import Table
+from tallybayes.tally.factor import Name
 
 
 class Member(NamedTuple):
@@ -17,7 +18,16 @@ class Member(NamedTuple):
     choice: MemberChoice
     model: Any
 
-    def log_proba(self, table: Table) -> np.ndarray:
-        """log p(class | row)."""
-        found = bounded(self.model.predict_log_proba(self.choice.view.apply(table)))
+    def log_proba(self, table: Table, without: Name | None = None) -> np.ndarray:
+        """log p(class | row), with a column marginalized out if one is named."""
+        rows = self.choice.view.apply(table)
+        rows = rows if without is None else self.choice.view.hide(rows, without)
+        found = bounded(self.model.predict_log_proba(rows))
         return bounded(self.choice.mending.apply(found, self.model._class_domain.levels))
+
+
+def log_proba(model: Any, table: Table, without: Name | None = None) -> np.ndarray:
+    """log p(class | row) of a chosen mixture, with a column marginalized out if one is named."""
+    weights = np.array([member.choice.weight for member in model.members_])
+    found = mixed([member.log_proba(table, without) for member in model.members_], weights / weights.sum())
+    return bounded(model.choice_.mending.apply(bounded(found), model._class_domain.levels))

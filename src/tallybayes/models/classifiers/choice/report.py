@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.errors import printable
 from tallybayes.html import html_parts
+from tallybayes.models.classifiers.choice.leakage import Leak
 
 _SHOWN = 12
 
@@ -42,6 +44,8 @@ class Report:
         Candidates that could not be made of these rows, and why.
     seconds : float
     n_rows, n_folds : int
+    leaks : list of Leak
+        Columns that predict the target almost by themselves: possible target leakage (`find_leakage`).
     """
 
     def __init__(
@@ -55,11 +59,13 @@ class Report:
         seconds: float,
         n_rows: int,
         n_folds: int,
+        leaks: Sequence[Leak] = (),
     ) -> None:
         self.tried = sorted(tried, key=lambda one: one.loss)
         self.loss, self.low, self.high = loss
         self.accuracy, self.columns, self.left_out, self.skipped = accuracy, columns, left_out, skipped
         self.seconds, self.n_rows, self.n_folds = seconds, n_rows, n_folds
+        self.leaks = list(leaks)
 
     def to_frame(self) -> Any:
         """Every candidate, one line each, as a pandas data frame."""
@@ -88,7 +94,7 @@ class Report:
         )
         what = "the mixture" if len(chosen) > 1 else "it"
         mixed = f"  held out, {what} has log-loss {self.loss:.3f} ({self.low:.3f} to {self.high:.3f})"
-        lines = [head, f"{mixed}, accuracy {self.accuracy:.3f}", ""]
+        lines = [head, f"{mixed}, accuracy {self.accuracy:.3f}", *map(str, self.leaks), ""]
         shown = [*chosen, *[one for one in self.tried if one.weight == 0][: max(0, _SHOWN - len(chosen))]]
         shown.sort(key=lambda one: one.loss)
         width = max(len(one.name) for one in shown)

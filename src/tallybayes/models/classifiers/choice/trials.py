@@ -16,6 +16,7 @@ from tallybayes.models.classifiers.choice.by_columns import naive_scores
 from tallybayes.models.classifiers.choice.by_moments import discriminant_scores
 from tallybayes.models.classifiers.choice.by_pairs import Coding, pair_scores
 from tallybayes.models.classifiers.choice.folds import Folds
+from tallybayes.models.classifiers.choice.leakage import Leak, leaks
 from tallybayes.models.classifiers.choice.mixing import bounded
 from tallybayes.models.classifiers.choice.views import AsNumbers, AsTheyAre, is_missing, numbers_of
 from tallybayes.models.classifiers.discriminant import GaussianDiscriminant
@@ -79,6 +80,7 @@ class Trials:
         self.skipped: dict[str, str] = {}
         self.families: dict[Name, Family] = {}  # of naive Bayes
         self.left_out: dict[Name, str] = {}
+        self._chosen: list[dict[Name, Family]] = []  # families without every fold
         self._middles: dict[Name, float | None] = {}  # of numbers
         features = [name for name in table.columns if name != target]
         gaps = {name: is_missing(table, name) for name in features}
@@ -116,6 +118,7 @@ class Trials:
         found = choose_by_fold(table, view.names, self.target, self.weight, self.folds.fold)
         columns = {one.column: one.family for one in found.of_all if not one.left_out}
         read_columns(columns, table, [self.target])  # refuses what cannot be read
+        self._chosen = found.by_fold
         scores = naive_scores(table, found.by_fold, self.folds)
         yield self._candidate("naive Bayes", "naive Bayes, suggested", view, NaiveBayes(columns), scores, start)
         self.families, self.left_out = columns, {one.column: one.remark for one in found.of_all if one.left_out}
@@ -209,6 +212,10 @@ class Trials:
         found = fit_tempering(scores[some], self.codes[some], weight, close=_ROUGHLY)
         losses = -log_told(scores, self.codes, found)
         return Candidate(kind, name, view, model, found, scores, losses, time.perf_counter() - start)
+
+    def leaks(self) -> list[Leak]:
+        """The columns that predict the target almost by themselves."""
+        return leaks(self.table, self.target, self._chosen, self.folds)
 
     def mended(self, candidate: Candidate) -> Candidate:
         """A candidate that was chosen, mended by all rows; to compare them, some of many are enough."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.models.inputs.features import free_name
+from tallybayes.models.inputs.presence import hidden
 from tallybayes.sources.dates import origins
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
@@ -46,6 +47,12 @@ class AsTheyAre(Value):
             out = Table({**out.columns, absent_name(name, table): flags})
             out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
         return out
+
+    def hide(self, table: Table, name: Name) -> Table:
+        """The columns that `apply` made, with those of one column unknown."""
+        flags = list(table.columns)[len(table.columns) - len(self.absent) :]
+        made = [flag for flag, source in zip(flags, self.absent, strict=True) if source == name]
+        return hidden(table, [*made, *([name] if name in self.names else [])])
 
     def read_names(self) -> list[Name]:
         """The columns that rows must have."""
@@ -93,6 +100,14 @@ class AsNumbers(Value):
     def width(self) -> int:
         """The number of columns of the block."""
         return len(self.numbers) + len(self.absent) + sum(len(levels) for _, levels in self.levels)
+
+    def hide(self, table: Table, name: Name) -> Table:
+        """The block that `apply` made, with the places of one column missing."""
+        owners = [*(one for one, _ in self.numbers), *self.absent]
+        owners += [one for one, levels in self.levels for _ in levels]
+        block = np.array(table.columns[BLOCK])
+        block[:, [place for place, one in enumerate(owners) if one == name]] = np.nan
+        return Table({**table.columns, BLOCK: block})
 
     def read_names(self) -> list[Name]:
         """The columns that rows must have."""
