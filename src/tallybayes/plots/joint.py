@@ -45,6 +45,7 @@ def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax
         lost = _lost(here, together, prior)
     else:
         weight = _class_weights(model, asked, X, labels, two)
+        assert points is not None
         known = ~np.isnan(points).any(axis=1)
         together, lost = _estimated(here, asked, points[known], weight[known], (first, second), prior)
         source = f"estimated from {int(known.sum()):,} rows"

@@ -60,9 +60,9 @@ def is_additive(model: Any) -> bool:
     return isinstance(model, tb.NaiveBayes) and model.calibration_ is None
 
 
-def changes(model: Any, rows: Rows, columns: list[Any]) -> dict[str, Any]:
+def changes(model: Any, rows: Rows, important: list[Any]) -> dict[str, Any]:
     """Some rows, and what the model says where one of their cells is another, for a reader to try out."""
-    names = [name for name in columns if name in rows.columns][:_MOST_COLUMNS] or list(rows.columns)[:_MOST_COLUMNS]
+    names = [name for name in important if name in rows.columns][:_MOST_COLUMNS] or list(rows.columns)[:_MOST_COLUMNS]
     shown = interesting(model, rows, _MOST_ROWS)
     absent = [None] if takes_missing(model, rows) else []
     choices = {name: absent + _choices(rows.columns[name]) for name in names}
