@@ -41,6 +41,13 @@ class FeatureImportance:
     log_loss : float
         The log loss with all columns.
     n_rows : int
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows, y = {"x": [1.0, 1.2, 3.0, 3.1] * 5, "z": [1.0, 2.0] * 10}, ["a", "a", "b", "b"] * 5
+    >>> tb.NaiveBayes().fit(rows, y).feature_importance(rows, y).to_frame()["column"].tolist()
+    ['x', 'z']
     """
 
     def __init__(self, columns: list[Name], found: np.ndarray, log_loss: float, n_rows: int) -> None:

@@ -41,6 +41,12 @@ class Leak(NamedTuple):
         The accuracy of the column alone on held-out rows.
     others : float
         The highest accuracy of another single column.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> print(tb.Leak("alive", "survived", 0.998, 1.0, 0.789))
+    Possible target leakage: column 'alive' alone predicts 'survived' with accuracy 100.0% on held-out rows, ...
     """
 
     column: Name
