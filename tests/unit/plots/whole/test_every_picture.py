@@ -243,6 +243,9 @@ DRAWN = {
     ("SequenceValidation", "plot_reliability"): lambda n: in_sequence(n).plot_reliability(),
     ("SequenceValidation", "plot_precision_recall"): lambda n: in_sequence(n).plot_precision_recall(),
     ("Explanation", "plot"): lambda n: evidence(n).plot(),
+    ("FeatureImportance", "plot"): lambda n: (
+        tb.NaiveBayes().fit(*numbers(3, n, 300)).feature_importance(*numbers(3, n, 300)).plot()
+    ),
     ("HiddenMarkovModel", "plot_graph"): lambda n: states(n)[0].plot_graph(),
     ("HiddenMarkovModel", "plot_states"): lambda n: states(n)[0].plot_states(states(n)[1]),
     ("HiddenMarkovModel", "plot_transitions"): lambda n: states(n)[0].plot_transitions(),
