@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.models.inputs.sequences import Sequences, open_sequences
 from tallybayes.plots.picture import Part, Picture, table_of
 from tallybayes.plots.style import (
     COLOURS,
@@ -24,27 +26,35 @@ from tallybayes.plots.style import (
     ticks,
     words,
 )
+from tallybayes.sources.dates import with_parts_of_dates
 
+_SEQUENCES = 8  # one after another
 _MOST = 6  # columns above each other
 _NUMBERS = 14  # states whose transitions are written out
 _LONG = 300  # steps
 _LEVELS = 30  # labels of a column with a tick of their own
 
 
-def plot_states(model: Any, steps: Any, ax: Any = None) -> Picture:
-    """One sequence: what was observed above, the probabilities of the states below.
+def plot_states(model: Any, X: Any, where: dict[str, Any], ax: Any = None) -> Picture:
+    """Draw sequences one after another: the observations above, the probabilities of the states below.
 
     Parameters
     ----------
     model : HiddenMarkovModel
-    steps : one sequence
+    X : as for `predict`
+    where : dict
+        ``lengths``, ``sequence`` and ``order``, as for `predict`.
     ax : matplotlib Axes, optional
         One for every column, and one more.
     """
-    columns = _columns(model, steps)
-    (proba,), (path,) = model.predict_proba([steps]), model.predict([steps])
-    if not len(proba):
-        raise DataError("the sequence has no steps; expected one or more.")
+    sequences = open_sequences(X, **where, asked=True)
+    offsets = sequences.offsets[: _SEQUENCES + 1]
+    columns = _columns(model, sequences, int(offsets[-1]))
+    shares, paths = model.predict_proba(X, **where), model.predict(X, **where)
+    n = len(offsets) - 1
+    if not offsets[-1]:
+        raise DataError("X has no time steps; expected one or more.")
+    proba, path = np.concatenate(shares[:n]), np.concatenate(paths[:n])
     most = _MOST if ax is None else max(1, np.size(ax) - 1)
     shown = _that_tell(columns, proba, most)
     heights = [3.0 if len(shown) == 1 else 1.6] * len(shown) + [1.0]
@@ -54,24 +64,39 @@ def plot_states(model: Any, steps: Any, ax: Any = None) -> Picture:
     time, states = np.arange(len(proba)), model.states_.tolist()
     look = looks(states, proba.sum(axis=0), "states")
     of_step = [states.index(found) for found in path.tolist()]
+    ends = offsets[1:-1] - 0.5  # between sequences
     for panel, (name, column) in zip(axes, shown.items(), strict=False):
-        _draw_column(panel, time, column, look, np.array(of_step))
+        _draw_column(panel, time, column, look, np.array(of_step), offsets)
         panel.set_ylabel("step" if name == 0 and len(columns) == 1 else name_of(name, WIDEST))
     _draw_proba(axes[-1], time, proba, look)
     legend_beside(axes[0], "state", markerscale=1.5)
+    notes = []
     if len(shown) < len(columns):
-        note = f"showing {len(shown)} of {len(columns)} columns, those that tell most of the state"
-        axes[0].set_title(note, fontsize=10, color=NOTE)
+        notes.append(f"showing {len(shown)} of {len(columns)} columns, those that tell most of the state")
+    if n < sequences.n_sequences:
+        notes.append(f"the first {n} of {sequences.n_sequences:,} sequences")
+    if notes:
+        axes[0].set_title("; ".join(notes), fontsize=10, color=NOTE)
     for each in axes:
         quiet(each)
+        for end in ends:
+            each.axvline(end, color="#444444", linewidth=0.8, linestyle="--")
+    if len(ends):
+        axes[-1].set_xlabel("time step; dashed lines are between sequences")
     lines = table_of(("time", "state", "probability"), time.tolist(), states, proba)
-    return Picture(axes, {**lines, "predicted": [states[k] for k in of_step for _ in states]})
+    of_sequence = np.repeat(np.arange(n), np.diff(offsets) * len(states)).tolist()
+    part = {**lines, "predicted": [states[k] for k in of_step for _ in states]}
+    return Picture(axes, {"sequence": of_sequence, **part} if n > 1 else part)
 
 
-def _draw_column(panel: Any, time: np.ndarray, column: np.ndarray, look: list[Look], of_step: np.ndarray) -> None:
+def _draw_column(
+    panel: Any, time: np.ndarray, column: np.ndarray, look: list[Look], of_step: np.ndarray, offsets: np.ndarray
+) -> None:
     """The cells of a column over time, coloured by the states of the most probable path."""
     values, levels = _as_numbers(column)
-    panel.plot(time, values, color="#999999", linewidth=0.9, zorder=1, marker="none")
+    for first, last in pairwise(offsets.tolist()):
+        line = {"color": "#999999", "linewidth": 0.9, "zorder": 1, "marker": "none"}
+        panel.plot(time[first:last], values[first:last], **line)
     for k in sorted(range(len(look)), key=lambda k: look[k].own):
         here = of_step == k
         label = look[k].label
@@ -213,17 +238,15 @@ def _arrow(ax: Any, a: Any, b: Any, ra: float, rb: float, p: float, colour: str)
     ax.text(*middle, f"{p:.2f}", color=colour, fontsize=9, ha="center", va="center", zorder=5, bbox=behind)
 
 
-def _columns(model: Any, steps: Any) -> dict[Any, np.ndarray]:
-    """The columns of the steps that the model knows."""
-    from tallybayes.models.inputs.sequences import open_sequences
-
+def _columns(model: Any, sequences: Sequences, n: int) -> dict[Any, np.ndarray]:
+    """The columns of the first steps that the model knows."""
     known = [name for scored in model._counted.chain.scored for name in scored.factor.columns]
-    table = open_sequences([steps]).table.columns
+    table = with_parts_of_dates(sequences.table, known).columns
     found: dict[Any, np.ndarray] = {}
     for name, column in table.items():
         if name not in known:
             continue
-        cells = np.asarray(column)
+        cells = np.asarray(column)[:n]
         blocks = {name: cells} if cells.ndim == 1 else {(name, k): cells[:, k] for k in range(cells.shape[1])}
         found |= blocks
     return found

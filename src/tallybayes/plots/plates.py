@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tallybayes.models.classifiers.one_dependence import AveragedOneDependence
 from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.plots.boxes import text_width
 from tallybayes.plots.network import plot_network
@@ -113,6 +114,8 @@ def plot_groups(model: Any, ax: Any = None) -> Picture:
     parents = getattr(model, "parents_", None)
     if parents is not None and len(parents) <= _TREE:
         return _plot_tree(model, parents, ax)
+    if isinstance(model, AveragedOneDependence):
+        return _plot_one_dependence(model, ax)
     graph, blocks = Graph(), _blocks(model._scored)
     hidden = model._groups != "classes"
     target, step = words(model._target, 16), _room([name for name, *_ in blocks] + [family for *_, family in blocks])
@@ -142,6 +145,26 @@ def _plot_tree(model: Any, parents: dict[Any, Any], ax: Any) -> Picture:
     """Columns that depend on one another besides the class: every arrow, as of a network."""
     above = {name: [model._target] + ([] if parent is None else [parent]) for name, parent in parents.items()}
     return plot_network(BayesianNetwork(above), ax, tables=False)
+
+
+def _plot_one_dependence(model: AveragedOneDependence, ax: Any) -> Picture:
+    """One of the averaged models: a column that is the parent of all others, besides the class."""
+    graph, n_columns, n_classes = Graph(), len({*model._read_names}), len(model.classes_)
+    graph.nodes = {
+        "shares": Node(0.0, 3.3, "π", "", "parameter"),
+        "class": Node(0.0, 2.3, "y", words(model._target, 16), "observed"),
+        "parent": Node(-_STEP, 0.9, "xᵢ", "", "observed"),
+        "others": Node(_STEP, 0.9, "xⱼ", "", "observed"),
+        "parameters of parent": Node(-_STEP, -1.1, "θ", "", "parameter"),
+        "parameters of others": Node(_STEP, -1.1, "θ", "", "parameter"),
+    }
+    graph.arrows = [("shares", "class"), ("class", "parent"), ("class", "others"), ("parent", "others")]
+    graph.arrows += [(f"parameters of {name}", name) for name in ("parent", "others")]
+    graph.plate(["others", "parameters of others"], f"{n_columns - 1} other columns", pad=0.2, below=0.62)
+    graph.plate(["class", "parent", "others"], amount(_weight(model), "rows"), pad=0.4, label_on_top=True)
+    graph.plate(["parameters of parent", "parameters of others"], amount(n_classes, "classes"), pad=0.42)
+    title = f"{type(model).__name__}: mean over i of p(y, xᵢ) Π p(xⱼ | y, xᵢ)"
+    return graph.draw(ax, f"{title}, {n_columns} columns")
 
 
 def plot_chain(model: Any, ax: Any = None) -> Picture:

@@ -284,12 +284,21 @@ class HiddenMarkovModel(Model):
 
     # ---- Pictures ---------------------------------------------------------------------------------------------------
 
-    def plot_states(self, steps: Rows, ax: Axes | None = None) -> Picture:
-        """A picture of one sequence with its states; needs matplotlib.
+    def plot_states(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+        ax: Axes | None = None,
+    ) -> Picture:
+        """Plot sequences with their states, one after another, of many the first eight; needs matplotlib.
 
         Parameters
         ----------
-        steps : one sequence
+        X, lengths, sequence, order
+            As for `predict`: one sequence or a list of them, one array and the lengths, or a frame of steps.
         ax : matplotlib Axes, optional
             One for every column, and one more for the states; of fewer, the columns that tell most.
 
@@ -299,7 +308,7 @@ class HiddenMarkovModel(Model):
         """
         from tallybayes.plots.hidden_markov import plot_states
 
-        return plot_states(self, steps, ax)
+        return plot_states(self, X, {"lengths": lengths, "sequence": sequence, "order": order}, ax)
 
     def plot_graph(self, ax: Axes | None = None) -> Picture:
         """The model as a graph with plates: what depends on what; needs matplotlib.

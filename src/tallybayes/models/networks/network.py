@@ -269,6 +269,19 @@ class BayesianNetwork(Model):
 
         return plot_network(self, ax, given=given, do=do, tables=tables, highlight=highlight)
 
+    def plot_graph(self, ax: Axes | None = None) -> Picture:
+        """Plot the nodes and edges without tables, as `plot(tables=False)`; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        Picture
+        """
+        return self.plot(ax, tables=False)
+
     def plot_posteriors(
         self,
         given: Mapping[Any, Any] | None,

@@ -230,6 +230,7 @@ DRAWN = {
         {f"{LONG} {k}": (np.arange(60) + k // 2) // 3 % 2 for k in range(n)}, score="bic", restarts=0
     ).plot(),
     ("BayesianNetwork", "plot"): lambda n: network(n)[0].plot(),
+    ("BayesianNetwork", "plot_graph"): lambda n: network(n)[0].plot_graph(),
     ("BayesianNetwork", "plot_posteriors"): lambda n: network(n)[0].plot_posteriors({f"{LONG} 0": 1}),
     ("Sensitivity", "plot"): lambda n: network(n)[0].sensitivity({f"{LONG} 0": 1}, {f"{LONG} 1": 1}).plot(),
     ("Dependence", "plot"): lambda n: tb.dependence(*numbers(2, n)).plot(),

@@ -5,6 +5,7 @@ from functools import cache
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.datasets import load_digits, load_iris
@@ -457,3 +458,44 @@ def test_one_class_and_columns_that_say_nothing():
     model = tb.NaiveBayes().fit(rows, np.zeros(20, dtype=int))
     for picture in (model.plot_columns(), model.plot_decision(columns=("x", "same")), model.plot_graph()):
         assert_readable(picture)
+
+
+def test_graphs_of_models_with_dependent_columns():
+    rows = {"a": list("uvuvuvuv"), "b": list("ppqqppqq"), "c": list("xxxxyyyy")}
+    y = [0, 1, 1, 0] * 2
+    average = tb.AveragedOneDependence().fit(rows, y).plot_graph()
+    assert_readable(average)
+    assert ("parent", "others") in set(zip(*average.to_frame()[["from", "to"]].to_numpy().T, strict=True))
+    assert "mean over i" in average.axes[0].get_title()
+    assert "2 other columns" in [text.get_text() for text in average.axes[0].texts]
+    network = tb.BayesianNetwork({"a": [], "b": ["a"]}).fit(rows)
+    assert network.plot_graph().to_frame().equals(network.plot(tables=False).to_frame())
+
+
+def test_states_of_all_that_predict_takes():
+    mean = np.array([[0.0], [4.0]])
+    model = tb.HiddenMarkovModel(2, random_state=0, columns=tb.Gaussian())
+    sequences = [rng.normal(mean[k], 1.0, (20 + k, 1))[:, 0] for k in (0, 1, 1)]
+    model.fit(sequences)
+    joined = np.concatenate(sequences)
+    number = np.repeat([0, 1, 2], [len(one) for one in sequences])
+    frame = pd.DataFrame({"who": number, "at": np.concatenate([np.arange(len(one)) for one in sequences]), 0: joined})
+    told = model.plot_states(sequences)
+    assert_readable(told)
+    lines = told.to_frame()
+    assert lines["sequence"].value_counts().tolist() == [42, 42, 40]
+    assert lines["predicted"][::2].tolist() == np.concatenate(model.predict(sequences)).tolist()
+    assert "dashed lines are between sequences" in told.axes[-1].get_xlabel()
+    for picture in (
+        model.plot_states(joined, [20, 21, 21]),
+        model.plot_states(joined[:, None], lengths=[20, 21, 21]),
+        model.plot_states(frame, sequence="who", order="at"),
+        model.plot_states([one.tolist() for one in sequences]),
+    ):
+        pd.testing.assert_frame_equal(picture.to_frame(), lines)
+    for one in (sequences[0], sequences[0].tolist(), sequences[:1], sequences[0][:, None]):
+        assert "sequence" not in model.plot_states(one).to_frame()
+    many = model.plot_states(sequences * 4)
+    assert "the first 8 of 12 sequences" in many.axes[0].get_title()
+    with pytest.raises(DataError, match="no time steps"):
+        model.plot_states([])
