@@ -27,7 +27,7 @@ from tallybayes.models.inputs.outside import strange_cells
 from tallybayes.models.networks.network import BayesianNetwork
 from tallybayes.models.streams.stream import in_stream
 from tallybayes.sources.dates import with_parts_of_dates
-from tallybayes.sources.encode import is_missing
+from tallybayes.sources.encode import missing_mask
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table
 from tallybayes.sources.texts import Texts
@@ -44,7 +44,13 @@ _FEW = 0.01  # of the rows: so many improbable ones are left out where columns a
 
 
 def audit(
-    model: Estimator, data: Rows, target: Labels | None = None, *, by: Labels | None = None, learned: bool = False
+    model: Estimator,
+    data: Rows,
+    target: Labels | None = None,
+    *,
+    by: Labels | None = None,
+    learned: bool = False,
+    first_row: int = 0,
 ) -> Audit:
     """Look for what is wrong with some rows, by what a model has counted.
 
@@ -65,6 +71,8 @@ def audit(
         Say which of these groups fare worse than all rows.
     learned : bool, default False
         Whether the model has counted these rows: labels are then judged by models without their row.
+    first_row : int, default 0
+        The number of the first row in the result: 0 for an index in Python, 1 for people who count the rows of a file.
 
     Returns
     -------
@@ -106,7 +114,7 @@ def audit(
         raise DataError("there are 0 rows to look at; expected at least 1.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutsideWarning)  # what it tells of is found here
-        return _look(_Asked.read(model, table, target, by), learned)
+        return _look(_Asked.read(model, table, target, by), learned, first_row)
 
 
 class _Asked(NamedTuple):
@@ -140,12 +148,16 @@ class _Asked(NamedTuple):
         return cls(model, table, kept, cells, labels, target if network else None, groups)
 
 
-def _look(asked: _Asked, learned: bool) -> Audit:
+def _look(asked: _Asked, learned: bool, first_row: int) -> Audit:
     notes: list[str] = []
-    findings = _said_of_cells(asked.cells)
+    cells = [one._replace(first=one.first + first_row) for one in asked.cells]
+    findings = _said_of_cells(cells)
     rows, expected, density = improbable(asked.model, asked.features, notes)
     if rows:
-        told = [f"row {one.row}" + ("" if one.column is None else f" (most by {_shown(one.column)})") for one in rows]
+        told = [
+            f"row {one.row + first_row}" + ("" if one.column is None else f" (most by {_shown(one.column)})")
+            for one in rows
+        ]
         of = "1 row is" if len(rows) == 1 else f"{len(rows)} rows are"
         findings.append(f"{of} all but impossible ({expected:.2g} expected by chance): {listed(told)}")
     columns, moved = _drifted(asked, rows, notes)
@@ -173,7 +185,7 @@ def _look(asked: _Asked, learned: bool) -> Audit:
             for label, part in some.groups.items()
         ]
     if surely:
-        told = [f"row {d.row} is {_shown(d.label)}, by them {_shown(d.suggested)}" for d in doubtful]
+        told = [f"row {d.row + first_row} is {_shown(d.label)}, by them {_shown(d.suggested)}" for d in doubtful]
         n = len(doubtful)
         of = "label of 1 row disagrees with its" if n == 1 else f"labels of {n} rows disagree with their"
         findings.append(f"the {of} columns ({by_chance:.2g} expected by chance): {listed(told)}")
@@ -182,9 +194,10 @@ def _look(asked: _Asked, learned: bool) -> Audit:
             error = "" if group.error_rate is None else f", error rate {group.error_rate!r}"
             findings.append(f"group {_shown(group.group)} fares worse than all rows: loss {group.loss!r}{error}")
     names = [one.column for one in columns if one.column in moved]
-    return Audit(
-        asked.whole.n_rows, findings, notes, rows, expected, asked.cells, columns, names, doubtful, by_chance, groups
-    )
+    rows = [one._replace(row=one.row + first_row) for one in rows]
+    doubtful = [one._replace(row=one.row + first_row) for one in doubtful]
+    n = asked.whole.n_rows
+    return Audit(n, findings, notes, rows, expected, cells, columns, names, doubtful, by_chance, groups, first_row)
 
 
 # ---- Cells ---------------------------------------------------------------------------------------------------------
@@ -248,7 +261,7 @@ def _drifted(asked: _Asked, rows: list[OddRow], notes: list[str]) -> tuple[list[
     if len(rows) <= _FEW * table.n_rows:  # a few absurd rows would hide how far all others moved
         kept[[one.row for one in rows]] = False
     if labels is not None:
-        kept &= [not is_missing(label) for label in cells_of(labels)]
+        kept &= ~missing_mask(labels)
     if not kept.all():
         table, labels = (
             table.rows(np.flatnonzero(kept)),
@@ -269,7 +282,7 @@ def _known_labels(asked: _Asked, notes: list[str]) -> tuple[np.ndarray, list[str
     labels = cells_of(asked.labels)
     classes = asked.model.levels_[asked.target] if asked.target is not None else asked.model._class_domain.levels
     there = set(classes)
-    missing = np.array([is_missing(label) for label in labels], dtype=bool)
+    missing = missing_mask(asked.labels)
     known = np.array([label in there for label in labels], dtype=bool) & ~missing
     if missing.any():
         n = int(missing.sum())
@@ -284,7 +297,7 @@ def _known_labels(asked: _Asked, notes: list[str]) -> tuple[np.ndarray, list[str
 def _scored(asked: _Asked, known: np.ndarray, learned: bool) -> Evaluation:
     """What is said of the labels: by the model, or by models without the row."""
     target = asked.target if asked.target is not None else _some(asked.labels, known)
-    rows = asked.features.rows(known)
+    rows = asked.features if len(known) == asked.features.n_rows else asked.features.rows(known)
     if not learned:
         return evaluate(asked.model, rows, target)
     # The choice of a mixture is made anew without every tenth of the rows, not without every row.
@@ -328,6 +341,8 @@ def _groups(found: Evaluation, known: np.ndarray, by: Any) -> list[GroupFares]:
 
 
 def _some(column: Any, rows: np.ndarray) -> Any:
+    if len(rows) == len(column):
+        return column
     cells = column if isinstance(column, np.ndarray) else cells_of(column)
     return cells[rows] if isinstance(cells, np.ndarray) else np.asarray([cells[k] for k in rows.tolist()])
 

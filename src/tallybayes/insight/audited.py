@@ -95,6 +95,8 @@ class Audit:
     expected_labels : float
         How many such rows there would be by chance, if the model's probabilities are right.
     groups : list of GroupFares
+    first_row : int
+        The number of the first row.
 
     Examples
     --------
@@ -121,7 +123,9 @@ class Audit:
         labels: Sequence[DoubtfulLabel],
         expected_labels: float,
         groups: Sequence[GroupFares],
+        first_row: int = 0,
     ) -> None:
+        self.first_row = first_row
         self.n_rows, self.findings, self.notes = n_rows, list(findings), list(notes)
         self.rows, self.expected_rows, self.cells = list(rows), expected_rows, list(cells)
         self.columns, self.moved = list(columns), list(moved)
@@ -163,15 +167,16 @@ class Audit:
         return plot_audit(self, ax)
 
     def _tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
+        row = f"row (from {self.first_row})"
         tables = [
             (
                 f"improbable rows ({self.expected_rows:.2g} expected by chance)",
-                ["row", "log p(row)", "most by", "nats"],
+                [row, "log p(row)", "most by", "nats"],
                 [[str(r.row), f"{r.log_density:.4g}", _name(r.column), f"{r.nats:.4g}"] for r in self.rows],
             ),
             (
                 "cells that were never counted",
-                ["column", "value", "rows", "first in row"],
+                ["column", "value", "rows", f"first in {row}"],
                 [[_name(c.column), printable(c.value), str(c.rows), str(c.first)] for c in self.cells],
             ),
             (
@@ -181,7 +186,7 @@ class Audit:
             ),
             (
                 f"labels that disagree ({self.expected_labels:.2g} expected by chance)",
-                ["row", "label", "p(label)", "suggested", "p(suggested)"],
+                [row, "label", "p(label)", "suggested", "p(suggested)"],
                 [
                     [str(d.row), printable(d.label), f"{d.probability:.2g}", printable(d.suggested),
                      f"{d.suggested_probability:.4f}"]
@@ -209,7 +214,9 @@ class Audit:
 
     def _said(self) -> list[str]:
         n = len(self.findings)
-        head = f"{self.n_rows} rows: " + ("nothing found" if self.ok else f"{n} finding{'s' * (n != 1)}")
+        head = f"{self.n_rows} rows, numbered from {self.first_row}: " + (
+            "nothing found" if self.ok else f"{n} finding{'s' * (n != 1)}"
+        )
         return [head, *(f"  - {said}" for said in self.findings), *(f"  note: {note}" for note in self.notes)]
 
     def __repr__(self) -> str:

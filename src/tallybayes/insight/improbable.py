@@ -9,7 +9,7 @@ import numpy as np
 from tallybayes.families.block import Sparse
 from tallybayes.insight.audited import OddRow
 from tallybayes.models.inputs.features import open_features
-from tallybayes.sources.encode import is_missing
+from tallybayes.sources.encode import missing_mask
 from tallybayes.sources.table import Table
 from tallybayes.sources.texts import Texts
 
@@ -76,7 +76,7 @@ def _threshold(density: np.ndarray, n: int) -> tuple[float, float]:
 def _patterns(table: Table, draws: Table) -> list[tuple[np.ndarray, dict[Any, np.ndarray]]]:
     """Rows that lack the same cells, and which; those of rare patterns together, each with its own."""
     names = [name for name in draws.columns if name in table.columns and getattr(table.columns[name], "ndim", 1) == 1]
-    there = {name: np.array([not is_missing(cell) for cell in cells_of(table.columns[name])]) for name in names}
+    there = {name: ~missing_mask(table.columns[name]) for name in names}
     names = [name for name in names if not there[name].all() and not _ever_missing(draws.columns[name])]
     if not names:
         return [(np.arange(table.n_rows), {})]
@@ -96,7 +96,7 @@ def _patterns(table: Table, draws: Table) -> list[tuple[np.ndarray, dict[Any, np
 
 def _ever_missing(column: Any) -> bool:
     """Whether the model draws absence itself, or nothing."""
-    return any(is_missing(cell) for cell in cells_of(column)[:_LEAST_DRAWS])
+    return bool(missing_mask(column[:_LEAST_DRAWS]).any())
 
 
 def _lacking(draws: Table, lacking: dict[Any, np.ndarray]) -> Table:

@@ -104,6 +104,16 @@ def is_missing(value: Any) -> bool:
     return value is None or kind.__name__ in ("NAType", "NaTType")
 
 
+def missing_mask(column: Any) -> np.ndarray:
+    """Which cells of one column are missing."""
+    if isinstance(column, np.ndarray) and column.dtype.kind != "O":
+        return column != column if column.dtype.kind in "fcmM" else np.zeros(len(column), dtype=bool)
+    if hasattr(column, "dictionary") and not column.dictionary.null_count:
+        return np.asarray(column.indices.is_null())
+    cells = column.to_pylist() if hasattr(column, "to_pylist") else column
+    return np.array([is_missing(cell) for cell in cells], dtype=bool)
+
+
 def _encode_numbers(values: np.ndarray, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
     if values.ndim != 1:
         raise DataError.wrong_shape(f"column {name!r}", values.shape, "one axis")

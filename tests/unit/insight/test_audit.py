@@ -1,5 +1,8 @@
 """Faults that were planted in rows are found, and clean rows are left alone."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -46,7 +49,7 @@ def test_clean_rows_are_left_alone(model, n):
     found = [tb.audit(model, rows(n, np.random.default_rng(seed)), "y", by="shop") for seed in range(8)]
     assert sum(one.ok for one in found) >= 6
     assert all(one.expected_rows <= 0.051 for one in found)
-    assert repr(found[0]).startswith(f"{n} rows: ")
+    assert repr(found[0]).startswith(f"{n} rows, numbered from 0: ")
 
 
 @pytest.mark.slow_after(1)
@@ -187,3 +190,55 @@ def test_a_file_is_read(model, tmp_path):
     found = tb.audit(model, tmp_path / "late.csv", "y", by="shop")
     assert found.moved == ["sky"]
     assert not tb.audit(tb.Mixture(2, random_state=0).fit(data[["size"]]), data[["size"]], by=data["shop"]).labels
+
+
+def test_rows_have_the_numbers_that_are_asked_for(model):
+    rng = np.random.default_rng(11)
+    data = rows(400, rng)
+    data.loc[7, "sky"], data.loc[33, "size"] = "zebra", -1e4
+    plain, counted = (tb.audit(model, data, "y", first_row=first) for first in (0, 1))
+    assert [one.row + 1 for one in plain.rows] == [one.row for one in counted.rows]
+    assert [one.row + 1 for one in plain.labels] == [one.row for one in counted.labels]
+    assert (plain.cells[0].first, counted.cells[0].first) == (7, 8)
+    for found, first in ((plain, 0), (counted, 1)):
+        text = repr(found)
+        assert text.startswith(f"400 rows, numbered from {first}: ")
+        assert f"row (from {first})" in text
+        assert f"first in row (from {first})" in text
+        assert any(f"row {33 + first} (most by 'size')" in said for said in found.findings)
+        assert any(f"'zebra' (1 row, first {7 + first})" in said for said in found.findings)
+        assert f"row (from {first})" in found._repr_html_()
+
+
+LARGE = """
+import resource, sys
+import numpy as np
+import tallybayes as tb
+
+rng = np.random.default_rng(1)
+n = 200_000
+y = rng.choice(["no", "yes"], n)
+rows = {
+    "age": rng.normal(40, 10, n) + 5 * (y == "yes"),
+    "income": rng.lognormal(10, 1, n),
+    "visits": rng.poisson(2, n),
+    "city": rng.choice([f"city {k}" for k in range(300)], n),
+    "plan": rng.choice(["a", "b", "c"], n),
+    "y": y,
+}
+tb.write_rows(rows, sys.argv[1])
+model = tb.NaiveBayes().fit(sys.argv[1], "y")
+del rows, y
+assert tb.audit(model, sys.argv[1], "y").n_rows == n
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is in other units")
+def test_a_table_of_200_000_rows_takes_little_memory(tmp_path):
+    # Labels used to be drawn from a distribution over all levels for every row: 4 GB for a column of 300.
+    ran = subprocess.run(
+        [sys.executable, "-c", LARGE, tmp_path / "rows.csv"], capture_output=True, text=True, check=True
+    )
+    assert int(ran.stdout) < 400_000

@@ -15,6 +15,7 @@ class UsageError(CommandError):
 
 # What a message of the library calls a setting is an option here.
 _OPTIONS = "columns|delimiter|encoding|estimate|format|names|null_values|on_bad|order|prior|sequence|types|unlabelled"
+_ROW = re.compile(r"\brow (\d+)\b")
 _DATABASES = {"sqlite3", "duckdb", "_duckdb", "psycopg"}
 
 
@@ -35,7 +36,8 @@ def in_words(error: object) -> str | None:
 
 
 def _as_options(text: str) -> str:
-    """Settings of Python as options of the command line."""
+    """Settings of Python as options of the command line; rows, which Python counts from 0, from 1."""
+    text = _ROW.sub(lambda found: f"row {int(found[1]) + 1}", text)
 
     def option(found: re.Match[str]) -> str:
         return f"--{found[1].replace('_', '-')} {found[2]}"

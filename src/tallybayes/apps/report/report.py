@@ -311,14 +311,16 @@ def _audited(model: Any, rows: Rows, by: str | None) -> str:
     shown = f"<p>By what the model has counted, of the {found.n_rows:,} rows looked at: {said}.</p>"
     odd = [[number(one.row), _name(one.column), f"{one.log_density:.4g}"] for one in found.rows]
     shown += _some(
-        ["row", "most by", "log p(row)"], odd, f"All but impossible ({found.expected_rows:.2g} expected by chance)"
+        ["row (from 1)", "most by", "log p(row)"],
+        odd,
+        f"All but impossible ({found.expected_rows:.2g} expected by chance)",
     )
     cells = [[_name(one.column), asking.written(one.value), one.rows, number(one.first)] for one in found.cells]
-    shown += _some(["column", "value", "rows", "first in row"], cells, "Never counted")
+    shown += _some(["column", "value", "rows", "first in row (from 1)"], cells, "Never counted")
     labels = [[number(d.row), str(d.label), f"{d.probability:.2g}", str(d.suggested), f"{d.suggested_probability:.3f}"]
               for d in found.labels]  # fmt: skip
     title = f"Labels that disagree with their columns ({found.expected_labels:.2g} expected by chance)"
-    shown += _some(["row", "label", "p(label)", "by its columns", "p"], labels, title)
+    shown += _some(["row (from 1)", "label", "p(label)", "by its columns", "p"], labels, title)
     most = max((one.high for one in found.columns), default=0.0) or 1.0
     columns = [
         [_name(one.column), (f"{one.bits:.3f}", max(one.bits, 0.0) / most), f"{one.low:.3f} to {one.high:.3f}",

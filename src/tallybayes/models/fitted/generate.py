@@ -35,14 +35,15 @@ def sample_factor(part: Scored, codes: np.ndarray, statistics: Any, rng: np.rand
     family, n = part.family, len(codes)
     options = family.like_rows(statistics)
     width = n_columns(part.family, statistics)
-    if not part.predictive:
+    if not part.predictive or family.reads == "codes":  # of one label, the predictive distribution is the mean
+        parameters = family.from_belief(part.parameters, "mean") if part.predictive else part.parameters
         out = np.zeros((n, width))
         for code in np.unique(codes):
             mine = codes == code
-            out[mine] = family.sample(family.take(part.parameters, int(code)), int(mine.sum()), rng, **options)
+            out[mine] = family.sample(family.take(parameters, int(code)), int(mine.sum()), rng, **options)
         return _constant(out, part, statistics)
     parts = []
-    step = max(1, _DRAWS // max(1, width * (int(codes.max(initial=0)) + 1)))
+    step = max(1, _DRAWS // max(1, family.n_numbers(width)[0] * (int(codes.max(initial=0)) + 1)))
     for start in range(0, n, step):
         chosen = codes[start : start + step]
         parameters = family.from_belief(part.parameters, "sample", n=len(chosen), random_state=rng)

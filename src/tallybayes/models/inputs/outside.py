@@ -119,6 +119,9 @@ def _mended(
 
 def _labels(column: Any, domain: Domain) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The cells of a column of labels, which are known, and which are of another kind than its levels."""
+    if hasattr(column, "dictionary") and all(_fits(value, domain.kind) for value in column.dictionary.to_pylist()):
+        none = np.zeros(len(column), dtype=bool)
+        return np.empty(0, dtype=object), none, none
     listed = column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column, dtype=object).tolist()
     cells = np.empty(len(listed), dtype=object)
     cells[:] = listed

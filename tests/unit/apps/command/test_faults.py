@@ -148,6 +148,12 @@ def test_messages_speak_of_options():
     assert run.DONE == 0
 
 
+def test_rows_are_numbered_from_1(files, tally):
+    assert in_words(tb.DataError("found 'x' in row 0, column 'a'.")) == "found 'x' in row 1, column 'a'."
+    (files / "lost.csv").write_text("x,y\n1,a\n2,\n")
+    assert "the label of row 2 is missing" in tally("fit lost.csv -t y -m naive-bayes").err
+
+
 def test_names_from_the_data_do_not_steer_the_terminal(files, tally):
     (files / "evil.csv").write_text("a\x1b[31mb,y\n1,x\n2,z\n")
     found = tally("fit evil.csv -t species -m naive-bayes")

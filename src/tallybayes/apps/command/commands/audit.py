@@ -27,8 +27,9 @@ def audit(
     Rows that are all but impossible, and by which column; values that were
     never counted; columns that moved; with --target, labels that disagree
     with the rest of their row; with --by, groups that fare worse. How much
-    would be found by chance is said. Exit codes, for pipelines: 0 nothing was
-    found, 1 something was (or the data were refused).
+    would be found by chance is said. Rows are numbered from 1. Exit codes,
+    for pipelines: 0 nothing was found, 1 something was (or the data were
+    refused).
 
       tally audit penguins-choose.tally july.csv
       tally audit penguins-choose.tally july.csv --target species --by island
@@ -55,12 +56,21 @@ def audit(
 
     found = load(model)
     with Places() as places:
-        result = tb.audit(found, places.source(data, reading), target, by=by, learned=learned)
+        result = tb.audit(found, places.source(data, reading), target, by=by, learned=learned, first_row=1)
     if json:
         parts = {name: getattr(result, name) for name in ("rows", "cells", "columns", "labels", "groups")}
         told = {name: [one._asdict() for one in part] for name, part in parts.items()}
         expected = {"expected_rows": result.expected_rows, "expected_labels": result.expected_labels}
-        answer_json({"n_rows": result.n_rows, "findings": result.findings, "notes": result.notes, **expected, **told})
+        answer_json(
+            {
+                "n_rows": result.n_rows,
+                "first_row": 1,
+                "findings": result.findings,
+                "notes": result.notes,
+                **expected,
+                **told,
+            }
+        )
     else:
         answer(repr(result))
     return 0 if result.ok else 1

@@ -17,7 +17,10 @@ def test_an_audit_ends_with_1_where_something_was_found(files, frame, done, tall
     told = json.loads(found.out)
     assert any("Atlantis" in said for said in told["findings"])
     assert told["cells"][0]["value"] == "Atlantis"
-    assert "Atlantis" in tally("audit naive.tally late.csv").out
+    assert (told["first_row"], told["cells"][0]["first"]) == (1, 6)
+    shown = tally("audit naive.tally late.csv").out
+    assert "'Atlantis' (1 row, first 6)" in shown
+    assert "first in row (from 1)" in shown
     clean = tally("audit naive.tally penguins.csv --json --target species --learned")
     assert clean.code == bool(json.loads(clean.out)["findings"])
     assert tally("audit naive.tally nowhere.csv").code == 1
