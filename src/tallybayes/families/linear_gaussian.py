@@ -168,7 +168,7 @@ class LinearGaussian(Measurements):
         p, weight = statistics.n_columns - 1, statistics.weight[..., 0]
         _, shown = self._shown(statistics)
         rows, scatter = float(weight.sum()), np.diagonal(shown.value, axis1=-2, axis2=-1)[..., :p]
-        variance = scatter.reshape(-1, p).sum(axis=0) / (rows or 1.0)
+        variance = scatter.sum(axis=tuple(range(scatter.ndim - 1))) / (rows or 1.0)
         return np.where(variance > 0, variance, 1.0)
 
     def decaying(self, statistics: Moments, decay: np.ndarray) -> LinearNormalInverseGamma:

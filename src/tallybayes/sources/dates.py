@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,15 @@ def origins(name: Any) -> list[Name]:
     for one in found:
         found += [*sources_of(one), *dates_of(one)]
     return found
+
+
+def with_dates_whole(columns: Mapping[Name, int], dates: Collection[Name]) -> dict[Name, int]:
+    """Columns and their widths, the dates in place of their parts: as the rows were before these were read."""
+    out: dict[Name, int] = {}
+    for name, width in columns.items():
+        whole = [date for date in dates_of(name) if date in dates] if dates else []
+        out[whole[0] if whole else name] = 1 if whole else width
+    return out
 
 
 def parts_of_type(kind: str) -> tuple[str, ...]:

@@ -156,9 +156,9 @@ class Query(Source):
     def n_missing(self, column: str, weight: str | None) -> int:
         """How many rows lack the cell of a column."""
         if weight is None:  # what is asked of the column anyway
-            return sum(int(row[-1]) for row in self._once(self._counts([self.dialect.quote(column)])) if row[0] is None)
+            return sum(int(row[-1]) for row in self._once(self._counts([self.written(column)])) if row[0] is None)
         counted = f"CASE WHEN {self.dialect.quote(weight)} > 0 THEN 1 ELSE 0 END"
-        query = f"SELECT COALESCE(SUM({counted}), 0) FROM {self.table} WHERE {self.dialect.quote(column)} IS NULL"
+        query = f"SELECT COALESCE(SUM({counted}), 0) FROM {self.table} WHERE {self.written(column)} IS NULL"
         return int(self.dialect.run(query)[0][0])
 
     def _counts(self, columns: list[str], counted: str = "COUNT(*)") -> str:

@@ -24,7 +24,7 @@ from tallybayes.models.inputs.outside import tolerated
 from tallybayes.models.inputs.presence import is_presence, with_unknown
 from tallybayes.sources.absence import sources_of
 from tallybayes.sources.arrays import unmerged
-from tallybayes.sources.dates import dates_of, with_parts_of_dates
+from tallybayes.sources.dates import dates_of, with_dates_whole, with_parts_of_dates
 from tallybayes.sources.frames import as_frame
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
@@ -92,7 +92,7 @@ def read_first(X: Any, y: Any, sample_weight: Any) -> tuple[Shape, Table, Any]:
     table, weight = with_weight(open_features(X), sample_weight)
     if is_name(y):
         parts = with_parts_of_dates(table, keep=[y])
-        return Shape(y, y_dtype=target_dtype(table._column(y)), dates=_dates(table, parts)), parts, weight
+        return Shape(y, y_dtype=target_dtype(table._column(y)), dates=dates_among(table, parts)), parts, weight
     y = only_column(y)
     column = check_target(y, table.n_rows)
     target = target_name(y, "class", table)
@@ -100,11 +100,11 @@ def read_first(X: Any, y: Any, sample_weight: Any) -> tuple[Shape, Table, Any]:
     dtype = target_dtype(column) if typed else None  # a list has no type of its own
     parts = with_parts_of_dates(table)
     n_features = sum(table.width(name) for name in table.columns)
-    shape = Shape(target, False, dtype, feature_names(X, table), n_features, _dates(table, parts))
+    shape = Shape(target, False, dtype, feature_names(X, table), n_features, dates_among(table, parts))
     return shape, parts.with_column(target, column), weight
 
 
-def _dates(table: Table, parts: Table) -> tuple[Name, ...]:
+def dates_among(table: Table, parts: Table) -> tuple[Name, ...]:
     """The columns of a table that stand as their parts in another."""
     return () if parts is table else tuple(name for name in table.columns if name not in parts.columns)
 
@@ -196,7 +196,7 @@ def _as_fitted(model: Any, X: Any, table: Table) -> Table:
     if dates and any(date in dates_of(name) for date in dates for name in absent) and not is_rows_of_mappings(X):
         raise DataError.unknown_column(dates, table.columns)
     if is_rows_of_mappings(X):
-        return Table({**table.columns, **{name: [None] * table.n_rows for name in absent}})
+        return Table({**table.columns, **{name: [None] * len(X) for name in absent}})
     blocks, by_name = list(table.columns.values()), model._shape.by_name
     if not by_name and len(names) == 1 and table.matrix is not None:
         return Table({names[0]: table.matrix})
@@ -221,9 +221,7 @@ def _check_features(model: Any, X: Any, table: Table) -> None:
     if shape.by_name:
         return
     columns = {name: table.width(name) for name in table.columns if name != shape.target}
-    if shape.dates:  # rows that were read before have the parts of dates in their place
-        whole = {name: [date for date in dates_of(name) if date in shape.dates] for name in columns}
-        columns = {date: 1 if whole[name] else n for name, n in columns.items() for date in whole[name] or [name]}
+    columns = with_dates_whole(columns, shape.dates)
     if shape.feature_names is not None and hasattr(X, "columns"):
         found = list(columns)
         if found != list(shape.feature_names):

@@ -7,19 +7,22 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
+from sklearn.base import clone
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.beliefs.belief import Interval, tails
 from tallybayes.beliefs.log_gamma import log_gamma_half_step
+from tallybayes.errors import DataError, LabelError
 from tallybayes.models.fitted.measures import weighted_sum
-from tallybayes.models.inputs.features import open_features
+from tallybayes.models.inputs.features import is_rows_of_mappings, open_features
 from tallybayes.models.inputs.parts import asked_parts, by_batch, joined_columns
 from tallybayes.models.regression import lines
 from tallybayes.models.regression.counting import levels_of
-from tallybayes.models.regression.design import codes_of
+from tallybayes.models.regression.design import MissingInputError, codes_of
 from tallybayes.models.regression.learning import check_features, read_rows
 from tallybayes.models.regression.lines import degree_in_use, terms, weights_of
+from tallybayes.sources.dates import with_parts_of_dates
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table
 from tallybayes.typing import Labels, RandomState, Rows, Weights
@@ -100,16 +103,19 @@ def _quantile(freedom: np.ndarray, tail: float) -> np.ndarray:
     return np.where(np.isinf(freedom), ndtri(tail), stdtrit(np.where(np.isinf(freedom), 1.0, freedom), tail))
 
 
-def read_inputs(model: Any, X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The terms of some rows, (n, terms), and their groups."""
+def open_inputs(model: Any, X: Any) -> Table:
+    """Some rows, checked against those that were fitted."""
     check_is_fitted(model, "tally_")
     table = open_features(X)
+    if is_rows_of_mappings(X):  # an absent key is a missing cell
+        absent = [name for name in model._design.inputs if not table.has(name)]
+        table = Table({**table.columns, **{name: [None] * len(X) for name in absent}})
     check_features(model, X, table)
-    return inputs_of(model, table)
+    return with_parts_of_dates(table, model._design.inputs)
 
 
 def inputs_of(model: Any, table: Table) -> tuple[np.ndarray, np.ndarray]:
-    """As `read_inputs`, of rows that are open."""
+    """The terms of some rows, (n, terms), and their groups."""
     design = model._design
     made = design._replace(degree=degree_in_use(model)).expand(table, levels_of(design, model.tally_))
     names = terms(model)
@@ -157,7 +163,11 @@ def predict(model: Any, X: Rows, return_std: bool = False) -> Any:
     if return_std:
         found = predictive(model, X)
         return Answers((found.mean(), found.deviation()))
-    x, group = read_inputs(model, X)
+    table = open_inputs(model, X)
+    try:
+        x, group = inputs_of(model, table)
+    except (MissingInputError, LabelError):
+        return predictive_of(model, table).mean()
     return shape(model, [_expected(weights, x, group) for weights in weights_of(model)])
 
 
@@ -174,6 +184,8 @@ class Answers(tuple[np.ndarray, ...]):
 def predictive(model: Any, X: Rows) -> TargetPredictive:
     """p(target | inputs) of every row: Student's t under ``"bayes"``, else a normal about the line.
 
+    Of a row that lacks inputs it is that of the regression on the others, from the same counts.
+
     Parameters
     ----------
     X : as for `predict`
@@ -182,11 +194,49 @@ def predictive(model: Any, X: Rows) -> TargetPredictive:
     -------
     TargetPredictive
     """
-    return predictive_of(model, *read_inputs(model, X))
+    return predictive_of(model, open_inputs(model, X))
 
 
-def predictive_of(model: Any, x: np.ndarray, group: np.ndarray) -> TargetPredictive:
-    """As `predictive`, of rows that were read."""
+def predictive_of(model: Any, table: Table) -> TargetPredictive:
+    """As `predictive`, of rows that are open."""
+    try:
+        return _predictive(model, *inputs_of(model, table))
+    except (MissingInputError, LabelError):
+        missing = model._design.missing(table, levels_of(model._design, model.tally_))
+        if not missing.any():
+            raise
+    patterns, which = np.unique(missing, axis=0, return_inverse=True)
+    shape_of = (table.n_rows,) if model._design.single else (table.n_rows, len(model._design.targets))
+    out = [np.full(shape_of, np.nan) for _ in TargetPredictive._fields]
+    for place, pattern in enumerate(patterns):
+        rows = np.flatnonzero(which.reshape(-1) == place)
+        part = table.rows(rows)
+        for all_rows, some in zip(out, predictive_of(without_inputs(model, pattern), part), strict=True):
+            all_rows[rows] = some
+    return TargetPredictive(*out)
+
+
+def without_inputs(model: Any, missing: np.ndarray) -> Any:
+    """The regression on the other inputs, from the same counts: that of rows which lack some."""
+    design = model._design
+    names = {n for n, gone in zip((*design.numbers, *design.labels), missing, strict=True) if gone}
+    if not names:
+        return model
+    known = model._derive("without inputs", dict)
+    if missing.tobytes() not in known:
+        if any(np.ndim(getattr(prior, "location", 0.0)) for prior in lines.priors_of(model)):
+            raise DataError(
+                f"some row lacks {min(names, key=str)!r}, and prior= has a parameter for every term; expected all "
+                "inputs.\n"
+                "    Fill in the cell, or use a prior without arrays."
+            )
+        other = clone(model).set_params(degree=degree_in_use(model))._take_from(model)
+        other._design = design.without(names)
+        known[missing.tobytes()] = other._adopt(model.tally_)
+    return known[missing.tobytes()]
+
+
+def _predictive(model: Any, x: np.ndarray, group: np.ndarray) -> TargetPredictive:
     parts = []
     for weights in weights_of(model):
         location, posterior = _expected(weights, x, group), weights.posterior
@@ -260,7 +310,7 @@ def asked(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[TargetPredict
         columns = [table._column(name) for name in ([y] if isinstance(y, str) else y)]
     else:
         table, weight = read_rows(model, X, y, sample_weight)
-        told = predictive_of(model, *inputs_of(model, table))
+        told = predictive_of(model, table)
         columns = [table._column(name) for name in model._design.targets]
     from tallybayes.sources.numbers import numeric
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.cautions import RowsWarning, warn
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.linear_gaussian import LinearGaussian
@@ -27,7 +28,7 @@ def check_counted(design: Design, tally: Tally) -> None:
         moments: Any = tally.statistics[_place(tally, target)]
         if not moments.presence().sum() > 0:
             raise DataError(
-                f"no row has the target {target!r} and some weight; expected at least 1.\n"
+                f"no row has the target {target!r}, all inputs and some weight; expected at least 1.\n"
                 "    Look for missing cells, and weights of zero."
             )
 
@@ -49,6 +50,11 @@ def count_rows(model: Any, table: Table, weight: Any, like: Tally | None) -> Tal
     """The tally of rows in memory."""
     design: Design = model._design
     weights = check_weight(weight, table.n_rows)
+    missing = design.missing(table)
+    if missing.any():
+        whole = np.flatnonzero(~missing.any(axis=1))
+        _warn_of_missing(design, missing)
+        table, weights = table.rows(whole), None if weights is None else weights[whole]
     counted = count(table, label_factors(model), weight=weights, schema=schema_of(model))
     levels = levels_of(design, counted)
     shown = {name: read_level(table, name) for name in design.labels}  # rows without weight may show others
@@ -74,6 +80,15 @@ def count_rows(model: Any, table: Table, weight: Any, like: Tally | None) -> Tal
         assert total is not None
         counted = counted | _apart(total, columns, slab)
     return counted
+
+
+def _warn_of_missing(design: Design, missing: np.ndarray) -> None:
+    n, most = int(missing.any(axis=1).sum()), int(missing.sum(axis=0).argmax())
+    warn(
+        f"{n:,} of {len(missing):,} rows are not counted: they lack an input, most often column "
+        f"{[*design.numbers, *design.labels][most]!r}.\n    Fill in its cells, or leave the column out, to count them.",
+        RowsWarning,
+    )
 
 
 def _target_of(table: Table, name: Name) -> np.ndarray:

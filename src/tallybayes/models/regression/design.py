@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple, Self
 
@@ -13,6 +13,7 @@ import numpy as np
 from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.memory import require_memory
 from tallybayes.models.inputs.labels import read_labels
+from tallybayes.sources.dates import dates_of
 from tallybayes.sources.numbers import numeric
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
@@ -20,7 +21,11 @@ from tallybayes.value import from_json, to_json
 
 Levels = Mapping[Name, tuple[Any, ...]]
 _DEFAULT_TARGET = re.compile(r"y\d*_*")
-_PARTS = ("targets", "numbers", "labels", "by", "degree", "by_name", "single", "n_features", "feature_names")
+_PARTS = ("targets", "numbers", "labels", "by", "degree", "by_name", "single", "n_features", "feature_names", "dates")
+
+
+class MissingInputError(DataError):
+    """A cell of an input is missing."""
 
 
 class Design(NamedTuple):
@@ -35,6 +40,7 @@ class Design(NamedTuple):
     single: bool  # whether y was one column by itself
     n_features: int | None
     feature_names: tuple[str, ...] | None
+    dates: tuple[Name, ...] = ()  # the columns of dates, which are read as their parts
 
     @property
     def unnamed(self) -> bool:
@@ -91,6 +97,27 @@ class Design(NamedTuple):
             names += [indicator(name, level) for level in kept]
         return names
 
+    def missing(self, table: Table, levels: Levels | None = None) -> np.ndarray:
+        """Which cells of the inputs are missing, (n, inputs): parts of dates also where their `levels` are others."""
+        out = np.zeros((table.n_rows, len(self.numbers) + len(self.labels)), dtype=bool)
+        for place, name in enumerate(self.numbers):
+            if not table.is_block(name):
+                cells = np.asarray(numeric(table._column(name), name))
+                out[:, place] = np.isnan(cells) if cells.dtype.kind == "f" else False
+        for place, name in enumerate(self.labels, len(self.numbers)):
+            labels = read_labels(table, name)
+            codes = np.asarray(labels.codes).astype(np.int64)
+            out[:, place] = codes < 0
+            if levels is not None and any(date in self.dates for date in dates_of(name)):
+                strange = np.array([level not in levels[name] for level in labels.domain.levels] + [True])
+                out[:, place] = strange[codes]
+        return out
+
+    def without(self, names: Collection[Name]) -> Self:
+        """The design without some of the inputs."""
+        numbers, labels = (tuple(n for n in one if n not in names) for one in (self.numbers, self.labels))
+        return self._replace(numbers=numbers, labels=labels)
+
     def expand(self, table: Table, levels: Levels) -> dict[Name, np.ndarray]:
         """The columns of some rows; what is missing is refused by name."""
         made: dict[tuple[int, ...], np.ndarray] = {}
@@ -118,7 +145,7 @@ class Design(NamedTuple):
         if not np.isfinite(cells).all():
             row = int(np.flatnonzero(~np.isfinite(cells))[0])
             what = "NaN: column" if np.isnan(cells[row]) else "infinity: column"
-            raise DataError(
+            raise (MissingInputError if np.isnan(cells).any() else DataError)(
                 f"Input X contains {what} {name!r} has {'no number' if np.isnan(cells[row]) else cells[row]} in row "
                 f"{row}; expected a finite number in every row of a regression.\n"
                 "    Leave such rows out, or fill them in: tb.GaussianDiscriminant().fill, sklearn's SimpleImputer."
@@ -156,7 +183,7 @@ def codes_of(table: Table, name: Name, levels: Sequence[Any]) -> tuple[np.ndarra
     codes = np.asarray(labels.codes).astype(np.int64)
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
-        raise DataError(
+        raise MissingInputError(
             f"Input X contains NaN: column {name!r} has no label in row {row}; expected one in every row.\n"
             "    Leave such rows out, or give absence a label of its own: column.fillna('none')."
         )

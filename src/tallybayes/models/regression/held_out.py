@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class HeldRows:
         self.weight = check_weight(weight, self.table.n_rows)
         columns = [np.asarray(numeric(self.table._column(name), name), float) for name in self.model._design.targets]
         self.target = shape(self.model, columns)
+        self.lacking = self.model._design.missing(self.table).any(axis=1)
 
     @property
     def n_rows(self) -> int:
@@ -43,6 +45,8 @@ class HeldRows:
         return self.table.n_rows
 
     def _part(self, rows: np.ndarray) -> tuple[Table, Any]:
+        """Those of some rows that were counted."""
+        rows = rows[~self.lacking[rows]]
         return self.table.rows(rows), None if self.weight is None else self.weight[rows]
 
     def by_fold(self, model: Any, fold: np.ndarray, *, ordered: bool = False) -> TargetPredictive:
@@ -57,7 +61,7 @@ class HeldRows:
             rest = clone(model)._take_from(model)._adopt(model.tally_)
             held = count_rows(rest, *self._part(others), model.tally_)
             rest._adopt(without(model._design, model.tally_, held))
-            told = predictive_of(rest, *inputs_of(rest, self.table.rows(rows)))
+            told = predictive_of(rest, self.table.rows(rows))
             for whole_part, part in zip(parts, told, strict=True):
                 whole_part[rows] = part
         return TargetPredictive(*parts)
@@ -68,6 +72,14 @@ class HeldRows:
         With e the row's error and h its leverage, the error of the line without it is e / (1 − h), and its squares
         are less by e² / (1 − h). The λ that was found on all rows is held.
         """
+        if self.lacking.any():  # they were not counted
+            found, kept = predictive_of(model, self.table), np.flatnonzero(~self.lacking)
+            some = copy.copy(self)
+            some.table, some.weight = self._part(kept)
+            some.target, some.lacking = self.target[kept], self.lacking[kept]
+            for whole_part, part in zip(found, some.one_by_one(model), strict=True):
+                whole_part[kept] = part
+            return found
         x, group = inputs_of(model, self.table)
         targets = self.target.reshape(self.n_rows, -1)
         weight = np.ones(self.n_rows) if self.weight is None else self.weight

@@ -26,13 +26,13 @@ def count_there(model: Any, source: Source, sample_weight: str | None) -> Tally 
     if counted is None:
         return None
     levels, dialect = levels_of(design, counted), source.dialect
-    number = {name: dialect.number(dialect.quote(name)) for name in (*design.numbers, *design.targets)}
+    number = {name: dialect.number(source.written(name)) for name in (*design.numbers, *design.targets)}
     written: dict[Name, str] = {}
     for term, name in zip(design.terms(design.degree), design.term_names(design.degree), strict=True):
         written[name] = " * ".join(number[design.numbers[place]] for place in term)
     for label in design.labels:
         for level in levels[label]:
-            is_level = f"{dialect.quote(label)} = {dialect.value(level)}"
+            is_level = f"{source.written(label)} = {dialect.value(level)}"
             written[indicator(label, level)] = f"CASE WHEN {is_level} THEN 1.0 ELSE 0.0 END"
     columns, given = design.columns(levels), () if design.by is None else (design.by,)
     beside = [*given, *([] if sample_weight is None else [sample_weight])]

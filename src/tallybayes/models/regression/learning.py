@@ -12,11 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.errors import DataError
 from tallybayes.models.inputs.features import feature_names, open_features, target_name
 from tallybayes.models.inputs.parts import check_names
-from tallybayes.models.inputs.shape import with_weight
+from tallybayes.models.inputs.shape import dates_among, with_weight
 from tallybayes.models.receipt import receipted
 from tallybayes.models.regression.counting import check_counted, count_rows, united, without
 from tallybayes.models.regression.design import Design
 from tallybayes.sources.arrays import as_array
+from tallybayes.sources.dates import origins, with_dates_whole, with_parts_of_dates
 from tallybayes.sources.frames import frame_kind
 from tallybayes.sources.numbers import numeric
 from tallybayes.sources.opening import open_source
@@ -36,7 +37,8 @@ def fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: Weights =
     Parameters
     ----------
     X : array, data frame, mapping of columns, list of dicts; path, source or table of a database
-        Columns of numbers, and of labels, which become indicators. Every cell must be there.
+        Columns of numbers, of labels, which become indicators, and of dates, which are read as their parts. Rows that
+        lack a cell of an input are not counted, with a warning.
     y : array-like of shape (n,) or (n, targets), the name of a column of X, or a list of names
         A missing target (NaN) is skipped, for that target alone.
     sample_weight : array-like of shape (n,), or the name of a column of X, optional
@@ -109,7 +111,8 @@ def _read_first(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, 
     """The first rows, which decide what is an input of which kind, and what a target."""
     table, weight = with_weight(open_features(X), sample_weight)
     _refuse_no_rows(table.n_rows)
-    by_name = _is_named(y)
+    by_name, given, by = _is_named(y), table, model.by
+    table = with_parts_of_dates(table, keep=[by, *(([y] if isinstance(y, str) else y) if by_name else ())])
     if by_name:
         targets: tuple[Name, ...] = (y,) if isinstance(y, str) else tuple(y)
         for name in targets:
@@ -119,7 +122,6 @@ def _read_first(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, 
         columns, single = _targets(y, table.n_rows)
         targets = tuple(target_name(y if single else None, str(name), table) for name in columns)
         full = _with_targets(table, dict(zip(targets, columns.values(), strict=True)))
-    by = model.by
     if by is not None and by not in table.columns:
         raise DataError.unknown_column([by], table.columns)
     inputs = [name for name in table.columns if name not in (*targets, by)]
@@ -133,7 +135,7 @@ def _read_first(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, 
             raise DataError.wrong_type(f"column {name!r}", found, "one number or label in every row", "Make it dense.")
     labels = tuple(name for name in inputs if name in declared or (table.kind(name) == "label" and _shows(table, name)))
     numbers = tuple(name for name in inputs if name not in labels)
-    names_in = feature_names(X, table)
+    names_in = feature_names(X, given)
     design = Design(
         targets,
         numbers,
@@ -142,8 +144,9 @@ def _read_first(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, 
         max(model._degrees()),
         by_name,
         single,
-        None if by_name else len(table.columns),
+        None if by_name else len(given.columns),
         None if by_name or names_in is None else tuple(names_in),
+        dates_among(given, table),
     )
     design.check_size()
     return full, weight, design
@@ -198,6 +201,7 @@ def read_rows(model: Any, X: Rows, y: Any, sample_weight: Weights) -> tuple[Tabl
     else:
         columns, _ = _targets(y, table.n_rows)
         check_features(model, X, table)
+    table = with_parts_of_dates(table, design.inputs)
     if len(columns) != len(design.targets):
         raise DataError(
             f"there are {len(columns)} targets; expected {len(design.targets)}, as the model was fitted on: "
@@ -223,8 +227,8 @@ def with_targets(model: Model, names: tuple[Name, ...]) -> Model:
 def check_features(model: Any, X: Rows, table: Table) -> None:
     """Refuse other columns than those that were fitted."""
     design: Design = model._design
-    known = [name for name in table.columns if name not in design.targets]
-    absent = [name for name in design.inputs if name not in table.columns]
+    known = list(with_dates_whole({n: 1 for n in table.columns if n not in design.targets}, design.dates))
+    absent = [name for name in design.inputs if not table.has(name)]
     if design.feature_names is not None and hasattr(X, "columns") and known != list(design.feature_names):
         from sklearn.utils.validation import _check_feature_names
 
@@ -268,11 +272,13 @@ def _count_source(model: Any, source: Source, sample_weight: Any, like: Tally | 
 
     design: Design = model._design
     names = [*design.inputs, *design.targets]
-    source.check_columns(names)
+    read = {origin for name in names for origin in origins(name)}
+    known = set(source.schema.names)
+    source.check_columns(name for name in names if known.isdisjoint(origins(name)))
     there = count_there(model, source, sample_weight)
     if there is not None:
         return there
-    wanted = [name for name in source.schema.names if name in {*names, sample_weight}]
+    wanted = [name for name in source.schema.names if name in read or name == sample_weight]
     total: Tally | None = None
     for table in parts_of(source, "learning", wanted):
         rows, weight = with_weight(table, sample_weight)

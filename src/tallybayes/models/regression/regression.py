@@ -131,6 +131,7 @@ class Regression(RegressorMixin, Model):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
+        tags.input_tags.allow_nan = True
         return tags
 
     def _check_settings(self) -> None:

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import tallybayes as tb
+from tallybayes.cautions import RowsWarning
 from tallybayes.sources.queries import Query
 
 RNG = np.random.default_rng(0)
@@ -76,11 +77,12 @@ def test_a_database_adds_to_and_is_taken_from_what_was_counted():
 
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 @pytest.mark.parametrize("column", ["a", "c"])
-def test_a_missing_input_in_a_database_is_refused_by_name(kind, column):
-    rows = FRAME.copy()
+def test_rows_that_lack_an_input_are_not_counted_in_a_database_either(kind, column):
+    rows = FRAME.drop(columns="w")
     rows.loc[7, column] = None
-    with pytest.raises(tb.DataError, match=f"column '{column}' has no .* in row 7"):
-        tb.Regression().fit(database(kind, rows), "y")
+    with pytest.warns(RowsWarning, match=f"1 of .* rows are not counted: .*column '{column}'"):
+        model = tb.Regression().fit(database(kind, rows), "y")
+    assert model.tally_.isclose(tb.Regression().fit(rows.drop(index=7), "y").tally_, 1e-9)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
