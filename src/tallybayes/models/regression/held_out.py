@@ -77,8 +77,8 @@ class HeldRows:
             some = copy.copy(self)
             some.table, some.weight = self._part(kept)
             some.target, some.lacking = self.target[kept], self.lacking[kept]
-            for whole_part, part in zip(found, some.one_by_one(model), strict=True):
-                whole_part[kept] = part
+            for all_rows, of_some in zip(found, some.one_by_one(model), strict=True):
+                all_rows[kept] = of_some
             return found
         x, group = inputs_of(model, self.table)
         targets = self.target.reshape(self.n_rows, -1)

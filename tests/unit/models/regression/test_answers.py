@@ -1,4 +1,4 @@
-"""Rows that lack inputs, and inputs that are dates: what a regression counts, and what it predicts."""
+"""Answers about rows that lack inputs, and inputs that are dates."""
 
 import numpy as np
 import pandas as pd
