@@ -73,13 +73,13 @@ class HeldRows:
         are less by e² / (1 − h). The λ that was found on all rows is held.
         """
         if self.lacking.any():  # they were not counted
-            found, kept = predictive_of(model, self.table), np.flatnonzero(~self.lacking)
+            every, kept = predictive_of(model, self.table), np.flatnonzero(~self.lacking)
             some = copy.copy(self)
             some.table, some.weight = self._part(kept)
             some.target, some.lacking = self.target[kept], self.lacking[kept]
-            for all_rows, of_some in zip(found, some.one_by_one(model), strict=True):
+            for all_rows, of_some in zip(every, some.one_by_one(model), strict=True):
                 all_rows[kept] = of_some
-            return found
+            return every
         x, group = inputs_of(model, self.table)
         targets = self.target.reshape(self.n_rows, -1)
         weight = np.ones(self.n_rows) if self.weight is None else self.weight
