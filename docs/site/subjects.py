@@ -22,6 +22,7 @@ SUBJECTS: dict[str, list[str]] = {
         "Mixture",
         "Explanation",
         "FeatureImportance",
+        "Threshold",
         "ParameterTable",
     ],
     "Sequences": ["HiddenMarkovModel", "choose_states ChosenStates"],

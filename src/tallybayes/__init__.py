@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     from tallybayes.models.classifiers.one_dependence import AveragedOneDependence as AveragedOneDependence
     from tallybayes.models.classifiers.tree_augmented import TreeAugmentedNaiveBayes as TreeAugmentedNaiveBayes
     from tallybayes.models.fitted.parameter_table import ParameterTable as ParameterTable
+    from tallybayes.models.inputs.threshold import Threshold as Threshold
     from tallybayes.models.networks.answer import Answer as Answer
     from tallybayes.models.networks.effects import Effect as Effect
     from tallybayes.models.networks.measured_answer import MeasuredAnswer as MeasuredAnswer
@@ -249,6 +250,7 @@ _PUBLIC = {
     "TallybayesWarning": "cautions",
     "TargetPredictive": "models.regression.answers",
     "Text": "families.text",
+    "Threshold": "models.inputs.threshold",
     "TiedGaussian": "families.gaussian",
     "TiedMultivariateGaussian": "families.multivariate_gaussian",
     "TiedSphericalGaussian": "families.gaussian",

@@ -15,6 +15,7 @@ from tallybayes.insight import measures
 from tallybayes.insight.evaluation_text import Part, as_html, as_text, describe
 from tallybayes.insight.intervals import Measure, Measures, average
 from tallybayes.insight.measures import Reliability, Scores
+from tallybayes.models.inputs.threshold import Threshold, find_threshold
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.table import open_table
 
@@ -342,6 +343,30 @@ class Evaluation:
         from tallybayes.plots.evaluation import plot_reliability
 
         return plot_reliability(self, ax)
+
+    def threshold(
+        self, *, precision: float | None = None, recall: float | None = None, positive: Any = None
+    ) -> Threshold:
+        """Return the threshold on the probability of a class that has a stated precision or recall on these rows.
+
+        Parameters
+        ----------
+        precision : float, optional
+            The least precision; of such thresholds that of the highest recall.
+        recall : float, optional
+            The least recall; of such thresholds that of the highest precision.
+        positive : label, optional
+            The class; of two classes the second one if left out.
+
+        Returns
+        -------
+        Threshold
+            For ``model.decide(X, threshold=...)``.
+        """
+        kept = self._counts
+        weight = None if self.weight is None else self.weight[kept]
+        classes = self.classes.tolist()
+        return find_threshold(self.log_proba[kept], self.codes[kept], weight, classes, positive, precision, recall)
 
     def plot_precision_recall(self, ax: Axes | None = None) -> Picture:
         """A picture of precision against recall: of ``classes[1]``, or of every class; needs matplotlib.

@@ -36,7 +36,7 @@ _say(ATTRIBUTES, "feature_importances_ shap_values", "explain(X)", "tb.dependenc
 _say(ATTRIBUTES, "labels_", "Mixture:predict(X)")
 _say(ATTRIBUTES, "loglikelihood_ lower_bound_", "evidence_bound_", "history_")
 _say(ATTRIBUTES, "n_features_ n_features", "n_features_in_")
-_say(ATTRIBUTES, "set_threshold threshold class_weight class_weight_", "decide(X, cost=...)", "class_prior=")
+_say(ATTRIBUTES, "set_threshold threshold class_weight class_weight_", "decide(X, precision=...)", "class_prior=")
 # ---- hmmlearn
 _say(ATTRIBUTES, "viterbi decode map_path best_path", "HiddenMarkovModel:predict(X)", "most_probable(given)")
 _say(ATTRIBUTES, "transmat_ transmat transitions_", "transition_", "parameters_")

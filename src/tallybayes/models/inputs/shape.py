@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tallybayes.errors import DataError, FileError
+from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.families.block import Sparse
 from tallybayes.models.inputs.features import (
     check_target,
@@ -20,10 +20,12 @@ from tallybayes.models.inputs.features import (
     target_dtype,
     target_name,
 )
+from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.outside import tolerated
 from tallybayes.models.inputs.presence import is_presence, with_unknown
 from tallybayes.sources.absence import sources_of
 from tallybayes.sources.arrays import unmerged
+from tallybayes.sources.collect import check_weight
 from tallybayes.sources.dates import dates_of, with_dates_whole, with_parts_of_dates
 from tallybayes.sources.frames import as_frame
 from tallybayes.sources.table import Table
@@ -121,6 +123,24 @@ def read_more(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, An
         table = table.with_column(target, table.columns[y])
     _check_features(model, X, table)
     return with_parts_of_dates(table, _parts_of_dates(model)), weight
+
+
+def read_codes(model: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[np.ndarray, Table, np.ndarray | None]:
+    """Labelled rows of a fitted classifier: the places of their classes, the rows without the target, the weights."""
+    table, weight = read_more(model, X, y, sample_weight)
+    if table.n_rows == 0:
+        raise DataError("X has 0 rows; expected at least 1 labelled row.")
+    labels, domain = read_labels(table, model._target), model._class_domain
+    unknown = [
+        level for level, n in zip(labels.domain.levels, labels.rows, strict=True) if n and level not in domain.index
+    ]
+    if unknown:
+        raise LabelError.no_such_class(unknown[0], domain.levels)
+    if labels.n_missing:
+        row = int(np.flatnonzero(labels.codes < 0)[0])
+        raise LabelError(f"y is missing in row {row}; expected a label for every row.")
+    codes = domain.positions_of(labels.domain.levels)[labels.codes]
+    return codes, table.without(model._target), check_weight(weight, table.n_rows, any_size=True)
 
 
 def open_columns(model: Any, X: Any) -> Table:

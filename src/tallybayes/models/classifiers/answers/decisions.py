@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ from tallybayes.errors import DataError, EstimateError
 from tallybayes.models.inputs.costs import finite_number, read_costs
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.outside import answering
+from tallybayes.models.inputs.shape import read_codes
+from tallybayes.models.inputs.threshold import Threshold, find_threshold, log_odds_of, place_of
 from tallybayes.sources.collect import check_weight
-from tallybayes.typing import ClassPrior, Rows, Weights
+from tallybayes.typing import ClassPrior, Labels, Rows, Weights
 
 
 @answering
@@ -28,10 +30,17 @@ def decide(
     *,
     abstain: float | None = None,
     class_prior: ClassPrior = None,
+    precision: float | None = None,
+    recall: float | None = None,
+    held_out: tuple[Rows, Labels] | None = None,
+    positive: Hashable | None = None,
+    threshold: Threshold | None = None,
 ) -> np.ndarray:
-    """The decision of least expected cost for every row.
+    """Return the decision of least expected cost for every row, or the class by a threshold on its probability.
 
-    Uneven costs and uneven classes belong here: rows need no resampling for them.
+    Uneven costs and uneven classes belong here: rows need no resampling for them. A stated precision or recall of one
+    class is reached by a threshold, which is found on held-out rows: a row is of the positive class if its probability
+    is at or above the threshold, otherwise of the most probable other class.
 
     Parameters
     ----------
@@ -44,6 +53,16 @@ def decide(
         The cost of not deciding.
     class_prior : as for the constructor, optional
         The share of the classes where the decisions are taken, if it differs.
+    precision : float, optional
+        The least precision of the positive class on the held-out rows; of such thresholds that of the highest recall.
+    recall : float, optional
+        The least recall of the positive class on the held-out rows; of such thresholds that of the highest precision.
+    held_out : pair (X, y), optional
+        Rows with their classes that the model was not fitted on, to find the threshold for `precision` or `recall`.
+    positive : label, optional
+        The class of the threshold; of two classes the second one if left out.
+    threshold : Threshold, optional
+        A threshold found before, by ``tb.evaluate(model, X, y).threshold(precision=...)``.
 
     Returns
     -------
@@ -63,8 +82,19 @@ def decide(
     ['keep', 'keep']
     >>> model.decide({"offer": [1, 0]}, abstain=0.3).tolist()
     [None, 'ham']
+    >>> checked = {"offer": [1, 1, 0, 0]}, ["spam", "ham", "ham", "ham"]
+    >>> model.decide({"offer": [1, 0]}, recall=1, held_out=checked, positive="spam").tolist()
+    ['spam', 'ham']
     """
     check_is_fitted(model)
+    if (precision, recall, held_out, positive, threshold) != (None,) * 5:
+        if (cost, abstain) != (None, None):
+            raise DataError("decide takes costs or a threshold; expected cost= and abstain=, or the other parameters.")
+        if threshold is None:
+            threshold = _threshold(model, held_out, class_prior, positive, precision, recall)
+        elif (precision, recall, held_out, positive) != (None,) * 4:
+            raise DataError("threshold is found already; expected no precision=, recall=, held_out= or positive=.")
+        return _by_threshold(model, model.predict_log_proba(X, class_prior), threshold)
     labels, costs = (model.classes_, None) if cost is None else read_costs(cost, model.classes_)
     if abstain is not None:
         abstain = finite_number(abstain, "abstain")
@@ -81,6 +111,29 @@ def decide(
     decided = decided.astype(object)
     decided[least > abstain] = None
     return decided
+
+
+def _threshold(model: Any, held_out: Any, class_prior: Any, positive: Any, precision: Any, recall: Any) -> Threshold:
+    """The threshold of a stated precision or recall on held-out rows."""
+    if not isinstance(held_out, tuple) or len(held_out) != 2:
+        raise DataError(
+            "held_out is missing; expected a pair of rows and their classes to find the threshold on.\n"
+            "    Pass rows that the model was not fitted on: decide(X, precision=0.95, held_out=(X_val, y_val))."
+        )
+    codes, rows, weight = read_codes(model, *held_out)
+    log_proba, classes = model.predict_log_proba(rows, class_prior), model.classes_.tolist()
+    return find_threshold(log_proba, codes, weight, classes, positive, precision, recall)
+
+
+def _by_threshold(model: Any, log_proba: np.ndarray, threshold: Threshold) -> np.ndarray:
+    """The positive class where its probability is at or above the threshold, else the most probable other class."""
+    if not isinstance(threshold, Threshold):
+        raise DataError.wrong_type("threshold", repr(threshold), "a Threshold, which evaluate(...).threshold() returns")
+    k = place_of(threshold.positive, model.classes_.tolist())
+    others = log_proba.copy()
+    others[:, k] = -np.inf
+    accepted = log_odds_of(log_proba, k) >= threshold.log_odds
+    return model.classes_[np.where(accepted, k, others.argmax(axis=1))]
 
 
 @answering

@@ -9,14 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.aligned import aligned
-from tallybayes.errors import DataError, LabelError, printable
+from tallybayes.errors import DataError, printable
 from tallybayes.html import html_parts
-from tallybayes.models.classifiers.learning import class_factor
-from tallybayes.models.fitted.scoring import rows_of
 from tallybayes.models.inputs.outside import answering
 from tallybayes.models.inputs.presence import hidden, is_presence
-from tallybayes.models.inputs.shape import read_more
-from tallybayes.sources.collect import check_weight
+from tallybayes.models.inputs.shape import read_codes
 from tallybayes.sources.table import Table
 from tallybayes.typing import Labels, Name, Rows, Weights
 
@@ -129,13 +126,7 @@ def feature_importance(
     'petal length (cm)'
     """
     check_is_fitted(model)
-    table, weight = read_more(model, X, y, sample_weight)
-    if table.n_rows == 0:
-        raise DataError("X has 0 rows; expected at least 1 labelled row.")
-    codes = rows_of(table, [model._target], class_factor(model).family, [model._class_domain], "error")[:, 0]
-    if (codes < 0).any():
-        raise LabelError(f"y is missing in row {int(np.flatnonzero(codes < 0)[0])}; expected a label for every row.")
-    rows = table.without(model._target)
+    codes, rows, weights = read_codes(model, X, y, sample_weight)
     known = set(model._read_names)
     names = [name for name in dict.fromkeys(model._read_names) if not is_presence(name, known)]
     if columns is not None:
@@ -144,16 +135,15 @@ def feature_importance(
             raise DataError.unknown_column(unknown, names)
         names = list(columns)
     for name in names:
-        if table.is_block(name) or table.kind(name) == "text":
+        if rows.is_block(name) or rows.kind(name) == "text":
             kind, hint = "text or a block of columns", "Name other columns: columns=[...]."
             raise DataError.wrong_type(f"column {name!r}", kind, "a single column of numbers or labels", hint)
-    weights = check_weight(weight, table.n_rows, any_size=True)
-    share = np.full(table.n_rows, 1.0 / table.n_rows) if weights is None else weights / weights.sum()
+    share = np.full(rows.n_rows, 1.0 / rows.n_rows) if weights is None else weights / weights.sum()
     base, lost = _losses(model, rows, codes, names)
     mean = lost @ share
     error = 1.96 * np.sqrt((lost - mean[:, None]) ** 2 @ share**2)
     found = np.stack([mean, mean - error, mean + error], axis=1)
-    return FeatureImportance(names, found, float(share @ base), table.n_rows)
+    return FeatureImportance(names, found, float(share @ base), rows.n_rows)
 
 
 @answering

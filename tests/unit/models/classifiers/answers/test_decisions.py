@@ -362,3 +362,108 @@ def test_too_few_steps_are_said():
         MODEL.estimate_class_prior(X, max_iter=0)
     with pytest.raises(EstimateError, match="tol"):
         MODEL.estimate_class_prior(X, tol=0.0)
+
+
+# ---- Thresholds for a stated precision or recall ---------------------------------------------------------------------
+
+
+def mails(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n) < 0.3, "spam", "ham")
+    return {"x": rng.normal(1.5 * (y == "spam")), "z": rng.normal(0.5 * (y == "spam"))}, y
+
+
+def achieved(decided, y, positive="spam"):
+    right = ((decided == positive) & (y == positive)).sum()
+    return right / (decided == positive).sum(), right / (y == positive).sum()
+
+
+@pytest.mark.parametrize("model", [tb.NaiveBayes(), tb.Chosen(folds=2), tb.NaiveBayes(calibration="isotonic")])
+@pytest.mark.parametrize("stated", [0.6, 0.8, 0.9])
+def test_threshold_reaches_a_stated_precision_at_the_highest_recall(model, stated):
+    model.fit(*mails(400))
+    X, y = mails(500, 1)
+    decided = model.decide(X, precision=stated, held_out=(X, y))
+    precision, recall = achieved(decided, y)
+    assert precision >= stated
+    odds = np.diff(model.predict_log_proba(X), axis=1)[:, 0]
+    every = [achieved(np.where(odds >= at, "spam", "ham"), y) for at in np.unique(odds)]
+    assert recall == pytest.approx(max(r for p, r in every if p >= stated))
+    found = tb.evaluate(model, X, y).threshold(precision=stated)
+    assert (found.precision, found.recall) == pytest.approx((precision, recall))
+    assert model.decide(X, threshold=found).tolist() == decided.tolist()
+    assert 0 < found.probability < 1
+    new = mails(300, 2)[0]
+    above = model.predict_proba(new)[:, 1] >= found.probability
+    assert (model.decide(new, threshold=found) == "spam").tolist() == above.tolist()
+
+
+def test_threshold_reaches_a_stated_recall_at_the_highest_precision():
+    model, (X, y) = tb.NaiveBayes().fit(*mails(400)), mails(500, 1)
+    for stated in (0.5, 0.9, 1.0):
+        precision, recall = achieved(model.decide(X, recall=stated, held_out=(X, y)), y)
+        assert recall >= stated
+        odds = np.diff(model.predict_log_proba(X), axis=1)[:, 0]
+        every = [achieved(np.where(odds >= at, "spam", "ham"), y) for at in np.unique(odds)]
+        assert precision == pytest.approx(max(p for p, r in every if r >= stated))
+    both = tb.evaluate(model, X, y).threshold(precision=0.6, recall=0.5)
+    assert both.precision >= 0.6
+    assert both.recall >= 0.5
+
+
+def test_a_threshold_among_several_classes():
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b", "c"], 600)
+    X = rng.normal(2.0 * np.array([ord(label) for label in y]))[:, None]
+    model = tb.NaiveBayes().fit(X[:300], y[:300])
+    decided = model.decide(X[300:], precision=0.97, held_out=(X[300:], y[300:]), positive="b")
+    assert achieved(decided, y[300:], "b")[0] >= 0.97
+    others = decided != "b"
+    assert set(decided[others]) == {"a", "c"}
+    with pytest.raises(tb.DataError, match=r"positive is not given and there are 3 classes.*\n.*'a', 'b', 'c'"):
+        model.decide(X, precision=0.9, held_out=(X, y))
+    with pytest.raises(tb.LabelError, match="'d'"):
+        model.decide(X, precision=0.9, held_out=(X, y), positive="d")
+
+
+def test_weights_of_held_out_rows_are_repetitions():
+    model, (X, y) = tb.NaiveBayes().fit(*mails(400)), mails(200, 1)
+    weight = np.arange(200) % 3
+    rows = np.repeat(np.arange(200), weight)
+    twice = tb.evaluate(model, {name: cells[rows] for name, cells in X.items()}, y[rows]).threshold(precision=0.7)
+    weighted = tb.evaluate(model, X, y, sample_weight=weight).threshold(precision=0.7)
+    assert weighted[1:] == pytest.approx(twice[1:])
+
+
+def test_what_has_no_threshold():
+    y = mails(400)[1]
+    noise = {"x": np.random.default_rng(5).normal(size=400)}
+    model = tb.NaiveBayes().fit(noise, y)
+    held = {"x": np.r_[noise["x"], noise["x"]]}, np.r_[y, np.where(y == "spam", "ham", "spam")]  # twice, both ways
+    with pytest.raises(
+        tb.DataError,
+        match=r"precision 0\.95 of class 'spam' is not reached on these 800 rows; the highest precision is 0\.5000",
+    ):
+        model.decide(noise, precision=0.95, held_out=held)
+    with pytest.raises(
+        tb.DataError, match=r"precision 0\.9 with recall 0\.99 .*highest precision with that recall is 0\.5"
+    ):
+        model.decide(noise, precision=0.9, recall=0.99, held_out=held)
+    with pytest.raises(tb.DataError, match=r"held_out is missing.*\n.*held_out=\(X_val, y_val\)"):
+        model.decide(noise, precision=0.9)
+    with pytest.raises(tb.DataError, match="neither precision nor recall"):
+        model.decide(noise, held_out=held)
+    with pytest.raises(tb.DataError, match="precision is 95; expected a number above 0 and up to 1"):
+        model.decide(noise, precision=95, held_out=held)
+    with pytest.raises(tb.DataError, match="costs or a threshold"):
+        model.decide(noise, abstain=0.1, precision=0.9, held_out=held)
+    with pytest.raises(tb.DataError, match="no held-out row is of class 'spam'"):
+        model.decide(noise, precision=0.9, held_out=({"x": [1.0]}, ["ham"]))
+    with pytest.raises(tb.LabelError, match="'junk'"):
+        model.decide(noise, precision=0.9, held_out=({"x": [1.0]}, ["junk"]))
+    with pytest.raises(tb.DataError, match=r"threshold is 0\.5; expected a Threshold"):
+        model.decide(noise, threshold=0.5)
+    found = tb.Threshold("spam", 0.0, 1.0, 1.0)
+    with pytest.raises(tb.DataError, match="threshold is found already"):
+        model.decide(noise, threshold=found, precision=0.9)
+    assert model.decide(noise, threshold=found).tolist() == model.predict(noise).tolist()
