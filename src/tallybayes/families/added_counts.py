@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import PriorError
+from tallybayes.families.estimates import read_estimate
 
 
 def is_amount(prior: Any) -> bool:
@@ -20,6 +21,17 @@ def is_amount(prior: Any) -> bool:
             "    Pass prior=1 for add-one smoothing, or estimate='mle' for none."
         )
     return True
+
+
+def check_amount(prior: Any, estimate: str) -> None:
+    """Raise PriorError if the prior is a number and the estimate takes the mode, where a Beta(2, 2) adds 1, not 2."""
+    if is_amount(prior) and read_estimate(estimate).takes_mode:
+        one, other = f"{prior + 1:.12g}", f"{prior:.12g}"
+        raise PriorError(
+            f"prior is {prior!r}, which is ambiguous under estimate={estimate!r}: expected tb.Dirichlet({one}), which "
+            f"adds {other} to every level's count, or tb.Dirichlet({other}), which adds {prior - 1:.12g}.\n"
+            f"    For Bernoulli columns: tb.Beta({one}, {one}) or tb.Beta({other}, {other})."
+        )
 
 
 def no_levels(prior: Any, families: Iterable[Any]) -> PriorError:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tallybayes.beliefs.belief import Belief
 from tallybayes.errors import CellError, PriorError
-from tallybayes.families.added_counts import is_amount, no_levels
+from tallybayes.families.added_counts import check_amount, is_amount, no_levels
 from tallybayes.families.block import Block, Dense, Sparse
 from tallybayes.statistics.statistics import Statistics
 from tallybayes.value import Value
@@ -377,6 +377,7 @@ class Family(Value):
             added = self.added_counts(float(prior), estimate)
             if added is None:
                 raise no_levels(prior, [self])
+            check_amount(prior, estimate)
             return added
         if isinstance(prior, str):
             from tallybayes.families.empirical import empirical_prior

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import PriorError
 from tallybayes.families.family import Family
@@ -17,7 +19,7 @@ from tallybayes.value import Value
 class PriorRule(Value):
     """A rule that makes a belief once the statistics are known, from the pooled tally."""
 
-    def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Dirichlet:
+    def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Belief:
         """The belief this rule stands for."""
         raise NotImplementedError
 
@@ -69,3 +71,39 @@ class K2(PriorRule):
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Dirichlet:
         """Dirichlet(1)."""
         return Dirichlet(1.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PerColumn(PriorRule):
+    """A prior for every column of a block, each as `Family.prior` takes it, joined along the columns.
+
+    Parameters
+    ----------
+    priors : tuple
+        A distribution, a number, a rule or None for every column.
+    """
+
+    priors: tuple[Any, ...]
+
+    def resolve(self, family: Family, statistics: Any, estimate: str) -> Belief:
+        """One distribution, whose parameters are arrays by column."""
+        parts = [statistics.columns(np.array([place])) for place in range(len(self.priors))]
+        each = [family.prior(prior, part, estimate) for prior, part in zip(self.priors, parts, strict=True)]
+        fields = [belief._fields() for belief in each]
+        widths = [int(part.segments.sizes[0]) if isinstance(part, Counts) else 1 for part in parts]
+        joined: dict[str, Any] = {}
+        for name, first in fields[0].items():
+            values = [found.get(name) for found in fields]
+            if isinstance(first, np.ndarray):
+                arrays = [np.atleast_1d(np.asarray(value, dtype=float)) for value in values]
+                given = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+                wide = [np.broadcast_to(a, (*given, width)) for a, width in zip(arrays, widths, strict=True)]
+                joined[name] = np.concatenate(wide, axis=-1)
+            elif all(value == first for value in values):
+                joined[name] = first
+        if len({type(belief) for belief in each}) > 1 or len(joined) < len(fields[0]):
+            raise PriorError(
+                f"the priors {', '.join(map(repr, each[:3]))} of columns of {family!r} cannot be joined; expected "
+                "distributions of one class.\n    Pass columns= with a family for each column by itself."
+            )
+        return type(each[0])(**joined)

@@ -12,6 +12,7 @@ from tallybayes import store
 from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import FileError
+from tallybayes.families.estimates import read_estimate
 from tallybayes.sources.encode import is_missing
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.stated import stated_from_parts, stated_to_parts
@@ -144,7 +145,7 @@ def _spell_out(model: Any, name: str) -> None:
     """Say what the first defaults meant, in a model that was saved under them."""
     if getattr(model, "class_prior", ...) is None:
         model.class_prior = "frequency"
-    if name in _ADDED_ONE:
+    if name in _ADDED_ONE and not read_estimate(model.estimate).takes_mode:  # under "map" add-one is the default still
         factors = model._with_prior(model.tally_)
         model.prior = _with_added_one(model.prior, [f for f in factors if f.family.added_counts(1.0, "bayes")], name)
     model._adopt(model.tally_)  # what was made of it under other defaults is not it

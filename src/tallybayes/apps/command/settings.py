@@ -79,8 +79,8 @@ def read_families(columns: Sequence[str]) -> tuple[dict[Any, Any], tuple[str, ..
     return found, tuple(ignored)
 
 
-def read_prior(text: str | None) -> Any:
-    """A prior: a number added to every level's count, a rule by its name."""
+def read_prior(text: str | None, estimate: str = "bayes") -> Any:
+    """A prior: a number added to every level's count, a rule or a distribution by its name."""
     import tallybayes as tb
 
     if text is None or text == "empirical":
@@ -89,11 +89,21 @@ def read_prior(text: str | None) -> Any:
     try:
         if word == "k2" and not size:
             return tb.K2()
-        return tb.BDeu(float(size)) if word == "bdeu" else float(text)
-    except ValueError:
+        if word in ("dirichlet", "beta"):
+            numbers = [float(number) for number in size.split(",")]
+            return tb.Dirichlet(*numbers) if word == "dirichlet" else tb.Beta(*numbers)
+        found = tb.BDeu(float(size)) if word == "bdeu" else float(text)
+    except (ValueError, TypeError):
         raise UsageError(
-            f"--prior is {text!r}; expected a number (1 is add-one), empirical, k2, or bdeu:N, worth N rows."
+            f"--prior is {text!r}; expected a number (1 is add-one), empirical, k2, bdeu:N, worth N rows, dirichlet:N "
+            "or beta:A,B."
         ) from None
+    if estimate == "map" and isinstance(found, float) and found > 0:
+        raise UsageError(
+            f"--prior is {text!r}, which is ambiguous with --estimate map; expected dirichlet:{found + 1:g}, which "
+            f"adds {found:g} to every level's count, or dirichlet:{found:g}, which adds {found - 1:g}."
+        )
+    return found
 
 
 def read_structure(parts: Sequence[str]) -> dict[str, tuple[str, ...]]:

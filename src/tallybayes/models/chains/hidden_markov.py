@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes.errors import DataError, EstimateError, FileError, printable
-from tallybayes.families.added_counts import is_amount
+from tallybayes.families.added_counts import check_amount, is_amount
 from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.inference.em import Climbed
 from tallybayes.models.chains import (
@@ -71,8 +71,8 @@ class HiddenMarkovModel(Model):
         ``"bayes"`` plugs in the posterior means of all parameters: integrating them out over whole sequences has no
         closed form.
     prior : mapping from "start", "transition", "end" and columns to priors, a Dirichlet, number, "empirical" or None
-        A Dirichlet alone is that of start and transition; a number is added to every level's count. None is add-one for
-        start, transition and end, and for columns their default, as for `NaiveBayes`.
+        A Dirichlet alone is that of start and transition; a number is added to every level's count (an error under
+        ``"map"``). None is add-one for start, transition and end, and for columns their default, as for `NaiveBayes`.
     unseen : {"new", "missing", "smooth", "error"}, default "new"
         What a label is that no step had at fitting. A new one: in each state as likely as labels seen only once were
         there, while known ones stay as likely as they are; where the estimate has no prior (``"mle"``,
@@ -407,11 +407,14 @@ class HiddenMarkovModel(Model):
     _words: ClassVar[Mapping[str, Words]] = {"estimate": ESTIMATE_WORDS, "unseen": Words(UNSEEN)}
 
     def _check_prior(self, factors: list[Factor]) -> None:
-        if not is_amount(self.prior):  # start and transition have levels to add it to
+        if is_amount(self.prior):  # start and transition have levels to add it to
+            check_amount(self.prior, self.estimate)
+        else:
             given = read_prior(self.prior, components=most_components(self.components) > 1)
-            check_priors(given.pop("emission"), map(in_family_of_words, factors), tuple(given))
+            check_priors(given.pop("emission"), map(in_family_of_words, factors), self.estimate, tuple(given))
             for prior in given.values():
                 refuse_other(prior)
+                check_amount(prior, self.estimate)
 
     def _with_prior(self, tally: Tally) -> list[Factor]:
         names = names_in(tally, self.end_state)

@@ -109,7 +109,8 @@ class Counted:
         given = read_prior(self.prior, components=self.structure.components is not None)
         emissions = [factor for factor, _ in self.emissions]
         priors = [self.structure.prior(part, given[part]) for part in self.parts] + [
-            prior_in_groups(given["emission"], factor, self.estimate) for factor in emissions
+            prior_in_groups(given["emission"], factor, self.estimate, lambda name: self.tally.domains[str(name)].levels)
+            for factor in emissions
         ]
         return Fitted(self.read, priors, self.estimate, groups=self.structure.groups, plug_in=True)
 

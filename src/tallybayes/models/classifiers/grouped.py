@@ -104,7 +104,8 @@ class Grouped(Model):
     def _prior_of(self, factor: Factor) -> Any:
         """The prior meant for a factor; a tally was seen before, so it updates the default."""
         if not isinstance(self.prior, Tally):
-            return prior_in_groups(self.prior, factor, self.estimate)
+            domains = self._tally.domains
+            return prior_in_groups(self.prior, factor, self.estimate, lambda name: domains[str(name)].levels)
         before = as_read(self.prior.over(self.tally_), self._kept_words)[factor.columns]
         return factor.family.prior(None, self._tally[factor.columns], self.estimate).update(before)
 
@@ -401,7 +402,7 @@ class Grouped(Model):
 
     def _check_prior(self, factors: list[Factor]) -> None:
         if not isinstance(self.prior, Tally):
-            check_priors(self.prior, [self._reading(factor) for factor in factors])
+            check_priors(self.prior, [self._reading(factor) for factor in factors], self.estimate)
 
     def _cut(self, table: Table) -> Table:
         """The rows as they are counted."""

@@ -34,9 +34,11 @@ class NaiveBayes(Classifier):
         ``"bayes"`` integrates the parameters out: each column's posterior predictive.
     prior : Belief, number, rule, "empirical", list of them, mapping from column to one of them, or a Tally, optional
         A belief serves the families it belongs to; a number is added to every level's count, of labels and words; the
-        others, and None, take their defaults. ``"empirical"`` is the prior under which the classes' counts are most
-        probable, found for every column: the default of labels and words under ``"bayes"`` where two classes or more
-        have any counted, else 1. A tally of the same columns, such as another model's, counts as seen before;
+        others, and None, take their defaults. Under ``"map"`` a number is an error: ``tb.Dirichlet(3)`` adds 2,
+        ``tb.Dirichlet(2)`` adds 1. A `Beta` of a column of two labels is about the last one, as declared or sorted.
+        ``"empirical"`` is the prior under which the classes' counts are most probable, found for every column: the
+        default of labels and words under ``"bayes"`` where two classes or more have any counted, else 1. A tally of the
+        same columns, such as another model's, counts as seen before;
         ``tally.scale(strength)`` is worth less or more.
     class_prior : {label: probability}, "uniform", "frequency", Dirichlet or None
         "frequency" is the classes' share of the rows. None has one pseudo-row more for every class, under the estimates

@@ -14,9 +14,10 @@ from tallybayes.beliefs.belief import Belief
 from tallybayes.beliefs.normal_inverse_gamma import Normal
 from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal
 from tallybayes.errors import DataError, LabelError, PriorError, brief
+from tallybayes.families.added_counts import is_amount
 from tallybayes.families.categorical import Probabilities
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.priors import PriorRule
+from tallybayes.families.priors import PerColumn, PriorRule
 from tallybayes.inference.em import Climb, Climbed, climb, climb_best
 from tallybayes.models.fitted.scoring import Scored, check_spread_within
 from tallybayes.models.fitted.soft_counting import SoftCounter
@@ -195,9 +196,11 @@ def _resolved(factor: Factor, prior: Any, known: Any, estimate: str) -> tuple[An
             flat = flat[:0]
     if len(flat) and len(flat) == known.n_columns:
         return None, flat
-    belief = family.prior(prior, varied(known, flat), "map")
-    meant = isinstance(prior, Belief | PriorRule) and read_estimate(estimate).integrates
-    return belief.for_mode() if meant else belief, flat
+    integrates, counts = read_estimate(estimate).integrates, varied(known, flat)
+    if integrates and (isinstance(prior, PerColumn) or (is_amount(prior) and family.added_counts(1.0, "bayes"))):
+        return family.prior(prior, counts, "bayes").for_mode(), flat
+    belief = family.prior(prior, counts, "map")
+    return belief.for_mode() if integrates and isinstance(prior, Belief | PriorRule) else belief, flat
 
 
 def initial_model(model: Any, initial: Any) -> Any:

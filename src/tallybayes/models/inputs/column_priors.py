@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tallybayes.beliefs.belief import Belief
+from tallybayes.beliefs.beta import Beta
+from tallybayes.beliefs.dirichlet import Dirichlet
 from tallybayes.errors import PriorError, brief
-from tallybayes.families.added_counts import is_amount, no_levels
+from tallybayes.families.added_counts import check_amount, is_amount, no_levels
 from tallybayes.families.empirical import default_in_groups
 from tallybayes.families.family import Family
-from tallybayes.tally.factor import Factor
+from tallybayes.families.priors import PerColumn
+from tallybayes.tally.factor import Factor, Name
 from tallybayes.value import Value
 from tallybayes.words import Words
 
@@ -19,9 +24,16 @@ PRIOR_WORDS = Words(
 )
 
 
-def check_priors(prior: Any, factors: Iterable[Factor], parts: Sequence[str] = ()) -> None:
-    """Refuse a belief that belongs to no factor's family, and one for a column, or other part, that is not there."""
+Levels = Callable[[Name], Sequence[Any]]  # the levels of a column of labels
+
+
+def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Sequence[str] = ()) -> None:
+    """Refuse a belief that belongs to no factor's family, and one for a column, or other part, that is not there.
+
+    So are numbers under an estimate that takes the mode, which are ambiguous there.
+    """
     factors = list(factors)
+    for one in prior.values() if isinstance(prior, Mapping) else prior if isinstance(prior, list | tuple) else [prior]:
     for one in prior.values() if isinstance(prior, Mapping) else prior if isinstance(prior, list | tuple) else [prior]:
         refuse_other(one)
     if isinstance(prior, Mapping):
@@ -31,17 +43,24 @@ def check_priors(prior: Any, factors: Iterable[Factor], parts: Sequence[str] = (
         if unknown:
             raise PriorError.unknown_column(unknown, [*parts, *known])
         for factor in factors:
-            belief, family = prior_for(prior, factor), factor.family
-            if isinstance(belief, Belief) and not isinstance(belief, family.belief) and not belief.any_family:
-                raise PriorError.wrong_belief(family, belief, f"a {family.belief.__name__}")
-            if is_amount(belief) and not _has_levels(factor) and not family.decays:
-                raise no_levels(belief, [family])
+            family = factor.family
+            prior_for(prior, factor, lambda _: (0, 1))
+            for belief in [prior.get(name) for name in (factor.columns, *factor.columns)]:
+                fits = isinstance(belief, family.belief) or (isinstance(belief, Beta) and _of_labels(factor))
+                if isinstance(belief, Belief) and not fits and not belief.any_family:
+                    raise PriorError.wrong_belief(family, belief, f"a {family.belief.__name__}")
+                if _has_levels(factor):
+                    check_amount(belief, estimate)
+                elif is_amount(belief) and not family.decays:
+                    raise no_levels(belief, [family])
         return
     families = [factor.family for factor in factors]  # none where no column was worth its cuts: then any prior will do
     for one in (prior if isinstance(prior, list | tuple) else [prior]) if families else ():
         if is_amount(one) and not any(map(_has_levels, factors)):
             raise no_levels(one, families)
-        if isinstance(one, Belief) and not any(isinstance(one, family.belief) for family in families):
+        check_amount(one, estimate)
+        labels = isinstance(one, Beta) and any(map(_of_labels, factors))
+        if isinstance(one, Belief) and not any(isinstance(one, family.belief) for family in families) and not labels:
             wanted = sorted({family.belief.__name__ for family in families})
             raise PriorError(
                 f"prior= has {one!r}, which belongs to no column's family; expected beliefs of the classes "
@@ -67,28 +86,61 @@ def refuse_other(prior: Any) -> None:
         raise PriorError(f"prior has {brief(prior)}; expected {', '.join(PRIOR_WORDS.others)} or 'empirical'.")
 
 
-def prior_for(prior: Any, factor: Factor) -> Any:
-    """The prior of a factor: by block or column, or the first that belongs to its family."""
+def prior_for(prior: Any, factor: Factor, levels: Levels | None = None) -> Any:
+    """The prior of a factor: by block or column, or the first that belongs to its family.
+
+    A Beta of a column of two labels is the Dirichlet of these; `levels` gives them.
+    """
     if isinstance(prior, Mapping):
         if factor.columns in prior:
             return prior[factor.columns]
-        named = [prior[name] for name in factor.columns if name in prior]
-        if not named:
-            return None
-        if len(named) < len(factor.columns) or any(other is not named[0] and other != named[0] for other in named):
+        named = [prior.get(name) for name in factor.columns]
+        each = tuple(_of_two_levels(one, factor, name, levels) for one, name in zip(named, factor.columns, strict=True))
+        if len(each) == 1 or (all(other is named[0] or other == named[0] for other in named) and each[0] is named[0]):
+            return each[0]
+        if not factor.family.columnwise:
             raise PriorError(
                 f"the columns {factor.columns} are one block of {factor.family!r}, but prior= does not give them "
                 "one prior.\n    Give each the same, or one belief with an array per column."
             )
-        return named[0]
+        return PerColumn(each)
     candidates = prior if isinstance(prior, list | tuple) else [prior]
-    return next((each for each in candidates if _serves(each, factor)), None)
+    found = next((each for each in candidates if _serves(each, factor)), None)
+    if found is None and levels is not None and _of_labels(factor):
+        binary = [name for name in factor.columns if len(levels(name)) == 2]
+        beta = next((each for each in candidates if isinstance(each, Beta)), None)
+        if beta is not None and binary:
+            return prior_for(dict.fromkeys(binary, beta), factor, levels)
+    return found
 
 
-def prior_in_groups(prior: Any, factor: Factor, estimate: str) -> Any:
+def _of_labels(factor: Factor) -> bool:
+    """Whether the columns are of labels, under a Dirichlet."""
+    return factor.family.reads == "codes" and issubclass(factor.family.belief, Dirichlet)
+
+
+def _of_two_levels(prior: Any, factor: Factor, name: Name, levels: Levels | None) -> Any:
+    """A Beta of a column of two labels as the Dirichlet of these; the last one, declared or sorted, is the success."""
+    if not isinstance(prior, Beta) or not _of_labels(factor):
+        return prior
+    declared = getattr(factor.family, "levels", None)
+    found = tuple(declared or ()) if levels is None else tuple(levels(name))
+    if len(found) != 2:
+        raise PriorError(
+            f"prior of column {name!r} is {prior!r}, which is for two levels; found {brief(list(found))}.\n"
+            "    Pass a tb.Dirichlet with a number for every level, or declare both levels in columns=."
+        )
+    last = declared[-1] if declared else max(found, key=lambda label: (type(label).__name__, label))
+    counts = {True: prior.successes, False: prior.failures}
+    return Dirichlet(np.concatenate([np.atleast_1d(counts[bool(label == last)]) for label in found], axis=-1))
+
+
+def prior_in_groups(prior: Any, factor: Factor, estimate: str, levels: Levels | None = None) -> Any:
     """As `prior_for`, of columns that are compared between groups: their default is of all groups together."""
-    found = prior_for(prior, factor)
-    return default_in_groups(factor.family, estimate) if found is None else found
+    found, default = prior_for(prior, factor, levels), default_in_groups(factor.family, estimate)
+    if isinstance(found, PerColumn):
+        return PerColumn(tuple(default if one is None else one for one in found.priors))
+    return default if found is None else found
 
 
 def _serves(prior: Any, factor: Factor) -> bool:

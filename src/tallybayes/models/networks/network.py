@@ -64,7 +64,8 @@ class BayesianNetwork(Model):
         ``"bayes"`` takes the posterior mean of every table, and of the lines between measured nodes; the parameters of
         other measured nodes are integrated out.
     prior : Belief, number, rule, "empirical", Tally, BDe, mapping from nodes to these, or None
-        A number is added to every level's count; ``tb.Dirichlet(α)``, ``tb.K2()``, ``tb.BDeu(sample_size)``;
+        A number is added to every level's count (an error under ``"map"``); a `Beta` is for nodes of two levels, and
+        about the last one, as declared or sorted; ``tb.Dirichlet(α)``, ``tb.K2()``, ``tb.BDeu(sample_size)``;
         ``tb.BDe(network, sample_size)`` takes another network; a tally counts as seen before. None takes the families'
         defaults, add-one. Of a line, ``{node: λ}`` is weight decay.
     unseen : {"missing", "error"}, default "missing"
@@ -378,7 +379,7 @@ class BayesianNetwork(Model):
     }
 
     def _check_prior(self, factors: list[Factor]) -> None:
-        parameters.check_prior(self.prior, factors)
+        parameters.check_prior(self.prior, factors, self.estimate)
 
     def _adopt(self, tally: Tally, climbed: Climbed | None = None) -> Self:
         check_structure(Graph.read(self.parents), tally)

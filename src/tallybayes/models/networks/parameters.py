@@ -146,7 +146,7 @@ class Network:
     def fitted(self) -> Fitted:
         """Every node after estimating, in the order of `nodes`."""
         nodes = self.nodes.values()
-        check_prior(self.prior, [node.factor for node in nodes])
+        check_prior(self.prior, [node.factor for node in nodes], self.estimate)
         pairs = [(node.factor, node.counted) for node in nodes]
         if self.given is not None:
             known = {f.columns[-1:]: parameters for f, parameters in zip(self.tally.factors, self.given, strict=True)}
@@ -165,7 +165,7 @@ class Network:
             return node.family.prior(None, node.counted, self.estimate).update(seen.counted)
         if isinstance(self.prior, PriorRule) and not node.is_label:
             return None
-        return prior_for(self.prior, node.factor)
+        return prior_for(self.prior, node.factor, lambda name: self.domains[name].levels)
 
     @cached_property
     def tables(self) -> dict[Name, np.ndarray]:
@@ -250,11 +250,11 @@ def _one_axis(node: Node, parameters: Any) -> Any:
     return type(parameters)(*(np.reshape(part, (-1, *np.shape(part)[n_axes:])) for part in parameters))
 
 
-def check_prior(prior: Any, factors: Sequence[Factor]) -> None:
+def check_prior(prior: Any, factors: Sequence[Factor], estimate: str) -> None:
     """Refuse a prior that no node would use."""
     if not isinstance(prior, Tally):
         read = [in_family_of_words(factor) for factor in factors]
-        check_priors(prior, [Factor(name, f.given, f.family) for f in read for name in parents_in(f)])
+        check_priors(prior, [Factor(name, f.given, f.family) for f in read for name in parents_in(f)], estimate)
 
 
 def table(model: BayesianNetwork, node: Name) -> ParameterTable:

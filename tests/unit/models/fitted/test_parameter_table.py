@@ -90,7 +90,9 @@ def test_most_likely_parameters_are_those_of_the_cells():
 
 @pytest.mark.parametrize("estimate", ["map", "bayes"])
 def test_smoothed_parameters_are_their_closed_forms(estimate):
-    model = tb.NaiveBayes(COLUMNS, estimate=estimate, prior={("sky", "wet"): 1.0, "smokes": 1.0}).fit(ROWS, "kind")
+    amount = 2.0 if estimate == "map" else 1.0
+    prior = {("sky", "wet"): tb.Dirichlet(amount), "smokes": tb.Beta(amount, amount)}
+    model = tb.NaiveBayes(COLUMNS, estimate=estimate, prior=prior).fit(ROWS, "kind")
     for kind in ("a", "b"):
         sky, smokes = of(kind, "sky"), of(kind, "smokes")
         assert model.table("sky")[kind, "fog"] == pytest.approx(((sky == "fog").sum() + 1) / (len(sky) + 3))
@@ -178,7 +180,7 @@ def test_blocks_of_words_are_lazy_brief_and_have_their_names():
     np.testing.assert_array_equal(found["text", 7].values, one.values)
     counts = np.asarray(words[y == 3].sum(axis=0)).ravel()
     assert table[3, "word7"] == pytest.approx((counts[7] + 1) / (counts.sum() + n_words))
-    again = tb.NaiveBayes(tb.Bernoulli(), prior=1, estimate="map").fit(words, y).table("x")
+    again = tb.NaiveBayes(tb.Bernoulli(), prior=tb.Beta(2, 2), estimate="map").fit(words, y).table("x")
     assert again.title == "p(x = 1 | class)"
     assert again[3, 7] == pytest.approx((counts[7] + 1) / 12)
 

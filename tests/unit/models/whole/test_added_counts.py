@@ -1,4 +1,4 @@
-"""prior=α: a number is added to every level's count, under bayes and map alike."""
+"""prior=α: a number is added to every level's count under bayes; under map it is ambiguous, and an error."""
 
 import numpy as np
 import pytest
@@ -19,14 +19,16 @@ ALPHAS = [1, 0.3, np.float32(2.5), np.int64(4)]
 @pytest.mark.parametrize("estimate", ["bayes", "map"])
 @pytest.mark.parametrize("alpha", ALPHAS, ids=repr)
 def test_it_is_the_alpha_of_scikit_learn(alpha, estimate):
-    settings = {"prior": alpha, "estimate": estimate, "class_prior": "frequency"}
+    settings = {"estimate": estimate, "class_prior": "frequency"}
     cases = [
         (tb.Categorical(), CategoricalNB, CODES),
         (tb.Bernoulli(), BernoulliNB, CODES > 1),
         (tb.Multinomial(), MultinomialNB, WORDS),
     ]
     for family, peer, rows in cases:
-        found = tb.NaiveBayes(family, **settings).fit(rows, Y).predict_joint_log_proba(rows)
+        one_more = tb.Beta(alpha + 1, alpha + 1) if family == tb.Bernoulli() else tb.Dirichlet(alpha + 1)
+        model = tb.NaiveBayes(family, prior=alpha if estimate == "bayes" else one_more, **settings)
+        found = model.fit(rows, Y).predict_joint_log_proba(rows)
         expected = peer(alpha=float(alpha)).fit(rows, Y).predict_joint_log_proba(rows)
         if family != tb.Multinomial():
             np.testing.assert_allclose(found, expected, rtol=1e-11)
@@ -49,8 +51,6 @@ def test_the_prior_it_stands_for(family, belief):
     rows = CODES > 1 if family == tb.Bernoulli() else CODES
     model = tb.NaiveBayes(family, prior=0.5).fit(rows, Y)
     assert list(model.prior_.values()) == [belief]
-    (higher,) = model.reestimate(estimate="map").prior_.values()
-    assert higher == belief.for_mode()
     np.testing.assert_array_equal(
         model.predict_proba(rows), tb.NaiveBayes(family, prior=belief).fit(rows, Y).predict_proba(rows)
     )
@@ -100,6 +100,53 @@ def test_where_no_column_can_use_it_it_is_refused():
     assert model.prior is None
 
 
+AMBIGUOUS = r"prior is 2, which is ambiguous under estimate='map': expected tb.Dirichlet\(3\), which adds 2 .* or "
+AMBIGUOUS += r"tb.Dirichlet\(2\), which adds 1"
+STEPS, STATES = [list("abcab"), list("bca")], [list("xyxyx"), list("yyx")]
+FITTED = {
+    "NaiveBayes": lambda **settings: tb.NaiveBayes(tb.Categorical(), **settings).fit(CODES, Y),
+    "NaiveBayes of words": lambda **settings: tb.NaiveBayes(tb.Multinomial(), **settings).fit(WORDS, Y),
+    "Mixture": lambda **settings: tb.Mixture(2, tb.Categorical(), random_state=0, **settings).fit(CODES),
+    "HiddenMarkovModel": lambda **settings: tb.HiddenMarkovModel(**settings).fit(STEPS, STATES),
+    "HiddenMarkovModel by EM": lambda **settings: tb.HiddenMarkovModel(2, random_state=0, **settings).fit(STEPS),
+    "BayesianNetwork": lambda **settings: tb.BayesianNetwork({"b": ["a"]}, **settings).fit(
+        {"a": list("xyx"), "b": list("uvv")}
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FITTED)
+def test_a_number_under_map_raises(name):
+    make = FITTED[name]
+    with pytest.raises(PriorError, match=AMBIGUOUS):
+        make(prior=2, estimate="map")
+    model = make(prior=2)
+    with pytest.raises(PriorError, match=AMBIGUOUS):
+        model.reestimate(estimate="map")
+    with pytest.raises(PriorError, match=AMBIGUOUS):
+        model.set_params(estimate="map")
+    assert model.estimate == "bayes"
+    assert make(prior=2, estimate="mle").estimate == "mle"
+    assert make(prior=tb.Dirichlet(3), estimate="map").estimate == "map"
+    by_name = {
+        "HiddenMarkovModel": {"transition": 2},
+        "BayesianNetwork": {"a": 2},
+        "NaiveBayes": dict.fromkeys(range(3), 2),
+    }
+    if name in by_name:
+        with pytest.raises(PriorError, match=AMBIGUOUS):
+            make(prior=by_name[name], estimate="map")
+
+
+def test_both_spellings_add_what_the_error_says():
+    coin = tb.learn([True, True, False], tb.Bernoulli())
+    with pytest.raises(PriorError, match=r"tb.Beta\(3, 3\) or tb.Beta\(2, 2\)"):
+        coin.estimate("map", prior=2)
+    assert coin.estimate("map", prior=tb.Beta(3, 3)) == pytest.approx((2 + 2) / (3 + 4))
+    assert coin.estimate("map", prior=tb.Beta(2, 2)) == pytest.approx((2 + 1) / (3 + 2))
+
+
 def test_everywhere(tmp_path):
     tokens = sparse.csr_array(WORDS)
     mixture = tb.Mixture(2, tb.Multinomial(), prior=0.5, random_state=0).fit(tokens)
@@ -115,7 +162,8 @@ def test_everywhere(tmp_path):
     network = tb.BayesianNetwork({"b": ["a"]}, prior=0.5).fit({"a": [0, 1, 1], "b": [0, 1, 0]})
     assert network.prior_ == {"a": tb.Dirichlet(0.5), "b": tb.Dirichlet(0.5)}
     assert tb.learn([1, 1, 0], tb.Bernoulli()).estimate(prior=0.5) == pytest.approx(2.5 / 4)
-    assert tb.learn([1, 1, 0], tb.Bernoulli()).estimate("map", prior=0.5) == pytest.approx(2.5 / 4)
+    with pytest.raises(PriorError, match="ambiguous"):
+        tb.learn([1, 1, 0], tb.Bernoulli()).estimate("map", prior=0.5)
     for model in (mixture, chain, measured, network):
         model.save(tmp_path / "it.tally")
         again = tb.load(tmp_path / "it.tally")

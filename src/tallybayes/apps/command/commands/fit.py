@@ -92,7 +92,7 @@ def fit(
     estimate
         How parameters follow from counts; bayes unless said.
     prior
-        A number added to every level's count (1 is add-one), empirical, k2 or bdeu:N.
+        A number added to every level's count (1 is add-one), empirical, k2, bdeu:N, dirichlet:N or beta:A,B.
     class_prior
         The classes' probabilities before a row is seen: all the same, or their share of the rows.
     calibration
@@ -123,7 +123,11 @@ def fit(
         How DATA is read.
     """
     families, ignored = read_families(columns)
-    settings: dict[str, Any] = {"columns": families, "estimate": estimate, "prior": read_prior(prior)}
+    settings: dict[str, Any] = {
+        "columns": families,
+        "estimate": estimate,
+        "prior": read_prior(prior, estimate or "bayes"),
+    }
     settings |= {"class_prior": class_prior, "calibration": calibration, "unlabelled": unlabelled, "single": single}
     settings |= {"covariance": None if covariance is None else covariance.replace("-", "_"), "n_states": states}
     settings |= {"random_state": seed}

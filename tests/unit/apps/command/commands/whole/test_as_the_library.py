@@ -80,8 +80,8 @@ def _written(content):
     [
         ("naive-bayes", tb.NaiveBayes()),
         (
-            "naive-bayes --estimate map --prior 1 --class-prior uniform",
-            tb.NaiveBayes(estimate="map", prior=1, class_prior="uniform"),
+            "naive-bayes --estimate map --prior dirichlet:2 --class-prior uniform",
+            tb.NaiveBayes(estimate="map", prior=tb.Dirichlet(2), class_prior="uniform"),
         ),
         ("naive-bayes --columns ...=suggest", tb.NaiveBayes({...: "suggest"})),
         (
