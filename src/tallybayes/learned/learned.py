@@ -182,8 +182,8 @@ class Learned:
             The posterior mean; the parameters that make the data most probable; for Gaussians, R's n − 1 variances; the
             posterior mode.
         prior : Belief, number, rule, "empirical" or None
-            For ``"bayes"`` and ``"map"``. A number is added to every level's count (not for ``"map"``), None the default,
-            ``"empirical"`` the prior under which the groups are most probable.
+            For ``"bayes"`` and ``"map"``. A number (not under ``"map"``) is added to every level's count, None is the
+            default, ``"empirical"`` the prior under which the groups are most probable.
 
         Returns
         -------

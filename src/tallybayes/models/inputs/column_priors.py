@@ -34,7 +34,6 @@ def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Se
     """
     factors = list(factors)
     for one in prior.values() if isinstance(prior, Mapping) else prior if isinstance(prior, list | tuple) else [prior]:
-    for one in prior.values() if isinstance(prior, Mapping) else prior if isinstance(prior, list | tuple) else [prior]:
         refuse_other(one)
     if isinstance(prior, Mapping):
         known = dict.fromkeys(name for factor in factors for name in factor.columns)

@@ -74,7 +74,7 @@ class Shape(NamedTuple):
         """What `to_json` gave, checked: a file may come from anyone."""
         target, by_name = from_json(state.pop("target")), state.pop("by_name") is True
         dtype, names, n_features = state.pop("y_dtype"), state.pop("feature_names"), state.pop("n_features")
-        dates = state.pop("dates")
+        dates = state.pop("dates", [])
         if dtype is not None and not _DTYPE.fullmatch(dtype):
             raise FileError(f"the labels of the model are of type {dtype!r:.60}; expected bool, numbers or text.")
         if str(target) not in tally.domains:
