@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from tallybayes.errors import TallybayesError
 from tallybayes.models.classifiers.classifier import Classifier
 from tallybayes.models.classifiers.nearest_mean import NearestClassMean
+from tallybayes.models.inputs.columns import says
 from tallybayes.typing import Rows
 
 
@@ -44,13 +45,11 @@ def adds(model: Any) -> bool:
     """
     if not isinstance(model, Classifier | NearestClassMean):
         return False
-    columns: Any = getattr(model, "columns", "auto")
-    words = [*columns.values()] if isinstance(columns, Mapping) else [columns]
-    chosen = {"suggest", "auto"} if hasattr(model, "bins") else {"suggest"}
+    chosen = ("suggest", "auto") if hasattr(model, "bins") else ("suggest",)
     by_all = [getattr(model, name, None) for name in ("calibration", "unlabelled", "n_classes")]
     metric: Any = getattr(model, "metric", None)
     return (
-        not any(isinstance(word, str) and word in chosen for word in words)
+        not says(getattr(model, "columns", "auto"), *chosen)
         and all(setting is None for setting in by_all)
         and not (isinstance(metric, str) and metric == "learned")
     )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tallybayes.errors import printable
 from tallybayes.families.family import Family
 from tallybayes.html import html_parts
+from tallybayes.models.classifiers.choice.report import rows_looked_at
+from tallybayes.models.inputs.code_lengths import MOST_ROWS
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.parts import check_names
 from tallybayes.models.inputs.shape import read_first
@@ -15,6 +17,7 @@ from tallybayes.models.inputs.suggesting import Candidate as Candidate
 from tallybayes.models.inputs.suggesting import ColumnSuggestion, choose_families
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.opening import open_source
+from tallybayes.sources.parts import sample_of
 from tallybayes.typing import Labels, Rows, Weights
 
 if TYPE_CHECKING:
@@ -41,8 +44,8 @@ def suggest_columns(data: Rows, target: Labels, *, sample_weight: Weights = None
     Where the classes differ in how often a column is missing, by evidence too, the family is `WithMissing`.
 
     Left out are columns that say nothing: constants, identifiers (nearly every label another one, or whole numbers one
-    after the other) and columns that repeat an earlier one, under whatever names. Of more than 20,000 rows so many,
-    evenly spaced, are looked at; of files and databases, the first rows alone.
+    after the other) and columns that repeat an earlier one, under whatever names. Of more than 20,000 rows a random
+    sample of so many decides, drawn with a fixed seed from all rows of a table, file or database.
 
     Parameters
     ----------
@@ -69,10 +72,11 @@ def suggest_columns(data: Rows, target: Labels, *, sample_weight: Weights = None
     source = None if isinstance(data, Iterator) else open_source(data)  # an iterator does not give its first rows again
     if source is not None:
         check_names(source, target=target, sample_weight=sample_weight)
-    shape, table, weight = read_first(data if source is None else source.first(), target, sample_weight)
+    shape, table, weight = read_first(data if source is None else sample_of(source), target, sample_weight)
     read_labels(table, shape.target).refuse_missing("Leave the unlabelled rows out.")
     names = [name for name in table.columns if name != shape.target]
-    return Suggestion(choose_families(table, names, shape.target, check_weight(weight, table.n_rows)))
+    found = choose_families(table, names, shape.target, check_weight(weight, table.n_rows))
+    return Suggestion(found, min(table.n_rows, MOST_ROWS), table.n_sampled_from or table.n_rows)
 
 
 class Suggestion:
@@ -86,6 +90,8 @@ class Suggestion:
         From column to why it is left out.
     details : dict
         From column to `ColumnSuggestion`: every family that was tried, with its code length in bits.
+    n_rows, n_total : int
+        How many rows decided, and how many there are; if more, those are a random sample of them.
 
     Examples
     --------
@@ -99,8 +105,9 @@ class Suggestion:
       age     Gaussian()   0.0                    Binned of 4     35.4
     """
 
-    def __init__(self, found: list[ColumnSuggestion]) -> None:
+    def __init__(self, found: list[ColumnSuggestion], n_rows: int = 0, n_total: int = 0) -> None:
         self.details = {one.column: one for one in found}
+        self.n_rows, self.n_total = n_rows, n_total
 
     @property
     def columns(self) -> dict[Any, Family]:
@@ -143,7 +150,8 @@ class Suggestion:
         return lines
 
     def _title(self) -> str:
-        return f"Suggestion for {len(self.details)} columns, by evidence given the target"
+        sampled = f", from {rows_looked_at(self.n_rows, self.n_total)}" if self.n_total > self.n_rows else ""
+        return f"Suggestion for {len(self.details)} columns, by evidence given the target{sampled}"
 
     def _repr_html_(self) -> str:
         head, *rows = self._lines()

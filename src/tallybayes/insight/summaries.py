@@ -81,10 +81,10 @@ class Counted(NamedTuple):
         return Counted(*(part[index] for part in self))
 
     def first_tokens(self, codes: np.ndarray, most: int) -> np.ndarray:
-        """The first rows of every class with at most `most` tokens together, one at least."""
+        """Random rows of every class with at most `most` tokens together, one at least."""
         kept = []
         for code in np.unique(codes):
-            mine = np.flatnonzero(codes == code)
+            mine = np.random.default_rng(0).permutation(np.flatnonzero(codes == code))
             fits = np.cumsum(self.tokens[mine]) <= most
             kept.append(mine[fits] if fits.any() else mine[:1])
         return np.concatenate(kept)

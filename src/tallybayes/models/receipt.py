@@ -295,7 +295,7 @@ def _may_remain(model: Any) -> list[str]:
     if hasattr(model, "choice_"):
         found.append("choice_: which members there are, their weights, bins and calibration")
     if getattr(model, "columns", None) == "suggest" or _says_suggest(getattr(model, "columns", None)):
-        found.append("columns_: the families that were chosen from the first rows")
+        found.append("columns_: the families that were chosen when the model was fitted")
     binned = [name for tally in _tallies(model) for f in tally.factors if f.family.bins for name in f.columns]
     if hasattr(model, "columns_") and not binned:
         binned = [name for name, one in model.columns_.items() if getattr(one, "bins", None)]

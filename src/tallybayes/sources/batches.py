@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -11,6 +14,9 @@ from tallybayes.sources.source import BATCH, Source, in_batches, reading
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_IN_MEMORY = 1 << 26  # bytes of an iterator's rows that are kept in memory, not in a file
 
 
 class Batches(Source):
@@ -44,6 +50,20 @@ class Batches(Source):
             self._parts = parts
         return self._first
 
+    def keep(self) -> None:
+        """Copy the rows of an iterator to a temporary file, from which they are read from then on."""
+        if not self._once:
+            return
+        file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 (it is closed with the source)
+        weakref.finalize(self, file.close)
+        for part in self.batches():
+            with io.BytesIO() as stream:
+                with pa_stream(stream, part.schema) as writer:
+                    writer.write_table(part)
+                file.write(stream.tell().to_bytes(8, "little"))
+                file.write(stream.getbuffer())
+        self._make, self._once = lambda: _kept_parts(file), False
+
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows, some at a time."""
         first = self.first()
@@ -76,6 +96,27 @@ class Batches(Source):
             elif table.schema != schema:
                 table = _as_first(table.select(schema.names), schema, number)
             yield table
+
+
+def pa_stream(stream: Any, schema: pa.Schema) -> Any:
+    """A writer of Arrow's streams."""
+    import pyarrow as pa
+
+    return pa.ipc.new_stream(pa.PythonFile(stream), schema)
+
+
+def _kept_parts(file: Any) -> Iterator[pa.Table]:
+    """The parts of a temporary file, each a stream of Arrow's by itself: its codes may be its own."""
+    import pyarrow as pa
+
+    place = 0
+    while True:
+        file.seek(place)
+        size = int.from_bytes(file.read(8), "little")
+        if not size:
+            return
+        yield pa.ipc.open_stream(pa.py_buffer(file.read(size))).read_all()
+        place += 8 + size
 
 
 def _as_first(table: pa.Table, schema: pa.Schema, number: int) -> pa.Table:

@@ -28,6 +28,14 @@ def parts_of(source: Source, what: str, columns: Sequence[str] | None = None) ->
         yield table
 
 
+def sample_of(source: Source) -> Table:
+    """A random sample of the rows of a source, from which families and bins are chosen."""
+    rows, n_rows = source.sample()
+    table = open_table(rows)
+    table.n_sampled_from = n_rows if n_rows > table.n_rows else None
+    return table
+
+
 @contextmanager
 def located(table: Table) -> Iterator[None]:
     """Errors about a cell of a part name its file and line."""

@@ -17,6 +17,7 @@ from tallybayes.families.family import Family
 from tallybayes.sources.absence import sources_of
 from tallybayes.sources.dates import dates_of, origins
 from tallybayes.sources.dialects import Dialect
+from tallybayes.sources.sampling import SAMPLE, hashed
 from tallybayes.sources.source import BATCH, Source
 from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.factor import Factor, Name, Schema
@@ -99,11 +100,24 @@ class Query(Source):
             self._first = found
         return self._first
 
-    def _read(self, schema: pa.Schema, rest: str) -> pa.Table:
+    def sample(self, n: int = SAMPLE) -> tuple[pa.Table, int]:
+        """A random sample of the rows, and their number: rows are numbered as they are read, and numbers are hashed."""
+        quote, names = self.dialect.quote, self.names
+        number = "row number"
+        while number.lower() in {name.lower() for name in names}:
+            number += "_"
+        inner = f"SELECT {', '.join(map(quote, names))}, ROW_NUMBER() OVER () AS {quote(number)} FROM {self.table}"
+        with self.dialect.snapshot():
+            n_rows = int(self.dialect.run(f"SELECT COUNT(*) FROM {self.table}")[0][0])
+            some = f"({inner}) AS {quote('numbered rows')}", f"WHERE {hashed(quote(number), n / max(1, n_rows))}"
+            table, rest = (self.table, f"LIMIT {n}") if n_rows <= n else some
+            return self._read(self.schema, rest, table), n_rows
+
+    def _read(self, schema: pa.Schema, rest: str, table: str = "") -> pa.Table:
         """A few rows, whose values may tell other types than the schema."""
         import pyarrow as pa
 
-        found = list(self.dialect.rows(self.table, schema, self.name, rest))
+        found = list(self.dialect.rows(table or self.table, schema, self.name, rest))
         return pa.concat_tables(found, promote_options="permissive") if found else schema.empty_table()
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:

@@ -18,6 +18,7 @@ from tallybayes.errors import DataError, TallybayesError
 from tallybayes.kernels.threads import threads
 from tallybayes.memory import require_memory
 from tallybayes.messages import redacted
+from tallybayes.sources.sampling import SAMPLE, Reservoir
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
 
@@ -107,6 +108,34 @@ class Source:
             else:
                 self._begun = begun
         return self._first
+
+    def sample(self, n: int = SAMPLE) -> tuple[pa.Table, int]:
+        """A random sample of the rows with a fixed seed, in their order, and the number of all rows.
+
+        Rows that can be read again are read for it; those that cannot are copied to a temporary file first.
+
+        Parameters
+        ----------
+        n : int, optional
+            About how many rows; all of them, if there are no more.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import tallybayes as tb
+        >>> rows, n_rows = tb.table(lambda: [pd.DataFrame({"x": range(1000)})] * 3).sample(10)
+        >>> len(rows), n_rows
+        (10, 3000)
+        """
+        self.keep()
+        reservoir = Reservoir(n)
+        for batch in self.read_ahead():
+            reservoir.add(batch)
+        found = reservoir.table()
+        return (self.schema.empty_table() if found is None else found), reservoir.n_rows
+
+    def keep(self) -> None:
+        """Make rows that come once readable again, by a temporary file."""
 
     def read_ahead(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """As `batches`; the next ones are read while one is used, where that can be."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tallybayes.errors import DataError
 from tallybayes.sources.dialects import Dialect
 from tallybayes.sources.queries import FIRST, QUERY, Query
+from tallybayes.sources.sampling import SAMPLE
 from tallybayes.sources.source import in_batches
 from tallybayes.tally.factor import Name
 
@@ -112,6 +113,12 @@ class SparkFrame(Query):
         if self._first is None:
             self._first = self._select(self.names).limit(FIRST).toArrow()
         return self._first
+
+    def sample(self, n: int = SAMPLE) -> tuple[pa.Table, int]:
+        """A random sample of the rows, as Spark draws it, and the number of all rows."""
+        frame = self._select(self.names)
+        n_rows = frame.count()
+        return (frame if n_rows <= n else frame.sample(n / n_rows, seed=0)).toArrow(), n_rows
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows, a partition at a time: each arrives as a few cells of bytes, which hold Arrow's batches."""

@@ -59,6 +59,7 @@ class Table:
         self._derived: dict[Name, Any] = {}  # whether cells are there, and parts of dates
         self.unknown: dict[Name, np.ndarray] = {}  # cells that are missing here, but not absent, by column
         self.place: tuple[str, str, int] | None = None  # of a part of a file: its name, "line" or "row", and the first
+        self.n_sampled_from: int | None = None  # of how many rows these are a random sample, if they are
         self.made: dict[Any, Any] = {}  # what families made of its columns, kept for whoever asks again
 
     @property
@@ -137,8 +138,7 @@ class Table:
             return self.without(name).with_column(name, values)
         table = Table({name: values, **self.columns}, self.matrix, first=self._first + 1)
         table._encoded = {key: found for key, found in self._encoded.items() if key[0] != name}
-        table._highest = self._highest
-        table.unknown = self.unknown
+        table._highest, table.unknown, table.n_sampled_from = self._highest, self.unknown, self.n_sampled_from
         return table
 
     def with_codes(self, name: Name, codes: np.ndarray, domain: Domain) -> Table:
@@ -158,13 +158,13 @@ class Table:
         """The same rows without one column."""
         table = Table({other: column for other, column in self.columns.items() if other != name})
         table._encoded = {key: found for key, found in self._encoded.items() if key[0] != name}
-        table.unknown = self.unknown
+        table.unknown, table.n_sampled_from = self.unknown, self.n_sampled_from
         return table
 
     def replaced(self, columns: Mapping[Name, Any]) -> Table:
         """The same rows with other columns, of the same names; labels that were encoded stay so."""
         table = Table(columns)
-        table._encoded = dict(self._encoded)
+        table._encoded, table.n_sampled_from = dict(self._encoded), self.n_sampled_from
         return table
 
     def rows(self, part: slice | np.ndarray) -> Table:

@@ -55,6 +55,10 @@ class View(Source):
         """How many rows there are, if that is known."""
         return self.source.n_rows if self.where is None else None
 
+    def keep(self) -> None:
+        """Make rows that come once readable again."""
+        self.source.keep()
+
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows, some at a time."""
         names = list(self.schema.names if columns is None else columns)

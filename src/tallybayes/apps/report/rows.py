@@ -51,7 +51,7 @@ def _is_labels(target: Any) -> bool:
 
 
 def _columns(data: Any) -> dict[Any, list[Any]]:
-    """Columns as lists; of rows that are read in batches, those of the first."""
+    """Columns as lists; of rows that are read in batches, a random sample."""
     if hasattr(data, "tocsr"):
         raise tb.DataError.wrong_type(
             "the data", "a sparse matrix", "columns one by one", "Pages are of frames, files and plain arrays."
@@ -63,7 +63,7 @@ def _columns(data: Any) -> dict[Any, list[Any]]:
     if isinstance(data, Mapping):
         return {name: list(column) for name, column in data.items()}
     if isinstance(data, tb.Source):
-        return dict(data.first().to_pydict())
+        return dict(data.sample()[0].to_pydict())
     if isinstance(data, list) and data and isinstance(data[0], Mapping):
         names = dict.fromkeys(name for row in data for name in row)
         return {name: [row.get(name) for row in data] for name in names}
@@ -73,5 +73,5 @@ def _columns(data: Any) -> dict[Any, list[Any]]:
 
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
-        return dict(tb.table(data).first().to_pydict())
+        return dict(tb.table(data).sample()[0].to_pydict())
     return {name: frame[name].to_list() for name in frame.columns}

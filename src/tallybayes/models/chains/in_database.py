@@ -9,7 +9,7 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.chains.lags import orders_of
 from tallybayes.models.chains.names import PARTS, free_names, state_schema
-from tallybayes.models.inputs.columns import Columns, read_columns
+from tallybayes.models.inputs.columns import Columns, first_rows, read_columns
 from tallybayes.sources.dates import with_parts_of_dates
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import open_table
@@ -30,8 +30,8 @@ class Steps(NamedTuple):
     order: str
 
     def columns_of(self, model: HiddenMarkovModel) -> tuple[dict[str, str], Columns]:
-        """What is called how, and which columns are read in which family: by the first rows."""
-        table = open_table(self.query.first().drop_columns([self.sequence, self.order]))
+        """What is called how, and which columns are read in which family."""
+        table = open_table(first_rows(model, self.query)).without(self.sequence).without(self.order)
         labels = table._column(self.state)
         names = free_names(table.without(self.state))
         table = table.without(self.state).with_column(names["state"], labels)

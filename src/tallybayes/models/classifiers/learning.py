@@ -20,6 +20,7 @@ from tallybayes.errors import DataError, LabelError, StatisticsError
 from tallybayes.families.categorical import Categorical
 from tallybayes.inference.em import Climbed
 from tallybayes.models.fitted.soft_counting import with_holes
+from tallybayes.models.inputs.columns import first_rows
 from tallybayes.models.inputs.features import continuous_target, is_name, only_column, open_features
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.outside import answering
@@ -265,7 +266,7 @@ def _learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any, whole
     source = X if isinstance(X, Source) else None
     if getattr(model, "unlabelled", None) == "em" or (whole and model.calibration is not None):
         source = None  # all rows at a time
-    fresh._shape, table, weight = read_first(X if source is None else source.first(), y, sample_weight)
+    fresh._shape, table, weight = read_first(X if source is None else first_rows(fresh, source), y, sample_weight)
     if table.n_rows == 0:
         raise DataError("there are 0 rows to learn from; expected at least 1.")
     factors = [class_factor(fresh), *fresh._make_factors(table, fresh._target, weight)]

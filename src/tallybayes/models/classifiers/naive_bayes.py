@@ -27,7 +27,7 @@ class NaiveBayes(Classifier):
         ``"auto"`` reads types, never values: numbers are `Gaussian`, labels (strings, categories, booleans)
         `Categorical`, sparse blocks `Multinomial`; a column of dates is read as columns of its own, ``"when.year"``,
         ``"when.month"``, ``"when.day_of_week"`` and, if its type has a time, ``"when.hour"``. ``"suggest"`` chooses by
-        evidence, as `suggest_columns` does, from the first rows that are fitted, and leaves out what says nothing; the
+        evidence, as `suggest_columns` does, from the rows that are first fitted, and leaves out what says nothing; the
         choice stays. Columns a mapping does not name are ignored; its key ``...`` stands for them all:
         ``{"eggs": tb.Poisson(), ...: "auto"}``.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"

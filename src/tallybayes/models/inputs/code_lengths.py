@@ -22,13 +22,14 @@ from tallybayes.families.poisson import Poisson
 from tallybayes.models.inputs.by_fold import folds_as_columns, without_folds
 from tallybayes.models.inputs.recognise import Ranked, Seen
 from tallybayes.sources.collect import count
+from tallybayes.sources.sampling import sampled_rows
 from tallybayes.sources.table import Table
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.factor import Factor, Name
 
 _BINS = (4, 8, 16)  # numbers of bins that are tried
 MOST_LEVELS = 50  # whole numbers with more different values are not tried as labels
-_MOST_ROWS = 20_000  # families are chosen from no more rows than these
+MOST_ROWS = 20_000  # families are chosen from no more rows than these
 
 
 class Rows(NamedTuple):
@@ -45,7 +46,7 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, table: Table, target: Name | None, weight: np.ndarray | None, fold: np.ndarray | None = None) -> Rows:
-        """All rows that count, or as many of them, evenly spaced, as are enough to choose by."""
+        """All rows that count, or a random sample that is large enough to choose by."""
         codes = None if target is None else np.asarray(table.levels([target], lambda _: True)[0].columns[0])
         codes = None if codes is None or not len(codes) or codes.max() < 0 else codes
         there = None if weight is None or weight.all() else weight > 0
@@ -53,8 +54,8 @@ class Rows(NamedTuple):
             there = codes >= 0 if there is None else there & (codes >= 0)
         part, source = None if there is None else np.flatnonzero(there), table
         n_rows = table.n_rows if part is None else len(part)
-        if n_rows > _MOST_ROWS:
-            some = np.arange(_MOST_ROWS) * n_rows // _MOST_ROWS
+        if n_rows > MOST_ROWS:
+            some = sampled_rows(n_rows, MOST_ROWS)
             part = some if part is None else part[some]
         if part is not None:
             table = table.rows(part)
@@ -66,7 +67,10 @@ class Rows(NamedTuple):
             n_classes, group = int(seen.sum()), (np.cumsum(seen) - 1)[codes]  # classes without a row are none
         if group is not None and fold is not None:
             group = group + n_classes * fold.astype(np.intp)
-        return cls(table, group, n_folds, n_classes, weight, n_rows / max(1, table.n_rows), source, there)
+        thinned = n_rows / max(1, table.n_rows)
+        if source.n_sampled_from is not None:
+            thinned *= source.n_sampled_from / source.n_rows
+        return cls(table, group, n_folds, n_classes, weight, thinned, source, there)
 
     @property
     def n_groups(self) -> int:

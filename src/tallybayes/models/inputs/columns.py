@@ -18,6 +18,8 @@ from tallybayes.models.inputs.suggesting import choose_families, default_family
 from tallybayes.sources.absence import check_absence, presence_name
 from tallybayes.sources.dates import dates_of
 from tallybayes.sources.numbers import is_number
+from tallybayes.sources.parts import sample_of
+from tallybayes.sources.source import Source
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name
 
@@ -85,6 +87,18 @@ def read_columns(
     return _found(chosen, left_out, table, given, weight)
 
 
+def says(columns: Any, *words: str) -> bool:
+    """Whether ``columns=`` says one of some words, for all columns or for one."""
+    values = columns.values() if isinstance(columns, Mapping) else [columns]
+    return any(isinstance(value, str) and value in words for value in values)
+
+
+def first_rows(model: Any, source: Source) -> Any:
+    """The rows of a source that decide which columns a model reads: the first, or a sample where values decide."""
+    words = ("suggest", "auto") if hasattr(model, "bins") else ("suggest",)
+    return sample_of(source) if says(getattr(model, "columns", "auto"), *words) else source.first()
+
+
 def by_word(columns: Any, features: list[Name], word: str) -> set[Name]:
     """The columns that ``columns=`` says a word of: ``"auto"``, that their type is to decide, or ``"suggest"``."""
     if not isinstance(columns, Mapping):
@@ -149,10 +163,7 @@ def left_out_of(model: Any) -> dict[Name, str]:
 
 def shown_choice(model: Any) -> list[str]:
     """Lines that say which families were chosen by evidence, and which columns are left out."""
-    columns = model.columns
-    words = columns.values() if isinstance(columns, Mapping) else [columns]
-    chosen = any(isinstance(word, str) and word == "suggest" for word in words)
-    return shown_columns(columns_of(model) if chosen else {}, dict(model._left_out))
+    return shown_columns(columns_of(model) if says(model.columns, "suggest") else {}, dict(model._left_out))
 
 
 def shown_columns(families: Mapping[Any, Family], left_out: Mapping[Any, str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Columns as levels: labels as they are, numbers cut into bins when the first rows are seen."""
+"""Columns as levels: labels as they are, numbers cut into bins, which are chosen by a random sample of the rows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from tallybayes.models.inputs.columns import by_word, read_columns
 from tallybayes.models.inputs.suggesting import identifiers
 from tallybayes.sources.absence import with_absence
 from tallybayes.sources.collect import check_weight
+from tallybayes.sources.sampling import sampled_rows
 from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
-_MOST_ROWS = 50_000  # that bins are chosen by, at fixed places
+_MOST_ROWS = 50_000  # that bins are chosen by, sampled at random
 
 
 class LevelColumns(NamedTuple):
@@ -86,7 +87,7 @@ def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any
     weights = check_weight(weight, table.n_rows)
     rows = np.arange(table.n_rows) if weights is None else np.flatnonzero(weights > 0)
     if len(rows) > _MOST_ROWS:
-        rows = rows[np.arange(_MOST_ROWS) * len(rows) // _MOST_ROWS]
+        rows = rows[sampled_rows(len(rows), _MOST_ROWS)]
     groups = np.asarray(table.levels([target], lambda _: True)[0].columns[0])[rows].astype(np.intp)
     read = read_columns(columns, table, [target], target, weights)
     found = LevelColumns({}, dict(read.left_out))

@@ -15,6 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 import tallybayes as tb
 from tallybayes.errors import StatisticsError
 from tallybayes.models.inputs import code_lengths
+from tallybayes.sources.sampling import sampled_rows
 
 
 def draw(n=400, seed=0):
@@ -150,14 +151,14 @@ def test_whatever_the_numbers(seed):
     assert np.isfinite(model.predict_log_proba(columns)).all()
 
 
-def test_many_rows_are_thinned_by_their_places(monkeypatch):
-    monkeypatch.setattr(code_lengths, "_MOST_ROWS", 100)
+def test_many_rows_are_sampled(monkeypatch):
+    monkeypatch.setattr(code_lengths, "MOST_ROWS", 100)
     frame, y = draw(1000)
     model = tb.NaiveBayes("suggest").fit(frame, y)
-    some = np.arange(100) * 1000 // 100
+    some = sampled_rows(1000, 100)
     fewer = tb.NaiveBayes("suggest").fit(frame.iloc[some].drop(columns="number"), y[some])
     assert model.columns_ == fewer.columns_
-    assert model.left_out_ == LEFT_OUT  # every tenth of consecutive numbers, too
+    assert model.left_out_ == LEFT_OUT  # a tenth of consecutive numbers, too
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_many_rows_are_thinned_by_their_places(monkeypatch):
     ],
 )
 def test_a_family_is_one_that_rows_not_looked_at_allow_too(monkeypatch, cells, strange):
-    monkeypatch.setattr(code_lengths, "_MOST_ROWS", 500)
+    monkeypatch.setattr(code_lengths, "MOST_ROWS", 500)
     rng = np.random.default_rng(0)
     column, y = cells(rng, 5000), rng.integers(0, 2, 5000)
     column[7] = np.nan
@@ -294,7 +295,7 @@ def test_yes_or_no_with_cells_that_lack(dtype):
 
 @pytest.mark.parametrize("value", [np.inf, 1e300])
 def test_numbers_without_moments_are_refused_by_their_row(value, monkeypatch):
-    monkeypatch.setattr(code_lengths, "_MOST_ROWS", 30)
+    monkeypatch.setattr(code_lengths, "MOST_ROWS", 30)
     size = np.sqrt(np.arange(60.0))
     size[2 * 17] = value  # the 17th of the rows that are looked at
     with pytest.raises(tb.DataError, match="in row 34, column 'size'"):

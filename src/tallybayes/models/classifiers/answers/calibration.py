@@ -10,6 +10,7 @@ from tallybayes.errors import DataError, FileError
 from tallybayes.models.classifiers.answers.isotonic import fit_steps, stepped
 from tallybayes.models.classifiers.answers.tempering import Tempering, doubted, fit_tempering, log_told, tempered
 from tallybayes.models.inputs.folds import random_folds
+from tallybayes.sources.sampling import sampled_rows
 from tallybayes.store import refuse_rest
 from tallybayes.words import Words
 
@@ -169,8 +170,8 @@ def _fit(method: str, log_proba: np.ndarray, codes: np.ndarray, weights: np.ndar
 
 def _choose(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tuple[dict[str, float], str]:
     """The log-loss of every method on scores it was not fitted to, and the one to take."""
-    step = max(1, len(codes) // _SOME)
-    log_proba, codes, weights = log_proba[::step], codes[::step], weights[::step]
+    some = sampled_rows(len(codes), _SOME)
+    log_proba, codes, weights = log_proba[some], codes[some], weights[some]
     before = _losses(log_proba, codes)
     if len(codes) < 2 * _FOLDS:  # too few to learn anything from
         return {"none": _mean_loss(before, weights)}, "none"

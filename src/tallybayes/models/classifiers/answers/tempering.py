@@ -10,11 +10,12 @@ from scipy.special import log_expit, logit
 
 from tallybayes.kernels.tempering import EIGHT, sum_tempered
 from tallybayes.models.fitted.bayes_rule import normalised
+from tallybayes.sources.sampling import sampled_rows
 
 LOG_ODDS = 700.0  # the largest there are: exp of more is no float
 _SHARPNESS = (0.7, 0.0, -0.7, -1.4, -2.1, -3.5)  # to start from, as logarithms
 _DOUBTS = (0.002, 0.02, 0.1)
-_SOME = 1000  # rows from which a start is found
+SOME = 1000  # rows from which a start is found
 _CLOSE = 1e-3  # a step below this is the last: the next one would be its square, and change no digit that is shown
 _DOUBTED, _TRUSTED = 0.2, 50.0  # rows that are in doubt beforehand, and that are not
 
@@ -88,16 +89,11 @@ def fit_tempering(
     if start is not None:
         at = _climbed((math.log(start.sharpness), float(logit(start.doubt))), rows, close)
     else:
-        step = thinning(len(codes))
-        some = rows if step == 1 else _Judged.of(log_proba[::step], codes[::step], base, weights[::step])
+        part = sampled_rows(len(codes), SOME)
+        some = rows if len(part) == len(codes) else _Judged.of(log_proba[part], codes[part], base, weights[part])
         at = _climbed(_start(some), some, close)
         at = at if some is rows else _climbed(at, rows, close)  # most steps are taken with some rows
     return Tempering(math.exp(at[0]), _expit(at[1]), base)
-
-
-def thinning(n_rows: int) -> int:
-    """Of how many rows one is enough to come close."""
-    return max(1, n_rows // _SOME)
 
 
 Place = tuple[float, float]  # log(1/T), and the log-odds of doubt

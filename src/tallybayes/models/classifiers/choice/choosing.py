@@ -18,9 +18,10 @@ from tallybayes.models.classifiers.choice.report import Report, Tried, interval
 from tallybayes.models.classifiers.choice.trials import Candidate, Trials
 from tallybayes.models.inputs.folds import random_folds
 from tallybayes.models.inputs.labels import read_labels
+from tallybayes.sources.sampling import sampled_rows
 from tallybayes.sources.table import Table
 
-_MOST_ROWS = 20_000  # that candidates are tried on, at fixed places; what is chosen counts all rows
+_MOST_ROWS = 20_000  # that candidates are tried on, sampled at random; what is chosen counts all rows
 _LEAST_WEIGHT = 0.01  # of a member
 
 
@@ -35,10 +36,11 @@ def try_all(model: Any, table: Table, target: Any, weight: np.ndarray | None, st
     if weight is not None and not weight.all():
         kept = np.flatnonzero(weight)
         table, weight = table.rows(kept), weight[kept]
-    if table.n_rows == 0:
+    n_total = table.n_rows
+    if n_total == 0:
         raise DataError("the weight of every row is zero; expected at least one row that counts.")
     if table.n_rows > _MOST_ROWS:
-        some = np.arange(_MOST_ROWS) * table.n_rows // _MOST_ROWS
+        some = sampled_rows(table.n_rows, _MOST_ROWS, model.random_state)
         table, weight = table.rows(some), None if weight is None else weight[some]
     codes = read_labels(table, target).codes
     n_folds = max(2, min(int(model.folds), table.n_rows))
@@ -78,6 +80,7 @@ def try_all(model: Any, table: Table, target: Any, weight: np.ndarray | None, st
         time.perf_counter() - start,
         table.n_rows,
         n_folds,
+        n_total,
         trials.leaks() if accuracy >= LEAST_ACCURACY else [],
     )
     return Choice(chosen, Mending.of(tempering, trials.classes)), report

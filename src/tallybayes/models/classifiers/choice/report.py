@@ -44,6 +44,9 @@ class Report:
         Candidates that could not be made of these rows, and why.
     seconds : float
     n_rows, n_folds : int
+        How many rows candidates were tried on, and in how many folds.
+    n_total : int
+        How many rows there are; if more than `n_rows`, these are a random sample of them.
     leaks : list of Leak
         Columns that predict the target almost by themselves: possible target leakage (`find_leakage`).
     """
@@ -59,12 +62,13 @@ class Report:
         seconds: float,
         n_rows: int,
         n_folds: int,
+        n_total: int,
         leaks: Sequence[Leak] = (),
     ) -> None:
         self.tried = sorted(tried, key=lambda one: one.loss)
         self.loss, self.low, self.high = loss
         self.accuracy, self.columns, self.left_out, self.skipped = accuracy, columns, left_out, skipped
-        self.seconds, self.n_rows, self.n_folds = seconds, n_rows, n_folds
+        self.seconds, self.n_rows, self.n_folds, self.n_total = seconds, n_rows, n_folds, n_total
         self.leaks = list(leaks)
 
     def to_frame(self) -> Any:
@@ -89,8 +93,8 @@ class Report:
     def __repr__(self) -> str:
         chosen = [one for one in self.tried if one.weight > 0]
         head = (
-            f"Chosen from {len(self.tried)} candidates by {self.n_folds} folds of {self.n_rows} rows "
-            f"in {self.seconds:.2g} s"
+            f"Chosen from {len(self.tried)} candidates by {self.n_folds} folds of "
+            f"{rows_looked_at(self.n_rows, self.n_total)} in {self.seconds:.2g} s"
         )
         what = "the mixture" if len(chosen) > 1 else "it"
         mixed = f"  held out, {what} has log-loss {self.loss:.3f} ({self.low:.3f} to {self.high:.3f})"
@@ -117,6 +121,12 @@ class Report:
                 if len(part) > _SHOWN:
                     lines.append(f"  … {len(part) - _SHOWN} more")
         return "\n".join(lines)
+
+
+def rows_looked_at(n_rows: int, n_total: int) -> str:
+    """How many rows something was chosen by, in words."""
+    sampled = n_total > n_rows
+    return f"{n_rows:,} rows sampled at random of {n_total:,}" if sampled else f"{n_rows} rows"
 
 
 def interval(losses: np.ndarray, weight: np.ndarray | None) -> tuple[float, float, float]:

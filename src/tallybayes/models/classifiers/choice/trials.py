@@ -11,7 +11,7 @@ from scipy.special import betaln
 
 from tallybayes.errors import TallybayesError, TooLargeError
 from tallybayes.families.family import Family
-from tallybayes.models.classifiers.answers.tempering import Tempering, fit_tempering, log_told, thinning
+from tallybayes.models.classifiers.answers.tempering import SOME, Tempering, fit_tempering, log_told
 from tallybayes.models.classifiers.choice.by_columns import naive_scores
 from tallybayes.models.classifiers.choice.by_moments import discriminant_scores
 from tallybayes.models.classifiers.choice.by_pairs import Coding, pair_scores
@@ -28,6 +28,7 @@ from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.levels import LevelColumns, class_bins_by_fold, read_levels
 from tallybayes.models.inputs.suggesting import choose_by_fold
 from tallybayes.progress import progress
+from tallybayes.sources.sampling import sampled_rows
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
 
@@ -207,7 +208,7 @@ class Trials:
         return normalised(joint, self.folds.log_prior[0]).log_proba
 
     def _candidate(self, kind: str, name: str, view: Any, model: Any, log_proba: np.ndarray, start: float) -> Candidate:
-        scores, some = bounded(log_proba), slice(None, None, thinning(len(log_proba)))
+        scores, some = bounded(log_proba), sampled_rows(len(log_proba), SOME)
         weight = None if self.weight is None else self.weight[some]
         found = fit_tempering(scores[some], self.codes[some], weight, close=_ROUGHLY)
         losses = -log_told(scores, self.codes, found)

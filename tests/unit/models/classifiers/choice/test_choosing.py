@@ -1,0 +1,20 @@
+"""Candidates are tried on a random sample of many rows, whatever their order."""
+
+import numpy as np
+
+import tallybayes as tb
+
+
+def test_a_period_in_the_rows_is_not_taken_for_a_constant():
+    n = 40_000
+    rng = np.random.default_rng(0)
+    device = np.arange(n) % 2  # of two rows the sample has one
+    y = np.where((device == 1) ^ (rng.random(n) < 0.05), "bad", "good")
+    rows = {"device": np.array(["a", "b"])[device], "x": rng.normal(size=n)}
+    model = tb.choose(rows, y)
+    assert "device" not in model.report_.left_out
+    assert abs(model.report_.accuracy - 0.95) < 0.01
+    assert abs(model.score(rows, y) - 0.95) < 0.01
+    assert (model.report_.n_rows, model.report_.n_total) == (20_000, n)
+    assert "by 5 folds of 20,000 rows sampled at random of 40,000" in repr(model.report_)
+    assert "rows sampled" not in repr(tb.choose({"x": rng.normal(size=50)}, rng.choice(["a", "b"], 50)).report_)
