@@ -26,7 +26,7 @@ class OutsideWarning(TallybayesWarning):
 
 
 class RowsWarning(TallybayesWarning):
-    """Rows are read into memory that could not be counted where they lie, or some were left out that are none."""
+    """Rows are read into memory that could not be counted where they lie; or some rows or columns are left out."""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

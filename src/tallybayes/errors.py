@@ -91,6 +91,14 @@ class DataError(TallybayesError, ValueError):
         return cls(f"{found}.\n    {hint}")
 
     @classmethod
+    def nested(cls, names: Sequence[object]) -> DataError:
+        """Columns hold lists, structs or maps."""
+        return cls(
+            f"{'columns' if len(names) > 1 else 'column'} {_listed(names)}: found lists, structs or maps; expected one "
+            "number or label in every cell.\n    Give their parts columns of their own, or leave these columns out."
+        )
+
+    @classmethod
     def no_data(cls, where: str, estimate: str) -> DataError:
         """An estimate was asked for where nothing was counted."""
         return cls(

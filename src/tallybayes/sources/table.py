@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.errors import DataError, brief
+from tallybayes.errors import DataError, LabelError, brief
 from tallybayes.families.block import Codes, Dense, Sparse
 from tallybayes.families.text import Text
 from tallybayes.messages import turned
@@ -27,6 +27,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
 _FLOATS = ("float", "double", "halffloat", "decimal")
+_NESTED = (list, tuple, dict, set, np.ndarray)
 _LARGE = 4096  # cells of a table that are worth finding out which labels occur
 
 
@@ -100,8 +101,27 @@ class Table:
                 return "object"
         return str(arrow)
 
+    def is_nested(self, name: Name) -> bool:
+        """Whether the cells of a column are lists, structs or maps, as its type or its first cells show."""
+        column = self.columns.get(name)
+        if type(column) is np.ndarray and (column.dtype.kind != "O" or column.ndim != 1):
+            return False
+        if isinstance(column, np.ndarray | list):
+            return isinstance(next((cell for cell in column[:_LARGE] if not is_missing(cell)), None), _NESTED)
+        import pyarrow as pa
+
+        return isinstance(kind := getattr(column, "type", None), pa.DataType) and pa.types.is_nested(kind)
+
+    def refuse_nested(self, names: Iterable[Name]) -> None:
+        """Raise DataError, which lists them, if some columns are nested."""
+        nested = [name for name in names if self.is_nested(name)]
+        if nested:
+            raise DataError.nested(nested)
+
     def require_numbers(self, names: Iterable[Name]) -> None:
         """Refuse columns of labels, for a model that is of numbers alone."""
+        names = list(names)
+        self.refuse_nested(names)
         for name in names:
             if self.kind(name) == "text":
                 hint = "tb.NaiveBayes(tb.Text()) counts its words."
@@ -304,7 +324,13 @@ class Table:
             if matrix is not None and high is not None:
                 found = matrix[:, place], Domain(range(int(high[place]) + 1), str(name), ordered=ordered)
             else:
-                found = encode(self._column(name), str(name), ordered=ordered)
+                try:
+                    found = encode(self._column(name), str(name), ordered=ordered)
+                except (LabelError, TypeError) as error:
+                    if not self.is_nested(name):
+                        raise
+                    nested = [other for other in self.columns if self.is_nested(other)]
+                    raise LabelError(str(DataError.nested(nested))) from error
             self._encoded[name, ordered] = found
         return self._encoded[name, ordered]
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tallybayes.cautions import RowsWarning, warn
 from tallybayes.errors import DataError, StatisticsError, brief, printable
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
@@ -25,6 +26,7 @@ from tallybayes.tally.factor import Factor, Name
 
 Block = tuple[tuple[Name, ...], Family]
 _MOST_NAMES = 8  # of columns in a line
+NESTED = "its cells are lists, structs or maps"  # the reason for a column that is left out
 WORDS = ("auto", "suggest")  # that stand for a family: by a column's type, or by its values
 
 
@@ -59,14 +61,18 @@ def read_columns(
     Columns
     """
     others = set(target)
+    if any(map(table.is_nested, others)):
+        table.refuse_nested(table.columns)
     features = [name for name in table.columns if name not in others]
-    left_out: dict[Name, str] = {}
+    left_out = dict.fromkeys(filter(table.is_nested, features), NESTED)
+    rest = [name for name in features if name not in left_out] if left_out else features
     if isinstance(columns, Family):
         read_family(columns, "columns")
-        chosen: list[tuple[tuple[Name, ...], Any]] = [((name,), columns) for name in features]
+        table.refuse_nested(left_out)
+        chosen: list[tuple[tuple[Name, ...], Any]] = [((name,), columns) for name in rest]
         whole = not columns.columnwise and columns.reads != "text"
-        if whole and not any(table.is_block(name) for name in features):
-            chosen = [(tuple(features), columns)]
+        if whole and not any(table.is_block(name) for name in rest):
+            chosen = [(tuple(rest), columns)]
     elif isinstance(columns, Mapping):
         known = set(features)
         named = [(_named(key, features, known), key) for key in columns if key is not ...]
@@ -75,15 +81,17 @@ def read_columns(
             raise DataError(f"column {twice!r} is given a family twice; expected once.")
         chosen = [(names, read_family(columns[key], f"the family of {brief(key)} in columns=")) for names, key in named]
         taken = {name for names, _ in named for name in names}
-        rest = [name for name in features if name not in taken]
+        table.refuse_nested(name for name in left_out if name in taken or isinstance(columns.get(...), Family))
+        rest = [name for name in rest if name not in taken]
         if ... in columns:
             family = read_family(columns[...], "the family of ... in columns=")
             chosen += [((name,), family) for name in rest]
         else:
-            left_out = dict.fromkeys(rest, "columns= does not name it")
+            left_out = dict.fromkeys([*left_out, *rest], "columns= does not name it")
     else:
         word = read_family(columns, "columns")
-        chosen = [((name,), word) for name in features]
+        chosen = [((name,), word) for name in rest]
+    warn_nested(name for name, reason in left_out.items() if reason == NESTED)
     return _found(chosen, left_out, table, given, weight)
 
 
@@ -97,6 +105,16 @@ def first_rows(model: Any, source: Source) -> Any:
     """The rows of a source that decide which columns a model reads: the first, or a sample where values decide."""
     words = ("suggest", "auto") if hasattr(model, "bins") else ("suggest",)
     return sample_of(source) if says(getattr(model, "columns", "auto"), *words) else source.first()
+
+
+def warn_nested(names: Iterable[Name]) -> None:
+    """Warn that columns are left out, if there are some, since their cells are lists, structs or maps."""
+    if nested := list(names):
+        warn(
+            f"{_listed(nested)}: left out, since cells that are lists, structs or maps are not read.\n"
+            "Give their parts columns of their own, or name the columns to be read: columns={...}.",
+            RowsWarning,
+        )
 
 
 def by_word(columns: Any, features: list[Name], word: str) -> set[Name]:

@@ -92,7 +92,7 @@ def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any
     read = read_columns(columns, table, [target], target, weights)
     found = LevelColumns({}, dict(read.left_out))
     features = [name for name in table.columns if name != target]
-    free = by_word(columns, features, "auto")
+    free = by_word(columns, features, "auto") - found.left_out.keys()
     labels = [name for name in free if not table.is_block(name) and table.kind(name) == "label"]
     if labels:
         found.left_out.update(identifiers(table, labels, weights))  # pairs of their levels would be many

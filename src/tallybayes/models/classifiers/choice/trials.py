@@ -24,7 +24,7 @@ from tallybayes.models.classifiers.naive_bayes import NaiveBayes
 from tallybayes.models.classifiers.one_dependence import AveragedOneDependence
 from tallybayes.models.classifiers.tree_augmented import TreeAugmentedNaiveBayes
 from tallybayes.models.fitted.bayes_rule import normalised
-from tallybayes.models.inputs.columns import read_columns
+from tallybayes.models.inputs.columns import NESTED, read_columns
 from tallybayes.models.inputs.levels import LevelColumns, class_bins_by_fold, read_levels
 from tallybayes.models.inputs.suggesting import choose_by_fold
 from tallybayes.progress import progress
@@ -80,10 +80,10 @@ class Trials:
         self.classes = tuple(domain.levels[int(code)] for code in seen)
         self.skipped: dict[str, str] = {}
         self.families: dict[Name, Family] = {}  # of naive Bayes
-        self.left_out: dict[Name, str] = {}
+        self.left_out: dict[Name, str] = dict.fromkeys(filter(table.is_nested, table.columns), NESTED)
         self._chosen: list[dict[Name, Family]] = []  # families without every fold
         self._middles: dict[Name, float | None] = {}  # of numbers
-        features = [name for name in table.columns if name != target]
+        features = [name for name in table.columns if name != target and name not in self.left_out]
         gaps = {name: is_missing(table, name) for name in features}
         self.names = tuple(name for name in features if not gaps[name].all()) or tuple(features)  # a model needs one
         self.absent = tuple(name for name in self.names if gaps[name].any() and self._tells(gaps[name]))
@@ -122,7 +122,8 @@ class Trials:
         self._chosen = found.by_fold
         scores = naive_scores(table, found.by_fold, self.folds)
         yield self._candidate("naive Bayes", "naive Bayes, suggested", view, NaiveBayes(columns), scores, start)
-        self.families, self.left_out = columns, {one.column: one.remark for one in found.of_all if one.left_out}
+        self.families, more = columns, {one.column: one.remark for one in found.of_all if one.left_out}
+        self.left_out |= more
         kept = tuple(name for name in self.names if name not in self.left_out) or self.names  # to others, neither
         self.names, self.absent = kept, tuple(name for name in self.absent if name in kept)
         self.numbers = tuple(name for name in self.numbers if name in kept)

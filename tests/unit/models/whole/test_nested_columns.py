@@ -1,0 +1,136 @@
+"""Columns of lists, structs and maps: left out with the reason, or refused together where they are named."""
+
+import json
+import warnings
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tallybayes as tb
+from tallybayes.cautions import RowsWarning
+
+N = 60
+RNG = np.random.default_rng(0)
+Y = RNG.choice(["a", "b"], N)
+ROWS = pa.table(
+    {
+        "x": RNG.normal(size=N) + (Y == "a"),
+        "tags": pa.array([None] + [["u", "v"][: k % 3] for k in range(1, N)]),
+        "sky": RNG.choice(["sun", "rain"], N),
+        "place": [{"lat": float(k), "more": [k]} for k in range(N)],
+        "y": Y,
+    }
+)
+MAPS = pa.array([[("k", k)] for k in range(N)], pa.map_(pa.string(), pa.int64()))
+PLAIN = ROWS.select(["x", "sky", "y"])
+NESTED = {"tags": "its cells are lists, structs or maps", "place": "its cells are lists, structs or maps"}
+
+
+def _json(path):
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS.to_pylist()))
+    return path
+
+
+def _parquet(path):
+    pq.write_table(ROWS, path)
+    return path
+
+
+def _ipc(path):
+    with pa.ipc.new_file(path, ROWS.schema) as file:
+        file.write_table(ROWS)
+    return path
+
+
+def _duckdb(path):
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.register("given", ROWS)
+    connection.execute("CREATE TABLE rows AS SELECT * FROM given")
+    return tb.table(connection, "rows")
+
+
+KINDS = {
+    "arrow": lambda path: ROWS,
+    "polars": lambda path: pl.from_arrow(ROWS),
+    "lazy": lambda path: pl.from_arrow(ROWS).lazy(),
+    "pandas": lambda path: ROWS.to_pandas(),
+    "rows": lambda path: ROWS.to_pylist(),
+    "json": lambda path: _json(path / "rows.jsonl"),
+    "parquet": lambda path: _parquet(path / "rows.parquet"),
+    "ipc": lambda path: _ipc(path / "rows.arrow"),
+    "duckdb": _duckdb,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "columns", ["auto", "suggest", {"x": tb.Gaussian(), ...: "auto"}], ids=["auto", "suggest", "rest"]
+)
+def test_nested_columns_are_left_out(kind, columns, tmp_path):
+    rows = KINDS[kind](tmp_path)
+    with pytest.warns(RowsWarning, match=r"tags, place: left out, since .* lists.*\n.*columns={...}"):
+        model = tb.NaiveBayes(columns).fit(rows, "y")
+    assert model.left_out_ == NESTED
+    assert model.tally_.isclose(tb.NaiveBayes(columns).fit(PLAIN, "y").tally_, 1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(model.predict(KINDS[kind](tmp_path))) == N
+        model.partial_fit(KINDS[kind](tmp_path), "y")
+    assert "left out, its cells are lists, structs or maps: tags, place" in repr(model)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nested_columns_that_are_named_are_refused_together(kind, tmp_path):
+    columns = {"x": "auto", "place": tb.Categorical(), "tags": "suggest"}
+    with pytest.raises(tb.DataError, match=r"columns 'tags', 'place': found lists, structs or maps; .*\n.*leave these"):
+        tb.NaiveBayes(columns).fit(KINDS[kind](tmp_path), "y")
+    for family in (tb.Categorical(), {"x": "auto", ...: tb.Categorical()}):
+        with pytest.raises(tb.DataError, match=r"columns 'tags', 'place': found lists"):
+            tb.NaiveBayes(family).fit(KINDS[kind](tmp_path), "y")
+    model = tb.NaiveBayes({"x": "auto"}).fit(KINDS[kind](tmp_path), "y")  # without a warning
+    assert model.left_out_ == dict.fromkeys(["tags", "sky", "place"], "columns= does not name it")
+
+
+def test_maps():
+    with pytest.warns(RowsWarning, match="place, map: left out"):
+        tb.NaiveBayes().fit(ROWS.drop_columns("tags").append_column("map", MAPS), "y")
+
+
+@pytest.mark.parametrize(
+    "model", [tb.AveragedOneDependence(), tb.TreeAugmentedNaiveBayes(), tb.Mixture(2, random_state=0)]
+)
+def test_other_models_that_choose_their_columns(model):
+    rows, plain = (ROWS.drop_columns("y"), PLAIN.drop_columns("y")) if isinstance(model, tb.Mixture) else (ROWS, PLAIN)
+    target = () if isinstance(model, tb.Mixture) else ("y",)
+    with pytest.warns(RowsWarning, match="tags, place: left out"):
+        model.fit(rows, *target)
+    assert model.left_out_ == NESTED
+    assert model.tally_.isclose(type(model)(**model.get_params()).fit(plain, *target).tally_)
+
+
+def test_choosing():
+    with pytest.warns(RowsWarning, match="tags, place: left out"):
+        model = tb.choose(ROWS, "y", random_state=0)
+    assert model.predict(ROWS).tolist() == tb.choose(PLAIN, "y", random_state=0).predict(PLAIN).tolist()
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda: tb.GaussianDiscriminant().fit(ROWS, "y"),
+        lambda: tb.NearestClassMean().fit(ROWS, "y"),
+        lambda: tb.BayesianNetwork({"y": [], "tags": ["y"], "place": ["y"]}).fit(ROWS),
+        lambda: tb.Regression().fit(ROWS.drop_columns(["y", "sky"]), "x"),
+        lambda: tb.learn_tree(ROWS.drop_columns("x").to_pandas()),
+        lambda: tb.count(ROWS, [tb.Factor(("tags",), (), tb.Categorical())]),
+        lambda: tb.NaiveBayes().fit(ROWS, "tags"),
+    ],
+    ids=["discriminant", "means", "network", "regression", "tree", "count", "target"],
+)
+def test_models_without_such_a_choice_name_all_of_them_at_once(fit):
+    with pytest.raises((tb.DataError, tb.LabelError), match=r"'tags', 'place': found lists, structs or maps"):
+        fit()
