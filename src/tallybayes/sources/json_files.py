@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,19 +38,20 @@ class JsonFiles(Source):
 
     def __init__(self, paths: Sequence[str], *, types: Mapping[str, Any] | None = None) -> None:
         super().__init__(paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more")
-        self.paths, self.types = list(paths), dict(types or {})
+        self.paths, self.types, self._all_keys = list(paths), dict(types or {}), False
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of all files, and their types."""
         import pyarrow as pa
 
-        found = []
+        found, is_whole = [], True
         for path in self.paths:
-            piece = next(self._pieces(path), None)
-            if piece is None:
+            pieces = list(islice(self._pieces(path), 2))
+            if not pieces:
                 raise DataError(f"{path} is empty; expected one JSON object a line.")
-            found.append(self._parsed(path, None, piece).schema)
+            found.append(self._parsed(path, None, pieces[0]).schema)
+            is_whole &= len(pieces) == 1
         try:
             schema = pa.unify_schemas(found, promote_options="permissive")
         except pa.ArrowTypeError as error:
@@ -59,28 +61,49 @@ class JsonFiles(Source):
             ) from None
         for name, kind in self.types.items():
             place = schema.get_field_index(name)
-            if place < 0:
+            if place < 0 and is_whole:
                 raise DataError.unknown_column([name], schema.names)
-            schema = schema.set(place, pa.field(name, kind))
+            field = pa.field(name, kind)
+            schema = schema.append(field) if place < 0 else schema.set(place, field)
         for place, field in enumerate(schema):
             if pa.types.is_null(field.type):
                 schema = schema.set(place, pa.field(field.name, pa.string()))
         return schema
 
+    def first(self) -> pa.Table:
+        """The first batch, which decides what there is to count: later keys that it does not have are an error."""
+        self._all_keys = True
+        return super().first()
+
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows, some at a time."""
         self.check_columns(columns or ())
         wanted = self.schema.names if columns is None else list(columns)
+        parsed = self._with_known_keys if self._all_keys or columns is None else self._parsed
         for path in self.paths:
-            for table in in_order(partial(self._parsed, path, self.schema), self._pieces(path)):
+            for table in in_order(partial(parsed, path, self.schema), self._pieces(path)):
                 yield table.select(wanted)
 
     def _pieces(self, path: str) -> Iterator[Piece]:
         pieces = pieces_of(path, 4 * _BLOCK, _BLOCK, delimiter=None)
         return (piece for piece in pieces if not piece.data.isspace())
 
-    def _parsed(self, path: str, schema: pa.Schema | None, piece: Piece) -> pa.Table:
-        """The rows of a piece, and their lines."""
+    def _with_known_keys(self, path: str, schema: pa.Schema, piece: Piece) -> pa.Table:
+        """The rows of a piece, whose keys are all in the schema."""
+        table = self._parsed(path, schema, piece, new="infer")
+        late = next((name for name in table.schema.names if name not in schema.names), None)
+        if late is not None:
+            known = table.column(late).is_valid().to_pylist()
+            where = f"{path}, line {_line_of(piece, known.index(True))}" if True in known else path
+            raise DataError(
+                f"{where}: found the key {late!r}, which the first rows do not have.\n"
+                f"    Read it with tb.table(path, types={{{late!r}: 'float64'}}), or name others: columns=[...]."
+            )
+        same = table.schema.equals(schema)
+        return table if same else self._parsed(path, schema, piece)  # records have more keys inside
+
+    def _parsed(self, path: str, schema: pa.Schema | None, piece: Piece, new: str = "ignore") -> pa.Table:
+        """The rows of a piece, and their lines; `new` says how keys are treated that the schema does not have."""
         import pyarrow as pa
         import pyarrow.json as json
 
@@ -89,7 +112,7 @@ class JsonFiles(Source):
         options = json.ParseOptions(
             explicit_schema=schema,
             newlines_in_values=False,
-            unexpected_field_behavior="infer" if schema is None else "ignore",
+            unexpected_field_behavior="infer" if schema is None else new,
         )
         read = json.ReadOptions(use_threads=False, block_size=len(piece.data) + 1)
         try:

@@ -62,3 +62,27 @@ def test_a_byte_order_mark_names_the_encoding(encoding, tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_bytes('{"x": "雨"}\n{"x": "søn"}\n'.encode(encoding))
     assert tb.table(path).read("this")["x"].to_pylist() == ["雨", "søn"]
+
+
+def test_keys_that_appear_late(tmp_path, monkeypatch):
+    monkeypatch.setattr("tallybayes.sources.json_files._BLOCK", 500)
+    path = tmp_path / "rows.jsonl"
+    lines = [{"x": k * 0.5, "r": {"a": 1}, "y": "ab"[k % 2]} for k in range(200)]
+    lines[150] |= {"late": 7.5, "r": {"a": 1, "b": 2}}
+    path.write_text("\n\n".join(map(json.dumps, lines)))
+    where = r"rows.jsonl, line 301: found the key 'late', which the first rows do not have.*\n.*types=\{'late'"
+    columns = {"x": tb.Gaussian(), ...: "auto"}
+    for fit in (tb.NaiveBayes({"x": tb.Gaussian()}).fit, tb.NaiveBayes("suggest").fit):
+        with pytest.raises(tb.DataError, match=where):
+            fit(path, "y")
+    named = tb.table(path, columns=["x", "y"])
+    assert tb.NaiveBayes().fit(named, "y").tally_["y"].table.sum() == 200
+    read = tb.table(path, types={"late": "float64"}, columns=["x", "y", "late"])
+    model = tb.NaiveBayes(columns).fit(read, "y")
+    assert model.tally_["late"].weight.sum() == 1
+    assert len(tb.NaiveBayes({"x": tb.Gaussian()}).fit(named, "y").predict(path)) == 200  # it reads no other key
+    short = tmp_path / "short.jsonl"
+    short.write_text('{"x": 1, "y": "a"}\n{"x": 2, "y": "b", "late": 1}\n')
+    assert tb.table(short).schema.names == ["x", "y", "late"]
+    with pytest.raises(tb.DataError, match="no column 'lat'"):
+        tb.NaiveBayes().fit(tb.table(short, types={"lat": "string"}), "y")
