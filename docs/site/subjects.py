@@ -38,7 +38,7 @@ SUBJECTS: dict[str, list[str]] = {
         "NextQuestion",
     ],
     "Regression": ["Regression", "TargetPredictive WeightTable"],
-    "One family": ["learn Learned"],
+    "One family": ["learn Learned Estimates ParameterEstimates"],
     "Families": [
         "Family",
         "Bernoulli",

@@ -93,6 +93,8 @@ if TYPE_CHECKING:
     from tallybayes.insight.validation import SequenceValidation as SequenceValidation
     from tallybayes.kernels.threads import set_threads as set_threads
     from tallybayes.kernels.tokens import tokens as tokens
+    from tallybayes.learned.estimates import Estimates as Estimates
+    from tallybayes.learned.estimates import ParameterEstimates as ParameterEstimates
     from tallybayes.learned.learned import Learned as Learned
     from tallybayes.learned.learned import learn as learn
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
@@ -183,6 +185,7 @@ _PUBLIC = {
     "Effect": "models.networks.effects",
     "EquivalenceClass": "models.networks.search.equivalence",
     "EstimateError": "errors",
+    "Estimates": "learned.estimates",
     "Evaluation": "insight.evaluation",
     "Explanation": "models.classifiers.answers.explain",
     "ExportError": "errors",
@@ -225,6 +228,7 @@ _PUBLIC = {
     "NotForgettableError": "errors",
     "NotLinearError": "errors",
     "OutsideWarning": "cautions",
+    "ParameterEstimates": "learned.estimates",
     "ParameterTable": "models.fitted.parameter_table",
     "Picture": "plots.picture",
     "Poisson": "families.poisson",

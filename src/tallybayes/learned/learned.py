@@ -15,6 +15,7 @@ from tallybayes.families.categorical import Probabilities
 from tallybayes.families.estimates import estimate_parameters, read_estimate
 from tallybayes.families.family import Family
 from tallybayes.html import html_parts
+from tallybayes.learned.estimates import estimates, short
 from tallybayes.predictive import VALUE, Predictive
 from tallybayes.sources.collect import count
 from tallybayes.sources.how_often import read_counts
@@ -198,6 +199,8 @@ class Learned:
             self._prior(prior, estimate).update(self.statistics).mode()  # which says so where there is none
         return self._show(parameters)
 
+    estimates = estimates
+
     def posterior(self, prior: Prior = None) -> Any:
         """The belief about the parameters after the data.
 
@@ -320,7 +323,7 @@ class Learned:
         found = []
         for name in ("mle", "bayes"):
             try:
-                found.append((name, _short(self.estimate(name))))
+                found.append((name, short(self.estimate(name))))
             except ValueError as error:
                 found.append((name, f"none: {str(error).splitlines()[0]}"))
         return found
@@ -430,21 +433,3 @@ def _free_name(name: str, taken: Mapping[Any, Any]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _short(parameters: Any) -> str:
-    """Parameters on one line."""
-    if isinstance(parameters, dict):
-        return ", ".join(f"{level!r}: {_short(p)}" for level, p in list(parameters.items())[:6])
-    if isinstance(parameters, tuple) and hasattr(parameters, "_fields"):
-        parts = dict(zip(parameters._fields, parameters, strict=True))
-        if hasattr(parameters, "deviation") and "variance" in parts:
-            parts["deviation"] = parameters.deviation
-        return ", ".join(f"{name} {_short(part)}" for name, part in parts.items())
-    if isinstance(parameters, list):
-        return "; ".join(_short(part) for part in parameters[:3])
-    array = np.asarray(parameters)
-    if array.ndim == 0:
-        return f"{array.item():.6g}"
-    text = np.array2string(array, precision=4, separator=", ", threshold=6, edgeitems=2)
-    return " ".join(text.split())

@@ -79,6 +79,9 @@ def read_families(columns: Sequence[str]) -> tuple[dict[Any, Any], tuple[str, ..
     return found, tuple(ignored)
 
 
+_OF_THE_MODE = ("map",)  # estimates under which a number is ambiguous
+
+
 def read_prior(text: str | None, estimate: str = "bayes") -> Any:
     """A prior: a number added to every level's count, a rule or a distribution by its name."""
     import tallybayes as tb
@@ -98,7 +101,7 @@ def read_prior(text: str | None, estimate: str = "bayes") -> Any:
             f"--prior is {text!r}; expected a number (1 is add-one), empirical, k2, bdeu:N, worth N rows, dirichlet:N "
             "or beta:A,B."
         ) from None
-    if estimate == "map" and isinstance(found, float) and found > 0:
+    if estimate in _OF_THE_MODE and isinstance(found, float) and found > 0:
         raise UsageError(
             f"--prior is {text!r}, which is ambiguous with --estimate map; expected dirichlet:{found + 1:g}, which "
             f"adds {found:g} to every level's count, or dirichlet:{found:g}, which adds {found - 1:g}."
