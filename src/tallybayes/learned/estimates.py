@@ -120,7 +120,8 @@ def estimates(learned: Learned, prior: Prior = None, mass: float = 0.95) -> Esti
       parameter    ML      MAP  posterior mean  95 % credible interval
       probability  0.6667  0.6  0.5714          0.2228 to 0.8819
     """
-    family, statistics = learned.family, learned.statistics
+    statistics: Any = learned.statistics
+    family = learned.family
     if family.inner is not None:
         raise EstimateError(
             f"{family!r} has two distributions, of whether values are there and of the values.\n"
@@ -166,7 +167,8 @@ def _labels(learned: Learned, posterior: Any) -> list[tuple[Any, Any]]:
     if isinstance(learned.statistics, Counts):
         levels = [learned.levels] if learned.single else learned.levels
         return [(name, level) for name, every in zip(names, levels, strict=True) for level in every]
-    columns = [learned.tally.factors[0].column(place) for place in range(learned.statistics.n_columns)]
+    n_columns = learned.statistics.n_columns  # type: ignore[attr-defined]
+    columns = [learned.tally.factors[0].column(place) for place in range(n_columns)]
     if isinstance(posterior, Dirichlet):
         return [(None, column) for column in columns]
     word = {Beta: "probability", Gamma: "rate"}.get(type(posterior))
