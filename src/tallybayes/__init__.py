@@ -99,7 +99,6 @@ if TYPE_CHECKING:
     from tallybayes.learned.learned import learn as learn
     from tallybayes.models.chains.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
     from tallybayes.models.classifiers.answers.explain import Explanation as Explanation
-    from tallybayes.models.classifiers.answers.importance import FeatureImportance as FeatureImportance
     from tallybayes.models.classifiers.choice.chosen import Chosen as Chosen
     from tallybayes.models.classifiers.choice.chosen import choose as choose
     from tallybayes.models.classifiers.choice.leakage import Leak as Leak
@@ -110,6 +109,7 @@ if TYPE_CHECKING:
     from tallybayes.models.classifiers.nearest_mean import NearestClassMean as NearestClassMean
     from tallybayes.models.classifiers.one_dependence import AveragedOneDependence as AveragedOneDependence
     from tallybayes.models.classifiers.tree_augmented import TreeAugmentedNaiveBayes as TreeAugmentedNaiveBayes
+    from tallybayes.models.fitted.importance import FeatureImportance as FeatureImportance
     from tallybayes.models.fitted.parameter_table import ParameterTable as ParameterTable
     from tallybayes.models.inputs.threshold import Threshold as Threshold
     from tallybayes.models.networks.answer import Answer as Answer
@@ -191,7 +191,7 @@ _PUBLIC = {
     "ExportError": "errors",
     "Factor": "tally.factor",
     "Family": "families.family",
-    "FeatureImportance": "models.classifiers.answers.importance",
+    "FeatureImportance": "models.fitted.importance",
     "FileError": "errors",
     "Gamma": "beliefs.gamma",
     "Gaussian": "families.gaussian",

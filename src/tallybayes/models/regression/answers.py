@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -14,18 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.beliefs.belief import Interval, tails
 from tallybayes.beliefs.log_gamma import log_gamma_half_step
 from tallybayes.errors import DataError, LabelError
+from tallybayes.models.fitted.importance import FeatureImportance, chosen_columns
 from tallybayes.models.fitted.measures import weighted_sum
 from tallybayes.models.inputs.features import is_rows_of_mappings, open_features
 from tallybayes.models.inputs.parts import asked_parts, by_batch, joined_columns
+from tallybayes.models.inputs.presence import hidden
 from tallybayes.models.regression import lines
 from tallybayes.models.regression.counting import levels_of
 from tallybayes.models.regression.design import MissingInputError, codes_of
 from tallybayes.models.regression.learning import check_features, read_rows
 from tallybayes.models.regression.lines import degree_in_use, terms, weights_of
+from tallybayes.sources.collect import check_weight
 from tallybayes.sources.dates import with_parts_of_dates
+from tallybayes.sources.numbers import numeric
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table
-from tallybayes.typing import Labels, RandomState, Rows, Weights
+from tallybayes.typing import Labels, Name, RandomState, Rows, Weights
 
 
 class TargetPredictive(NamedTuple):
@@ -312,8 +317,6 @@ def asked(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[TargetPredict
         table, weight = read_rows(model, X, y, sample_weight)
         told = predictive_of(model, table)
         columns = [table._column(name) for name in model._design.targets]
-    from tallybayes.sources.numbers import numeric
-
     cells = [np.asarray(numeric(column, "y"), dtype=float) for column in columns]
     return told, shape(model, cells), weight
 
@@ -360,3 +363,52 @@ def log_likelihood(model: Any, X: Rows, y: Labels | None = None, sample_weight: 
     told, found, weight = asked(model, X, y, sample_weight)
     logs = told.log_prob(found)
     return weighted_sum(logs if logs.ndim == 1 else logs.sum(axis=1), weight)
+
+
+def feature_importance(
+    model: Any,
+    X: Rows,
+    y: Labels | None = None,
+    *,
+    columns: Iterable[Name] | None = None,
+    sample_weight: Weights = None,
+) -> FeatureImportance:
+    """Return the increase of the log loss, −log p(targets | inputs), without each input column.
+
+    A column is removed as if its cells were missing: with the same rows this is the regression on the other columns.
+    Permutation importance replaces the cells by those of other rows instead. Use rows that the model was not fitted on.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for `fit`; missing targets add nothing.
+    columns : list of names, optional
+        The columns to remove, one at a time; all inputs if left out.
+
+    Returns
+    -------
+    FeatureImportance
+        It prints as a table; see ``to_frame()`` and ``plot()``.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows = {"size": [1.0, 2.0, 3.0, 4.0] * 5, "noise": [0.3, 0.1] * 10, "price": [1.1, 1.9, 3.2, 3.9] * 5}
+    >>> tb.Regression().fit(rows, "price").feature_importance(rows, "price").columns
+    ['size', 'noise']
+    """
+    check_is_fitted(model, "tally_")
+    table, weight = read_rows(model, X, y, sample_weight)
+    if table.n_rows == 0:
+        raise DataError("X has 0 rows; expected at least 1 row with a target.")
+    design = model._design
+    targets = shape(model, [np.asarray(numeric(table._column(name), "y"), dtype=float) for name in design.targets])
+
+    def loss(rows: Table) -> np.ndarray:
+        logs = predictive_of(model, rows).log_prob(targets)
+        return -(logs if logs.ndim == 1 else logs.sum(axis=1))
+
+    names = chosen_columns(columns, [*design.numbers, *design.labels])
+    base = loss(table)
+    lost = [loss(hidden(table, [name])) - base for name in names]
+    return FeatureImportance.of_losses(names, base, lost, check_weight(weight, table.n_rows, any_size=True))

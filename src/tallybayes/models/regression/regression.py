@@ -109,6 +109,7 @@ class Regression(RegressorMixin, Model):
     sample = answers.sample
     score = answers.score
     log_prob = answers.log_prob
+    feature_importance = answers.feature_importance
     log_likelihood = answers.log_likelihood
     table = lines.table
     plot = pictures.plot

@@ -339,3 +339,20 @@ def test_series_target_keeps_its_name(tmp_path):
         assert tb.Regression().fit(rows.assign(price=price), price).predict(rows.assign(price=price)).shape == (4,)
     with pytest.raises(tb.StatisticsError, match="factors"):
         model + tb.Regression().fit(rows, price.rename("cost"))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_importance_is_the_loss_of_the_regression_on_the_other_columns(weighted):
+    rows, y = FRAME[["a", "b", "c"]], FRAME["y"]
+    weight = np.arange(N) % 3 if weighted else None
+    model = tb.Regression().fit(rows[:40], y[:40])
+    held, target = rows[40:], y[40:]
+    weights = None if weight is None else weight[40:]
+    found = model.feature_importance(held, target, sample_weight=weights)
+    assert found.log_loss == pytest.approx(-np.average(model.log_prob(held, target), weights=weights))
+    for name, increase in zip(found.columns, found.increase, strict=True):
+        other = tb.Regression().fit(rows[:40].drop(columns=name), y[:40]).log_prob(held.drop(columns=name), target)
+        assert increase == pytest.approx(np.average(model.log_prob(held, target) - other, weights=weights), abs=1e-9)
+    assert model.feature_importance(held.assign(y=target), "y", columns=["b"]).columns == ["b"]
+    with pytest.raises(tb.DataError, match="no column 'z'"):
+        model.feature_importance(held, target, columns=["z"])
