@@ -218,7 +218,7 @@ def _short(model: Any, evaluation: Any, held_out: bool) -> str:
         "The model was fitted without the rows of this page."
         if held_out
         else "The metrics are too optimistic if the model was fitted on the rows of this page. For advice on columns "
-        "and calibration, pass other rows and held_out=True."
+        "and calibration, pass other rows and say so: held_out=True in Python, --held-out in the shell."
     )
     return f'<p>{_text(_first_line(model))}</p><div class="cards">{shown}</div><p>{escape(which)}</p>'
 
