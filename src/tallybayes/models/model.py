@@ -15,6 +15,7 @@ from tallybayes.errors import FileError, NoCountsError, StatisticsError, brief
 from tallybayes.families.family import Family
 from tallybayes.inference.em import Climbed
 from tallybayes.models.estimator import Estimator
+from tallybayes.models.inputs.presence import is_presence
 from tallybayes.models.model_file import save_model
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.frames import KINDS
@@ -155,6 +156,22 @@ class Model(Estimator):
     def _take_from(self, other: Any) -> Self:
         """What was learnt about the shape of the input."""
         raise NotImplementedError
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of X that are read."""
+        check_is_fitted(self, "tally_")
+        names = self._read_names
+        return sum(not is_presence(name, names) for name in names)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the columns of X that are read, where they have some."""
+        check_is_fitted(self, "tally_")
+        names = [name for name in self._read_names if not is_presence(name, self._read_names)]
+        if not all(isinstance(name, str) for name in names):
+            raise AttributeError(f"this {type(self).__name__} was fitted on columns without names")
+        return np.array(names, dtype=object)
 
     def reestimate(self, **parameters: Any) -> Self:
         """A new model from the same tally under other parameters; no data are needed.

@@ -416,6 +416,11 @@ class HiddenMarkovModel(Model):
                 refuse_other(prior)
                 check_amount(prior, self.estimate)
 
+    @property
+    def _read_names(self) -> list[Name]:
+        """The columns that steps must have."""
+        return [name for factor in self._with_prior(self.tally_) for name in factor.columns]
+
     def _with_prior(self, tally: Tally) -> list[Factor]:
         names = names_in(tally, self.end_state)
         own = [(names["end"],), (names.get("component"),)]

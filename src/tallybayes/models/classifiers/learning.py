@@ -398,7 +398,7 @@ def classes(model: Any) -> np.ndarray:
 
 def feature_names_in(model: Any) -> np.ndarray:
     """The names of the columns of a data frame, as scikit-learn keeps them."""
-    return _of_shape(model, "feature_names")
+    return np.array(_of_shape(model, "columns"), dtype=object)
 
 
 def n_features_in(model: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
+from decimal import Decimal
 from types import NoneType
 from typing import Any, TypeGuard
 
@@ -13,6 +14,7 @@ from tallybayes.cautions import warn
 from tallybayes.errors import DataError, LabelError
 from tallybayes.families.text import Text
 from tallybayes.sources.arrays import as_array
+from tallybayes.sources.dates import origins
 from tallybayes.sources.named import Named
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table, open_table
@@ -76,6 +78,41 @@ def is_texts(X: Any) -> bool:
 def _is_framed(X: Any) -> bool:
     """Whether X has columns of its own: a data frame or a sparse matrix."""
     return hasattr(type(X), "columns") or (hasattr(X, "tocsr") and hasattr(X, "nnz")) or hasattr(X, "schema")
+
+
+def as_rows(X: Any, model: Any = None) -> Any:
+    """One row as a list of one mapping: a mapping of scalars, or a series that the columns of a model index; else X."""
+    if isinstance(X, np.ndarray | list) or not hasattr(X, "items"):
+        return X
+    if isinstance(X, Mapping):
+        return [X] if X and all(map(is_scalar, X.values())) else X
+    if model is not None and is_row(X):
+        known = {origin for name in model._read_names for origin in origins(name) if isinstance(origin, str)}
+        if any(isinstance(name, str) and name in known for name in X.index):
+            return [X.to_dict()]
+    return X
+
+
+def is_row(X: Any) -> bool:
+    """Whether X is a series with labels, as pandas has them, which may be the names of columns."""
+    return hasattr(X, "index") and hasattr(X, "to_dict") and not hasattr(X, "columns")
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether a value of a mapping is one cell rather than a column."""
+    return isinstance(value, str | bytes | date | time | timedelta | Decimal) or (
+        not hasattr(value, "__len__") and not hasattr(value, "__iter__") and np.ndim(value) == 0
+    )
+
+
+def one_row(given: Any) -> Any:
+    """What is known of one row as a mapping of scalars: from a series, or a mapping of lists that have one cell."""
+    if is_row(given):
+        given = given.to_dict()
+    if not isinstance(given, Mapping):
+        return given
+    single = {name: value[0] for name, value in given.items() if isinstance(value, list | tuple) and len(value) == 1}
+    return {**given, **single}
 
 
 def is_rows_of_mappings(X: Any) -> bool:

@@ -11,7 +11,7 @@ from tallybayes.errors import DataError
 from tallybayes.families.block import Sparse
 from tallybayes.kernels.chain import Gapped
 from tallybayes.kernels.joining import join_arrays
-from tallybayes.models.inputs.features import is_rows_of_mappings
+from tallybayes.models.inputs.features import as_rows, is_rows_of_mappings
 from tallybayes.sources.apart import Apart
 from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.collect import refuse_weights
@@ -97,6 +97,7 @@ def open_sequences(
     asked : bool, default False
         Something is asked about them and nothing learned: whole numbers of a list of arrays may come in fewer bytes.
     """
+    X = as_rows(X)
     if sequence is not None:
         if lengths is not None:
             raise DataError("lengths and sequence= are two ways to say the same; expected one of them.")

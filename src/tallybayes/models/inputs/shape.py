@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.families.block import Sparse
 from tallybayes.models.inputs.features import (
+    as_rows,
     check_target,
     feature_names,
     is_name,
@@ -28,6 +29,7 @@ from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.collect import check_weight
 from tallybayes.sources.dates import dates_of, with_dates_whole, with_parts_of_dates
 from tallybayes.sources.frames import as_frame
+from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
@@ -45,6 +47,7 @@ class Shape(NamedTuple):
     feature_names: np.ndarray | None = None
     n_features: int | None = None
     dates: tuple[Name, ...] = ()  # the columns of dates, which are read as their parts
+    columns: tuple[str, ...] | None = None  # the names of the features, where they have some
 
     @property
     def unnamed(self) -> bool:
@@ -56,7 +59,8 @@ class Shape(NamedTuple):
         """Of rows that were counted elsewhere: columns by name, unless they are all the columns of an array."""
         if sorted(names, key=str) == sorted(range(len(names)), key=str):
             return cls(target, by_name=False, n_features=len(names))
-        return cls(target)
+        named = tuple(map(str, names)) if all(isinstance(name, str) for name in names) else None
+        return cls(target, n_features=len(names), columns=named)
 
     def to_json(self) -> dict[str, Any]:
         """What a file keeps of it."""
@@ -67,6 +71,7 @@ class Shape(NamedTuple):
             "feature_names": None if self.feature_names is None else list(self.feature_names),
             "n_features": self.n_features,
             "dates": [to_json(name) for name in self.dates],
+            "feature_columns": None if self.columns is None else list(self.columns),
         }
 
     @classmethod
@@ -74,7 +79,7 @@ class Shape(NamedTuple):
         """What `to_json` gave, checked: a file may come from anyone."""
         target, by_name = from_json(state.pop("target")), state.pop("by_name") is True
         dtype, names, n_features = state.pop("y_dtype"), state.pop("feature_names"), state.pop("n_features")
-        dates = state.pop("dates", [])
+        dates, columns = state.pop("dates", []), state.pop("feature_columns", None)  # older files have neither
         if dtype is not None and not _DTYPE.fullmatch(dtype):
             raise FileError(f"the labels of the model are of type {dtype!r:.60}; expected bool, numbers or text.")
         if str(target) not in tally.domains:
@@ -86,24 +91,36 @@ class Shape(NamedTuple):
             None if names is None else np.array([str(name) for name in names], dtype=object),
             None if n_features is None else int(n_features),
             tuple(map(from_json, dates)),
+            None if columns is None else tuple(map(str, columns)),
         )
 
 
 def read_first(X: Any, y: Any, sample_weight: Any) -> tuple[Shape, Table, Any]:
     """The first rows, which decide the shape of all others: X and y as one table, and the weights."""
+    X = as_rows(X)
     table, weight = with_weight(open_features(X), sample_weight)
+    features = [name for name in table.columns if not is_name(y) or name != y]
+    n_features = sum(table.width(name) for name in features)
+    named = _has_names(X, y) and n_features == len(features) and all(isinstance(name, str) for name in features)
+    columns = tuple(map(str, features)) if named else None
     if is_name(y):
         parts = with_parts_of_dates(table, keep=[y])
-        return Shape(y, y_dtype=target_dtype(table._column(y)), dates=dates_among(table, parts)), parts, weight
+        dtype, dates = target_dtype(table._column(y)), dates_among(table, parts)
+        return Shape(y, True, dtype, None, n_features, dates, columns), parts, weight
     y = only_column(y)
     column = check_target(y, table.n_rows)
     target = target_name(y, "class", table)
     typed = hasattr(y, "dtype") or not isinstance(column, np.ndarray) or column.dtype.kind != "O"
     dtype = target_dtype(column) if typed else None  # a list has no type of its own
     parts = with_parts_of_dates(table)
-    n_features = sum(table.width(name) for name in table.columns)
-    shape = Shape(target, False, dtype, feature_names(X, table), n_features, dates_among(table, parts))
+    shape = Shape(target, False, dtype, feature_names(X, table), n_features, dates_among(table, parts), columns)
     return shape, parts.with_column(target, column), weight
+
+
+def _has_names(X: Any, y: Any) -> bool:
+    """Whether the columns of X have names: those of a frame, a mapping, rows as mappings, or a source."""
+    named = is_name(y) or isinstance(X, Mapping | Table) or is_rows_of_mappings(X) or hasattr(X, "columns")
+    return named or open_source(X) is not None
 
 
 def dates_among(table: Table, parts: Table) -> tuple[Name, ...]:
@@ -113,6 +130,7 @@ def dates_among(table: Table, parts: Table) -> tuple[Name, ...]:
 
 def read_more(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any]:
     """More rows of a fitted model: X and y as one table, checked against what was fitted, and the weights."""
+    X = as_rows(X, model)
     table, weight = with_weight(open_features(X), sample_weight)
     table, target = _as_fitted(model, X, table), model._shape.target
     if not is_name(y):
@@ -147,6 +165,7 @@ def open_columns(model: Any, X: Any) -> Table:
     """The features of some rows, checked against those that were fitted."""
     if isinstance(X, list | tuple) and not X and model._word_readers and not model._shape.by_name:
         X = np.zeros(0, dtype=str)  # no text, where there may be any
+    X = as_rows(X, model)
     table = _as_fitted(model, X, open_features(X))
     _check_features(model, X, table)
     return with_parts_of_dates(table, _parts_of_dates(model))

@@ -11,6 +11,7 @@ import numpy as np
 from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, EstimateError, printable
 from tallybayes.html import html_parts
+from tallybayes.models.inputs.features import one_row
 from tallybayes.models.networks.adjustment import Identified, identify
 from tallybayes.models.networks.answer import Answer, title_of
 from tallybayes.models.networks.inference import NetworkInference
@@ -87,7 +88,7 @@ def effect(
     ...
     tallybayes.errors.EstimateError: the effect of 'drug' on 'well' does not follow from what is observed: drug ← ...
     """
-    found, graph = model._inference, model.graph_
+    found, graph, given = model._inference, model.graph_, one_row(given)
     graph.require([of, on])
     unseen, held, others = listed(hidden), dict(given or {}), None if adjust is None else listed(adjust)
     graph.require([*unseen, *held, *(others or ())])

@@ -12,6 +12,7 @@ from tallybayes.cautions import warn
 from tallybayes.errors import DataError
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.fitted.climbing import initial_model
+from tallybayes.models.inputs.features import as_rows
 from tallybayes.models.inputs.parts import check_names
 from tallybayes.models.networks.booleans import in_words
 from tallybayes.models.networks.factors import (
@@ -191,7 +192,7 @@ def open_rows(model: BayesianNetwork, X: Any, names: Any = None, *, anew: bool =
 
     `anew`: levels are those that are declared, not those that were learnt before.
     """
-    table = open_table(X, None if names is None else list(names))
+    table = open_table(as_rows(X, model if hasattr(model, "tally_") else None), None if names is None else list(names))
     if names is None and list(table.columns) == list(range(len(table.columns))):
         unnamed = [node for node in Graph.read(model.parents).nodes if isinstance(node, str)]
         if unnamed:

@@ -12,6 +12,7 @@ from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, printable
 from tallybayes.html import html_parts
 from tallybayes.models.inputs.costs import finite_number, read_costs
+from tallybayes.models.inputs.features import one_row
 from tallybayes.models.networks.answer import title_of
 from tallybayes.models.networks.questions import ask, told_of
 from tallybayes.models.networks.rows import require_labels
@@ -81,6 +82,7 @@ def next_question(
              bits    saved  price  worth
       smoke  0.6791  3.6    2      1.6
     """
+    given = one_row(given)
     found = model._inference.under(do)
     require_labels(model, [target])
     asked = _candidates(model, target, given, do, candidates)

@@ -12,6 +12,7 @@ from tallybayes.families.linked_gaussians import LinkedGaussians
 from tallybayes.inference.em import is_whole
 from tallybayes.inference.junction import Propagated
 from tallybayes.models.fitted.generate import sample_factor
+from tallybayes.models.inputs.features import one_row
 from tallybayes.models.inputs.presence import with_absences
 from tallybayes.models.networks.answer import Answer, MostProbable
 from tallybayes.models.networks.inference import NetworkInference
@@ -83,6 +84,7 @@ def query(
     0.1
     """
     asked = tuple(listed(nodes))
+    given = one_row(given)
     found = model._inference.under(do)
     found.structure.require(asked)
     _INFERENCE.check("inference", inference)
@@ -174,6 +176,7 @@ def most_probable(
     most probable together, whatever the others are, p = 0.6
       sky  'rain'
     """
+    given = one_row(given)
     found = model._inference.under(do)
     if nodes is not None:
         asked = tuple(listed(nodes))
@@ -203,6 +206,7 @@ def probability(model: BayesianNetwork, given: Mapping[Name, Any], *, do: Mappin
     -------
     float
     """
+    given = one_row(given)
     found = model._inference.under(do)
     known = read_given(found, given, do)
     ((rows, answer),) = found.batches(known, do or ())
@@ -242,6 +246,7 @@ def sample(
     if not isinstance(n, int | np.integer) or n < 0:
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
     rng = np.random.default_rng(random_state)
+    given = one_row(given)
     found = model._inference.under(do)
     known = read_given(found, given, do)
     try:

@@ -12,6 +12,7 @@ from tallybayes.aligned import aligned
 from tallybayes.errors import DataError, printable
 from tallybayes.html import html_parts
 from tallybayes.inference.junction import Likelihood
+from tallybayes.models.inputs.features import one_row
 from tallybayes.models.networks.answer import title_of
 from tallybayes.models.networks.inference import Compiled, NetworkInference
 from tallybayes.models.networks.observed import Known, read_given
@@ -72,6 +73,7 @@ def sensitivity(
     >>> round(found[1].value_for(0.9), 5)               # to be so sure, false alarms would have to be this rare
     0.00107
     """
+    given = one_row(given)
     found = model._inference.under(do)
     if not isinstance(event, Mapping) or not event:
         raise DataError.wrong_type("event", repr(event)[:60], "a mapping from nodes to levels, as in {'fire': True}")

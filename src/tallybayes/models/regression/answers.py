@@ -17,7 +17,7 @@ from tallybayes.beliefs.log_gamma import log_gamma_half_step
 from tallybayes.errors import DataError, LabelError
 from tallybayes.models.fitted.importance import FeatureImportance, chosen_columns
 from tallybayes.models.fitted.measures import weighted_sum
-from tallybayes.models.inputs.features import is_rows_of_mappings, open_features
+from tallybayes.models.inputs.features import as_rows, is_rows_of_mappings, open_features
 from tallybayes.models.inputs.parts import asked_parts, by_batch, joined_columns
 from tallybayes.models.inputs.presence import hidden
 from tallybayes.models.regression import lines
@@ -111,6 +111,7 @@ def _quantile(freedom: np.ndarray, tail: float) -> np.ndarray:
 def open_inputs(model: Any, X: Any) -> Table:
     """Some rows, checked against those that were fitted."""
     check_is_fitted(model, "tally_")
+    X = as_rows(X, model)
     table = open_features(X)
     if is_rows_of_mappings(X):  # an absent key is a missing cell
         absent = [name for name in model._design.inputs if not table.has(name)]

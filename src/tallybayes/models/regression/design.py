@@ -13,7 +13,7 @@ import numpy as np
 from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.memory import require_memory
 from tallybayes.models.inputs.labels import read_labels
-from tallybayes.sources.dates import dates_of
+from tallybayes.sources.dates import dates_of, with_dates_whole
 from tallybayes.sources.numbers import numeric
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
@@ -51,6 +51,11 @@ class Design(NamedTuple):
     def inputs(self) -> list[Name]:
         """The columns that rows must have."""
         return [*self.numbers, *self.labels, *(() if self.by is None else (self.by,))]
+
+    @property
+    def columns_in(self) -> list[Name]:
+        """The columns that rows must have, dates whole."""
+        return list(with_dates_whole(dict.fromkeys(self.inputs, 1), self.dates))
 
     def terms(self, degree: int) -> Iterator[tuple[int, ...]]:
         """The monomials of the numbers, as places of their factors; those of lower degree come first."""
@@ -164,6 +169,7 @@ class Design(NamedTuple):
     @classmethod
     def from_json(cls, state: dict[str, Any]) -> Self:
         """What `to_json` gave, checked: a file may come from anyone."""
+        state.setdefault("dates", to_json(()))
         found = cls(*(from_json(state.pop(name)) for name in _PARTS))
         names = (*found.targets, *found.numbers, *found.labels)
         plain = all(isinstance(name, str | int) for name in names) and isinstance(found.degree, int)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.errors import DataError
-from tallybayes.models.inputs.features import feature_names, open_features, target_name
+from tallybayes.models.inputs.features import as_rows, feature_names, open_features, target_name
 from tallybayes.models.inputs.parts import check_names
 from tallybayes.models.inputs.shape import dates_among, with_weight
 from tallybayes.models.receipt import receipted
@@ -194,6 +194,7 @@ def _with_targets(table: Table, targets: dict[Name, np.ndarray]) -> Table:
 def read_rows(model: Any, X: Rows, y: Any, sample_weight: Weights) -> tuple[Table, Any]:
     """More rows of a fitted regression: X and y as one table, and the weights."""
     design: Design = model._design
+    X = as_rows(X, model)
     table, weight = with_weight(open_features(X), sample_weight)
     if _is_named(y):
         names = [y] if isinstance(y, str) else list(y)

@@ -147,14 +147,15 @@ class Regression(RegressorMixin, Model):
     def n_features_in_(self) -> int:
         """How many columns X had."""
         check_is_fitted(self, "tally_")
-        return len(self._design.inputs) if self._design.n_features is None else self._design.n_features
+        return len(self._design.columns_in) if self._design.n_features is None else self._design.n_features
 
     @property
     def feature_names_in_(self) -> np.ndarray:
         """The names of the columns of X, where it had some."""
-        names = getattr(self, "_design", None) and self._design.feature_names
-        if names is None:
-            raise AttributeError("X had no names of columns, or the model is not fitted yet")
+        check_is_fitted(self, "tally_")
+        names = self._design.feature_names or self._design.columns_in
+        if not all(isinstance(name, str) for name in names):
+            raise AttributeError("X had no names of columns")
         return np.array(names, dtype=object)
 
     def _take_from(self, other: Any) -> Self:
