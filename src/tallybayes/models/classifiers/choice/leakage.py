@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tallybayes.errors import TallybayesError, printable
+from tallybayes.errors import DataError, TallybayesError, printable
 from tallybayes.families.family import Family
 from tallybayes.models.classifiers.choice.by_columns import naive_scores
 from tallybayes.models.classifiers.choice.folds import Folds
@@ -17,6 +17,7 @@ from tallybayes.models.inputs.folds import random_folds
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.shape import read_first
 from tallybayes.models.inputs.suggesting import choose_by_fold
+from tallybayes.sources.sampling import sampled_rows
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Labels, Rows
@@ -25,6 +26,7 @@ from tallybayes.typing import Labels, Rows
 # mushrooms), then 0.891 (petals of iris), 0.763 (votes). A copy of the target, 3 % of it missing, explains 0.963.
 _LEAK = 0.95
 _OTHERS = 0.8  # where other columns explain more, the classes are easy to tell apart and no single column stands out
+_MOST_ROWS = 20_000  # sampled at random from more
 LEAST_ACCURACY = 0.95  # of a model that reads a leaking column
 
 
@@ -68,7 +70,7 @@ def find_leakage(data: Rows, target: Labels, *, folds: int = 5, random_state: in
 
     Each column alone predicts held-out rows, in the family that the other rows suggest. A column is listed if it
     explains at least 95 % of the entropy of the target while no column that is not listed explains 80 %. Such a column
-    is often recorded after the target, or is a copy of it.
+    is often recorded after the target, or is a copy of it. Of more than 20,000 rows a random sample is used.
 
     Parameters
     ----------
@@ -76,7 +78,7 @@ def find_leakage(data: Rows, target: Labels, *, folds: int = 5, random_state: in
     target : array-like of shape (n,), or the name of a column of data
     folds : int, default 5
     random_state : int, default 0
-        For the folds.
+        For the folds, and the sample of rows.
 
     Returns
     -------
@@ -93,6 +95,10 @@ def find_leakage(data: Rows, target: Labels, *, folds: int = 5, random_state: in
     ['alive']
     """
     shape, table, _ = read_first(data, target, None)
+    if table.n_rows < 2:
+        raise DataError(f"data has {table.n_rows} rows; expected at least 2, to hold rows out.")
+    if table.n_rows > _MOST_ROWS:
+        table = table.rows(sampled_rows(table.n_rows, _MOST_ROWS, random_state))
     labels = read_labels(table, shape.target)
     labels.refuse_missing("Leave the unlabelled rows out.")
     refuse_columns(table, shape.target)

@@ -54,6 +54,16 @@ def test_no_false_alarm(load):
     assert tb.find_leakage(X, y) == []
 
 
+def test_few_rows_and_many():
+    with pytest.raises(tb.DataError, match="data has 1 rows; expected at least 2"):
+        tb.find_leakage({"a": [1.0], "b": ["x"]}, [0])
+    assert tb.find_leakage({"a": [1.0, 2.0], "b": ["x", "y"]}, [0, 1]) == []
+    many = passengers(21_000)
+    (leak,) = tb.find_leakage(many, "survived")
+    assert leak.column == "alive"
+    assert leak == tb.find_leakage(many, "survived")[0]
+
+
 def test_no_alarm_where_every_column_tells_the_class_or_there_is_one():
     y = np.arange(300) % 2
     easy = {name: rng.normal(20.0 * y, 1) for name in "abc"}
