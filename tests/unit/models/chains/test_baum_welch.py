@@ -170,9 +170,8 @@ def test_more_states_than_there_is_to_tell_apart():
         ({"n_init": "x"}, "n_init is 'x'; expected a whole number"),
         ({"n_init": True}, "n_init is True; expected a whole number"),
         ({"max_iter": 0}, "max_iter is 0; expected a whole number"),
-        ({"tol": 0}, "tol is 0; expected a positive number"),
-        ({"tol": -1.0}, "tol is -1.0; expected a positive number"),
-        ({"tol": np.nan}, "tol is nan; expected a positive number"),
+        ({"tol": -1.0}, "tol is -1.0; expected a number of at least 0"),
+        ({"tol": np.nan}, "tol is nan; expected a number of at least 0"),
     ],
     ids=str,
 )

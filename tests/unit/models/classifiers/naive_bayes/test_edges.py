@@ -193,7 +193,7 @@ def test_an_unseen_level_can_be_one_more_level():
     np.testing.assert_allclose(np.exp(strange - missing), np.tile([1 / 5, 1 / 6, 1 / 5], (4, 1)), rtol=1e-13)
     known = model.predict_joint_log_proba(FRUIT.assign(colour="green"))
     np.testing.assert_allclose(np.exp(known - missing), np.tile([1 / 5, 2 / 6, 2 / 5], (4, 1)), rtol=1e-13)
-    mode = model.reestimate(estimate="map")  # Dirichlet(2): the same add-one numbers
+    mode = model.reestimate(estimate="map", prior=tb.Dirichlet(2))  #: the same add-one numbers
     np.testing.assert_allclose(mode.predict_proba(FRUIT), model.predict_proba(FRUIT), rtol=1e-12)
     # all levels and the unseen one have probability 1 together
     colours = ["green", "red", "yellow", "blue"]
