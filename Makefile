@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 CLANG ?= clang++
 RUNS ?= 100000
+SPARK ?= pyspark>=4
 CORES ?= 2
 BIN := $(VENV)/bin
 # Tests start hundreds of processes, and none shall compile the package again.
@@ -50,15 +51,16 @@ setup: $(VENV)/.installed ## create .venv, build the kernels into it, and instal
 # Spark is half a gigabyte, and pip would pack and unpack it once more: it is laid beside the packages as it comes.
 $(VENV)/.spark: $(VENV)/.installed
 	mkdir -p $(VENV)/spark
-	$(BIN)/python -m pip download --quiet --no-deps --no-binary pyspark --dest $(VENV)/spark 'pyspark>=4'
+	$(BIN)/python -m pip download --quiet --no-deps --no-binary pyspark --dest $(VENV)/spark '$(SPARK)'
 	tar --extract --gzip --directory $(VENV)/spark --strip-components 1 --file $(VENV)/spark/pyspark-*.tar.gz
 	rm $(VENV)/spark/pyspark-*.tar.gz
 	for part in bin jars; do ln -sfn ../deps/$$part $(VENV)/spark/pyspark/$$part; done
 	$(BIN)/python -m pip install --quiet "$$(grep --max-count 1 py4j $(VENV)/spark/pyspark.egg-info/requires.txt)"
+	$(BIN)/python -m pip install --quiet $$(sed -n '/^\[connect\]/,/^$$/{/^g/p;/^z/p}' $(VENV)/spark/pyspark.egg-info/requires.txt)
 	echo "$(abspath $(VENV))/spark" > "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/spark.pth"
 	@touch $@
 
-spark: $(VENV)/.spark ## fetch Spark into .venv, half a gigabyte; its tests also need Java 17
+spark: $(VENV)/.spark ## fetch Spark and Spark Connect into .venv, half a gigabyte (SPARK=pyspark==4.0.0); tests need Java 17
 
 demo: $(VENV)/.kernels ## set up what it needs and show the main job, under ten seconds after set-up
 	$(BIN)/tally demo
@@ -143,8 +145,8 @@ test-wheel: wheel ## install both wheels where there is no compiler, and try the
 	  PATH=$(abspath .venv-installed)/bin .venv-installed/bin/python tests/installed.py . $${kind%:*} || exit 1; \
 	done
 
-fuzz: setup ## strangers' files by the hundred thousand: changed models, bytes, networks, mails, texts and pages (RUNS=100000)
-	for target in sealed bytes bif json mail text pages; do $(BIN)/python tests/fuzz.py $$target $(RUNS) || exit 1; done
+fuzz: setup ## strangers' files by the hundred thousand: changed models, bytes, networks, mails, texts, pages and tables (RUNS=100000)
+	for target in sealed bytes bif json mail text pages csv jsonl parquet; do $(BIN)/python tests/fuzz.py $$target $(RUNS) || exit 1; done
 
 bench: setup ## measure everything in benchmarks/RESULTS.md again, an hour or two (NAMES="text spam": some of it)
 	$(BIN)/python benchmarks/results.py $(NAMES)

@@ -1,6 +1,6 @@
 """Strangers' files by the hundred thousand: whatever is in them, they are opened or refused, soon and in little memory.
 
-``make fuzz RUNS=100000``, or ``python tests/fuzz.py {sealed,bytes,bif,json,mail,text,pages} [runs] [seed]``:
+``make fuzz RUNS=100000``, or ``python tests/fuzz.py {sealed,bytes,bif,json,mail,text,pages,csv,jsonl,parquet} [runs] [seed]``:
 
 - ``sealed``: models whose manifest and arrays were changed and sealed again, so that all but the seal is to be doubted;
 - ``bytes``: files with bits turned, bytes lost, put in, cut off or taken from another file;
@@ -8,7 +8,9 @@
 - ``json``: networks of tables and lines as JSON, the same;
 - ``mail``: mails of every kind, their lines, words and bytes changed, lost, repeated and put into each other;
 - ``text``: text of the world's scripts, its characters and bytes changed; both kernels find the same tokens;
-- ``pages``: columns of Parquet files, their bytes changed; what the kernels read of them is what Arrow reads.
+- ``pages``: columns of Parquet files, their bytes changed; what the kernels read of them is what Arrow reads;
+- ``csv``, ``jsonl``, ``parquet``: tables in files, their cells and bytes changed; a model is fitted, or an error of this
+  package is raised.
 
 What is opened is saved and opened again. It ends with the counts of what happened, or at the first surprise: an error
 that is no `FileError`, over two seconds, or over 256 MB more.
@@ -17,6 +19,7 @@ that is no `FileError`, over two seconds, or over 256 MB more.
 from __future__ import annotations
 
 import copy
+import gzip
 import io
 import json
 import random
@@ -394,6 +397,89 @@ def pages(folder: Path) -> Work:
     return run
 
 
+_CELLS = [
+    b"\n", b"\r\n", b"\r", b",", b";", b"\t", b'"', b'""', b'"\n', b'",', b"\\", b"NULL", b"nan", b"1e999", b"-0", b"9" * 40,
+    b"2024-01-01", b"true", b"\xff", b"\x00", b"\xef\xbb\xbf", b"\xff\xfe", b"\xc3\xa9", b"{", b"}", b"[", b"]", b":", b"[" * 90,
+    b'{"x": ', b'"x": [1], ', b'"y": {"z": null}, ', b"\\ud800", b"\\u0000", b'"\\', b" ", b"x" * 300,
+]  # fmt: skip
+
+
+def csv(folder: Path) -> Work:
+    """Files of comma-separated values, their cells and bytes changed, and random bytes."""
+    text = b'x,a b,"y"\n' + b"".join(b'%d,"w %d",%s\n' % (k, k % 3, b"ab"[k % 2 : k % 2 + 1]) for k in range(30))
+    more = b"x;y\n1.5;a\n;b\n-2e3;a\nNA;b\n", b"x\ty\r\n1\t2024-01-01\r\n2\t2024-01-02\r\n"
+    seeds = [text, *more, text.decode().encode("utf-16"), text.decode().encode("utf-32"), b"x,y\n" + b'"1\n2",a\n' * 9]
+    return _read_files(folder, "csv", seeds)
+
+
+def jsonl(folder: Path) -> Work:
+    """Files of JSON lines, their words and bytes changed, and random bytes."""
+    rows = [{"x": k, "z": [{"u": None}], "s": {"r": "w"}, "b": k % 2 == 0, "y": "ab"[k % 2]} for k in range(30)]
+    text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    return _read_files(folder, "jsonl", [text, text.decode().encode("utf-16"), b'{"x": 1.5, "y": "a"}\n{"y": "b"}\n'])
+
+
+def parquet(folder: Path) -> Work:
+    """Parquet files of several types and encodings, their bytes changed, and random bytes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table(
+        {
+            "x": [float(k) for k in range(40)],
+            "k": list(range(40)),
+            "s": [None if k % 7 == 0 else f"w{k % 5}" for k in range(40)],
+            "z": [[k] for k in range(40)],
+            "b": [k % 2 == 0 for k in range(40)],
+            "y": ["ab"[k % 2] for k in range(40)],
+        }
+    )
+    seeds = []
+    for number, options in enumerate([{}, {"use_dictionary": False, "compression": "none"}, {"row_group_size": 7}]):
+        pq.write_table(table, folder / f"{number}", **options)
+        seeds.append((folder / f"{number}").read_bytes())
+    return _read_files(folder, "parquet", seeds)
+
+
+def _read_files(folder: Path, kind: str, seeds: list[bytes]) -> Work:
+    """Read a changed file and fit a model on it; what cannot be read raises an error of this package."""
+    import tallybayes as tb
+    from tallybayes.errors import TallybayesError
+
+    path, packed = folder / f"rows.{kind}", folder / f"rows.{kind}.gz"
+
+    def failed(unraisable: Any) -> None:
+        raised.append(unraisable.exc_value)
+
+    raised: list[Any] = []
+    sys.unraisablehook = failed
+
+    def run(rng: random.Random) -> str:
+        raw = bytearray(rng.choice(seeds))
+        if rng.random() < 0.05:
+            raw = bytearray(rng.randbytes(rng.choice((1, 10, 1000))))
+        for _ in range(rng.randint(0, 3) if kind != "parquet" else 0):
+            place = rng.randrange(len(raw) + 1)
+            raw[place : place + rng.choice((0, 0, 1, 5))] = rng.choice(_CELLS)
+        if rng.random() < (0.3 if kind != "parquet" else 0.98):
+            raw = changed(raw, rng, seeds)
+        file = path
+        if kind != "parquet" and rng.random() < 0.05:
+            file, raw = packed, changed(bytearray(gzip.compress(bytes(raw))), rng, seeds)
+        file.write_bytes(raw)
+        options = {} if kind == "parquet" or rng.random() < 0.7 else {"on_bad": "skip"} if kind == "csv" else {}
+        try:
+            tb.NaiveBayes().fit(tb.table(file, **options), "y").predict(file)
+        except TallybayesError as error:
+            return type(error).__name__
+        finally:
+            if raised:
+                raise AssertionError(f"an exception was ignored: {raised[0]!r}")
+        return "read"
+
+    return run
+
+
 def main(target: str, n_runs: int = 100_000, seed: int = 0) -> None:
     """Run, and say what happened."""
     warnings.simplefilter("ignore")
@@ -408,6 +494,9 @@ def main(target: str, n_runs: int = 100_000, seed: int = 0) -> None:
             "mail": mail,
             "text": text,
             "pages": pages,
+            "csv": csv,
+            "jsonl": jsonl,
+            "parquet": parquet,
         }[target](Path(folder))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for number in range(n_runs):

@@ -2,7 +2,10 @@
 
 import os
 import shutil
+import socket
+import subprocess
 import sys
+import time
 import warnings
 
 import pytest
@@ -43,6 +46,59 @@ def spark(tmp_path_factory):
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def spark_connect(tmp_path_factory):
+    """A session of Spark Connect, whose server is a process of its own on this machine alone."""
+    pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed")
+    for package in ("grpc", "grpc_status", "google.rpc", "zstandard"):
+        pytest.importorskip(
+            package, reason="the packages of Spark Connect are not installed: pip install 'pyspark[connect]'"
+        )
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        pytest.skip("Java, which Spark runs on, is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    folder = tmp_path_factory.mktemp("connect")
+    settings = SETTINGS | {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    home = os.path.dirname(pyspark.__file__)
+    command = [os.path.join(home, "bin", "spark-submit"), "--master", "local[2]"]
+    command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    paths = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    with open(folder / "log", "w") as log, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of PySpark's own, about versions of pandas
+        environment = os.environ | paths | {"SPARK_HOME": home}
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
+        try:
+            end = time.monotonic() + 120
+            while server.poll() is None and time.monotonic() < end:
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                time.sleep(0.2)
+            else:
+                pytest.fail(f"the server of Spark Connect did not start: {(folder / 'log').read_text()[-2000:]}")
+            from pyspark.sql.connect.session import SparkSession
+
+            session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
+            yield session
+            session.stop()
+        finally:
+            server.terminate()
+            server.wait(30)
+
+
+@pytest.fixture(params=["spark", "spark_connect"], ids=["classic", "connect"])
+def any_spark(request):
+    """A session of either kind."""
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tallybayes as tb
+from tallybayes.cautions import RowsWarning
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.spark import SparkFrame
 
@@ -42,6 +43,42 @@ def test_frames_are_sources_whatever_their_columns_are_called(spark, rows):
     assert model.tally_["y"].table.tolist() == expected.tally_["y"].table.tolist()
     np.testing.assert_array_equal(model.predict(frame), expected.predict(numbers))
     assert spark.sql("SHOW TABLES").where("tableName LIKE '%pyspark%'").collect() == []  # views that a query needs
+
+
+COLUMNS = """SELECT id % 7 AS k, CAST(id % 5 AS DOUBLE) AS x, IF(id % 3 = 0, 'a', 'b') AS y,
+  CAST(id % 4 AS DECIMAL(9, 2)) AS price, timestamp_seconds(id * 86400) AS at, CAST(NULL AS TIMESTAMP_NTZ) AS plain,
+  named_struct('r', id, 's', 'u') AS place, array(id, 2) AS tags, map('u', id) AS words, CAST('x' AS BINARY) AS raw
+FROM range(60)"""
+
+
+@pytest.mark.slow
+def test_columns_of_every_type_beside_those_that_are_read(any_spark):
+    """Decimals, times, structs and bytes, in classic sessions and in those of Spark Connect."""
+    frame = any_spark.sql(COLUMNS)
+    columns = {"k": tb.Categorical(), "x": tb.Gaussian(), "price": tb.Gaussian()}
+    model = tb.NaiveBayes(columns).fit(frame, "y")
+    rows = frame.select("k", "x", "price", "y").toArrow().to_pandas().astype({"price": float})
+    expected = tb.NaiveBayes(columns).fit(rows, "y")
+    assert model.tally_.isclose(expected.tally_, 1e-9)
+    assert sorted(model.predict(frame)) == sorted(expected.predict(rows))
+    assert model.score(frame, "y") == expected.score(rows, "y")
+    told = tb.write_predictions(model, frame, "spark", keep=["k", "at"])
+    assert sorted(row[2] for row in told.collect()) == sorted(expected.predict(rows))
+    with pytest.warns(RowsWarning, match="place, tags, words: left out"):
+        model = tb.NaiveBayes().fit(frame.drop("raw"), "y")
+    assert {"place", "tags", "words"} <= model.left_out_.keys()
+    assert len(model.predict(frame.drop("raw"))) == 60
+    with pytest.raises(tb.DataError, match="columns 'place', 'tags': found lists, structs or maps"):
+        tb.NaiveBayes({"place": tb.Categorical(), "tags": "auto"}).fit(frame, "y")
+
+
+def test_a_frame_without_decimals(any_spark):
+    frame = any_spark.sql("SELECT CAST(id AS DOUBLE) AS x, IF(id > 4, 'a', 'b') AS y FROM range(9)")
+    assert tb.NaiveBayes().fit(frame, "y").score(frame, "y") == 1
+    frame.createOrReplaceTempView("nine")
+    assert tb.NaiveBayes().fit(tb.table(any_spark, "nine"), "y").tally_["y"].table.sum() == 9
+    query = tb.table(any_spark, "SELECT * FROM nine WHERE x > 2")
+    assert tb.NaiveBayes().fit(query, "y").tally_["y"].table.sum() == 6
 
 
 def test_rows_are_read_in_order_and_in_parts(spark, monkeypatch):
