@@ -1,6 +1,6 @@
 """Strangers' files by the hundred thousand: whatever is in them, they are opened or refused, soon and in little memory.
 
-``make fuzz RUNS=100000``, or ``python tests/fuzz.py {sealed,bytes,bif,json,mail,text,pages,csv,jsonl,parquet} [runs] [seed]``:
+``make fuzz RUNS=100000``, or ``python tests/fuzz.py TARGET [runs] [seed]``, where TARGET is one of:
 
 - ``sealed``: models whose manifest and arrays were changed and sealed again, so that all but the seal is to be doubted;
 - ``bytes``: files with bits turned, bytes lost, put in, cut off or taken from another file;
@@ -9,8 +9,8 @@
 - ``mail``: mails of every kind, their lines, words and bytes changed, lost, repeated and put into each other;
 - ``text``: text of the world's scripts, its characters and bytes changed; both kernels find the same tokens;
 - ``pages``: columns of Parquet files, their bytes changed; what the kernels read of them is what Arrow reads;
-- ``csv``, ``jsonl``, ``parquet``: tables in files, their cells and bytes changed; a model is fitted, or an error of this
-  package is raised.
+- ``csv``, ``jsonl``, ``parquet``: tables in files, their cells and bytes changed; a model is fitted, or an error
+  of this package is raised.
 
 What is opened is saved and opened again. It ends with the counts of what happened, or at the first surprise: an error
 that is no `FileError`, over two seconds, or over 256 MB more.
@@ -398,8 +398,9 @@ def pages(folder: Path) -> Work:
 
 
 _CELLS = [
-    b"\n", b"\r\n", b"\r", b",", b";", b"\t", b'"', b'""', b'"\n', b'",', b"\\", b"NULL", b"nan", b"1e999", b"-0", b"9" * 40,
-    b"2024-01-01", b"true", b"\xff", b"\x00", b"\xef\xbb\xbf", b"\xff\xfe", b"\xc3\xa9", b"{", b"}", b"[", b"]", b":", b"[" * 90,
+    b"\n", b"\r\n", b"\r", b",", b";", b"\t", b'"', b'""', b'"\n', b'",', b"\\", b"NULL", b"nan", b"1e999", b"-0",
+    b"2024-01-01", b"true", b"\xff", b"\x00", b"\xef\xbb\xbf", b"\xff\xfe", b"\xc3\xa9", b"{", b"}", b"[", b"]", b":",
+    b"9" * 40, b"[" * 90,
     b'{"x": ', b'"x": [1], ', b'"y": {"z": null}, ', b"\\ud800", b"\\u0000", b'"\\', b" ", b"x" * 300,
 ]  # fmt: skip
 
