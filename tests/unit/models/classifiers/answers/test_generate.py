@@ -194,6 +194,6 @@ def test_filling_leaves_a_level_that_was_never_seen() -> None:
 
 
 def test_a_prior_that_no_column_uses_is_refused() -> None:
-    model = tb.NaiveBayes(prior=[tb.Beta(2, 2), tb.Dirichlet(0.5)])
-    with pytest.raises(PriorError, match="Beta"):
+    model = tb.NaiveBayes(prior=[tb.Gamma(2, 2), tb.Dirichlet(0.5)])
+    with pytest.raises(PriorError, match="Gamma"):
         model.fit({"x": ["a", "b"], "y": [0, 1]}, "y")
