@@ -72,7 +72,7 @@ class ArrowFiles(Source):
         read, n_rows = self._parquet if self.format == "parquet" else self._ipc, rows_of(schema)
         for path in self.paths:
             with reading(path, f"as {self.format}"):
-                yield from placed(in_batches(read(path, schema, n_rows), n_rows), path, "row", 0)
+                yield from placed(in_batches(map(_checked, read(path, schema, n_rows)), n_rows), path, "row", 0)
 
     def _selected(self, names: Sequence[str]) -> pa.Schema:
         import pyarrow as pa
@@ -101,6 +101,18 @@ class ArrowFiles(Source):
             return
         found = ds.dataset(path, schema=self.schema, format="ipc")
         yield from found.to_batches(columns=schema.names, batch_size=n_rows, batch_readahead=2)
+
+
+def _checked(part: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
+    """The same rows; raise ArrowInvalid if a string is not UTF-8, which Arrow does not check when it reads."""
+    import pyarrow as pa
+
+    for column in part.columns:
+        for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+            array = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+            if not pa.types.is_primitive(array.type):
+                array.validate(full=True)
+    return part
 
 
 def united(schemas: dict[str, pa.Schema]) -> pa.Schema:
