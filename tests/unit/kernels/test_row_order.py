@@ -70,3 +70,13 @@ def test_rows_that_point_outside(build):
     with pytest.raises(ValueError, match="indptr is empty"):
         row_order(np.array([], int), np.array([0, 2]), 3)
     assert row_order(np.array([0, 0]), np.array([], int), 0) == "rising"
+
+
+@pytest.mark.parametrize("index", ["i4", "i8"])
+@pytest.mark.parametrize("row", ["zero most least minus 3", "least most 3", "minus zero 3", "0 most minus", "3 least"])
+def test_differences_that_overflow_hide_no_index(build, row, index):
+    """Neighbors are compared by their difference, which has no sign of its own beyond the ends of the type."""
+    named = {"least": np.iinfo(index).min, "most": np.iinfo(index).max, "minus": -1, "zero": 0}
+    indices = np.array([named[word] if word in named else int(word) for word in row.split()], dtype=index)
+    with pytest.raises(IndexError, match="row 0 has column index"):
+        row_order(np.array([0, len(indices)]), indices, 4)
