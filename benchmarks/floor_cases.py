@@ -393,6 +393,12 @@ def add_chain(n_states: int, n_sequences: int, length: int) -> None:
         return lambda: model.predict(steps, lengths), lambda: _viterbi(*parts, turned)
 
 
+@case("hidden Markov model, 5 states: Viterbi of one sequence, against its log-likelihood")
+def _() -> Any:
+    model, steps, lengths = _chain(5, 1, 600_000)
+    return lambda: model.predict(steps, lengths), lambda: model.score_samples(steps, lengths)
+
+
 @case("hidden Markov model, 5 states: 40 Baum–Welch steps")
 def _() -> Any:
     n_sequences, length, n_steps = 200, 200, 40  # so many that the seeds, which NumPy does without, do not count much

@@ -59,6 +59,7 @@ V4: dict[str, float] = {
     "hidden Markov model, 5 states: 40 Baum–Welch steps": 2.17,
     "hidden Markov model, 5 states: log-likelihood": 8.25,
     "hidden Markov model, 5 states: Viterbi": 22.1,
+    "hidden Markov model, 5 states: Viterbi of one sequence, against its log-likelihood": 0.8,
     "hidden Markov model, 30 states: log-likelihood": 3.16,
     "hidden Markov model, 30 states: Viterbi": 40.8,
     "network: tables of 20 nodes": 1.86,

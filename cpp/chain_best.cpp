@@ -21,16 +21,22 @@ class PathWorker : ChainWorker {
       if (!open(first, last)) return false;
       first = batch_.last;
       const size_t n_rows = in_segments() ? (batch_.last - batch_.first) * (batch_.segment + 1) : batch_.n_steps;
-      states_.of(n_rows * pitch_);
-      keep_ = !in_segments();
+      if (marked()) {
+        marks_.of(batch_.n_steps);
+      } else {
+        states_.of(n_rows * pitch_);
+      }
+      keep_ = !in_segments() && !marked();
       for (size_t segment = 0; segment < batch_.n_segments; segment++) {
         if (!load(segment)) return false;
         forward(segment, true);
       }
       for (size_t segment = batch_.n_segments; segment-- > 0;) {
-        keep_ = true;
-        load(segment);
-        if (in_segments()) forward(segment, false);
+        if (!marked()) {
+          keep_ = true;
+          load(segment);
+          if (in_segments()) forward(segment, false);
+        }
         trace(segment);
       }
     }
@@ -38,6 +44,10 @@ class PathWorker : ChainWorker {
   }
 
  private:
+  // Of few states the best predecessors are kept: a sequence is gone through once, however long it is.
+  bool marked() const { return n_states_ <= most_marked_states; }
+  uint64_t* marks_at(size_t sequence, size_t step) { return marks_.data() + step_of(sequence) + step; }
+
   bool load(size_t segment) {
     return ChainWorker::load(segment, [&](size_t, const double* given, size_t n, double* out, double* maxima) {
       return kernels_.shift_rows(given, n, n_states_, out, pitch_, maxima);
@@ -47,6 +57,7 @@ class PathWorker : ChainWorker {
   // For the first time, or once more to see the states of a segment.
   void forward(size_t segment, bool first_time) {
     auto begin = [&](const ChainTurn& turn, ChainStream& stream) {
+      if (marked()) stream.marks = marks_at(turn.sequence, first_move(segment));
       if (!begin_segment(turn, stream, model_.table.logs.data(), segment)) return;
       const double *start = model_.start.logs.data(), *row = stream.rows + *stream.codes * pitch_;
       for (size_t j = 0; j < pitch_; j++) stream.state[j] = start[j] + row[j];
@@ -91,7 +102,11 @@ class PathWorker : ChainWorker {
   void trace(size_t segment) {
     auto begin = [&](const ChainTurn& turn, ChainStream& stream) {
       const size_t last = first_move(segment) + n_moves(turn.sequence, segment);
-      stream.state = state_at(turn.sequence, segment, last);
+      if (marked()) {
+        stream.marks = marks_at(turn.sequence, last);
+      } else {
+        stream.state = state_at(turn.sequence, segment, last);
+      }
       stream.state_stride = static_cast<ptrdiff_t>(pitch_);
       stream.path = path_ + model_.first_step(turn.sequence) + last;
       stream.best = *stream.path;
@@ -105,6 +120,7 @@ class PathWorker : ChainWorker {
 
   int64_t* path_;
   double* score_;
+  Room<uint64_t> marks_;
 };
 
 }  // namespace

@@ -48,6 +48,7 @@ struct ChainStream {
   ptrdiff_t product_stride;
   double* out;             // backward: where the row of posterior probabilities goes, or the table of counts
   uint64_t watched[8];     // not 0 after a probability that became too small (forward) or a belief too large (certify)
+  uint64_t* marks;         // best path of few states: byte i of a step has bit j where i leads to j with the best score
   int64_t best;            // trace: the state of the current step
   int64_t* path;
 };
@@ -86,6 +87,8 @@ enum class ChainGoal : uint8_t { certify, counts, rows };
 constexpr double chain_tiny = 1e-100;
 // Nor is a forward pass that may have lost states on its way, where the later steps speak this much in their favour.
 constexpr double chain_huge = 1e150;
+// Up to so many states, the best predecessors of a step are kept, as `marks`, and not the scores of its states.
+constexpr size_t most_marked_states = 8;
 // States are scaled once in so many steps.
 constexpr size_t chain_interval = 4;
 // Below this a state is dropped on the way back.
@@ -127,7 +130,8 @@ struct ChainKernels {
   void (*wide_products)(const ChainMatrix&, const ChainPiece*, size_t n_pieces, double* room, double* sums,
                         const ChainTeam&);
 
-  // Logarithms: the best score of every state, less scales that are added up.
+  // Logarithms: the best score of every state, less scales that are added up. Of few states the marks of every step are
+  // written, the first of them those of the step after the current one; trace reads them from the last on.
   void (*best_forward)(const ChainMatrix&, const ChainStride&, ChainStream*, size_t n_streams, size_t n_steps,
                        const ChainTeam&);
   void (*trace)(const ChainMatrix&, ChainStream*, size_t n_streams, size_t n_steps);

@@ -31,7 +31,7 @@ inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t 
     state -= state_stride;
     if (goal == ChainGoal::rows) out -= n_states;
     double* told = goal == ChainGoal::counts ? out + *codes * pitch : out;
-    move(product, [&](size_t v, Doubles moved) {
+    move(product, nullptr, [&](size_t v, Doubles moved) {
       if constexpr (goal == ChainGoal::certify) {
         doubtful |= ~(moved <= chain_huge);  // or NaN, from 0 · inf
       } else {

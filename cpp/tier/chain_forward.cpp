@@ -29,7 +29,8 @@ inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t 
       scale = Paths::scale(x, pitch / lanes);
       *stream.scale++ = scale[0];
     }
-    move(x, [&](size_t v, Doubles moved) {
+    if constexpr (Moves::marks) stream.marks++;
+    move(x, stream.marks, [&](size_t v, Doubles moved) {
       Doubles emitted = load(row + v * lanes);
       if (now) emitted = Paths::scaled(emitted, scale);
       const Doubles reached = Paths::emit(moved, emitted);

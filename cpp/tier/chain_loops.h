@@ -183,12 +183,14 @@ static inline void with_shape(size_t n_states, F f) {
 
 // Two ways to join what comes from several states.
 struct SumOfProducts {
+  static constexpr bool marks = false;
   static inline Doubles nothing() { return Doubles{}; }
   static inline Doubles first(Doubles x, Doubles move) { return x * move; }
   static inline Doubles add(Doubles sum, Doubles x, Doubles move) { return multiply_add(x, move, sum); }
   static inline Doubles join(Doubles a, Doubles b) { return a + b; }
 };
 struct LargestOfSums {
+  static constexpr bool marks = true;
   static inline Doubles nothing() { return repeat(minus_infinity); }
   static inline Doubles first(Doubles x, Doubles move) { return x + move; }
   static inline Doubles add(Doubles best, Doubles x, Doubles move) { return larger_of(best, x + move); }
@@ -233,7 +235,8 @@ static inline void tell_part(double* out, size_t v, size_t n_vectors, Mask last,
 }
 
 // Moves a row of states by a matrix: calls then(v, Σ x[i] · matrix[i][v]) for every vector v. A small matrix is kept in
-// registers.
+// registers. Where few states are joined by their largest, byte i of *marks becomes the states that are reached best
+// from state i.
 template <class Shape, class Join>
 class Mover {
  public:
@@ -243,8 +246,11 @@ class Mover {
     }
   }
 
+  static constexpr bool marks = Join::marks && Shape::states != 0;
+
   template <class Then>
-  inline __attribute__((always_inline)) void operator()(const double* x, Then then) const {
+  inline __attribute__((always_inline)) void operator()(const double* x, [[maybe_unused]] uint64_t* marked,
+                                                        Then then) const {
     if constexpr (Shape::states != 0) {
       // Two sums, so that an addition waits for every other only.
       constexpr size_t n = Shape::vectors;
@@ -260,7 +266,23 @@ class Mover {
         }
       }
 #pragma GCC unroll 8
-      for (size_t v = 0; v < n; v++) then(v, Shape::states > 1 ? Join::join(sum[v], other[v]) : sum[v]);
+      for (size_t v = 0; v < n; v++) {
+        if (Shape::states > 1) sum[v] = Join::join(sum[v], other[v]);
+        then(v, sum[v]);
+      }
+      if constexpr (marks) {
+#pragma GCC unroll 8
+        for (size_t i = 0; i < Shape::states; i++) {
+          const Doubles a = repeat(x[i]);
+          unsigned bits = 0;
+#pragma GCC unroll 8
+          for (size_t v = 0; v < n; v++) {
+            const Doubles move = kept ? kept_[kept ? i * n + v : 0] : load(matrix_ + (i * n + v) * lanes);
+            bits |= bits_where_equal(Join::first(a, move), sum[v]) << v * lanes;
+          }
+          reinterpret_cast<unsigned char*>(marked)[i] = static_cast<unsigned char>(bits);
+        }
+      }
     } else if constexpr (Shape::vectors != 0) {
       block<Shape::vectors>(x, 0, then);
     } else {

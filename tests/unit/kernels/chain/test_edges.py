@@ -126,6 +126,38 @@ class TestEdges:
             np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+@pytest.mark.parametrize("n_states", range(1, 11))
+@pytest.mark.parametrize("coded", [True, False])
+def test_equally_good_paths_are_those_of_the_reference(n_states: int, coded: bool) -> None:
+    """Small whole logarithms tie at nearly every step; up to eight states have their predecessors marked by bits."""
+    rng = np.random.default_rng(n_states)
+    start, transition, end = (-rng.integers(0, 3, shape) * 1.0 for shape in (n_states, (n_states,) * 2, n_states))
+    transition[rng.random(transition.shape) < 0.2] = -np.inf
+    offsets = np.cumsum([0, *rng.integers(0, 40, 30)])
+    table = -rng.integers(0, 3, (6, n_states)) * 1.0
+    codes = rng.integers(-1, 6, offsets[-1])
+    emission = (codes, table) if coded else np.vstack([table, np.zeros(n_states)])[codes]
+    expected = run("reference", "viterbi", start, transition, end, emission, offsets)
+    for implementation in IMPLEMENTATIONS:
+        path, score = run(implementation, "viterbi", start, transition, end, emission, offsets)
+        np.testing.assert_array_equal(path, expected[0])
+        np.testing.assert_array_equal(score, expected[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_states", [2, 8, 9])
+@pytest.mark.parametrize("coded", [True, False])
+def test_the_path_of_a_sequence_of_several_segments(n_states: int, coded: bool) -> None:
+    rng = np.random.default_rng(n_states)
+    start, transition, _ = model(rng, n_states, 0.0, ends=False)
+    table, codes = logs(rng.dirichlet(np.ones(n_states), 5)), rng.integers(0, 5, 600_003)
+    emission = (codes, table) if coded else table[codes]
+    path, score = chain.viterbi(start, transition, None, emission, np.array([0, len(codes)]))
+    along = start[path[0]] + transition[path[:-1], path[1:]].sum() + table[codes, path].sum()
+    assert score[0] == pytest.approx(along, rel=1e-12)
+    assert len(path) == len(codes)
+
+
 class TestNothingIsLost:
     """Probabilities too far apart for float64, that come to matter later."""
 
