@@ -137,6 +137,8 @@ def _check_node(model: Any, node: Name | None, proba: bool) -> None:
         model.graph_.require([node])
     elif node is not None:
         raise DataError(f"node is {node!r}, and a {type(model).__name__} predicts its classes; expected None.")
+    if proba and not isinstance(model, BayesianNetwork | HiddenMarkovModel) and not hasattr(model, "predict_proba"):
+        raise DataError(f"proba is True, and a {type(model).__name__} has no class probabilities; expected False.")
     if isinstance(model, HiddenMarkovModel) or not hasattr(model, "predict"):
         hint = "Sequences are told by model.predict." if isinstance(model, HiddenMarkovModel) else ""
         found = f"a {type(model).__name__}"
@@ -166,7 +168,7 @@ class Answers:
             fields = [schema.field(name).with_type(plain_type(schema.field(name).type)) for name in keep]
             self.names = names_to_read(model, self.source)
             self.wanted: list[Any] | None = list(dict.fromkeys([*self.names, *keep])) if self.names else None
-        labels = model.classes_ if node is None else model.levels_.get(node)
+        labels = getattr(model, "classes_", None) if node is None else model.levels_.get(node)
         types = [pa.float64() if labels is None else plain_type(pa.array(np.asarray(labels).tolist()).type)]
         wanted = ["prediction", *(f"p({label})" for label in (labels if proba else ()))]
         types += [pa.float64()] * (len(wanted) - 1)

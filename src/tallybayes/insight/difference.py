@@ -162,6 +162,8 @@ def difference(before: Estimator, after: Estimator) -> Difference:
         )
     check_is_fitted(before)
     check_is_fitted(after)
+    if not hasattr(type(before), "parameters_"):
+        raise DataError.wrong_type("before", f"a {type(before).__name__}", "a model of columns, such as a classifier")
     first, second, note = before, after, ""
     if isinstance(before, Chosen) and isinstance(after, Chosen):
         first, second, note = _members(before, after)

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from tallybayes.apps.command import streams
 from tallybayes.apps.command.data import Places, Reading
-from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.models import check_free, load, locked, require, save
+from tallybayes.apps.command.faults import CommandError, UsageError
+from tallybayes.apps.command.models import check_free, load, locked, require, save, target_of
 from tallybayes.apps.command.terminal import answer, answer_json, rows, say
 
 
@@ -32,7 +32,7 @@ def change(
         check_free(receipt, force=False)
     with Places() as places:
         require(path)
-        source = places.source(data, reading)
+        source = places.source(data, reading, needed=(target, weight, sequence, order, time))
         # Nobody else changes the model between reading and writing it, or one of the two changes would be lost.
         with locked(path) if out is None else contextlib.nullcontext():
             model = load(path, whole=True)
@@ -86,8 +86,13 @@ def _count(
         raise UsageError(f"--sequence and --order are of hidden Markov models; this is a {kind}.")
     if kind == "BayesianNetwork":
         return getattr(model, how)(source, sample_weight=weight, **asked)
+    if not hasattr(model, how):
+        raise CommandError(
+            f"this is a {kind}, of which rows cannot be {'added' if how == 'partial_fit' else 'forgotten'}: EM counts "
+            "depend on the parameters.\n    Fit it again: tally fit."
+        )
     more = {} if weight is None else {"sample_weight": weight}
-    return getattr(model, how)(source, target or model.target_, **more, **asked)
+    return getattr(model, how)(source, target or target_of(model), **more, **asked)
 
 
 def _kept(model: Any) -> list[str]:

@@ -89,8 +89,10 @@ class Places(contextlib.ExitStack):
         super().__init__()
         self._writes, self._connections = writes, dict[str, Any]()
 
-    def source(self, data: str, reading: Reading = PLAIN, ignored: tuple[str, ...] = ()) -> tb.Source:
-        """The rows that DATA names."""
+    def source(
+        self, data: str, reading: Reading = PLAIN, ignored: tuple[str, ...] = (), needed: tuple[str | None, ...] = ()
+    ) -> tb.Source:
+        """The rows that DATA names; columns that are needed must be there, before anything is read or written."""
         import tallybayes as tb
 
         if is_database(data):
@@ -112,9 +114,9 @@ class Places(contextlib.ExitStack):
                 if sys.stdin.isatty():
                     say("reading standard input; Ctrl-D ends it")
             found = tb.table(rows, **reading.options())
+        found.check_columns([name for name in (*needed, *ignored) if name is not None])
         if not ignored:
             return found
-        found.check_columns(ignored)
         return tb.table(found, columns=[name for name in found.schema.names if name not in ignored])
 
     def connect(self, address: str) -> Any:

@@ -43,6 +43,23 @@ def load(path: str, *kinds: str, whole: bool = False) -> Any:
     return model
 
 
+def target_of(model: Any) -> str | None:
+    """The name of the column that a model predicts; None where it predicts none by itself."""
+    if type(model).__name__ != "Regression":
+        return getattr(model, "target_", None)
+    return next(str(one.column) for one in model.summary().columns if one.family.startswith("target"))
+
+
+def read_by(model: Any, source: Any) -> Any:
+    """The rows as a model takes them: a mixture has no name for columns that are not its own."""
+    if type(model).__name__ != "Mixture":
+        return source
+    import tallybayes as tb
+
+    names = [str(one.column) for one in model.summary().columns]
+    return tb.table(source, columns=[name for name in source.schema.names if name in names])
+
+
 def require(path: str) -> None:
     """Refuse the name of a model that is not there."""
     if not os.path.exists(path):

@@ -19,6 +19,8 @@ MODELS = {
     "tree-augmented": "TreeAugmentedNaiveBayes",
     "discriminant": "GaussianDiscriminant",
     "nearest-mean": "NearestClassMean",
+    "regression": "Regression",
+    "mixture": "Mixture",
     "network": "BayesianNetwork",
     "hidden-markov": "HiddenMarkovModel",
 }

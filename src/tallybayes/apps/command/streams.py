@@ -25,6 +25,8 @@ def came(
     **more: Any,
 ) -> Any:
     """Count rows into a stream or out of it; what its method gives."""
+    from tallybayes.apps.command.models import target_of
+
     inside = getattr(stream, "model_", stream.model)
     given: dict[str, Any] = {"sample_weight": weight, "time": time, **more}
     if type(inside).__name__ == "HiddenMarkovModel":
@@ -35,7 +37,7 @@ def came(
         given |= {"sequence": sequence, "order": order}
     elif sequence or order:
         raise UsageError(f"--sequence and --order are of hidden Markov models; this is a {type(inside).__name__}.")
-    return getattr(stream, how)(source, target or getattr(inside, "target_", None), **given)
+    return getattr(stream, how)(source, target or target_of(inside), **given)
 
 
 def told(stream: Any) -> dict[str, Any]:

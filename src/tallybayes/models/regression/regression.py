@@ -216,7 +216,7 @@ class Regression(RegressorMixin, Model):
             if read_estimate(self.estimate).has_prior:
                 decay = np.diagonal(fitted.beliefs[place].precision)
                 prior = f"weight decay {decay[0]:.4g}" if len({*decay}) == 1 else "weight decay by column"
-            missing = max(0.0, 1 - float(moments.presence().sum()) / n_rows)
+            missing = max(0.0, 1 - float(moments.presence().sum()) / n_rows) if n_rows else 0.0
             rows.append(ColumnSummary(factor.columns[-1], f"target, {factor.family!r}", None, missing, prior))
         return Summary(f"Regression of {n_rows:.12g} rows, degree {self.degree_}", rows, {})
 

@@ -7,7 +7,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tallybayes.apps.command.data import PLAIN, Places, Read
-from tallybayes.apps.command.models import load
+from tallybayes.apps.command.faults import CommandError
+from tallybayes.apps.command.models import load, read_by
 from tallybayes.apps.command.terminal import File, answer, answer_json
 
 
@@ -55,8 +56,14 @@ def audit(
     import tallybayes as tb
 
     found = load(model)
+    if type(found).__name__ in ("Regression", "HiddenMarkovModel", "NearestClassMean"):
+        raise CommandError(
+            f"{model} is a {type(found).__name__}; expected a model that describes whole rows.\n"
+            "    'tally evaluate' measures what it predicts, --by group."
+        )
     with Places() as places:
-        result = tb.audit(found, places.source(data, reading), target, by=by, learned=learned, first_row=1)
+        rows = read_by(found, places.source(data, reading, needed=(target, by)))
+        result = tb.audit(found, rows, target, by=by, learned=learned, first_row=1)
     if json:
         parts = {name: getattr(result, name) for name in ("rows", "cells", "columns", "labels", "groups")}
         told = {name: [one._asdict() for one in part] for name, part in parts.items()}

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from tallybayes.apps.command.data import PLAIN, Places, Read
 from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.models import load
+from tallybayes.apps.command.models import load, target_of
 from tallybayes.apps.command.tables import show_evaluation
 from tallybayes.apps.command.terminal import File, answer_json
 
@@ -64,7 +64,7 @@ def evaluate(
 
     found: Any = load(model)
     with Places() as places:
-        source = places.source(data, reading)
+        source = places.source(data, reading, needed=(target, by, weight, sequence, order))
         rows: Any = source
         if type(found).__name__ == "HiddenMarkovModel":
             from tallybayes.apps.command.sequences import read_steps
@@ -77,7 +77,7 @@ def evaluate(
             states = None if target is None else [part[target].to_pylist() for part in rows]
             result: Any = tb.evaluate(found, rows, states, mass=mass)
         else:
-            wanted = target or getattr(found, "target_", None)
+            wanted = target or target_of(found)
             result = tb.evaluate(found, rows, wanted, by, sample_weight=weight, mass=mass)
     if json:
         answer_json(measured(result))
@@ -89,7 +89,8 @@ def measured(result: Any) -> dict[str, Any]:
     """All that was measured."""
     found: dict[str, Any] = {"rows": result.n_rows, "mass": result.mass}
     if not hasattr(result, "confusion"):
-        found |= {"bits_per_row": result.bits_per_row}
+        names = ("bits_per_row", "l1", "l2", "rmse", "r2", "log_loss")
+        found |= {name: getattr(result, name) for name in names if getattr(result, name, None) is not None}
         return found | {"groups": {label: measured(part) for label, part in (result.groups or {}).items()}}
     for name in ("accuracy", "error_rate", "log_loss", "brier", "auc", "calibration_error", "bits_per_row"):
         found[name] = getattr(result, name)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tallybayes.apps.command.data import PLAIN, Places, Read
 from tallybayes.apps.command.faults import CommandError, UsageError
-from tallybayes.apps.command.models import load
+from tallybayes.apps.command.models import load, read_by
 from tallybayes.apps.command.tables import show_explanation
 from tallybayes.apps.command.terminal import File, answer, answer_json
 
@@ -60,7 +60,7 @@ def explain(
         raise UsageError(f"--row is {min(row)}; the first row is 1.")
     other = None if against is None else _label(against, found.classes_.tolist())
     with Places() as places:
-        cells = _rows(places.source(data, reading), row)
+        cells = _rows(read_by(found, places.source(data, reading)), row)
     told = []
     for place, table in zip(row, cells, strict=True):
         if work:

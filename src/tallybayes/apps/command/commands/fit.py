@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from tallybayes.apps.command.data import PLAIN, Places, Read, is_database
 from tallybayes.apps.command.faults import UsageError
-from tallybayes.apps.command.models import check_free, load, save
+from tallybayes.apps.command.models import check_free, load, save, target_of
 from tallybayes.apps.command.settings import MODELS, make, read_families, read_prior, read_structure
 from tallybayes.apps.command.tables import show_report, show_summary
 from tallybayes.apps.command.telling import described
@@ -24,9 +24,12 @@ Model = Literal[
     "tree-augmented",
     "discriminant",
     "nearest-mean",
+    "regression",
+    "mixture",
     "network",
     "hidden-markov",
 ]
+_MOST_CLASSES = 50  # that a target of whole numbers may have
 Estimate = Literal["bayes", "mle", "map", "unbiased"]
 Covariance = Literal["full", "tied", "diagonal", "tied-diagonal", "spherical", "tied-spherical"]
 
@@ -51,6 +54,8 @@ def fit(
     sequence: str | None = None,
     order: str | None = None,
     states: int | None = None,
+    components: int | None = None,
+    degree: int | None = None,
     single: bool | None = None,
     like_model: Annotated[File | None, Parameter(name="--like")] = None,
     seed: int | None = None,
@@ -66,6 +71,7 @@ def fit(
       tally fit penguins.csv --target species
       tally fit visits.parquet -t bought -m naive-bayes --columns zip=label
       tally fit sqlite:shop.db --table visits -t bought -m naive-bayes
+      tally fit penguins.csv -t body_mass_g -m regression
       tally fit days.csv -m network --structure 'rain, sprinkler -> wet'
       tally fit words.csv -m hidden-markov -t tag --sequence sentence --order place
       zcat big.csv.gz | tally fit - -t label -m naive-bayes -o big.tally
@@ -80,7 +86,8 @@ def fit(
     data
         A file, a pattern in quotes, - or the address of a database.
     target
-        The column of the classes (of states, for hidden-markov; of a network, none is needed).
+        The column of the classes; of states, for hidden-markov; of numbers, for regression. Of a network and a
+        mixture, none is needed.
     model
         What is learned.
     out
@@ -111,6 +118,10 @@ def fit(
         Of hidden-markov: the column that says where in it.
     states
         Of hidden-markov without --target: how many states there are.
+    components
+        Of a mixture: how many there are; 2 unless said.
+    degree
+        Of a regression: the highest power of every number; 1 unless said.
     single
         Of choose: take the best candidate alone, not the mixture.
     like_model
@@ -130,17 +141,23 @@ def fit(
     }
     settings |= {"class_prior": class_prior, "calibration": calibration, "unlabelled": unlabelled, "single": single}
     settings |= {"covariance": None if covariance is None else covariance.replace("-", "_"), "n_states": states}
+    settings |= {"n_components": components, "degree": degree}
     settings |= {"random_state": seed}
     with Places() as places:
-        source = places.source(data, reading, ignored)
+        needed = (target, weight, sequence, order)
+        source = places.source(data, reading, ignored, needed=needed)
         if like_model is not None:
             if any(value not in (None, {}) for value in settings.values()) or model != "choose" or structure:
                 raise UsageError("--like takes the kind and the settings of another model; expected no others.")
             other = load(like_model)
-            fresh, target = other.without_rows(), target or getattr(other, "target_", None)
+            if type(other).__name__ == "Mixture":
+                raise UsageError(f"--like takes a model whose rows add up; {like_model} is a Mixture.")
+            fresh, target = other.without_rows(), target or target_of(other)
             kind = next(word for word, name in MODELS.items() if name == type(fresh).__name__)
         else:
             fresh, kind = _made(model, settings, structure, source, target), model
+            if target is not None and model not in ("regression", "network", "hidden-markov"):
+                _check_classes(source, target)
         path = out or _named(data, reading.table, kind)
         check_free(path, force)  # before the work, not after it
         fitted = _fitted(fresh, kind, source, target, weight, sequence, order, structure)
@@ -165,9 +182,32 @@ def _made(model: str, settings: dict[str, Any], structure: tuple[str, ...], sour
             )
         parents: Any = {} if structure == ("tree",) else read_structure(structure)
         return make(model, settings, {"parents": parents})
+    if model == "mixture":
+        if target is not None:
+            raise UsageError(
+                f"--target is {target!r}; a mixture finds its components without labels.\n"
+                f"    Leave it out; --columns {target}=ignore leaves the column out, too."
+            )
+        return make(model, settings)
     if target is None and (model != "hidden-markov" or settings["n_states"] is None):
-        raise UsageError(f"which column holds the classes is not said; expected --target, one of {_listed(source)}.")
+        raise UsageError(f"which column is predicted is not said; expected --target, one of {_listed(source)}.")
     return make(model, settings)
+
+
+def _check_classes(source: Any, target: str) -> None:
+    """Reject a target of measured numbers, of which every value would be a class."""
+    import pyarrow.compute as pc
+
+    column = source.first()[target]
+    if not str(column.type).startswith(("int", "uint", "float", "double", "halffloat", "decimal")):
+        return
+    known = pc.drop_null(pc.cast(column, "float64"))
+    n = pc.count_distinct(known).as_py()
+    if n > _MOST_CLASSES or not pc.all(pc.equal(pc.floor(known), known)).as_py():
+        raise UsageError(
+            f"column {target!r} is continuous ({n} different numbers in {len(known):,} rows); expected classes.\n"
+            f"    Predict the number with --model regression, or make classes of its values: --types {target}=string."
+        )
 
 
 def _fitted(
@@ -196,7 +236,7 @@ def _fitted(
         defaults = tb.BayesianNetwork({}).get_params(deep=False)
         said = {name: value for name, value in settings.items() if value != defaults[name]}
         return tb.learn_tree(source, target, sample_weight=weight, **said)
-    if model == "network":
+    if model in ("network", "mixture"):
         return learn(source, sample_weight=weight)
     return learn(source, target, **({} if weight is None else {"sample_weight": weight}))
 

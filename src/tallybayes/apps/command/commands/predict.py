@@ -74,7 +74,7 @@ def predict(
     with Places(writes=out) as places:
         to, kind = places.target(out, to_table)
         form = None if kind is None else "json" if json else kind
-        source = places.source(data, reading)
+        source = places.source(data, reading, needed=(*keep, sequence, order))
         if type(found).__name__ == "HiddenMarkovModel":
             if sequence is None:
                 raise UsageError("which sequence a step belongs to is not said; expected --sequence COL.")
@@ -85,6 +85,8 @@ def predict(
                 raise UsageError(
                     f"--sequence and --order are of hidden Markov models; this is a {type(found).__name__}."
                 )
+            if proba and not hasattr(found, "predict_proba") and not hasattr(found, "graph_"):
+                raise UsageError(f"--proba is of classes; this is a {type(found).__name__}.")
             n = tb.write_predictions(found, source, to, target, proba=proba, keep=list(keep), format=form)
     if kind is None:
         say(f"wrote {n:,} rows to {out}")

@@ -56,7 +56,7 @@ def report(
     if not hasattr(found, "report"):
         raise UsageError(f"{model} is a {type(found).__name__}; expected a classifier, which pages are about.")
     with Places() as places:
-        source = places.source(data, reading)
+        source = places.source(data, reading, needed=(target, by))
         labels = target or getattr(found, "target_", None)
         found.report(source, labels, by=by, title=title, held_out=held_out).save(output)
     say(f"{output}: open it in a browser")

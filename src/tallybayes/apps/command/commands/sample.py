@@ -77,15 +77,18 @@ def _drawn(model: Any, path: str, n: int, length: int, given: str | None, seed: 
         names = parts[0] if parts else {}
         found |= {name: np.concatenate([part[name] for part in parts]) for name in names}
         return {**found, "state": np.concatenate(states) if states else np.zeros(0)}
-    if not hasattr(model, "sample"):
+    if not hasattr(model, "sample") or kind == "Regression":
         raise CommandError(
-            f"{path} is a {kind}, which tells classes of rows and not rows; expected a model that draws rows.\n"
+            f"{path} is a {kind}, which describes a target and not rows; expected a model that draws rows.\n"
             "    'tally fit --model naive-bayes' learns one."
         )
     if hasattr(model, "graph_"):
         if given is not None:
             raise UsageError("--class is of classifiers.")
         return _columns(model.sample(n, random_state=seed))
+    if kind == "Mixture":
+        X, y = model.sample(n, random_state=seed)
+        return {**_columns(X), "component": y}
     label = next((one for one in model.classes_.tolist() if str(one) == given), given)
     X, y = model.sample(n, label, random_state=seed)
     return {**_columns(X), str(model.target_): y}

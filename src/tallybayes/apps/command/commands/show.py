@@ -6,11 +6,13 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from tallybayes.apps.command.faults import CommandError, UsageError
 from tallybayes.apps.command.models import load
 from tallybayes.apps.command.streams import is_stream, shown, told
 from tallybayes.apps.command.tables import MOST, show_lines, show_parameters, show_summary
 from tallybayes.apps.command.telling import described, learned
 from tallybayes.apps.command.terminal import File, answer, answer_json, rows
+from tallybayes.messages import closest_names
 
 
 def show(
@@ -53,6 +55,9 @@ def show(
     if small_counts is not None:
         _show_small(whole, found, small_counts, all_lines, json)
         return
+    kind = type(found).__name__
+    if column and kind == "Regression":
+        raise UsageError("--column is of models of columns; a regression shows all its weights without it.")
     names = [_named(found, one) for one in column]
     if json:
         state = {"stream": told(whole)} if is_stream(whole) else {}
@@ -64,7 +69,9 @@ def show(
         show_summary(found.summary())
         if hasattr(found, "class_prior_"):
             answer("")
-            show_parameters(learned(found, found.target_, mass), mass, all_lines)
+            show_parameters(learned(found, getattr(found, "target_", "component"), mass), mass, all_lines)
+        if kind == "Regression":
+            answer(f"\n{found.table(mass)!r}")
     for place, name in enumerate(names):
         answer("") if place else None
         show_parameters(learned(found, name, mass), mass, all_lines)
@@ -91,4 +98,10 @@ def _show_small(whole: Any, model: Any, below: float, all_lines: bool, json: boo
 
 def _named(model: Any, column: str) -> Any:
     """A column as the model calls it: those of data without names are numbers."""
-    return next((name for name in model.parameters_ if str(name) == column), column)
+    names = [*model.parameters_, *([model.target_] if hasattr(model, "target_") else [])]
+    found = next((name for name in names if str(name) == column), None)
+    if found is None and column not in getattr(model, "left_out_", ()):
+        near = closest_names(column, names)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Its columns are {', '.join(map(repr, names[:20]))}."
+        raise CommandError(f"the model has no column {column!r}.\n    {hint}")
+    return column if found is None else found

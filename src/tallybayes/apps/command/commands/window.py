@@ -97,7 +97,16 @@ def window(
     check_free(path, force)  # before the work, not after it
     stream = _begun(other.without_rows(), rows, duration, half_life)
     with Places() as places:
-        came(stream, "partial_fit", places.source(data, reading), target, weight, sequence, order, time)
+        came(
+            stream,
+            "partial_fit",
+            places.source(data, reading, needed=(target, weight, sequence, order, time)),
+            target,
+            weight,
+            sequence,
+            order,
+            time,
+        )
     save(stream, path, force=force)
     if json:
         answer_json({"file": path, **told(stream)})
