@@ -45,7 +45,47 @@ def _as_options(text: str) -> str:
     text = re.sub(rf"tb\.table\([^()]*?\b({_OPTIONS})=['\"]([\w.-]+)['\"]\)", option, text)
     text = re.sub(r"tb\.table\([^()]*?\btypes=\{[^}]*\}\)", "--types NAME=TYPE", text)
     text = re.sub(rf"\b({_OPTIONS})='([\w.-]+)'", option, text)
-    text = text.replace(
-        "such as column.dt.month or the days since one.", "or leave the column out: --columns NAME=ignore."
-    )
-    return text.replace("Pass a path that", "Name a file that")
+    lines = []
+    for line in text.split("\n"):
+        spoken = next((said for part, said in _SPOKEN.items() if part in line), None)
+        spoken = _replaced(line) if spoken is None else spoken
+        if lines and _PYTHON.search(spoken):
+            continue  # a hint that speaks of Python helps nobody here
+        lines.append(spoken)
+    return "\n".join(lines)
+
+
+def _replaced(line: str) -> str:
+    """Short phrases of Python as those of the command."""
+    for part, said in _PHRASES.items():
+        line = line.replace(part, said)
+    return line
+
+
+# Hints of the library by a part of them, and what helps in the command instead.
+_SPOKEN = {
+    "Turn dates into": "    Leave the column out: --columns NAME=ignore.",
+    "Turn durations into": "    Leave the column out: --columns NAME=ignore.",
+    "Turn times of day": "    Leave the column out: --columns NAME=ignore.",
+    "Turn bytes into": "    Leave the column out: --columns NAME=ignore.",
+    "Give every part of them": "    Leave the column out: --columns NAME=ignore.",
+    "Expected a file written by save()": "    Expected a model of 'tally fit'.",
+    "or import the module that defines it": "    Upgrade with pip install --upgrade tallybayes.",
+    "Pass the columns the model was fitted on": "    DATA needs the columns that the model was fitted on.",
+    "Name those to be read: tb.table": "    Give all files the same columns.",
+    "Name them with one *": "    Name files of one kind, with one pattern.",
+    "unlabelled='em'": "    Pass --unlabelled em to use such rows, or --unlabelled skip to leave them out.",
+    "prior such as tb.": "    Pass --estimate bayes, or more rows.",
+    "Learn it with partial_fit": "    'tally show' lists the classes.",
+}
+_PHRASES = {
+    "Pass a path that": "Name a file that",
+    "expected a line of names, or names=[...] and rows": "expected a line of names, or --names NAME … and rows",
+    "names=[...]": "--names NAME …",
+    "sample_weight": "--weight",
+    "columns=[...]": "--columns",
+}
+# What only Python's users know: calls, keyword arguments, attributes of the package.
+_PYTHON = re.compile(
+    r"\btb\.|\bpd\.|\bsklearn\b|\w=[\[{'\"(]|\w\(\)?\.|\.\w+\(|\w\(\.\.\.|\bpartial_fit\b|\bfit_tally\b|\w+_\b(?!=)|astype|=None|=True|=False"
+)

@@ -37,7 +37,7 @@ def load(path: str, *kinds: str, whole: bool = False) -> Any:
         model = model.model_
     name = type(model).__name__
     if not hasattr(model, "summary"):
-        raise CommandError(f"{path} holds a {name}; expected a model.\n    model.fit_tally makes one of it, in Python.")
+        raise CommandError(f"{path} holds a {name}; expected a model.\n    'tally fit' writes one.")
     if kinds and name not in kinds:
         raise CommandError(f"{path} is a {name}; expected a {' or a '.join(kinds)}.")
     return model

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -186,7 +185,30 @@ def test_without_its_libraries_one_line_says_what_to_install(tmp_path):
     assert len(ran.stderr.splitlines()) == 2
 
 
-def test_a_column_of_dates_can_be_left_out():
-    with pytest.raises(tb.LabelError) as found:
-        tb.NaiveBayes().fit({"at": [datetime(2026, 1, 1), datetime(2026, 1, 2)], "y": ["a", "b"]}, "y")
-    assert "or leave the column out: --columns NAME=ignore." in in_words(found.value)
+@pytest.mark.parametrize(
+    "error",
+    [
+        tb.LabelError.bad_level(b"x", "at"),
+        tb.LabelError.bad_level([1], "at"),
+        tb.DataError("found 1 in column 'a'.\n    Turn dates into numbers or labels, such as column.dt.month."),
+    ],
+)
+def test_columns_of_other_types_can_be_left_out(error):
+    assert in_words(error).endswith("\n    Leave the column out: --columns NAME=ignore.")
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (tb.FileError.not_ours("x", "no"), "x is not a Tallybayes file: no.\n    Expected a model of 'tally fit'."),
+        (tb.DataError("x is empty; expected a line of names, or names=[...] and rows."),
+         "x is empty; expected a line of names, or --names NAME … and rows."),
+        (tb.DataError("it differs.\n    Pass tb.NormalInverseGamma(0, 1, 2, 1)."), "it differs."),
+        (tb.DataError("it differs.\n    Convert one side, for example with astype(str)."), "it differs."),
+        (tb.DataError("it differs.\n    Pass --delimiter ';'."), "it differs.\n    Pass --delimiter ';'."),
+        (tb.LabelError.no_such_class("x", ["a"]),
+         "there is no class 'x' (known: 'a').\n    'tally show' lists the classes."),
+    ],
+)  # fmt: skip
+def test_no_message_speaks_python(error, told):
+    assert in_words(error) == told

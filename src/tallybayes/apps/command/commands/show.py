@@ -6,13 +6,12 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from tallybayes.apps.command.faults import CommandError, UsageError
+from tallybayes.apps.command.faults import UsageError
 from tallybayes.apps.command.models import load
 from tallybayes.apps.command.streams import is_stream, shown, told
 from tallybayes.apps.command.tables import MOST, show_lines, show_parameters, show_summary
 from tallybayes.apps.command.telling import described, learned
 from tallybayes.apps.command.terminal import File, answer, answer_json, rows
-from tallybayes.messages import closest_names
 
 
 def show(
@@ -98,10 +97,4 @@ def _show_small(whole: Any, model: Any, below: float, all_lines: bool, json: boo
 
 def _named(model: Any, column: str) -> Any:
     """A column as the model calls it: those of data without names are numbers."""
-    names = [*model.parameters_, *([model.target_] if hasattr(model, "target_") else [])]
-    found = next((name for name in names if str(name) == column), None)
-    if found is None and column not in getattr(model, "left_out_", ()):
-        near = closest_names(column, names)
-        hint = f"Did you mean {near[0]!r}?" if near else f"Its columns are {', '.join(map(repr, names[:20]))}."
-        raise CommandError(f"the model has no column {column!r}.\n    {hint}")
-    return column if found is None else found
+    return next((name for name in model.parameters_ if str(name) == column), column)
