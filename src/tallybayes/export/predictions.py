@@ -168,7 +168,7 @@ class Answers:
             fields = [schema.field(name).with_type(plain_type(schema.field(name).type)) for name in keep]
             self.names = names_to_read(model, self.source)
             self.wanted: list[Any] | None = list(dict.fromkeys([*self.names, *keep])) if self.names else None
-        labels = getattr(model, "classes_", None) if node is None else model.levels_.get(node)
+        labels: Any = getattr(model, "classes_", None) if node is None else model.levels_.get(node)
         types = [pa.float64() if labels is None else plain_type(pa.array(np.asarray(labels).tolist()).type)]
         wanted = ["prediction", *(f"p({label})" for label in (labels if proba else ()))]
         types += [pa.float64()] * (len(wanted) - 1)

@@ -45,7 +45,7 @@ def _as_options(text: str) -> str:
     text = re.sub(rf"tb\.table\([^()]*?\b({_OPTIONS})=['\"]([\w.-]+)['\"]\)", option, text)
     text = re.sub(r"tb\.table\([^()]*?\btypes=\{[^}]*\}\)", "--types NAME=TYPE", text)
     text = re.sub(rf"\b({_OPTIONS})='([\w.-]+)'", option, text)
-    lines = []
+    lines: list[str] = []
     for line in text.split("\n"):
         spoken = next((said for part, said in _SPOKEN.items() if part in line), None)
         spoken = _replaced(line) if spoken is None else spoken
