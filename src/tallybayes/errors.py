@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tallybayes.messages import closest_names as closest_names
 from tallybayes.messages import redacted, turned
@@ -91,11 +91,16 @@ class DataError(TallybayesError, ValueError):
         return cls(f"{found}.\n    {hint}")
 
     @classmethod
-    def nested(cls, names: Sequence[object]) -> DataError:
-        """Columns hold lists, structs or maps."""
+    def nested(cls, found: Mapping[object, str]) -> DataError:
+        """Columns hold lists, structs or maps, or are of a type that is neither a number nor a label."""
+        names, types = list(found), [reason for reason in found.values() if reason.startswith("its type is ")]
+        what, hint = "lists, structs or maps", "Give their parts columns of their own, or leave these columns out."
+        if types:
+            what = f"cells of type {types[0].removeprefix('its type is ')}"
+            hint = "Convert them, in SQL by CAST(column AS TEXT), or leave these columns out."
         return cls(
-            f"{'columns' if len(names) > 1 else 'column'} {_listed(names)}: found lists, structs or maps; expected one "
-            "number or label in every cell.\n    Give their parts columns of their own, or leave these columns out."
+            f"{'columns' if len(names) > 1 else 'column'} {_listed(names)}: found {what}; expected one "
+            f"number or label in every cell.\n    {hint}"
         )
 
     @classmethod

@@ -361,6 +361,9 @@ def _values_of(values: list[Any]) -> Any:
     import pyarrow as pa
 
     try:
-        return pa.array(values, from_pandas=True)
+        found = pa.array(values, from_pandas=True)
+        if not isinstance(found, pa.ExtensionArray):  # as UUIDs are, which are read as text
+            return found
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if value is None else str(value) for value in values])
+        pass
+    return pa.array([None if value is None else str(value) for value in values])

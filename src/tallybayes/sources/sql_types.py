@@ -14,12 +14,26 @@ from tallybayes.errors import DataError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+NESTED = "its cells are lists, structs or maps"
 _TIMES = ("date", "timestamp", "timestamptz")
 
 
 def is_opaque(kind: pa.DataType) -> bool:
     """Whether a type is of a database alone: its values are text."""
     return getattr(kind, "extension_name", "") == "arrow.opaque"
+
+
+def unread_type(kind: Any) -> str:
+    """Why cells of an Arrow type are never read as numbers, labels or dates; empty for other types."""
+    import pyarrow as pa
+
+    if not isinstance(kind, pa.DataType):
+        return ""
+    if pa.types.is_nested(kind):
+        return NESTED
+    if is_opaque(kind):
+        return f"its type is {kind.type_name}"
+    return f"its type is {kind}" if pa.types.is_interval(kind) else ""
 
 
 def without_opaque(table: pa.Table) -> pa.Table:

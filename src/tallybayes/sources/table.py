@@ -21,6 +21,7 @@ from tallybayes.sources.named import Named
 from tallybayes.sources.numbers import is_number, numeric
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.sparse import read_sparse
+from tallybayes.sources.sql_types import NESTED, is_opaque, unread_type
 from tallybayes.sources.strings import shared_labels
 from tallybayes.sources.texts import Texts, read_texts
 from tallybayes.tally.domain import Domain
@@ -101,20 +102,19 @@ class Table:
                 return "object"
         return str(arrow)
 
-    def is_nested(self, name: Name) -> bool:
-        """Whether the cells of a column are lists, structs or maps, as its type or its first cells show."""
+    def unread(self, name: Name) -> str:
+        """Why the cells of a column are neither numbers nor labels, as its type or first cells show; else empty."""
         column = self.columns.get(name)
         if type(column) is np.ndarray and (column.dtype.kind != "O" or column.ndim != 1):
-            return False
+            return ""
         if isinstance(column, np.ndarray | list):
-            return isinstance(next((cell for cell in column[:_LARGE] if not is_missing(cell)), None), _NESTED)
-        import pyarrow as pa
-
-        return isinstance(kind := getattr(column, "type", None), pa.DataType) and pa.types.is_nested(kind)
+            first = next((cell for cell in column[:_LARGE] if not is_missing(cell)), None)
+            return NESTED if isinstance(first, _NESTED) else ""
+        return unread_type(getattr(column, "type", None))
 
     def refuse_nested(self, names: Iterable[Name]) -> None:
-        """Raise DataError, which lists them, if some columns are nested."""
-        nested = [name for name in names if self.is_nested(name)]
+        """Raise DataError, which lists them, if some columns are neither numbers nor labels."""
+        nested = {name: reason for name in names if (reason := self.unread(name))}
         if nested:
             raise DataError.nested(nested)
 
@@ -327,9 +327,9 @@ class Table:
                 try:
                     found = encode(self._column(name), str(name), ordered=ordered)
                 except (LabelError, TypeError) as error:
-                    if not self.is_nested(name):
+                    if not self.unread(name):
                         raise
-                    nested = [other for other in self.columns if self.is_nested(other)]
+                    nested = {other: reason for other in self.columns if (reason := self.unread(other))}
                     raise LabelError(str(DataError.nested(nested))) from error
             self._encoded[name, ordered] = found
         return self._encoded[name, ordered]
@@ -454,7 +454,8 @@ def _series(series: Any) -> Any:
         array = series.to_arrow()
     except (ValueError, TypeError, OverflowError, NotImplementedError):  # not one type of Arrow's: `encode` says why
         return series.to_numpy()
-    return series.to_numpy() if hasattr(array.type, "extension_name") else array  # pandas' periods are no numbers
+    own = hasattr(array.type, "extension_name") and not is_opaque(array.type)  # pandas' periods are no numbers
+    return series.to_numpy() if own else array
 
 
 def _rows(column: Any, part: slice | np.ndarray) -> Any:

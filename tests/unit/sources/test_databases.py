@@ -255,3 +255,47 @@ def test_the_types_of_postgresql(postgresql_server):
         assert model.predict(source).tolist() == ["a", "b"]
         with pytest.raises(tb.DataError, match="column 'd' of the table t holds '-infinity', which is no date"):
             list(source.batches(["d"]))
+
+
+# ---- Columns that a model does not read ---------------------------------------------------------------------------
+
+
+def _others(database, request):
+    connection = _open(database, request)
+    if database == "postgresql":
+        connection.execute(
+            "CREATE TABLE t (x float, at timestamptz, ip inet, j jsonb, raw bytea, span interval, r int4range, "
+            "far timestamp, y text)"
+        )
+        row = "'-infinity', '10.0.0.1', '{\"a\": 1}', '\\x00', '1 day', '[1,2)', 'infinity'"
+        return connection, row, {"ip": "inet", "j": "jsonb", "span": "interval", "r": "int4range"}
+    connection.execute(
+        'CREATE TABLE t (x double, "at" timestamptz, big hugeint, raw blob, span interval, bits bit, '
+        "uuid uuid, far timestamp, y text)"
+    )
+    row = "'infinity', 170141183460469231731687303715884105727, '\\x00'::blob, interval 1 day, '101', uuid(), "
+    return connection, row + "'infinity'", {"span": "month_day_nano_interval"}
+
+
+@pytest.mark.filterwarnings("ignore:.*left out:tallybayes.cautions.RowsWarning")
+@pytest.mark.parametrize("database", ["duckdb", "postgresql"])
+def test_columns_that_are_not_read_do_not_matter(database, request):
+    connection, row, unread = _others(database, request)
+    values = ", ".join(f"({k % 7}, {row}, '{'ab'[k % 2]}')" for k in range(40))
+    connection.execute(f"INSERT INTO t VALUES {values}")
+    source = tb.table(connection, "t")
+    expected = {"x": [k % 7 * 1.0 for k in range(40)], "y": ["ab"[k % 2] for k in range(40)]}
+    model = tb.NaiveBayes({"x": tb.Gaussian()}).fit(source, "y")
+    assert model.predict(source).tolist() == tb.NaiveBayes().fit(expected, "y").predict(expected).tolist()
+    names = ["x", *unread, *(["uuid"] if database == "duckdb" else []), "y"]
+    some = tb.table(connection, "t", columns=names)
+    model = tb.NaiveBayes().fit(some, "y")
+    assert list(model.columns_) == [name for name in names if name not in unread and name != "y"]
+    assert model.left_out_ == {name: f"its type is {kind}" for name, kind in unread.items()}
+    assert len(model.predict(some)) == 40
+    name, kind = next(iter(unread.items()))
+    with pytest.raises(tb.DataError, match=rf"column \['?{name}.*|column .*{name}.*found cells of type {kind}"):
+        tb.NaiveBayes({name: tb.Categorical()}).fit(some, "y")
+    with pytest.raises(tb.LabelError, match="column 'raw'"):
+        tb.NaiveBayes().fit(source, "y")
+    connection.close()

@@ -21,12 +21,12 @@ from tallybayes.sources.dates import dates_of
 from tallybayes.sources.numbers import is_number
 from tallybayes.sources.parts import sample_of
 from tallybayes.sources.source import Source
+from tallybayes.sources.sql_types import NESTED
 from tallybayes.sources.table import Table
 from tallybayes.tally.factor import Factor, Name
 
 Block = tuple[tuple[Name, ...], Family]
 _MOST_NAMES = 8  # of columns in a line
-NESTED = "its cells are lists, structs or maps"  # the reason for a column that is left out
 WORDS = ("auto", "suggest")  # that stand for a family: by a column's type, or by its values
 
 
@@ -61,10 +61,10 @@ def read_columns(
     Columns
     """
     others = set(target)
-    if any(map(table.is_nested, others)):
+    if any(map(table.unread, others)):
         table.refuse_nested(table.columns)
     features = [name for name in table.columns if name not in others]
-    left_out = dict.fromkeys(filter(table.is_nested, features), NESTED)
+    left_out = {name: reason for name in features if (reason := table.unread(name))}
     rest = [name for name in features if name not in left_out] if left_out else features
     if isinstance(columns, Family):
         read_family(columns, "columns")
@@ -91,7 +91,7 @@ def read_columns(
     else:
         word = read_family(columns, "columns")
         chosen = [((name,), word) for name in rest]
-    warn_nested(name for name, reason in left_out.items() if reason == NESTED)
+    warn_unread({name: reason for name, reason in left_out.items() if table.unread(name) == reason})
     return _found(chosen, left_out, table, given, weight)
 
 
@@ -107,14 +107,19 @@ def first_rows(model: Any, source: Source) -> Any:
     return sample_of(source) if says(getattr(model, "columns", "auto"), *words) else source.first()
 
 
-def warn_nested(names: Iterable[Name]) -> None:
-    """Warn that columns are left out, if there are some, since their cells are lists, structs or maps."""
-    if nested := list(names):
-        warn(
-            f"{_listed(nested)}: left out, since cells that are lists, structs or maps are not read.\n"
-            "Give their parts columns of their own, or name the columns to be read: columns={...}.",
-            RowsWarning,
-        )
+def warn_unread(reasons: Mapping[Name, str]) -> None:
+    """Warn that columns are left out, if there are some, since their cells are neither numbers nor labels."""
+    by_type = {name: reason for name, reason in reasons.items() if reason != NESTED}
+    for names, why, hint in (
+        ([name for name in reasons if name not in by_type], "that are lists, structs or maps", "Give their parts"),
+        (list(by_type), "neither numbers nor labels by their type", "Give converted values"),
+    ):
+        if names:
+            warn(
+                f"{_listed(names)}: left out, since cells {why} are not read.\n"
+                f"{hint} columns of their own, or name the columns to be read: columns={{...}}.",
+                RowsWarning,
+            )
 
 
 def by_word(columns: Any, features: list[Name], word: str) -> set[Name]:

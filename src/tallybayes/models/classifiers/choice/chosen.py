@@ -32,7 +32,7 @@ from tallybayes.models.classifiers.choice.summary import summary
 from tallybayes.models.classifiers.choice.views import refuse_columns
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.fitted.bayes_rule import normalised
-from tallybayes.models.inputs.columns import warn_nested
+from tallybayes.models.inputs.columns import warn_unread
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inputs.outside import answering, tolerated
 from tallybayes.models.inputs.parts import by_batch
@@ -149,7 +149,7 @@ class Chosen(ClassifierMixin, Estimator):
         labels.refuse_numbers(shape.target)
         weights = check_weight(weight, table.n_rows)
         refuse_columns(table, shape.target)
-        warn_nested(name for name in table.columns if table.is_nested(name))
+        warn_unread({name: reason for name in table.columns if (reason := table.unread(name))})
         report, choice = None, self.choice
         if choice is None:
             with blas_libraries().limit(limits=1):  # matrices are small: threads would wait for each other

@@ -24,7 +24,7 @@ from tallybayes.models.classifiers.naive_bayes import NaiveBayes
 from tallybayes.models.classifiers.one_dependence import AveragedOneDependence
 from tallybayes.models.classifiers.tree_augmented import TreeAugmentedNaiveBayes
 from tallybayes.models.fitted.bayes_rule import normalised
-from tallybayes.models.inputs.columns import NESTED, read_columns
+from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.levels import LevelColumns, class_bins_by_fold, read_levels
 from tallybayes.models.inputs.suggesting import choose_by_fold
 from tallybayes.progress import progress
@@ -80,7 +80,7 @@ class Trials:
         self.classes = tuple(domain.levels[int(code)] for code in seen)
         self.skipped: dict[str, str] = {}
         self.families: dict[Name, Family] = {}  # of naive Bayes
-        self.left_out: dict[Name, str] = dict.fromkeys(filter(table.is_nested, table.columns), NESTED)
+        self.left_out: dict[Name, str] = {name: reason for name in table.columns if (reason := table.unread(name))}
         self._chosen: list[dict[Name, Family]] = []  # families without every fold
         self._middles: dict[Name, float | None] = {}  # of numbers
         features = [name for name in table.columns if name != target and name not in self.left_out]
