@@ -15,8 +15,8 @@ from tallybayes.errors import FileError, NoCountsError, StatisticsError, brief
 from tallybayes.families.family import Family
 from tallybayes.inference.em import Climbed
 from tallybayes.models.estimator import Estimator
-from tallybayes.models.inputs.presence import is_presence
 from tallybayes.models.model_file import save_model
+from tallybayes.sources.absence import sources_of
 from tallybayes.sources.encode import is_missing
 from tallybayes.sources.frames import KINDS
 from tallybayes.sources.texts import WordReader
@@ -161,17 +161,21 @@ class Model(Estimator):
     def n_features_in_(self) -> int:
         """The number of columns of X that are read."""
         check_is_fitted(self, "tally_")
-        names = self._read_names
-        return sum(not is_presence(name, names) for name in names)
+        return len(self._columns_in)
 
     @property
     def feature_names_in_(self) -> np.ndarray:
         """The names of the columns of X that are read, where they have some."""
         check_is_fitted(self, "tally_")
-        names = [name for name in self._read_names if not is_presence(name, self._read_names)]
-        if not all(isinstance(name, str) for name in names):
+        if not all(isinstance(name, str) for name in self._columns_in):
             raise AttributeError(f"this {type(self).__name__} was fitted on columns without names")
-        return np.array(names, dtype=object)
+        return np.array(self._columns_in, dtype=object)
+
+    @property
+    def _columns_in(self) -> list[Any]:
+        """The columns that are read, without those that say whether others are there."""
+        names = self._read_names
+        return [name for name in names if not any(source in names for source in sources_of(name))]
 
     def reestimate(self, **parameters: Any) -> Self:
         """A new model from the same tally under other parameters; no data are needed.

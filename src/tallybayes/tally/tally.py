@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,12 @@ from tallybayes.html import html_parts
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.statistics import Statistics, first_shortage
+from tallybayes.tally.counts_table import levels_of, lines_of, title, to_records
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MOST_LINES = 40  # factors, and domains, that are shown
 
@@ -45,7 +49,12 @@ class Tally:
     >>> monday + tuesday
     Tally: 2 factors
       p(folder)         Categorical()  weight 3
+        folder=inbox  folder=news
+                   2            1
       p(size | folder)  Gaussian()     weight 3
+        folder  column  weight  mean  scatter
+        inbox   size         2   3.5      0.5
+        news    size         1     8        0
       folder: 'inbox', 'news'
     >>> monday + tuesday - tuesday == monday
     True
@@ -72,17 +81,17 @@ class Tally:
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
             expected = tuple(len(self._domain(name).levels) for name in factor.given)
             if statistic.given_shape != expected:
-                raise StatisticsError.incompatible(f"the groups of {_title(factor)}", statistic.given_shape, expected)
+                raise StatisticsError.incompatible(f"the groups of {title(factor)}", statistic.given_shape, expected)
             if isinstance(statistic, Counts) and factor.level_columns:
                 sizes = [len(self._domain(name).levels) for name in factor.columns]
                 if statistic.segments.sizes.tolist() != sizes:
                     raise StatisticsError.incompatible(
-                        f"the levels of {_title(factor)}", statistic.segments.sizes.tolist(), sizes
+                        f"the levels of {title(factor)}", statistic.segments.sizes.tolist(), sizes
                     )
             for name in factor.word_columns:
                 found, n_words = int(statistic.n_columns), len(self._domain(name).levels)  # type: ignore[attr-defined]
                 if found != n_words:
-                    raise StatisticsError.incompatible(f"the words of {_title(factor)}", found, n_words)
+                    raise StatisticsError.incompatible(f"the words of {title(factor)}", found, n_words)
 
     def _domain(self, column: Name) -> Domain:
         name = self.schema.domain(column)
@@ -104,8 +113,8 @@ class Tally:
 
     def _repr_html_(self) -> str:
         factors = zip(self.factors, self.statistics, strict=True)
-        counted = ([_title(factor), brief(factor.family, 100), _rows(found)] for factor, found in factors)
-        domains = ([name, len(domain.levels), _levels(domain)] for name, domain in self.domains.items())
+        counted = ([title(factor), brief(factor.family, 100), _rows(found)] for factor, found in factors)
+        domains = ([name, len(domain.levels), levels_of(domain)] for name, domain in self.domains.items())
         parts = [("", ["labels", "levels", ""], domains)] if self.domains else []
         return html_parts((self._heading(), ["counted", "family", "weight"], counted), *parts)
 
@@ -113,19 +122,56 @@ class Tally:
         return f"Tally: {len(self.factors)} factor{'s' * (len(self.factors) != 1)}"
 
     def __repr__(self) -> str:
-        titles = [_title(factor) for factor in self.factors[:_MOST_LINES]]
+        return self.summary(counts=True)
+
+    def summary(self, *, counts: bool = False) -> str:
+        """What is counted, in a few lines.
+
+        Parameters
+        ----------
+        counts : bool, default False
+            Whether the counts are shown, too, of a large factor the first ones.
+        """
+        titles = [title(factor) for factor in self.factors[:_MOST_LINES]]
         families = [brief(factor.family, 100) for factor in self.factors[:_MOST_LINES]]
         widths = max(map(len, titles), default=0), max(map(len, families), default=0)
         lines = [self._heading()]
-        for title, family, statistic in zip(titles, families, self.statistics, strict=False):
-            lines.append(f"  {title:<{widths[0]}}  {family:<{widths[1]}}  weight {_rows(statistic):.12g}")
-        if len(self.factors) > _MOST_LINES:
-            lines.append(f"  … {len(self.factors) - _MOST_LINES} more")
+        for name, family, factor, statistic in zip(titles, families, self.factors, self.statistics, strict=False):
+            lines.append(f"  {name:<{widths[0]}}  {family:<{widths[1]}}  weight {_rows(statistic):.12g}")
+            if counts and len(lines) < _MOST_LINES:
+                lines += lines_of(self, factor, statistic)
+        lines += [f"  … {len(self.factors) - _MOST_LINES} more"] if len(self.factors) > _MOST_LINES else []
         for name, domain in list(self.domains.items())[:_MOST_LINES]:
-            lines.append(f"  {printable(name)}: {_levels(domain) or 'no levels'}")
-        if len(self.domains) > _MOST_LINES:
-            lines.append(f"  … {len(self.domains) - _MOST_LINES} more")
+            lines.append(f"  {printable(name)}: {levels_of(domain) or 'no levels'}")
+        lines += [f"  … {len(self.domains) - _MOST_LINES} more"] if len(self.domains) > _MOST_LINES else []
         return "\n".join(lines)
+
+    def to_frame(self) -> pd.DataFrame:
+        """All counts as one long table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for every number: the ``factor``, the level of each column that it is given, the ``column``, the
+            ``level`` (of labels), the ``statistic`` (a count, weight, total, mean, or scatter: the sum of squared
+            deviations from the mean) and its ``value``.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> rows = {"sky": ["sun", "rain", "sun"], "picnic": ["yes", "no", "yes"]}
+        >>> tb.NaiveBayes().fit(rows, "picnic").tally_.to_frame()
+                    factor picnic  column level statistic  value
+        0        p(picnic)    NaN  picnic    no     count    1.0
+        1        p(picnic)    NaN  picnic   yes     count    2.0
+        2  p(sky | picnic)     no     sky   sun     count    0.0
+        3  p(sky | picnic)     no     sky  rain     count    1.0
+        4  p(sky | picnic)    yes     sky   sun     count    2.0
+        5  p(sky | picnic)    yes     sky  rain     count    0.0
+        """
+        import pandas as pd
+
+        return pd.DataFrame(to_records(self))
 
     def __eq__(self, other: object) -> bool:
         return self.isclose(other, 0.0) if isinstance(other, Tally) else NotImplemented
@@ -172,7 +218,7 @@ class Tally:
         for factor in self.factors:
             if factor.counting[:2] in taken:
                 raise StatisticsError(
-                    f"both tallies have the factor {_title(factor)}; expected others.\n    Use + to add them."
+                    f"both tallies have the factor {title(factor)}; expected others.\n    Use + to add them."
                 )
         domains = self._unite_domains(other)
         pairs = dict(self.schema.domains) | dict(other.schema.domains)
@@ -384,17 +430,6 @@ def realign(factor: Factor, statistic: Statistics, where: Mapping[Name, np.ndarr
     return statistic
 
 
-def _levels(domain: Domain) -> str:
-    """The first levels of a domain."""
-    more = len(domain.levels) - 8
-    return ", ".join(repr(level) for level in domain.levels[:8]) + (f", … {more} more" if more > 0 else "")
-
-
-def _title(factor: Factor) -> str:
-    shown = ", ".join(map(printable, factor.columns[:3])) + (", …" if len(factor.columns) > 3 else "")
-    return f"p({shown}" + (f" | {', '.join(map(printable, factor.given))})" if factor.given else ")")
-
-
 def other_factors(mine: Sequence[Factor], its: Sequence[Factor]) -> StatisticsError:
     """The error for factors that differ; it names those that only one side has."""
     both = {factor.counting for factor in mine} & {factor.counting for factor in its}
@@ -405,7 +440,7 @@ def other_factors(mine: Sequence[Factor], its: Sequence[Factor]) -> StatisticsEr
 
 
 def _titles(factors: Sequence[Factor], most: int = 3) -> str:
-    shown = "; ".join(f"{_title(factor)} {factor.family!r}" for factor in factors[:most])
+    shown = "; ".join(f"{title(factor)} {factor.family!r}" for factor in factors[:most])
     return f"{shown}; … {len(factors) - most} more" if len(factors) > most else shown or "no other"
 
 

@@ -316,7 +316,7 @@ class TestConstruction:
 
 
 def test_repr_lists_factors_and_levels(monday):
-    assert repr(monday).splitlines() == [
+    assert monday.summary().splitlines() == [
         "Tally: 4 factors",
         "  p(folder)              Categorical()  weight 3",
         "  p(from, day | folder)  Categorical()  weight 3",

@@ -418,7 +418,6 @@ class HiddenMarkovModel(Model):
 
     @property
     def _read_names(self) -> list[Name]:
-        """The columns that steps must have."""
         return [name for factor in self._with_prior(self.tally_) for name in factor.columns]
 
     def _with_prior(self, tally: Tally) -> list[Factor]:

@@ -56,6 +56,6 @@ def names_in(tally: Tally, end_state: bool) -> dict[str, str]:
         end = ", the last one p(end | state)" if end_state else ""
         raise StatisticsError(
             "this tally is not a hidden Markov model's: expected factors p(start), p(to | from) and p(… | state)"
-            f"{end}, found\n" + "\n".join("    " + line for line in repr(tally).splitlines())
+            f"{end}, found\n" + "\n".join("    " + line for line in tally.summary().splitlines())
         )
     return {part: str(name) for part, (name,) in found.items()}

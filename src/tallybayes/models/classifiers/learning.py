@@ -161,7 +161,7 @@ def fit_tally(model: Model, tally: Tally) -> Model:
     if len(target) != 1 or any(f.given != target[0].columns for f in features):
         raise StatisticsError(
             "this tally is not a classifier's: expected one factor p(class) and factors p(columns | class), found\n"
-            + "\n".join("    " + line for line in repr(tally).splitlines())
+            + "\n".join("    " + line for line in tally.summary().splitlines())
         )
     model._check_settings()
     model._check_prior(features)

@@ -260,7 +260,7 @@ def _check_tally(columns: LevelColumns, tally: Tally, target: Name) -> None:
     if [factor.counting for factor in tally.factors] != [factor.counting for factor in wanted]:
         raise StatisticsError(
             "this tally is not one of pairs: expected p(class), and every column and pair of columns given it, found\n"
-            + "\n".join("    " + line for line in repr(tally).splitlines()[:20])
+            + "\n".join("    " + line for line in tally.summary().splitlines()[:20])
         )
 
 

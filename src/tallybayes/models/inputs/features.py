@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
-from decimal import Decimal
+from numbers import Number
 from types import NoneType
 from typing import Any, TypeGuard
 
@@ -15,6 +15,7 @@ from tallybayes.errors import DataError, LabelError
 from tallybayes.families.text import Text
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.dates import origins
+from tallybayes.sources.encode import is_missing
 from tallybayes.sources.named import Named
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table, open_table
@@ -82,7 +83,7 @@ def _is_framed(X: Any) -> bool:
 
 def as_rows(X: Any, model: Any = None) -> Any:
     """One row as a list of one mapping: a mapping of scalars, or a series that the columns of a model index; else X."""
-    if isinstance(X, np.ndarray | list) or not hasattr(X, "items"):
+    if isinstance(X, np.ndarray | list) or not hasattr(X, "items") or hasattr(X, "tocsr"):
         return X
     if isinstance(X, Mapping):
         return [X] if X and all(map(is_scalar, X.values())) else X
@@ -100,9 +101,8 @@ def is_row(X: Any) -> bool:
 
 def is_scalar(value: Any) -> bool:
     """Whether a value of a mapping is one cell rather than a column."""
-    return isinstance(value, str | bytes | date | time | timedelta | Decimal) or (
-        not hasattr(value, "__len__") and not hasattr(value, "__iter__") and np.ndim(value) == 0
-    )
+    kinds = str | bytes | bool | Number | np.generic | date | time | timedelta
+    return isinstance(value, kinds) or is_missing(value) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def one_row(given: Any) -> Any:

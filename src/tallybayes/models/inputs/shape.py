@@ -119,7 +119,9 @@ def read_first(X: Any, y: Any, sample_weight: Any) -> tuple[Shape, Table, Any]:
 
 def _has_names(X: Any, y: Any) -> bool:
     """Whether the columns of X have names: those of a frame, a mapping, rows as mappings, or a source."""
-    named = is_name(y) or isinstance(X, Mapping | Table) or is_rows_of_mappings(X) or hasattr(X, "columns")
+    if is_name(y) or isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
+        return is_name(y)
+    named = isinstance(X, Mapping | Table) or is_rows_of_mappings(X) or hasattr(X, "columns")
     return named or open_source(X) is not None
 
 

@@ -139,7 +139,7 @@ def check_structure(graph: Graph, tally: Tally) -> None:
     if found != wanted or any(len(columns) > 1 for columns in whole):
         raise StatisticsError(
             f"this tally is not that of the network {_shown(wanted)}: found\n"
-            + "\n".join("    " + line for line in repr(tally).splitlines())
+            + "\n".join("    " + line for line in tally.summary().splitlines())
         )
     families = {name: factor.family for factor in tally.factors for name in parents_in(factor)}
     for name in dict.fromkeys(name for factor in tally.factors for name in factor.given):
