@@ -83,6 +83,10 @@ _PHRASES = {
     "expected a line of names, or names=[...] and rows": "expected a line of names, or --names NAME … and rows",
     "names=[...]": "--names NAME …",
     "sample_weight": "--weight",
+    "n_components is": "--components is",
+    "n_states is": "--states is",
+    "degree is": "--degree is",
+    "what Receipt.save wrote": "a file of 'tally forget --receipt'",
     "columns=[...]": "--columns",
 }
 # What only Python's users know: calls, keyword arguments, attributes of the package.

@@ -203,6 +203,7 @@ def test_columns_of_other_types_can_be_left_out(error):
         (tb.FileError.not_ours("x", "no"), "x is not a Tallybayes file: no.\n    Expected a model of 'tally fit'."),
         (tb.DataError("x is empty; expected a line of names, or names=[...] and rows."),
          "x is empty; expected a line of names, or --names NAME … and rows."),
+        (tb.EstimateError("n_components is 0; expected more."), "--components is 0; expected more."),
         (tb.DataError("it differs.\n    Pass tb.NormalInverseGamma(0, 1, 2, 1)."), "it differs."),
         (tb.DataError("it differs.\n    Convert one side, for example with astype(str)."), "it differs."),
         (tb.DataError("it differs.\n    Pass --delimiter ';'."), "it differs.\n    Pass --delimiter ';'."),

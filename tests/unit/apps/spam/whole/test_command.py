@@ -521,7 +521,8 @@ def test_help_names_the_thresholds_that_are_meant(done):
 
 
 @pytest.mark.parametrize("command", ["learn --ham", "relearn --as ham", "forget", "check"])
-def test_what_is_not_mail_is_an_error_or_skipped(command, tally, tmp_path):
+def test_what_is_not_mail_is_an_error_or_skipped(command, tally, tmp_path, monkeypatch):
+    monkeypatch.setenv("TALLY_SPAM_STORE", str(tmp_path / "store.sqlite"))
     (tmp_path / "box").mkdir()
     (tmp_path / "box" / "1").write_bytes(make_mail("ham", 1))
     (tmp_path / "box" / "a.bin").write_bytes(bytes(range(256)) * 40)
