@@ -177,7 +177,7 @@ class Moments(Statistics):
             groups, rows, until = slice(group, group + several), slice(start, start + step), slice(0, start + step)
             level, scale = first[groups, rows, None] * mean[groups, None, until], unit[groups, rows, None]
             made = combine(second[groups, rows, until], DoubleDouble(level.high * scale, level.low * scale))
-            lower = np.tri(*made.shape[1:], k=start, dtype=bool)
+            lower = np.tri(made.shape[1], made.shape[2], start, dtype=bool)
             for to, part in ((out.high, made.high), (out.low, made.low)):
                 to[groups, until, rows] = np.swapaxes(part, -1, -2)
                 np.copyto(to[groups, rows, until], part, where=lower)
