@@ -11,6 +11,7 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.sources.absence import sources_of
 from tallybayes.sources.encode import is_missing
+from tallybayes.sources.source import reading
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
@@ -98,11 +99,12 @@ def part_of(column: Any, name: Name) -> Any:
         dates = pa.array(column.astype(f"datetime64[{fine}]"))
     else:
         dates, known = _as_dates(column, source, part)
-    found = getattr(pc, part)(dates) if known else pa.nulls(len(dates), pa.int64())
-    if part == "year":
-        return found if found.null_count else found.to_numpy()
-    levels = _LEVELS[part]
-    codes = pc.subtract(found, levels[0]).cast(pa.int8())
+    levels = _LEVELS.get(part, (0,))
+    with reading(f"column {source!r}"):  # a time zone, or a date that no calendar has
+        found = getattr(pc, part)(dates) if known else pa.nulls(len(dates), pa.int64())
+        if part == "year":
+            return found if found.null_count else found.to_numpy()
+        codes = pc.subtract(found, levels[0]).cast(pa.int8())
     return pa.DictionaryArray.from_arrays(codes, pa.array(levels, pa.int64()))
 
 

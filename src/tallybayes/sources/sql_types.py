@@ -29,7 +29,7 @@ def unread_type(kind: Any) -> str:
 
     if not isinstance(kind, pa.DataType):
         return ""
-    if pa.types.is_nested(kind):
+    if pa.types.is_nested(kind.value_type if pa.types.is_dictionary(kind) else kind):
         return NESTED
     if is_opaque(kind):
         return f"its type is {kind.type_name}"

@@ -20,6 +20,7 @@ from tallybayes.sources.encode import count_levels, direct_levels, encode, is_mi
 from tallybayes.sources.named import Named
 from tallybayes.sources.numbers import is_number, numeric
 from tallybayes.sources.opening import open_source
+from tallybayes.sources.source import reading
 from tallybayes.sources.sparse import read_sparse
 from tallybayes.sources.sql_types import NESTED, is_opaque, unread_type
 from tallybayes.sources.strings import shared_labels
@@ -325,7 +326,8 @@ class Table:
                 found = matrix[:, place], Domain(range(int(high[place]) + 1), str(name), ordered=ordered)
             else:
                 try:
-                    found = encode(self._column(name), str(name), ordered=ordered)
+                    with reading(f"column {name!r}"):
+                        found = encode(self._column(name), str(name), ordered=ordered)
                 except (LabelError, TypeError) as error:
                     if not self.unread(name):
                         raise

@@ -462,3 +462,18 @@ def test_the_weight_shown_is_that_of_the_rows():
 def test_a_table_is_taken_as_it_is():
     table = Table({"x": np.array([1.0])})
     assert open_table(table) is table
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array([-(2**62)] * 4, pa.timestamp("s")),
+        pa.array([2**62] * 4, pa.timestamp("us")).dictionary_encode(),
+        pa.array(range(4), pa.timestamp("us", "Nowhere/None")),
+        pa.array([2**62] * 4, pa.duration("s")),
+    ],
+    ids=["years before all calendars", "dates as categories", "an unknown time zone", "long durations"],
+)
+def test_cells_that_python_cannot_hold(cells):
+    with pytest.raises(tb.DataError, match="column 'c' cannot be read: "):
+        tb.NaiveBayes().fit(pa.table({"c": cells, "y": list("abab")}), "y")
