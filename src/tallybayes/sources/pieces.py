@@ -69,7 +69,12 @@ def utf8_of(path: str, first: int, size: int, encoding: str = "utf8") -> Iterato
     import pyarrow as pa
 
     with reading(path), pa.input_stream(path, compression="detect") as stream:
-        data = stream.read(first)
+        packed = isinstance(stream, pa.CompressedInputStream)  # whose `read` keeps its memory after an error
+
+        def read(size: int) -> bytes:
+            return stream.read_buffer(size).to_pybytes() if packed else stream.read(size)
+
+        data = read(first)
         text = _as_utf8(path, next((name for mark, name in _MARKS.items() if data.startswith(mark)), encoding))
         found = text(data, False).removeprefix(codecs.BOM_UTF8)
         if b"\0" in found[: found.find(b"\n")]:
@@ -79,7 +84,7 @@ def utf8_of(path: str, first: int, size: int, encoding: str = "utf8") -> Iterato
             )
         while data:
             yield found
-            data = stream.read(size)
+            data = read(size)
             found = text(data, not data)
         if found:
             yield found

@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -202,3 +203,16 @@ def test_the_type_that_a_number_needs(tmp_path, monkeypatch):
         with pytest.raises(tb.DataError, match=rf"line 502, column 'x': found '{cell}'.*\n.*types={{'x': '{kind}'}}"):
             tb.NaiveBayes().fit(path, "y")
         tb.NaiveBayes().fit(tb.table(path, types={"x": kind}), "y")
+
+
+def test_packed_files_that_are_cut_keep_no_memory(tmp_path):
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"x,y\n" + b"1,a\n" * 100_000)[:-20])
+    tracemalloc.start()
+    try:
+        for _ in range(5):
+            with pytest.raises(tb.DataError, match=r"rows.csv.gz cannot be read: Truncated compressed stream"):
+                tb.table(path).read("this")
+        assert tracemalloc.get_traced_memory()[0] < 2e6
+    finally:
+        tracemalloc.stop()
