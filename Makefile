@@ -79,7 +79,7 @@ test-slow: setup ## the tests that take long, and more examples of the laws; it 
 # scikit-learn's own checks, pictures, notebooks, what is written about rows.
 UNIT = $(addprefix tests/unit/,apps/command apps/report apps/spam/whole/test_command.py sources plots/whole/test_every_picture.py models/inputs models/whole/test_column_types.py models/whole/test_plain_tables.py models/whole/test_contract.py \
   models/test_near_misses.py insight/evaluate insight/test_cross_validation.py test_install.py test_notebook.py \
-  learned sklearn hmmlearn kernels/test_parquet.py)
+  learned sklearn hmmlearn)
 OTHERS = docs README.md src $(UNIT)
 IN_NEWEST = PYENV_VERSION=$(NEWEST) $(MAKE) PYTHON=python$(NEWEST) VENV=.venv-newest
 test-newest: ## the tests of what other libraries can change, under the newest Python found here, with the newest of all
@@ -145,8 +145,8 @@ test-wheel: wheel ## install both wheels where there is no compiler, and try the
 	  PATH=$(abspath .venv-installed)/bin .venv-installed/bin/python tests/installed.py . $${kind%:*} || exit 1; \
 	done
 
-fuzz: setup ## strangers' files by the hundred thousand: changed models, bytes, networks, mails, texts, pages and tables (RUNS=100000)
-	for target in sealed bytes bif json mail text pages csv jsonl parquet; do $(BIN)/python tests/fuzz.py $$target $(RUNS) || exit 1; done
+fuzz: setup ## strangers' files by the hundred thousand: changed models, bytes, networks, mails, texts and tables (RUNS=100000)
+	for target in sealed bytes bif json mail text csv jsonl parquet; do $(BIN)/python tests/fuzz.py $$target $(RUNS) || exit 1; done
 
 bench: setup ## measure everything in benchmarks/RESULTS.md again, an hour or two (NAMES="text spam": some of it)
 	$(BIN)/python benchmarks/results.py $(NAMES)

@@ -16,7 +16,6 @@
 #include "dirichlet.h"
 #include "mail_module.h"
 #include "parallel.h"
-#include "parquet_module.h"
 #include "partly_known_module.h"
 #include "score_module.h"
 #include "strings_module.h"
@@ -450,7 +449,6 @@ NB_MODULE(_compiled, module) {
   define_scoring(module);
   define_chains(module);
   define_joining(module);
-  define_parquet(module);
   define_partly_known(module);
   define_strings(module);
   define_mail(module);

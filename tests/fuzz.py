@@ -8,7 +8,6 @@
 - ``json``: networks of tables and lines as JSON, the same;
 - ``mail``: mails of every kind, their lines, words and bytes changed, lost, repeated and put into each other;
 - ``text``: text of the world's scripts, its characters and bytes changed; both kernels find the same tokens;
-- ``pages``: columns of Parquet files, their bytes changed; what the kernels read of them is what Arrow reads;
 - ``csv``, ``jsonl``, ``parquet``: tables in files, their cells and bytes changed; a model is fitted, or an error
   of this package is raised.
 
@@ -363,40 +362,6 @@ def text(folder: Path) -> Work:
     return run
 
 
-def pages(folder: Path) -> Work:
-    """Columns of Parquet files whose pages were changed: read or left to Arrow, which reads the same."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from tests.unit.kernels.parquet_cases import FILES, pages_read
-
-    seeds = [(path.read_bytes(), path) for path in (make(folder / name) for name, make in FILES.items())]
-    others = [raw for raw, _ in seeds]
-    path = folder / "changed.parquet"
-
-    def run(rng: random.Random) -> str:
-        raw, made = rng.choice(seeds)
-        metadata = pq.read_metadata(made)
-        end = len(raw) - 8 - metadata.serialized_size
-        body = changed(bytearray(raw[4:end]), rng, others)
-        body = (body + bytes(max(0, end - 4 - len(body))))[: end - 4]  # where things lie stays as it was
-        path.write_bytes(raw[:4] + body + raw[end:])
-        found = pages_read(path)
-        if not found:
-            return "left to Arrow"
-        try:
-            expected = pq.read_table(path, columns=list(found), page_checksum_verification=False)
-            expected.validate(full=True)
-        except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return "read, and refused by Arrow"
-        for name, column in found.items():
-            if column.to_pylist() != expected[name].to_pylist():
-                raise AssertionError(f"other cells of {name}")
-        return "read"
-
-    return run
-
-
 _CELLS = [
     b"\n", b"\r\n", b"\r", b",", b";", b"\t", b'"', b'""', b'"\n', b'",', b"\\", b"NULL", b"nan", b"1e999", b"-0",
     b"2024-01-01", b"true", b"\xff", b"\x00", b"\xef\xbb\xbf", b"\xff\xfe", b"\xc3\xa9", b"{", b"}", b"[", b"]", b":",
@@ -494,7 +459,6 @@ def main(target: str, n_runs: int = 100_000, seed: int = 0) -> None:
             "json": json_,
             "mail": mail,
             "text": text,
-            "pages": pages,
             "csv": csv,
             "jsonl": jsonl,
             "parquet": parquet,

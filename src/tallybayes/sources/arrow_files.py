@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from mmap import ACCESS_READ, MADV_DONTNEED, mmap
 from typing import TYPE_CHECKING
 
 from tallybayes.errors import DataError
-from tallybayes.sources.parquet_pages import row_groups
 from tallybayes.sources.source import Source, in_batches, placed, reading, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
+
+
+_PARQUET_ROWS = 1 << 17  # that are read together
+_LARGEST = 1 << 25  # bytes of a row group of Parquet, as they lie in the file, that are read into memory
 
 
 class ArrowFiles(Source):
@@ -69,7 +74,9 @@ class ArrowFiles(Source):
         wanted = self.schema.names if columns is None else list(columns)
         self.check_columns(wanted)
         schema = self._selected(wanted)
-        read, n_rows = self._parquet if self.format == "parquet" else self._ipc, rows_of(schema)
+        read, n_rows = self._ipc, rows_of(schema)
+        if self.format == "parquet":
+            read, n_rows = self._parquet, min(n_rows, _PARQUET_ROWS)
         for path in self.paths:
             with reading(path, f"as {self.format}"):
                 yield from placed(in_batches(map(_checked, read(path, schema, n_rows)), n_rows), path, "row", 0)
@@ -80,15 +87,30 @@ class ArrowFiles(Source):
         return pa.schema([self.schema.field(name) for name in names])
 
     def _parquet(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.Table]:
-        """The columns of a row group are decoded on all cores."""
+        """Read some rows at a time, however large the row groups; columns are decoded on all cores."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        labels = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-        with pq.ParquetFile(path, read_dictionary=labels, pre_buffer=False) as file:
-            for part in row_groups(file, path, schema.names, n_rows):
-                table = part.replace_schema_metadata(None)
-                yield table if table.schema == schema else table.cast(schema)
+        metadata = pq.read_metadata(path)
+        labels = _with_dictionaries(metadata, [f.name for f in schema if pa.types.is_dictionary(f.type)])
+        # By their places: to Arrow the name "a.b" is that of a column, and of field b of a column a.
+        places, n = {}, 0
+        for field in metadata.schema.to_arrow_schema():
+            places[field.name] = range(n, n + _n_leaves(field.type))
+            n = places[field.name].stop
+        wanted = [place for name in schema.names for place in places[name]]
+        n_groups = metadata.num_row_groups
+        with open(path, "rb") as raw:
+            # Arrow keeps what it has read of a row group; of a large one the pages are given back.
+            large = any(_n_bytes(metadata.row_group(k), wanted) > _LARGEST for k in range(n_groups))
+            mapped = mmap(raw.fileno(), 0, access=ACCESS_READ) if large else None
+            source = path if mapped is None else pa.py_buffer(mapped)
+            with pq.ParquetFile(source, metadata=metadata, read_dictionary=labels, pre_buffer=False) as file:
+                for batch in file.reader.iter_batches(n_rows, row_groups=range(n_groups), column_indices=wanted):
+                    table = pa.Table.from_batches([batch]).select(schema.names).replace_schema_metadata(None)
+                    yield table if table.schema == schema else table.cast(schema)
+                    if mapped is not None:
+                        mapped.madvise(MADV_DONTNEED)
 
     def _ipc(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.RecordBatch | pa.Table]:
         import pyarrow as pa
@@ -113,6 +135,30 @@ def _checked(part: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
             if not pa.types.is_primitive(array.type):
                 array.validate(full=True)
     return part
+
+
+def _with_dictionaries(file: pq.FileMetaData, names: Sequence[str]) -> list[str]:
+    """Return the columns that Arrow can read as codes: not those encoded by differences (DELTA_BYTE_ARRAY, …)."""
+    wanted = set(names)
+    places = [k for k in range(file.num_columns) if file.schema.column(k).path in wanted]
+    for group in map(file.row_group, range(file.num_row_groups)):
+        places = [k for k in places if not any(how.startswith("DELTA_") for how in group.column(k).encodings)]
+    return [file.schema.column(k).path for k in places]
+
+
+def _n_bytes(group: pq.RowGroupMetaData, places: Sequence[int]) -> int:
+    return sum(group.column(place).total_compressed_size for place in places)
+
+
+def _n_leaves(kind: pa.DataType) -> int:
+    """Return how many columns of a Parquet file hold a column of this type."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return _n_leaves(kind.storage_type)
+    if not pa.types.is_nested(kind):
+        return 1
+    return sum(_n_leaves(kind.field(k).type) for k in range(kind.num_fields))
 
 
 def united(schemas: dict[str, pa.Schema]) -> pa.Schema:

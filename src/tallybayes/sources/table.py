@@ -20,10 +20,10 @@ from tallybayes.sources.encode import count_levels, direct_levels, encode, is_mi
 from tallybayes.sources.named import Named
 from tallybayes.sources.numbers import is_number, numeric
 from tallybayes.sources.opening import open_source
+from tallybayes.sources.series import column_of_series, columns_of_frame
 from tallybayes.sources.source import reading
 from tallybayes.sources.sparse import read_sparse
-from tallybayes.sources.sql_types import NESTED, is_opaque, unread_type
-from tallybayes.sources.strings import shared_labels
+from tallybayes.sources.sql_types import NESTED, unread_type
 from tallybayes.sources.texts import Texts, read_texts
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
@@ -369,7 +369,7 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
     if isinstance(data, Mapping):
         return Table({name: _column(value, name) for name, value in data.items()})
     if _is_frame(data):
-        return _open_frame(data)
+        return Table(columns_of_frame(data))
     if isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(data) and isinstance(data[0], Mapping):
         for number, row in enumerate(data):
             if not isinstance(row, Mapping):
@@ -405,7 +405,7 @@ def _column(value: Any, name: Name) -> Any:
         import narwhals as nw
 
         series = nw.from_native(value, pass_through=True, allow_series=True)
-        return _series(series) if isinstance(series, nw.Series) else value
+        return column_of_series(series) if isinstance(series, nw.Series) else value
     return as_array(value, name)
 
 
@@ -418,46 +418,6 @@ def _is_frame(data: Any) -> bool:
         return isinstance(nw.from_native(data, pass_through=True, eager_only=True), nw.DataFrame)
     except nw.exceptions.DuplicateError as error:
         raise DataError.wrong_type("the frame", "one with repeated names", "a name for every column") from error
-
-
-def _open_frame(data: Any) -> Table:
-    import narwhals as nw
-
-    frame = nw.from_native(data, eager_only=True)
-    return Table({series.name: _series(series) for series in frame.iter_columns()})
-
-
-def _series(series: Any) -> Any:
-    """A frame's column: numbers as an array (null is NaN), categories and labels for `encode`."""
-    import narwhals as nw
-
-    dtype = series.dtype  # of pandas' objects it is found by looking at them, again and again
-    if dtype in (nw.Int128, nw.UInt128):  # sums of a database: NumPy has no such numbers
-        small = len(series) > series.null_count() and -(2**63) <= series.min() <= series.max() < 2**63
-        series = series.cast(nw.Int64 if small else nw.Float64)
-        dtype = series.dtype
-    whole = dtype.is_integer() or dtype == nw.Boolean
-    if dtype.is_float() or (whole and series.null_count() == 0):
-        array = series.to_numpy()
-        if array.dtype.kind in "biuf":
-            return array
-    if dtype.is_decimal():
-        return series.cast(nw.Float64).to_numpy()
-    native = series.to_native()
-    if hasattr(getattr(native, "cat", None), "codes"):  # pandas'
-        return native
-    if dtype == nw.Object and series.implementation.is_polars():  # of which Arrow would get the addresses
-        return series.to_numpy()
-    if getattr(native, "dtype", None) == np.dtype(object):  # pandas'
-        labels = shared_labels(series.to_numpy())
-        if labels is not None:
-            return labels
-    try:
-        array = series.to_arrow()
-    except (ValueError, TypeError, OverflowError, NotImplementedError):  # not one type of Arrow's: `encode` says why
-        return series.to_numpy()
-    own = hasattr(array.type, "extension_name") and not is_opaque(array.type)  # pandas' periods are no numbers
-    return series.to_numpy() if own else array
 
 
 def _rows(column: Any, part: slice | np.ndarray) -> Any:

@@ -1,25 +1,152 @@
-"""Files of Arrow's own whose bytes were changed: an error names the file, whatever is wrong."""
+"""Files of Arrow's own: Parquet of every kind, the memory that reading takes, and files whose bytes were changed."""
 
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import tallybayes as tb
 
+
+def counts(path: Path, name: str, **columns: Any) -> dict[Any, float]:
+    """The weight of every level of one column."""
+    tally = tb.count(path, [tb.Factor(name, (), tb.Categorical())], **columns)
+    return dict(zip(tally.domains[name].levels, tally.statistics[0].table.tolist(), strict=True))
+
+
+def test_a_column_with_the_dotted_name_of_a_field(tmp_path: Path) -> None:
+    struct = pa.array([{"b": "struct"}] * 4)
+    for names in (["a", "a.b"], ["a.b", "a"]):
+        columns = {"a": struct, "a.b": pa.array(["x", "y", "x", "x"])}
+        pq.write_table(pa.table({name: columns[name] for name in names}), tmp_path / "rows.parquet")
+        assert counts(tmp_path / "rows.parquet", "a.b") == {"x": 3.0, "y": 1.0}
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+def test_strings_that_are_encoded_by_differences(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    table = pa.table({"s": ["aa", None, "ab", "aa"], "t": ["u", "v", "v", "v"]})
+    pq.write_table(table, path, use_dictionary=["t"], column_encoding={"s": encoding})
+    assert counts(path, "s") == {"aa": 2.0, "ab": 1.0}
+    assert counts(path, "t") == {"u": 1.0, "v": 3.0}
+
+
+def test_a_file_of_duckdb_in_version_2(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "rows.parquet"
+    query = "SELECT 'label ' || (i % 1000) AS s, i % 2 AS y FROM range(5000) rows(i)"
+    duckdb.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet, PARQUET_VERSION V2, DICTIONARY_SIZE_LIMIT 1)")
+    found = counts(path, "s")
+    assert len(found) == 1000
+    assert set(found.values()) == {5.0}
+    model = tb.NaiveBayes(tb.Categorical()).fit(path, "y")
+    assert model.predict({"s": ["label 7", "label 8"]}).tolist() == [1, 0]
+
+
+def test_types_of_columns(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    columns = {
+        "gaps": pa.array(["a", None, "b", "a"]).dictionary_encode(),
+        "decimal": pa.array([Decimal("1.5"), Decimal("2.5"), None, Decimal("1.5")]),
+        "large": pa.array(["p", "q", "q", "p"], pa.large_string()),
+        "small": pa.array([1, 2, None, 1], pa.uint8()),
+        "list": pa.array([[1], [2, 3], None, []]),
+        "map": pa.array([[("k", 1)], None, [], [("l", 2)]], pa.map_(pa.string(), pa.int64())),
+        "struct": pa.array([{"x": 1, "y": ["z"]}, None, {"x": 2, "y": []}, {"x": 3, "y": None}]),
+        "last": pa.array([True, False, True, True]),
+    }
+    pq.write_table(pa.table(columns), path, row_group_size=3)
+    assert counts(path, "gaps") == {"a": 2.0, "b": 1.0}
+    assert counts(path, "large") == {"p": 2.0, "q": 2.0}
+    assert counts(path, "small") == {1: 2.0, 2: 1.0}
+    assert counts(path, "last") == {False: 1.0, True: 3.0}  # behind nested columns, which have several places
+    tally = tb.count(path, [tb.Factor("decimal", (), tb.Gaussian())])
+    assert tally.statistics[0].weight.tolist() == [3.0]
+    assert tally.statistics[0].mean.tolist() == pytest.approx([5.5 / 3])
+
+
+def test_row_groups_without_rows(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    part = pa.table({"s": pa.array(["a", "b", "a"])})
+    with pq.ParquetWriter(path, part.schema) as writer:
+        for table in (part.slice(0, 0), part, part.slice(0, 0), part.slice(0, 1), part.slice(0, 0)):
+            writer.write_table(table)
+    assert pq.read_metadata(path).num_row_groups == 5
+    assert counts(path, "s") == {"a": 3.0, "b": 1.0}
+    pq.write_table(part.slice(0, 0), path)
+    assert tb.table(path).first().num_rows == 0
+
+
+FIT = """
+import json, resource, sys
+import pyarrow as pa, pyarrow.dataset, pyarrow.parquet
+import tallybayes as tb
+model = tb.NaiveBayes(tb.Categorical())
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+model.fit(iter([pa.table({"y": [0, 1], "x": [0, 1]})]), "y")
+before = peak()
+model.fit(sys.argv[1], "y")
+tb.write_predictions(model, sys.argv[1], sys.argv[1] + ".told.parquet")
+print(json.dumps([before, peak(), model.tally_["y"].table.sum()]))
+"""
+
+
+def memory_of_fit(path: Path) -> tuple[float, float, float]:
+    done = subprocess.run([sys.executable, "-c", FIT, str(path)], capture_output=True, text=True, check=True)
+    before, peak, n_rows = json.loads(done.stdout)
+    return before, peak, n_rows
+
+
+@pytest.mark.slow
+def test_memory_of_one_large_row_group_of_constants(tmp_path: Path) -> None:
+    # 0.7 MB in the file; as whole columns they took 675 MB.
+    path, n = tmp_path / "rows.parquet", 60_000_000
+    constant = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int8)), ["a"])
+    columns = {"y": np.zeros(n, np.int8), "a": constant, "b": constant, "c": np.ones(n, np.int32)}
+    pq.write_table(pa.table(columns), path, row_group_size=n)
+    before, peak, n_rows = memory_of_fit(path)
+    assert n_rows == n
+    assert peak - before < 130
+
+
+@pytest.mark.slow
+def test_memory_of_one_large_row_group_of_labels(tmp_path: Path) -> None:
+    # 100 MB in the file, which Arrow would keep until the row group has been read.
+    path, n, rng = tmp_path / "rows.parquet", 20_000_000, np.random.default_rng(0)
+    columns: dict[str, Any] = {"y": rng.integers(0, 5, n).astype(np.uint8)}
+    for k in range(9):
+        codes = rng.integers(0, 10, n).astype(np.int8)
+        labels = pa.DictionaryArray.from_arrays(pa.array(codes), [f"level {i}" for i in range(10)])
+        columns[f"c{k}"] = labels if k % 2 else codes
+    pq.write_table(pa.table(columns), path, row_group_size=n)
+    before, peak, n_rows = memory_of_fit(path)
+    assert n_rows == n
+    assert peak - before < 130
+
+
 ROWS = pa.table({"x": ["søn", "rain"] * 20, "y": ["a", "b"] * 20})
 
 
-def _parquet(path):
+def _parquet(path: Path) -> None:
     pq.write_table(ROWS, path, compression="none")
 
 
-def _ipc(path):
+def _ipc(path: Path) -> None:
     with pa.ipc.new_file(path, ROWS.schema) as file:
         file.write_table(ROWS)
 
 
 @pytest.mark.parametrize(("kind", "write"), [("parquet", _parquet), ("arrow", _ipc)])
-def test_strings_that_are_not_utf_8(kind, write, tmp_path):
+def test_strings_that_are_not_utf_8(kind: str, write: Any, tmp_path: Path) -> None:
     path = tmp_path / f"rows.{kind}"
     write(path)
     path.write_bytes(path.read_bytes().replace("søn".encode(), b"s\xff\xffn"))
