@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from tallybayes.messages import closest_names as closest_names
 from tallybayes.messages import redacted, turned
@@ -91,7 +92,7 @@ class DataError(TallybayesError, ValueError):
         return cls(f"{found}.\n    {hint}")
 
     @classmethod
-    def nested(cls, found: Mapping[object, str]) -> DataError:
+    def nested(cls, found: Mapping[Any, str]) -> DataError:
         """Columns hold lists, structs or maps, or are of a type that is neither a number nor a label."""
         names, types = list(found), [reason for reason in found.values() if reason.startswith("its type is ")]
         what, hint = "lists, structs or maps", "Give their parts columns of their own, or leave these columns out."
