@@ -8,6 +8,7 @@ from mmap import ACCESS_READ, MADV_DONTNEED, mmap
 from typing import TYPE_CHECKING
 
 from tallybayes.errors import DataError
+from tallybayes.sources.named import refuse_repeated
 from tallybayes.sources.source import Source, in_batches, placed, reading, rows_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ class ArrowFiles(Source):
     def schema(self) -> pa.Schema:
         """The columns and their types; labels of Parquet are read as the codes that the file has for them."""
         import pyarrow as pa
-        import pyarrow.dataset as ds
 
         schemas: dict[str, pa.Schema] = {}
         for path in self.paths:
@@ -45,7 +45,7 @@ class ArrowFiles(Source):
                     with pa.ipc.open_stream(path) as stream:
                         schemas[path] = stream.schema.remove_metadata()
                 else:
-                    schemas[path] = ds.dataset(path, format=self.format).schema.remove_metadata()
+                    schemas[path] = self._schema_of(path)
         schema = united(schemas)
         for place, field in enumerate(schema if self.format == "parquet" else ()):
             if pa.types.is_string(field.type):
@@ -61,6 +61,19 @@ class ArrowFiles(Source):
             return None
         with reading(self.name, f"as {self.format}"):
             return int(ds.dataset(self.paths, schema=self.schema, format=self.format).count_rows())
+
+    def _schema_of(self, path: str) -> pa.Schema:
+        """The columns of one file, and their types."""
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+        import pyarrow.parquet as pq
+
+        try:
+            return ds.dataset(path, format=self.format).schema.remove_metadata()
+        except pa.ArrowInvalid:
+            found = pq.read_schema(path) if self.format == "parquet" else pa.ipc.open_file(path).schema
+            refuse_repeated(found.names, path)
+            raise
 
     def _is_stream(self, path: str) -> bool:
         """Whether a file is in Arrow's streaming format, which has no mark at its beginning."""

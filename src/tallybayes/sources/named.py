@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -39,11 +40,17 @@ class Named:
             raise DataError(
                 f"there are {len(self.names)} names for a matrix of {shape}; expected one for every column."
             )
-        if len(set(self.names)) < len(self.names):
-            raise DataError("a name stands for two columns of the matrix; expected a name for every column.")
+        refuse_repeated(self.names, "the matrix")
 
     def __repr__(self) -> str:
         return f"Named({self.matrix!r}, {len(self.names)} names)"
+
+
+def refuse_repeated(names: Iterable[Name], what: str) -> None:
+    """Raise DataError if a name occurs twice among those of columns."""
+    twice = next((name for name, n in Counter(names).items() if n > 1), None)
+    if twice is not None:
+        raise DataError(f"{what} has two columns {twice!r}; expected a name for every column.\n    Rename one of them.")
 
 
 def names_of_blocks(data: Any) -> dict[Name, tuple[str, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from tallybayes.sources.absence import sources_of
 from tallybayes.sources.arrays import as_array
 from tallybayes.sources.dates import dates_of, origins, part_of, parts_of_type, type_of_objects
 from tallybayes.sources.encode import count_levels, direct_levels, encode, is_missing
-from tallybayes.sources.named import Named
+from tallybayes.sources.named import Named, refuse_repeated
 from tallybayes.sources.numbers import is_number, numeric
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.series import column_of_series, columns_of_frame
@@ -384,9 +383,7 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
     if array.ndim != 2:
         raise DataError.wrong_shape("the data", array.shape, "(rows,) or (rows, columns)")
     names = range(array.shape[1]) if names is None else names
-    if len(set(names)) < len(names):
-        twice = next(name for name, n in Counter(names).items() if n > 1)
-        raise DataError(f"the name {twice!r} stands for two columns; expected a name for every column.")
+    refuse_repeated(names, "names=")
     if len(names) != array.shape[1]:
         raise DataError.wrong_shape("the data", array.shape, f"{len(names)} columns, one for every name")
     matrix = array if array.dtype.kind in "biuf" else None
@@ -417,6 +414,7 @@ def _is_frame(data: Any) -> bool:
     try:
         return isinstance(nw.from_native(data, pass_through=True, eager_only=True), nw.DataFrame)
     except nw.exceptions.DuplicateError as error:
+        refuse_repeated(getattr(data, "column_names", data.columns), "the frame")
         raise DataError.wrong_type("the frame", "one with repeated names", "a name for every column") from error
 
 

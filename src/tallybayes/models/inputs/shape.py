@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tallybayes.errors import DataError, FileError, LabelError
+from tallybayes.errors import DataError, FileError, LabelError, closest_names
 from tallybayes.families.block import Sparse
 from tallybayes.models.inputs.features import (
     as_rows,
@@ -27,7 +27,7 @@ from tallybayes.models.inputs.presence import is_presence, with_unknown
 from tallybayes.sources.absence import sources_of
 from tallybayes.sources.arrays import unmerged
 from tallybayes.sources.collect import check_weight
-from tallybayes.sources.dates import dates_of, with_dates_whole, with_parts_of_dates
+from tallybayes.sources.dates import dates_of, origins, with_dates_whole, with_parts_of_dates
 from tallybayes.sources.frames import as_frame
 from tallybayes.sources.opening import open_source
 from tallybayes.sources.table import Table
@@ -237,6 +237,11 @@ def _as_fitted(model: Any, X: Any, table: Table) -> Table:
     if dates and any(date in dates_of(name) for date in dates for name in absent) and not is_rows_of_mappings(X):
         raise DataError.unknown_column(dates, table.columns)
     if is_rows_of_mappings(X):
+        read = {origin for name in names for origin in origins(name)} | {model._shape.target}
+        extra = [name for name in table.columns if name not in read | {*dict(getattr(model, "_left_out", ()))}]
+        misspelt = [name for name in absent if closest_names(name, extra)]
+        if misspelt:
+            raise DataError.unknown_column(misspelt, extra)
         return Table({**table.columns, **{name: [None] * len(X) for name in absent}})
     blocks, by_name = list(table.columns.values()), model._shape.by_name
     if not by_name and len(names) == 1 and table.matrix is not None:

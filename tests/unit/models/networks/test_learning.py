@@ -326,7 +326,7 @@ def test_arrays_have_names_or_numbers():
         by_name.predict(X, "b")
     with pytest.raises(DataError, match=r"3 columns, one for every name"):
         by_name.predict(X, "b", names=["a", "b", "c"])
-    with pytest.raises(DataError, match=r"name 'a' stands for two columns"):
+    with pytest.raises(DataError, match=r"names= has two columns 'a'"):
         by_name.predict(X, "b", names=["a", "a"])
 
 

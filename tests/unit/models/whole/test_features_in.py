@@ -143,3 +143,12 @@ def test_evidence_of_a_network_is_a_row_too():
         assert network.probability(given) == network.probability({"a": "low"})
         assert network.most_probable(given) == network.most_probable({"a": "low"})
         assert len(network.sample(3, given, random_state=0)) == 3
+
+
+def test_a_misspelt_key_of_a_row_is_no_missing_cell():
+    renamed = X.rename(columns={"a": "alpha", "b": "beta"})
+    for model in (tb.NaiveBayes().fit(renamed.assign(t=Y), "t"), tb.NaiveBayes().fit(renamed, Y)):
+        for row in ({"alhpa": 1.0, "beta": 2.0}, [{"alhpa": 1.0, "beta": 2.0}]):
+            with pytest.raises(tb.DataError, match=r"no column 'alpha' .*\n    Did you mean 'alhpa'"):
+                model.predict(row)
+        assert len(model.predict([{"alpha": 1.0}])) == 1
