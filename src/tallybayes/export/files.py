@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.errors import DataError, brief
+from tallybayes.export.names import free_names
 from tallybayes.replacing import replacing
 from tallybayes.sources.databases import FEW, Relation, dialect_of
 from tallybayes.sources.opening import kind_of_file
@@ -30,6 +31,8 @@ Writer = AbstractContextManager[Callable[["pa.Table"], None]]
 
 def writing_rows(to: Any, schema: pa.Schema, format: str | None = None) -> Writer:
     """A place for tables of a schema, a file or a table of a database: all of them at the end, or nothing."""
+    import pyarrow as pa
+
     if hasattr(to, "write"):
         known = ("csv", "json", "parquet", "ipc")
         if format not in known:
@@ -43,7 +46,11 @@ def writing_rows(to: Any, schema: pa.Schema, format: str | None = None) -> Write
     if dialect is None or isinstance(dialect, Relation) or not all(isinstance(name, str) for name in to[1:]):
         expected = "a path, (connection, name of a table), an open file, or 'pandas', 'polars', 'pyarrow' or 'spark'"
         raise DataError.wrong_type("to", brief(to), expected)
-    return dialect.writing(to[1:], schema)
+    most, names = dialect.most_bytes, schema.names
+    if most is not None and any(len(name.encode()) > most for name in names):
+        names = free_names(names, (), most)
+    fields = [field.with_name(name) for field, name in zip(schema, names, strict=True)]
+    return dialect.writing(to[1:], pa.schema(fields))  # rows are written by position
 
 
 @contextlib.contextmanager

@@ -137,6 +137,12 @@ class _Model(Graph):
             keys: list[Any] = list(lookup.levels)
             strings = not keys or isinstance(keys[0], str)
             nothing: Any = "" if strings else MISSING
+            apart = lookup.unseen is not None or any(term.there and term.cell == cell for term in self.scores.terms)
+            if nothing in keys and apart:  # otherwise a level that is not known is as good as a missing cell
+                raise ExportError(
+                    f"column {cell.column!r} has the level {nothing!r}, which stands for a missing cell in ONNX; "
+                    "expected other levels.\n    Fit the model with another name for it, such as 'empty'."
+                )
             places = list(range(n_levels))
             if nothing not in keys:
                 keys, places = [*keys, nothing], [*places, n_levels + 1]

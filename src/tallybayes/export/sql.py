@@ -13,6 +13,7 @@ from tallybayes.sources.databases import DuckDB, PostgreSQL, SQLite
 from tallybayes.sources.dialects import Dialect
 from tallybayes.sources.queries import QUERY, as_rows
 from tallybayes.sources.spark import SparkText
+from tallybayes.sources.sql_names import cut
 
 DIALECTS: dict[str, type[Dialect]] = {
     "duckdb": DuckDB,
@@ -47,5 +48,13 @@ def write_sql(scores: Scores, dialect: Dialect, table: Any, keep: Sequence[str],
     for name in [*keep, *(cell.column for cell in scores.cells)]:
         if "\0" in str(name):
             raise ExportError(f"the column {name!r} holds the character NUL, which no name in SQL has.")
+    whole: dict[str, Any] = {}
+    for name in dict.fromkeys(str(name) for name in [*keep, *(cell.column for cell in scores.cells)]):
+        other = whole.setdefault(cut(name, dialect.most_bytes), name)
+        if other != name:
+            raise ExportError(
+                f"the columns {other!r} and {name!r} begin with the same {dialect.most_bytes} bytes, after which the "
+                "database cuts names; expected shorter names.\n    Rename the columns and fit the model again."
+            )
     kind = Select if scores.pairs is None else SelectTree if isinstance(scores.pairs, Tree) else SelectPairs
     return kind(scores, dialect).text(source_of(dialect, table), keep, proba)

@@ -286,7 +286,7 @@ class Select:
             first = f"WHEN best < {self.real(IMPOSSIBLE / 1e5)} THEN {labels[int(scores.log_prior.argmax())]}"
             found = [first, *(f"WHEN s{k} = best THEN {label}" for k, label in enumerate(labels))]
         wanted = ["prediction", *(f"p({label})" for label in (scores.classes if proba else ()))]
-        names = [*keep, *free_names(wanted, keep)]
+        names = [*keep, *free_names(wanted, keep, dialect.most_bytes)]
         values = [f"k{number}" for number in range(len(keep))]
         values += [f"CASE {' '.join(found)} END", *(f"p{k}" for k in range(len(wanted) - 1))]
         columns = ",\n  ".join(f"{value} AS {dialect.quote(name)}" for value, name in zip(values, names, strict=True))

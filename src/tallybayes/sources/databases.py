@@ -150,6 +150,7 @@ class PostgreSQL(Dialect):
     materialized = "MATERIALIZED "
     binary, nested, interval = "BYTEA", "JSONB", "INTERVAL"
     own_type = b"postgresql"
+    most_bytes = 63
     folds = staticmethod(str.lower)
     quoted_folds = False
 

@@ -26,6 +26,7 @@ class Dialect:
     double = "DOUBLE PRECISION"
     binary, nested, interval = "BLOB", "TEXT", "TEXT"  # types of columns that are written
     own_type = b"sql"  # the key of a type of the database among the metadata of a field
+    most_bytes: int | None = None  # of a name, which the database cuts after them
     dynamic_types = False  # whether only the values tell the types of columns
     label = "TEXT"  # what strings are compared as
     materialized = ""  # what keeps a WITH query from being written out wherever it is used

@@ -48,6 +48,11 @@ def parts_of(name: str) -> list[tuple[str, bool]] | None:
     return None
 
 
+def cut(name: str, most: int | None) -> str:
+    """The beginning of a name, of at most so many bytes as UTF-8."""
+    return name if most is None else name.encode()[:most].decode(errors="ignore")
+
+
 def find_table(dialect: Dialect, name: str) -> str:
     """A table by its name, quoted and with its schema.
 

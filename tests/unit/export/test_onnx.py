@@ -151,3 +151,16 @@ def test_what_cannot_be_written_is_refused_by_name(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ImportError, match="pip install onnx"):
         model.reestimate(unseen="missing").to_onnx()
+
+
+@pytest.mark.parametrize(
+    "model", [tb.NaiveBayes(unseen="smooth"), tb.NaiveBayes({"word": tb.WithMissing(tb.Categorical())})]
+)
+def test_an_empty_string_that_is_a_level_is_no_missing_cell(model):
+    rows = {"word": ["", "a", "b", None], "y": list("pqpq")}
+    with pytest.raises(tb.ExportError, match=r"column 'word' has the level '', which stands for a missing cell"):
+        model.fit(rows, "y").to_onnx()
+    plain = tb.NaiveBayes().fit(rows, "y")  # of which a level that is not known is as good as a missing cell
+    session = onnxruntime.InferenceSession(plain.to_onnx().SerializeToString())
+    _, p = session.run(None, {"word": np.array(["", "a", "?"], dtype=object)})
+    np.testing.assert_allclose(p, plain.predict_proba({"word": ["", "a", None]}), atol=1e-12)

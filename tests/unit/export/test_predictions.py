@@ -472,3 +472,48 @@ def test_types_of_postgresql_alone_are_copied(postgresql_server, sizes, tmp_path
         assert found[0]["free"] == Decimal("123456789012345678901234567890.5")
         assert found[1]["free"] == Decimal("1e-21")
         assert (found[0]["ip"], found[0]["m"], found[0]["r"]) == ("10.0.0.1/8", "bad", "[1,5)")
+
+
+# ---- Names and booleans of databases ----------------------------------------------------------------------------
+
+
+def test_long_names_in_postgresql(postgresql_server):
+    import psycopg
+
+    classes = ["a class with a very long name, whose beginning is that of another one: " + end for end in "xyz"]
+    ids = ["é" * 40 + "1", "é" * 40 + "2"]
+    rows = pd.DataFrame({"x": [1.0, 5.0, 9.0] * 10, "y": classes * 10, **dict.fromkeys(ids, range(30))})
+    model = tb.NaiveBayes({"x": tb.Gaussian()}).fit(rows, "y")
+    expected = model.predict_proba(rows)
+    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+        tb.write_predictions(model, rows, (connection, "told"), proba=True, keep=ids)
+        told = connection.execute("SELECT * FROM told").fetchall()
+        np.testing.assert_allclose(np.array([row[3:] for row in told]), expected, rtol=1e-12)
+        assert [row[:2] for row in told] == [(k, k) for k in range(30)]
+        connection.execute("CREATE TABLE given (x double precision)")
+        connection.execute("INSERT INTO given SELECT unnest(ARRAY[1.0, 5.0, 9.0])")
+        cursor = connection.execute(model.to_sql("postgresql", "given", proba=True))
+        assert len({column.name for column in cursor.description}) == 4
+        np.testing.assert_allclose(np.array([row[1:] for row in cursor.fetchall()]), expected[:3], atol=1e-10)
+    both = tb.NaiveBayes({name: tb.Gaussian() for name in ids}).fit(rows, "y")
+    with pytest.raises(tb.ExportError, match="begin with the same 63 bytes"):
+        both.to_sql("postgresql", "given")
+    assert both.to_sql("duckdb", "given")
+
+
+def test_booleans_of_sqlite():
+    connection = sqlite3.connect(":memory:")
+    rows = pd.DataFrame({"flag": [True, False, True, False, None] * 8, "y": list("ababa") * 8}).astype(
+        {"flag": "boolean"}
+    )
+    for model in (tb.NaiveBayes(), tb.AveragedOneDependence(), tb.Chosen(random_state=0)):
+        model.fit(rows, "y")
+        tb.write_rows(rows, (connection, type(model).__name__))
+        source = tb.table(connection, type(model).__name__)
+        found = tb.write_predictions(model, source, "pandas", proba=True)
+        np.testing.assert_allclose(found.iloc[:, 1:], model.predict_proba(rows), rtol=1e-12)
+        assert found["prediction"].tolist() == model.predict(rows).tolist()
+    connection.execute("UPDATE NaiveBayes SET flag = 2")
+    with pytest.raises(tb.LabelError, match="bool levels on one side and int levels"):
+        tb.write_predictions(tb.NaiveBayes().fit(rows, "y"), tb.table(connection, "NaiveBayes"), "pandas")
+    connection.close()

@@ -343,5 +343,7 @@ def test_labels_of_another_kind_are_refused_in_arrays_too() -> None:
     np.testing.assert_array_equal(model.predict(numbers.astype(np.uint8)), model.predict(numbers))
     with pytest.raises(LabelError, match="bool"):
         model.predict(numbers.astype(bool))
+    of_booleans = tb.NaiveBayes(tb.Categorical()).fit(numbers.astype(bool), [0, 1, 1])
+    np.testing.assert_array_equal(of_booleans.predict(numbers), model.predict(numbers))  # 0 and 1, as SQLite has them
     with pytest.raises(LabelError, match="int"):
-        tb.NaiveBayes(tb.Categorical()).fit(numbers.astype(bool), [0, 1, 1]).predict(numbers)
+        of_booleans.predict(numbers + 1)
