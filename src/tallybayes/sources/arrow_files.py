@@ -47,10 +47,10 @@ class ArrowFiles(Source):
                 else:
                     schemas[path] = self._schema_of(path)
         schema = united(schemas)
-        for place, field in enumerate(schema if self.format == "parquet" else ()):
-            if pa.types.is_string(field.type):
-                schema = schema.set(place, pa.field(field.name, pa.dictionary(pa.int32(), pa.string())))
-        return schema
+        if self.format != "parquet":
+            return schema
+        codes = pa.dictionary(pa.int32(), pa.string())
+        return pa.schema([pa.field(f.name, codes) if pa.types.is_string(f.type) else f for f in schema])
 
     @cached_property
     def n_rows(self) -> int | None:
@@ -174,21 +174,31 @@ def _n_leaves(kind: pa.DataType) -> int:
     return sum(_n_leaves(kind.field(k).type) for k in range(kind.num_fields))
 
 
+def known_types(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with strings in place of columns that have no value to find a type by."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(f.name, pa.string()) if pa.types.is_null(f.type) else f for f in schema])
+
+
 def united(schemas: dict[str, pa.Schema]) -> pa.Schema:
     """One schema for all files; a column that one of them lacks, or has as another kind, is refused by name."""
     import pyarrow as pa
 
     first_path, first = next(iter(schemas.items()))
     for path, schema in schemas.items():
-        absent = [name for name in first.names if name not in schema.names]
-        more = [name for name in schema.names if name not in first.names]
+        here, there = first.names, schema.names  # lists that Arrow makes anew whenever they are read
+        absent, more = (
+            [name for name in some if name not in others]
+            for some, others in ((here, frozenset(there)), (there, frozenset(here)))
+        )
         if absent or more:
             lacking, having = (path, first_path) if absent else (first_path, path)
             raise DataError(
                 f"{lacking} has no column {(absent or more)[0]!r}, which {having} has; expected the same columns in "
                 "all files.\n    Name those to be read: tb.table(files, columns=[...])."
             )
-        for name in first.names:
+        for name in here:
             types = [one.field(name).type for one in (first, schema)]
             numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in types)
             if types[0] != types[1] and not numbers and not any(map(pa.types.is_null, types)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallybayes.cautions import RowsWarning, warn
 from tallybayes.errors import DataError, brief
-from tallybayes.sources.arrow_files import united
+from tallybayes.sources.arrow_files import known_types, united
 from tallybayes.sources.pieces import Piece, check_utf8, pieces_of, utf8_of
 from tallybayes.sources.source import Source, in_order, placed
 
@@ -90,8 +90,10 @@ class CsvFiles(Source):
         piece = next(self._pieces(path), None)
         if piece is None:
             raise DataError(f"{path} is empty; expected a line of names, or names=[...] and rows.")
+        # Every column of every block is a task of its own, which costs more than its cells where rows are long.
+        threads = piece.data.find(b"\n") < _BLOCK // 1024
         try:
-            table, n_bad = self._parsed(path, piece, self.types, threads=True)
+            table, n_bad = self._parsed(path, piece, self.types, threads=threads)
         except pa.ArrowInvalid:  # somewhere
             try:
                 table, n_bad = self._parsed(path, piece, self.types)
@@ -104,13 +106,12 @@ class CsvFiles(Source):
             raise
         if any(pa.types.is_binary(field.type) for field in schema):
             check_utf8(path, piece, self.encoding)
-        for place, field in enumerate(schema):
-            if pa.types.is_null(field.type):  # nothing to tell by
-                schema = schema.set(place, pa.field(field.name, pa.string()))
-        if len(set(names)) < len(names):
+        schema = known_types(schema)
+        known = set(names)
+        if len(known) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise DataError(f"{path} has two columns {twice!r}; expected a name for every column.")
-        absent = [name for name in self.types if name not in names]
+        absent = [name for name in self.types if name not in known]
         if absent:
             raise DataError.unknown_column(absent, names)
         self._names[path] = names
@@ -134,7 +135,9 @@ class CsvFiles(Source):
             warn(f"{path}: {number} {kind if number > 1 else kind[:-1]} {what}.", RowsWarning)
 
     def _pieces(self, path: str) -> Iterator[Piece]:
-        return pieces_of(path, 2 * _BLOCK, _BLOCK, delimiter=self.delimiter, encoding=self.encoding)
+        # To begin a column takes as long as to parse some hundred cells: a piece has about 1 KB of each.
+        size = max(_BLOCK, _BLOCK // 4096 * len(self._names.get(path, ())))
+        return pieces_of(path, 2 * _BLOCK, size, delimiter=self.delimiter, encoding=self.encoding)
 
     def _read(self, path: str, columns: Sequence[str] | None, piece: Piece) -> tuple[pa.Table, int, int]:
         """The rows of a piece, how many cells or lines of it were none, and the line of the first row."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.errors import DataError, brief
+from tallybayes.sources.arrow_files import known_types
 from tallybayes.sources.pieces import Piece, check_utf8, pieces_of
 from tallybayes.sources.source import Source, in_order, placed
 
@@ -59,16 +60,13 @@ class JsonFiles(Source):
                 f"a column of {self.name} is not of one type in all files: {brief(str(error))}.\n"
                 "    Say which: tb.table(files, types={...: 'string'})."
             ) from None
+        fields = {field.name: field for field in schema}
         for name, kind in self.types.items():
-            place = schema.get_field_index(name)
-            if place < 0 and is_whole:
+            if name not in fields and is_whole:
                 raise DataError.unknown_column([name], schema.names)
-            field = pa.field(name, kind)
-            schema = schema.append(field) if place < 0 else schema.set(place, field)
-        for place, field in enumerate(schema):
-            if pa.types.is_null(field.type):
-                schema = schema.set(place, pa.field(field.name, pa.string()))
-        return schema
+            fields[name] = pa.field(name, kind)
+        schema = pa.schema(fields.values())
+        return known_types(schema)
 
     def first(self) -> pa.Table:
         """The first batch, which decides what there is to count: later keys that it does not have are an error."""
@@ -91,10 +89,11 @@ class JsonFiles(Source):
     def _with_known_keys(self, path: str, schema: pa.Schema, piece: Piece) -> pa.Table:
         """The rows of a piece, whose keys are all in the schema."""
         table = self._parsed(path, schema, piece, new="infer")
-        late = next((name for name in table.schema.names if name not in schema.names), None)
+        known = set(schema.names)
+        late = next((name for name in table.schema.names if name not in known), None)
         if late is not None:
-            known = table.column(late).is_valid().to_pylist()
-            where = f"{path}, line {_line_of(piece, known.index(True))}" if True in known else path
+            present = table.column(late).is_valid().to_pylist()
+            where = f"{path}, line {_line_of(piece, present.index(True))}" if True in present else path
             raise DataError(
                 f"{where}: found the key {late!r}, which the first rows do not have.\n"
                 f"    Read it with tb.table(path, types={{{late!r}: 'float64'}}), or name others: columns=[...]."

@@ -73,8 +73,9 @@ class View(Source):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        for place, name in enumerate(table.schema.names):
-            column, kind = table.column(name), self.types.get(name)
+        names, columns = table.column_names, []
+        for place, name in enumerate(names):
+            column, kind = table.column(place), self.types.get(name)
             if pa.types.is_dictionary(column.type) and (self.null_values or kind is not None):
                 column = column.cast(column.type.value_type)
             if self.null_values and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
@@ -85,6 +86,5 @@ class View(Source):
                     column = column.cast(kind)
                 except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                     raise DataError(f"column {name!r} of {self.name} cannot be {kind}: {error}.") from None
-            if column is not table.column(name):
-                table = table.set_column(place, name, column)
-        return table
+            columns.append(column)
+        return pa.table(columns, names=names).replace_schema_metadata(table.schema.metadata)
