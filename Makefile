@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE =
 PYTHONS = $(foreach v,3.15 3.14 3.13 3.12 3.11,$(shell PYENV_VERSION=$(v) python$(v) -c 'print($(v))' 2>/dev/null))
 NEWEST = $(firstword $(PYTHONS))
 OLDEST = $(lastword $(PYTHONS))
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*.* cpp/*/*/*.*)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup spark demo test test-slow test-newest test-oldest setup-others test-all test-clang test-arm floors
@@ -77,9 +77,9 @@ test-slow: setup ## the tests that take long, and more examples of the laws; it 
 
 # Under other versions: what other libraries can change. The examples of all docstrings and of the handbook, tables in and out,
 # scikit-learn's own checks, pictures, notebooks, what is written about rows.
-UNIT = $(addprefix tests/unit/,apps/command apps/report apps/spam/whole/test_command.py sources plots/whole/test_every_picture.py models/inputs models/whole/test_column_types.py models/whole/test_plain_tables.py models/whole/test_contract.py \
-  models/test_near_misses.py insight/evaluate insight/test_cross_validation.py test_install.py test_notebook.py \
-  learned sklearn hmmlearn)
+UNIT = $(addprefix tests/unit/,apps/cli apps/report apps/spam/whole/test_command.py data plotting/whole/test_every_picture.py models/inputs models/whole/test_column_types.py models/whole/test_plain_tables.py models/whole/test_contract.py \
+  models/test_name_hints.py evaluation/metrics/evaluate evaluation/validation/test_cross_validation.py test_install.py test_notebook.py \
+  estimation/test_distribution_fit.py sklearn hmmlearn)
 OTHERS = docs README.md src $(UNIT)
 IN_NEWEST = PYENV_VERSION=$(NEWEST) $(MAKE) PYTHON=python$(NEWEST) VENV=.venv-newest
 test-newest: ## the tests of what other libraries can change, under the newest Python found here, with the newest of all

@@ -23,7 +23,7 @@ from markov_peers import dynamax, pomegranate
 
 import tallybayes as tb
 from tallybayes import kernels
-from tallybayes.kernels import chain
+from tallybayes.kernels import hmm as chain
 
 try:
     from hmmlearn import hmm

@@ -23,11 +23,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import MultinomialNB
 
-from tallybayes.apps.spam.calibrate import Messages, calibrate
-from tallybayes.apps.spam.mail import tokens_of
-from tallybayes.apps.spam.markup import read_page
-from tallybayes.apps.spam.mime import parts_of
-from tallybayes.apps.spam.score import UNCALIBRATED, Calibration, Thresholds, Totals, judge, kind_of
+from tallybayes.apps.spam.spam_calibration import CalibrationMessages, calibrate
+from tallybayes.apps.spam.spam_score import UNCALIBRATED, SpamCalibration, SpamTotals, Thresholds, judge, kind_of
+from tallybayes.apps.spam.tokens.html_text import read_page
+from tallybayes.apps.spam.tokens.message_tokens import tokens_of
+from tallybayes.apps.spam.tokens.mime import parts_of
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 SEEDS = range(5)
@@ -95,12 +95,14 @@ class Filter:
         own = np.repeat(spam, np.diff(starts))
         counts = [np.bincount(np.array(ids, np.int64)[own == which], minlength=len(self.number)) for which in (0, 1)]
         kinds = np.array([kind_of(word) for word in self.number], np.int64)
-        self.messages = Messages(starts, np.array(ids, np.int64), spam, kinds, *counts)
-        self.totals = Totals(int((~spam).sum()), int(spam.sum()), *(int(one.sum()) for one in counts), len(self.number))
+        self.messages = CalibrationMessages(starts, np.array(ids, np.int64), spam, kinds, *counts)
+        self.totals = SpamTotals(
+            int((~spam).sum()), int(spam.sum()), *(int(one.sum()) for one in counts), len(self.number)
+        )
         self.pairs = dict(zip(self.number, zip(*(one.tolist() for one in counts), strict=True), strict=True))
         self.calibration = calibrate(self.messages)
 
-    def log_odds(self, tokens: list[str], calibration: Calibration | None = None) -> float:
+    def log_odds(self, tokens: list[str], calibration: SpamCalibration | None = None) -> float:
         ham, spam = zip(*(self.pairs.get(token, (0, 0)) for token in tokens), strict=True) if tokens else ((), ())
         return judge(tokens, ham, spam, self.totals, calibration or self.calibration).log_odds
 
@@ -299,7 +301,7 @@ def curve() -> None:
     for number, row in enumerate(order):
         tokens = tokens_of(raws[row])
         counts = [pairs.setdefault(token, [0, 0]) for token in tokens]
-        totals = Totals(ham, junk, *words, len(pairs))
+        totals = SpamTotals(ham, junk, *words, len(pairs))
         odds[number] = judge(
             tokens, [one[0] for one in counts], [one[1] for one in counts], totals, calibration
         ).log_odds

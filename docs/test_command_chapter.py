@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tallybayes.apps.command.main import main
+from tallybayes.apps.cli.main import main
 
 CHAPTERS = [Path(__file__).parent / name for name in ("quick-start.md", "22-the-command.md", "25-a-spam-filter.md")]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

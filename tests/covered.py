@@ -9,7 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 PACKAGE = "src/tallybayes/"
-REQUIRED = {"families", "beliefs", "statistics", "models/fitted"}
+REQUIRED = {"families", "distributions", "statistics", "estimation"}
 LEAST = 0.95
 
 

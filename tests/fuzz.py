@@ -41,14 +41,14 @@ Work = Callable[[random.Random], str]
 def sealed(folder: Path) -> Work:
     """Models, changed and sealed again."""
     import tallybayes as tb
-    from tallybayes import store
+    from tallybayes._utils import sealed_file
     from tallybayes.errors import FileError
     from tests.unit.test_hostile_files import MAKERS, mutated, same, write_any
 
     seeds = []
     for number, make in enumerate(MAKERS.values()):
         make().save(folder / f"{number}")
-        seeds.append(store.read(folder / f"{number}"))
+        seeds.append(sealed_file.read(folder / f"{number}"))
     path, again = folder / "changed", folder / "again"
 
     def run(rng: random.Random) -> str:
@@ -222,8 +222,8 @@ def _networks() -> list[str]:
             {"a": [0.5, 0.5], "b": [0.125, 0.875], "c": [[[0.1, 0.9], [0.2, 0.8]], [[0.3, 0.7], [0.4, 0.6]]]},
         ),
     ]
-    from tallybayes.models.networks.bif.file import _pieces
-    from tallybayes.models.networks.exchange import to_tables
+    from tallybayes.models.network.io.bif import _pieces
+    from tallybayes.models.network.io.network_conversion import to_tables
 
     found = ["".join(_pieces(to_tables(network))) for network in made]
     return [
@@ -235,7 +235,7 @@ def _networks() -> list[str]:
 def read(text: str | bytes) -> str:
     """Read a network, and once more after it was written."""
     from tallybayes.errors import FileError
-    from tallybayes.models.networks.bif.file import _pieces, read_bif
+    from tallybayes.models.network.io.bif import _pieces, read_bif
 
     try:
         found = read_bif(io.StringIO(text) if isinstance(text, str) else io.BytesIO(text))
@@ -262,16 +262,16 @@ _MAIL_WORDS = [
 
 def mail(folder: Path) -> Work:
     """Mails changed in every way, and read as a file, as a mbox and as bytes."""
-    from tallybayes.apps.spam import mail as reading
-    from tallybayes.apps.spam.batching import REFERENCE
-    from tallybayes.apps.spam.databases import storable
-    from tallybayes.apps.spam.packing import as_words
-    from tallybayes.apps.spam.score import UNCALIBRATED, Totals, judge
-    from tallybayes.kernels.mail import mail_batch
+    from tallybayes.apps.spam.spam_score import UNCALIBRATED, SpamTotals, judge
+    from tallybayes.apps.spam.store.backends import storable
+    from tallybayes.apps.spam.store.message_codec import as_words
+    from tallybayes.apps.spam.tokens import message_tokens as reading
+    from tallybayes.apps.spam.tokens.message_batches import REFERENCE
+    from tallybayes.apps.spam.tokens.token_kernel import mail_batch
     from tests.unit.apps.spam.mails import HONEST
 
     seeds = [*HONEST.values(), *_corpus()]
-    path, totals = folder / "mail", Totals(5, 5, 100, 100, 100)
+    path, totals = folder / "mail", SpamTotals(5, 5, 100, 100, 100)
 
     def run(rng: random.Random) -> str:
         raw = bytearray(rng.choice(seeds))
@@ -333,8 +333,8 @@ def _corpus() -> list[bytes]:
 
 def text(folder: Path) -> Work:
     """Texts whose characters and bytes were changed, by every rule: what is compiled, and the reference."""
-    from tallybayes.kernels import reference_text
-    from tallybayes.kernels.text import Rule, Vocabulary, text_rows
+    from tallybayes.kernels.reference import text_counts as reference_text_counts
+    from tallybayes.kernels.text.text_counts import TokenRule, WordIndex, text_rows
     from tests.unit.kernels.text_cases import BROKEN, RULES, TEXTS, buffers, encoded
 
     del folder
@@ -349,13 +349,13 @@ def text(folder: Path) -> Work:
                 raw[place:place] = chr(rng.randrange(0x110000)).encode("utf-8", "surrogatepass")
             rows.append(bytes(changed(raw, rng, seeds) if rng.random() < 0.5 else raw))
         name, characters, low = rng.choice(("words", "sklearn")), rng.random() < 0.2, rng.randint(1, 3)
-        rule = rng.choice([*RULES, Rule(name, rng.random() < 0.7, (low, low + rng.randint(0, 2)), characters)])
+        rule = rng.choice([*RULES, TokenRule(name, rng.random() < 0.7, (low, low + rng.randint(0, 2)), characters)])
         found = text_rows(*buffers(rows), rule)
-        words = [word.encode() for word in Vocabulary(found.data, found.offsets).words()]
+        words = [word.encode() for word in WordIndex(found.data, found.offsets).words()]
         for row, raw in enumerate(rows):
             span = slice(found.indptr[row], found.indptr[row + 1])
             counts = dict(zip((words[j] for j in found.indices[span]), found.counts[span].tolist(), strict=True))
-            if counts != Counter(reference_text.tokens(raw, rule)):
+            if counts != Counter(reference_text_counts.tokens(raw, rule)):
                 raise AssertionError(f"other tokens of {raw!r} by {rule}")
         return "words" if words else "none"
 

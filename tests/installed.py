@@ -13,7 +13,7 @@ import tempfile
 from importlib.metadata import distribution
 from pathlib import Path
 
-EXAMPLES = ("kernels", "statistics", "beliefs", "families", "tally", "models.classifiers.naive_bayes")
+EXAMPLES = ("kernels", "statistics", "beliefs", "families", "tally", "models.naive_bayes.naive_bayes")
 TESTS = ("kernels", "statistics", "test_frozen_files.py", "test_versions.py")
 
 

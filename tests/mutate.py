@@ -32,12 +32,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "tallybayes"
-FOLDERS = ["families", "beliefs"]
-# Where the tests are that may notice: of what uses families and beliefs, and the examples of these.
-TESTS = ["src/tallybayes/families", "src/tallybayes/beliefs", "tests/laws", "tests/reference", "tests/textbook"]
+FOLDERS = ["families", "distributions"]
+# Where the tests are that may notice: of what uses families and distributions, and the examples of these.
+TESTS = ["src/tallybayes/families", "src/tallybayes/distributions", "tests/laws", "tests/reference", "tests/textbook"]
 TESTS += [
     f"tests/unit/{part}"
-    for part in ("beliefs", "families", "inference", "insight", "learned", "models", "statistics", "tally")
+    for part in ("distributions", "families", "estimation", "evaluation", "models", "statistics", "tally")
 ]
 OPTIONS = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow"]
 SECONDS = 20.0  # of the tests that are run for one change, by the time they took as it was
@@ -278,7 +278,7 @@ def change(mutant: Mutant) -> None:
     module = importlib.import_module(name)
     made = types.ModuleType(name)
     vars(made).update({key: value for key, value in vars(module).items() if key.startswith("__")})
-    registry: dict[str, Any] = sys.modules["tallybayes.value"].Value._registry
+    registry: dict[str, Any] = sys.modules["tallybayes._utils.frozen_value"].Value._registry
     known = dict(registry)  # classes that are made anew are not those of files
     exec(compile(changed(mutant), str(mutant.module), "exec"), vars(made))
     registry.update(known)

@@ -24,8 +24,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import tallybayes as tb
-from tallybayes.apps.spam import calibrate, prequential, score
-from tallybayes.demo import penguins
+from tallybayes.apps.spam import spam_calibration, spam_prequential, spam_score
+from tallybayes.datasets import penguins
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "measured"))
@@ -230,29 +230,29 @@ def messages() -> tb.NaiveBayes:
 
 
 @cache
-def filtered() -> tuple[list[prequential.Judged], prequential.Counter]:
+def filtered() -> tuple[list[spam_prequential.Judged], spam_prequential.Counter]:
     """SpamAssassin's mails, each judged before it is learned; and what was learned."""
     counter, folders = (
-        prequential.Counter(),
+        spam_prequential.Counter(),
         {"ham": ["easy-ham-1", "easy-ham-2", "hard-ham-1"], "spam": ["spam-1", "spam-2"]},
     )
     with tempfile.TemporaryDirectory() as place:
         with tarfile.open(DATA / "spamassassin" / "spamassassin-2003.tar.xz") as archive:
             archive.extractall(place, filter="data")
         paths = {kind: [str(Path(place) / name) for name in names] for kind, names in folders.items()}
-        return list(prequential.judged_then_learned(paths, score.Thresholds(), counter)), counter
+        return list(spam_prequential.judged_then_learned(paths, spam_score.Thresholds(), counter)), counter
 
 
 def learned_mails() -> tb.LearningCurves:
     """How its errors become fewer."""
-    sizes, *parts = prequential.curve_of(filtered()[0])
+    sizes, *parts = spam_prequential.curve_of(filtered()[0])
     return tb.LearningCurves(["judged, then learned"], sizes, *(part[None, :, None] for part in parts))
 
 
-def honest(calibration: score.Calibration | None) -> tb.Evaluation:
+def honest(calibration: spam_score.SpamCalibration | None) -> tb.Evaluation:
     """Mails that were left out one by one, under a calibration or the one that was learned."""
     kept = filtered()[1].kept()
-    odds = calibrate.left_out_log_odds(kept, calibration or filtered()[1].calibration)
+    odds = spam_calibration.left_out_log_odds(kept, calibration or filtered()[1].calibration)
     return tb.Evaluation(["ham", "spam"], kept.is_spam.astype(int), -np.logaddexp(0, np.stack([odds, -odds], axis=1)))
 
 
@@ -372,7 +372,9 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "star": lambda: star().plot(),
     "words": lambda: messages().plot_words(),
     "spam-learned": lambda: learned_mails().plot(),
-    "spam-before": lambda: honest(score.Calibration(0.0, (1.0,) * len(score.KINDS))).plot_reliability(),
+    "spam-before": lambda: honest(
+        spam_score.SpamCalibration(0.0, (1.0,) * len(spam_score.TOKEN_KINDS))
+    ).plot_reliability(),
     "spam-after": lambda: honest(None).plot_reliability(),
     "correlated-pairs": lambda: correlated().plot(["error", "log_loss", "calibration_error"]),
     "two-bumps": two_bumps,

@@ -8,16 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tallybayes.beliefs.beta import Beta as Beta
-    from tallybayes.beliefs.dirichlet import Dirichlet as Dirichlet
-    from tallybayes.beliefs.gamma import Gamma as Gamma
-    from tallybayes.beliefs.hypotheses import Hypotheses as Hypotheses
-    from tallybayes.beliefs.linear_normal_inverse_gamma import LinearNormalInverseGamma as LinearNormalInverseGamma
-    from tallybayes.beliefs.normal_inverse_gamma import NormalInverseGamma as NormalInverseGamma
-    from tallybayes.beliefs.normal_inverse_wishart import NormalInverseWishart as NormalInverseWishart
-    from tallybayes.cautions import CalibrationWarning as CalibrationWarning
-    from tallybayes.cautions import OutsideWarning as OutsideWarning
-    from tallybayes.cautions import TallybayesWarning as TallybayesWarning
+    from tallybayes.data.counting import count as count
+    from tallybayes.data.named_matrix import Named as Named
+    from tallybayes.data.open_source import table as table
+    from tallybayes.data.source import Source as Source
+    from tallybayes.distributions.beta import Beta as Beta
+    from tallybayes.distributions.dirichlet import Dirichlet as Dirichlet
+    from tallybayes.distributions.gamma import Gamma as Gamma
+    from tallybayes.distributions.hypotheses import Hypotheses as Hypotheses
+    from tallybayes.distributions.linear_normal_inverse_gamma import (
+        LinearNormalInverseGamma as LinearNormalInverseGamma,
+    )
+    from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma as NormalInverseGamma
+    from tallybayes.distributions.normal_inverse_wishart import NormalInverseWishart as NormalInverseWishart
     from tallybayes.errors import DataError as DataError
     from tallybayes.errors import EstimateError as EstimateError
     from tallybayes.errors import ExportError as ExportError
@@ -31,13 +34,53 @@ if TYPE_CHECKING:
     from tallybayes.errors import StatisticsError as StatisticsError
     from tallybayes.errors import TallybayesError as TallybayesError
     from tallybayes.errors import TooLargeError as TooLargeError
-    from tallybayes.export.predictions import write_predictions as write_predictions
-    from tallybayes.export.rows import write_rows as write_rows
+    from tallybayes.estimation.distribution_fit import Learned as Learned
+    from tallybayes.estimation.distribution_fit import learn as learn
+    from tallybayes.estimation.estimates import Estimates as Estimates
+    from tallybayes.estimation.estimates import ParameterEstimates as ParameterEstimates
+    from tallybayes.estimation.importance import FeatureImportance as FeatureImportance
+    from tallybayes.evaluation.checks.audit import audit as audit
+    from tallybayes.evaluation.checks.audit_result import Audit as Audit
+    from tallybayes.evaluation.checks.dependence import Dependence as Dependence
+    from tallybayes.evaluation.checks.dependence import dependence as dependence
+    from tallybayes.evaluation.checks.predictive_check import PredictiveCheck as PredictiveCheck
+    from tallybayes.evaluation.checks.predictive_check import predictive_check as predictive_check
+    from tallybayes.evaluation.checks.suggest_families import Suggestion as Suggestion
+    from tallybayes.evaluation.checks.suggest_families import suggest_columns as suggest_columns
+    from tallybayes.evaluation.comparison.model_comparison import Comparison as Comparison
+    from tallybayes.evaluation.comparison.model_comparison import compare as compare
+    from tallybayes.evaluation.comparison.model_difference import Difference as Difference
+    from tallybayes.evaluation.comparison.model_difference import difference as difference
+    from tallybayes.evaluation.metrics.classification_evaluation import Evaluation as Evaluation
+    from tallybayes.evaluation.metrics.density_evaluation import DensityEvaluation as DensityEvaluation
+    from tallybayes.evaluation.metrics.evaluate import evaluate as evaluate
+    from tallybayes.evaluation.metrics.metric_intervals import Measure as Measure
+    from tallybayes.evaluation.metrics.regression_evaluation import RegressionEvaluation as RegressionEvaluation
+    from tallybayes.evaluation.metrics.regression_evaluation import RegressionValidation as RegressionValidation
+    from tallybayes.evaluation.validation.bias_variance import BiasVariance as BiasVariance
+    from tallybayes.evaluation.validation.bias_variance import bias_variance as bias_variance
+    from tallybayes.evaluation.validation.cross_validation import cross_validate as cross_validate
+    from tallybayes.evaluation.validation.cross_validation import leave_one_out as leave_one_out
+    from tallybayes.evaluation.validation.cross_validation_results import CrossValidation as CrossValidation
+    from tallybayes.evaluation.validation.cross_validation_results import DensityValidation as DensityValidation
+    from tallybayes.evaluation.validation.cross_validation_results import SequenceValidation as SequenceValidation
+    from tallybayes.evaluation.validation.learning_curves import LearningCurves as LearningCurves
+    from tallybayes.evaluation.validation.learning_curves import learning_curves as learning_curves
+    from tallybayes.evaluation.validation.model_selection import Selection as Selection
+    from tallybayes.evaluation.validation.prequential import prequential as prequential
+    from tallybayes.evaluation.validation.prequential_result import Prequential as Prequential
+    from tallybayes.evaluation.validation.prior_path import PriorPath as PriorPath
+    from tallybayes.evaluation.validation.prior_path import prior_path as prior_path
+    from tallybayes.evaluation.validation.state_selection import ChosenStates as ChosenStates
+    from tallybayes.evaluation.validation.state_selection import choose_states as choose_states
+    from tallybayes.export.write_predictions import write_predictions as write_predictions
+    from tallybayes.export.write_rows import write_rows as write_rows
     from tallybayes.families.autoregressive import Autoregressive as Autoregressive
     from tallybayes.families.bernoulli import Bernoulli as Bernoulli
     from tallybayes.families.bernoulli import Binomial as Binomial
     from tallybayes.families.binned import Binned as Binned
     from tallybayes.families.categorical import Categorical as Categorical
+    from tallybayes.families.conditional_linear_gaussian import LinearInParents as LinearInParents
     from tallybayes.families.family import Family as Family
     from tallybayes.families.gaussian import Gaussian as Gaussian
     from tallybayes.families.gaussian import SphericalGaussian as SphericalGaussian
@@ -45,103 +88,59 @@ if TYPE_CHECKING:
     from tallybayes.families.gaussian import TiedSphericalGaussian as TiedSphericalGaussian
     from tallybayes.families.linear_gaussian import LinearGaussian as LinearGaussian
     from tallybayes.families.linear_gaussian import LinearGaussianThroughOrigin as LinearGaussianThroughOrigin
-    from tallybayes.families.linear_in_parents import LinearInParents as LinearInParents
     from tallybayes.families.log_normal import LogNormal as LogNormal
     from tallybayes.families.multinomial import DirichletMultinomial as DirichletMultinomial
     from tallybayes.families.multinomial import Multinomial as Multinomial
     from tallybayes.families.multivariate_gaussian import MultivariateGaussian as MultivariateGaussian
     from tallybayes.families.multivariate_gaussian import TiedMultivariateGaussian as TiedMultivariateGaussian
     from tallybayes.families.poisson import Poisson as Poisson
-    from tallybayes.families.priors import K2 as K2
-    from tallybayes.families.priors import BDeu as BDeu
+    from tallybayes.families.prior_rules import K2 as K2
+    from tallybayes.families.prior_rules import BDeu as BDeu
     from tallybayes.families.text import Text as Text
     from tallybayes.families.with_missing import WithMissing as WithMissing
-    from tallybayes.files import load as load
-    from tallybayes.insight.audit import audit as audit
-    from tallybayes.insight.audited import Audit as Audit
-    from tallybayes.insight.bias_variance import BiasVariance as BiasVariance
-    from tallybayes.insight.bias_variance import bias_variance as bias_variance
-    from tallybayes.insight.choose_states import ChosenStates as ChosenStates
-    from tallybayes.insight.choose_states import choose_states as choose_states
-    from tallybayes.insight.compare import Comparison as Comparison
-    from tallybayes.insight.compare import compare as compare
-    from tallybayes.insight.cross_validation import cross_validate as cross_validate
-    from tallybayes.insight.cross_validation import leave_one_out as leave_one_out
-    from tallybayes.insight.density import DensityEvaluation as DensityEvaluation
-    from tallybayes.insight.dependence import Dependence as Dependence
-    from tallybayes.insight.dependence import dependence as dependence
-    from tallybayes.insight.difference import Difference as Difference
-    from tallybayes.insight.difference import difference as difference
-    from tallybayes.insight.evaluate import evaluate as evaluate
-    from tallybayes.insight.evaluation import Evaluation as Evaluation
-    from tallybayes.insight.intervals import Measure as Measure
-    from tallybayes.insight.learning_curves import LearningCurves as LearningCurves
-    from tallybayes.insight.learning_curves import learning_curves as learning_curves
-    from tallybayes.insight.predictive_check import PredictiveCheck as PredictiveCheck
-    from tallybayes.insight.predictive_check import predictive_check as predictive_check
-    from tallybayes.insight.prequential import prequential as prequential
-    from tallybayes.insight.prequential_curves import Prequential as Prequential
-    from tallybayes.insight.prior_path import PriorPath as PriorPath
-    from tallybayes.insight.prior_path import prior_path as prior_path
-    from tallybayes.insight.regression_evaluation import RegressionEvaluation as RegressionEvaluation
-    from tallybayes.insight.regression_evaluation import RegressionValidation as RegressionValidation
-    from tallybayes.insight.selection import Selection as Selection
-    from tallybayes.insight.suggest import Suggestion as Suggestion
-    from tallybayes.insight.suggest import suggest_columns as suggest_columns
-    from tallybayes.insight.validation import CrossValidation as CrossValidation
-    from tallybayes.insight.validation import DensityValidation as DensityValidation
-    from tallybayes.insight.validation import SequenceValidation as SequenceValidation
+    from tallybayes.kernels.text.tokenizer import tokens as tokens
     from tallybayes.kernels.threads import set_threads as set_threads
-    from tallybayes.kernels.tokens import tokens as tokens
-    from tallybayes.learned.estimates import Estimates as Estimates
-    from tallybayes.learned.estimates import ParameterEstimates as ParameterEstimates
-    from tallybayes.learned.learned import Learned as Learned
-    from tallybayes.learned.learned import learn as learn
-    from tallybayes.models.chains.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
-    from tallybayes.models.classifiers.answers.explain import Explanation as Explanation
-    from tallybayes.models.classifiers.choice.chosen import Chosen as Chosen
-    from tallybayes.models.classifiers.choice.chosen import choose as choose
-    from tallybayes.models.classifiers.choice.leakage import Leak as Leak
-    from tallybayes.models.classifiers.choice.leakage import find_leakage as find_leakage
-    from tallybayes.models.classifiers.discriminant import GaussianDiscriminant as GaussianDiscriminant
-    from tallybayes.models.classifiers.mixture import Mixture as Mixture
-    from tallybayes.models.classifiers.naive_bayes import NaiveBayes as NaiveBayes
-    from tallybayes.models.classifiers.nearest_mean import NearestClassMean as NearestClassMean
-    from tallybayes.models.classifiers.one_dependence import AveragedOneDependence as AveragedOneDependence
-    from tallybayes.models.classifiers.tree_augmented import TreeAugmentedNaiveBayes as TreeAugmentedNaiveBayes
-    from tallybayes.models.fitted.importance import FeatureImportance as FeatureImportance
-    from tallybayes.models.fitted.parameter_table import ParameterTable as ParameterTable
+    from tallybayes.models.classification.methods.explanation import Explanation as Explanation
+    from tallybayes.models.discriminant.gaussian_discriminant import GaussianDiscriminant as GaussianDiscriminant
+    from tallybayes.models.ensemble.auto_classifier import Chosen as Chosen
+    from tallybayes.models.ensemble.auto_classifier import choose as choose
+    from tallybayes.models.ensemble.leakage import Leak as Leak
+    from tallybayes.models.ensemble.leakage import find_leakage as find_leakage
+    from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel as HiddenMarkovModel
     from tallybayes.models.inputs.threshold import Threshold as Threshold
-    from tallybayes.models.networks.answer import Answer as Answer
-    from tallybayes.models.networks.effects import Effect as Effect
-    from tallybayes.models.networks.measured_answer import MeasuredAnswer as MeasuredAnswer
-    from tallybayes.models.networks.measured_effect import MeasuredEffect as MeasuredEffect
-    from tallybayes.models.networks.mixed_answer import MixedAnswer as MixedAnswer
-    from tallybayes.models.networks.network import BayesianNetwork as BayesianNetwork
-    from tallybayes.models.networks.next_question import NextQuestion as NextQuestion
-    from tallybayes.models.networks.prior import BDe as BDe
-    from tallybayes.models.networks.search.equivalence import EquivalenceClass as EquivalenceClass
-    from tallybayes.models.networks.search.equivalence import equivalence_class as equivalence_class
-    from tallybayes.models.networks.search.equivalence import structural_distance as structural_distance
-    from tallybayes.models.networks.search.learn import learn_structure as learn_structure
-    from tallybayes.models.networks.search.structure import Structure as Structure
-    from tallybayes.models.networks.sensitivity import Sensitivity as Sensitivity
-    from tallybayes.models.networks.separation import ActivePath as ActivePath
-    from tallybayes.models.networks.separation import MarkovBlanket as MarkovBlanket
-    from tallybayes.models.networks.tree import learn_tree as learn_tree
+    from tallybayes.models.inspection.parameter_table import ParameterTable as ParameterTable
+    from tallybayes.models.load import load as load
+    from tallybayes.models.mixture.mixture_model import Mixture as Mixture
+    from tallybayes.models.naive_bayes.naive_bayes import NaiveBayes as NaiveBayes
+    from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean as NearestClassMean
+    from tallybayes.models.network.analysis.causal_effect import Effect as Effect
+    from tallybayes.models.network.analysis.d_separation import ActivePath as ActivePath
+    from tallybayes.models.network.analysis.d_separation import MarkovBlanket as MarkovBlanket
+    from tallybayes.models.network.analysis.linear_causal_effect import MeasuredEffect as MeasuredEffect
+    from tallybayes.models.network.analysis.sensitivity import Sensitivity as Sensitivity
+    from tallybayes.models.network.analysis.value_of_information import NextQuestion as NextQuestion
+    from tallybayes.models.network.bayesian_network import BayesianNetwork as BayesianNetwork
+    from tallybayes.models.network.bde_prior import BDe as BDe
+    from tallybayes.models.network.inference.continuous_query_result import MeasuredAnswer as MeasuredAnswer
+    from tallybayes.models.network.inference.mixed_query_result import MixedAnswer as MixedAnswer
+    from tallybayes.models.network.inference.query_result import Answer as Answer
+    from tallybayes.models.network.structure.chow_liu import learn_tree as learn_tree
+    from tallybayes.models.network.structure.equivalence_class import EquivalenceClass as EquivalenceClass
+    from tallybayes.models.network.structure.equivalence_class import equivalence_class as equivalence_class
+    from tallybayes.models.network.structure.equivalence_class import structural_distance as structural_distance
+    from tallybayes.models.network.structure.learn_structure import learn_structure as learn_structure
+    from tallybayes.models.network.structure.learned_structure import Structure as Structure
+    from tallybayes.models.one_dependence.averaged_one_dependence import AveragedOneDependence as AveragedOneDependence
+    from tallybayes.models.one_dependence.tree_augmented import TreeAugmentedNaiveBayes as TreeAugmentedNaiveBayes
     from tallybayes.models.receipt import Receipt as Receipt
     from tallybayes.models.receipt import Verification as Verification
     from tallybayes.models.receipt import verify_receipt as verify_receipt
-    from tallybayes.models.regression.answers import TargetPredictive as TargetPredictive
-    from tallybayes.models.regression.lines import WeightTable as WeightTable
-    from tallybayes.models.regression.regression import Regression as Regression
-    from tallybayes.models.streams.decayed import Decayed as Decayed
-    from tallybayes.models.streams.window import Window as Window
-    from tallybayes.plots.picture import Picture as Picture
-    from tallybayes.sources.collect import count as count
-    from tallybayes.sources.named import Named as Named
-    from tallybayes.sources.opening import table as table
-    from tallybayes.sources.source import Source as Source
+    from tallybayes.models.regression.coefficients import WeightTable as WeightTable
+    from tallybayes.models.regression.linear_regression import Regression as Regression
+    from tallybayes.models.regression.target_prediction import TargetPredictive as TargetPredictive
+    from tallybayes.models.streaming.decayed import Decayed as Decayed
+    from tallybayes.models.streaming.window import Window as Window
+    from tallybayes.plotting.plot import Picture as Picture
     from tallybayes.statistics.counts import Counts as Counts
     from tallybayes.statistics.moments import Moments as Moments
     from tallybayes.statistics.totals import Totals as Totals
@@ -149,110 +148,113 @@ if TYPE_CHECKING:
     from tallybayes.tally.factor import Schema as Schema
     from tallybayes.tally.tally import Tally as Tally
     from tallybayes.versions import show_versions as show_versions
+    from tallybayes.warnings import CalibrationWarning as CalibrationWarning
+    from tallybayes.warnings import OutsideWarning as OutsideWarning
+    from tallybayes.warnings import TallybayesWarning as TallybayesWarning
 
 __version__ = "0.1.0"
 
 # Every public name and the module it lives in; imported when first used, so that `import tallybayes` is quick.
 _PUBLIC = {
-    "ActivePath": "models.networks.separation",
-    "Answer": "models.networks.answer",
-    "Audit": "insight.audited",
+    "ActivePath": "models.network.analysis.d_separation",
+    "Answer": "models.network.inference.query_result",
+    "Audit": "evaluation.checks.audit_result",
     "Autoregressive": "families.autoregressive",
-    "AveragedOneDependence": "models.classifiers.one_dependence",
-    "BDe": "models.networks.prior",
-    "BDeu": "families.priors",
-    "BayesianNetwork": "models.networks.network",
+    "AveragedOneDependence": "models.one_dependence.averaged_one_dependence",
+    "BDe": "models.network.bde_prior",
+    "BDeu": "families.prior_rules",
+    "BayesianNetwork": "models.network.bayesian_network",
     "Bernoulli": "families.bernoulli",
-    "Beta": "beliefs.beta",
-    "BiasVariance": "insight.bias_variance",
+    "Beta": "distributions.beta",
+    "BiasVariance": "evaluation.validation.bias_variance",
     "Binned": "families.binned",
     "Binomial": "families.bernoulli",
-    "CalibrationWarning": "cautions",
+    "CalibrationWarning": "warnings",
     "Categorical": "families.categorical",
-    "Chosen": "models.classifiers.choice.chosen",
-    "ChosenStates": "insight.choose_states",
-    "Comparison": "insight.compare",
+    "Chosen": "models.ensemble.auto_classifier",
+    "ChosenStates": "evaluation.validation.state_selection",
+    "Comparison": "evaluation.comparison.model_comparison",
     "Counts": "statistics.counts",
-    "CrossValidation": "insight.validation",
+    "CrossValidation": "evaluation.validation.cross_validation_results",
     "DataError": "errors",
-    "Decayed": "models.streams.decayed",
-    "DensityEvaluation": "insight.density",
-    "DensityValidation": "insight.validation",
-    "Dependence": "insight.dependence",
-    "Difference": "insight.difference",
-    "Dirichlet": "beliefs.dirichlet",
+    "Decayed": "models.streaming.decayed",
+    "DensityEvaluation": "evaluation.metrics.density_evaluation",
+    "DensityValidation": "evaluation.validation.cross_validation_results",
+    "Dependence": "evaluation.checks.dependence",
+    "Difference": "evaluation.comparison.model_difference",
+    "Dirichlet": "distributions.dirichlet",
     "DirichletMultinomial": "families.multinomial",
-    "Effect": "models.networks.effects",
-    "EquivalenceClass": "models.networks.search.equivalence",
+    "Effect": "models.network.analysis.causal_effect",
+    "EquivalenceClass": "models.network.structure.equivalence_class",
     "EstimateError": "errors",
-    "Estimates": "learned.estimates",
-    "Evaluation": "insight.evaluation",
-    "Explanation": "models.classifiers.answers.explain",
+    "Estimates": "estimation.estimates",
+    "Evaluation": "evaluation.metrics.classification_evaluation",
+    "Explanation": "models.classification.methods.explanation",
     "ExportError": "errors",
     "Factor": "tally.factor",
     "Family": "families.family",
-    "FeatureImportance": "models.fitted.importance",
+    "FeatureImportance": "estimation.importance",
     "FileError": "errors",
-    "Gamma": "beliefs.gamma",
+    "Gamma": "distributions.gamma",
     "Gaussian": "families.gaussian",
-    "GaussianDiscriminant": "models.classifiers.discriminant",
-    "HiddenMarkovModel": "models.chains.hidden_markov",
-    "Hypotheses": "beliefs.hypotheses",
+    "GaussianDiscriminant": "models.discriminant.gaussian_discriminant",
+    "HiddenMarkovModel": "models.hmm.hidden_markov_model",
+    "Hypotheses": "distributions.hypotheses",
     "ImpossibleError": "errors",
-    "K2": "families.priors",
+    "K2": "families.prior_rules",
     "LabelError": "errors",
-    "Leak": "models.classifiers.choice.leakage",
-    "Learned": "learned.learned",
-    "LearningCurves": "insight.learning_curves",
+    "Leak": "models.ensemble.leakage",
+    "Learned": "estimation.distribution_fit",
+    "LearningCurves": "evaluation.validation.learning_curves",
     "LinearGaussian": "families.linear_gaussian",
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
-    "LinearInParents": "families.linear_in_parents",
-    "LinearNormalInverseGamma": "beliefs.linear_normal_inverse_gamma",
+    "LinearInParents": "families.conditional_linear_gaussian",
+    "LinearNormalInverseGamma": "distributions.linear_normal_inverse_gamma",
     "LogNormal": "families.log_normal",
-    "MarkovBlanket": "models.networks.separation",
-    "Measure": "insight.intervals",
-    "MeasuredAnswer": "models.networks.measured_answer",
-    "MeasuredEffect": "models.networks.measured_effect",
-    "MixedAnswer": "models.networks.mixed_answer",
-    "Mixture": "models.classifiers.mixture",
+    "MarkovBlanket": "models.network.analysis.d_separation",
+    "Measure": "evaluation.metrics.metric_intervals",
+    "MeasuredAnswer": "models.network.inference.continuous_query_result",
+    "MeasuredEffect": "models.network.analysis.linear_causal_effect",
+    "MixedAnswer": "models.network.inference.mixed_query_result",
+    "Mixture": "models.mixture.mixture_model",
     "Moments": "statistics.moments",
     "Multinomial": "families.multinomial",
     "MultivariateGaussian": "families.multivariate_gaussian",
-    "NaiveBayes": "models.classifiers.naive_bayes",
-    "Named": "sources.named",
-    "NearestClassMean": "models.classifiers.nearest_mean",
-    "NextQuestion": "models.networks.next_question",
+    "NaiveBayes": "models.naive_bayes.naive_bayes",
+    "Named": "data.named_matrix",
+    "NearestClassMean": "models.nearest_mean.nearest_class_mean",
+    "NextQuestion": "models.network.analysis.value_of_information",
     "NoCountsError": "errors",
-    "NormalInverseGamma": "beliefs.normal_inverse_gamma",
-    "NormalInverseWishart": "beliefs.normal_inverse_wishart",
+    "NormalInverseGamma": "distributions.normal_inverse_gamma",
+    "NormalInverseWishart": "distributions.normal_inverse_wishart",
     "NotForgettableError": "errors",
     "NotLinearError": "errors",
-    "OutsideWarning": "cautions",
-    "ParameterEstimates": "learned.estimates",
-    "ParameterTable": "models.fitted.parameter_table",
-    "Picture": "plots.picture",
+    "OutsideWarning": "warnings",
+    "ParameterEstimates": "estimation.estimates",
+    "ParameterTable": "models.inspection.parameter_table",
+    "Picture": "plotting.plot",
     "Poisson": "families.poisson",
-    "PredictiveCheck": "insight.predictive_check",
-    "Prequential": "insight.prequential_curves",
+    "PredictiveCheck": "evaluation.checks.predictive_check",
+    "Prequential": "evaluation.validation.prequential_result",
     "PriorError": "errors",
-    "PriorPath": "insight.prior_path",
+    "PriorPath": "evaluation.validation.prior_path",
     "Receipt": "models.receipt",
-    "Regression": "models.regression.regression",
-    "RegressionEvaluation": "insight.regression_evaluation",
-    "RegressionValidation": "insight.regression_evaluation",
+    "Regression": "models.regression.linear_regression",
+    "RegressionEvaluation": "evaluation.metrics.regression_evaluation",
+    "RegressionValidation": "evaluation.metrics.regression_evaluation",
     "Schema": "tally.factor",
-    "Selection": "insight.selection",
-    "Sensitivity": "models.networks.sensitivity",
-    "SequenceValidation": "insight.validation",
-    "Source": "sources.source",
+    "Selection": "evaluation.validation.model_selection",
+    "Sensitivity": "models.network.analysis.sensitivity",
+    "SequenceValidation": "evaluation.validation.cross_validation_results",
+    "Source": "data.source",
     "SphericalGaussian": "families.gaussian",
     "StatisticsError": "errors",
-    "Structure": "models.networks.search.structure",
-    "Suggestion": "insight.suggest",
+    "Structure": "models.network.structure.learned_structure",
+    "Suggestion": "evaluation.checks.suggest_families",
     "Tally": "tally.tally",
     "TallybayesError": "errors",
-    "TallybayesWarning": "cautions",
-    "TargetPredictive": "models.regression.answers",
+    "TallybayesWarning": "warnings",
+    "TargetPredictive": "models.regression.target_prediction",
     "Text": "families.text",
     "Threshold": "models.inputs.threshold",
     "TiedGaussian": "families.gaussian",
@@ -260,41 +262,41 @@ _PUBLIC = {
     "TiedSphericalGaussian": "families.gaussian",
     "TooLargeError": "errors",
     "Totals": "statistics.totals",
-    "TreeAugmentedNaiveBayes": "models.classifiers.tree_augmented",
+    "TreeAugmentedNaiveBayes": "models.one_dependence.tree_augmented",
     "Verification": "models.receipt",
-    "WeightTable": "models.regression.lines",
-    "Window": "models.streams.window",
+    "WeightTable": "models.regression.coefficients",
+    "Window": "models.streaming.window",
     "WithMissing": "families.with_missing",
-    "audit": "insight.audit",
-    "bias_variance": "insight.bias_variance",
-    "choose": "models.classifiers.choice.chosen",
-    "choose_states": "insight.choose_states",
-    "compare": "insight.compare",
-    "count": "sources.collect",
-    "cross_validate": "insight.cross_validation",
-    "dependence": "insight.dependence",
-    "difference": "insight.difference",
-    "equivalence_class": "models.networks.search.equivalence",
-    "evaluate": "insight.evaluate",
-    "find_leakage": "models.classifiers.choice.leakage",
-    "learn": "learned.learned",
-    "learn_structure": "models.networks.search.learn",
-    "learn_tree": "models.networks.tree",
-    "learning_curves": "insight.learning_curves",
-    "leave_one_out": "insight.cross_validation",
-    "load": "files",
-    "predictive_check": "insight.predictive_check",
-    "prequential": "insight.prequential",
-    "prior_path": "insight.prior_path",
+    "audit": "evaluation.checks.audit",
+    "bias_variance": "evaluation.validation.bias_variance",
+    "choose": "models.ensemble.auto_classifier",
+    "choose_states": "evaluation.validation.state_selection",
+    "compare": "evaluation.comparison.model_comparison",
+    "count": "data.counting",
+    "cross_validate": "evaluation.validation.cross_validation",
+    "dependence": "evaluation.checks.dependence",
+    "difference": "evaluation.comparison.model_difference",
+    "equivalence_class": "models.network.structure.equivalence_class",
+    "evaluate": "evaluation.metrics.evaluate",
+    "find_leakage": "models.ensemble.leakage",
+    "learn": "estimation.distribution_fit",
+    "learn_structure": "models.network.structure.learn_structure",
+    "learn_tree": "models.network.structure.chow_liu",
+    "learning_curves": "evaluation.validation.learning_curves",
+    "leave_one_out": "evaluation.validation.cross_validation",
+    "load": "models.load",
+    "predictive_check": "evaluation.checks.predictive_check",
+    "prequential": "evaluation.validation.prequential",
+    "prior_path": "evaluation.validation.prior_path",
     "set_threads": "kernels.threads",
     "show_versions": "versions",
-    "structural_distance": "models.networks.search.equivalence",
-    "suggest_columns": "insight.suggest",
-    "table": "sources.opening",
-    "tokens": "kernels.tokens",
+    "structural_distance": "models.network.structure.equivalence_class",
+    "suggest_columns": "evaluation.checks.suggest_families",
+    "table": "data.open_source",
+    "tokens": "kernels.text.tokenizer",
     "verify_receipt": "models.receipt",
-    "write_predictions": "export.predictions",
-    "write_rows": "export.rows",
+    "write_predictions": "export.write_predictions",
+    "write_rows": "export.write_rows",
 }
 
 
@@ -302,7 +304,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name not in _PUBLIC:
-        meant = {} if name.startswith("_") else import_module("tallybayes.models.near_misses").MODULE
+        meant = {} if name.startswith("_") else import_module("tallybayes.models.name_hints").MODULE
         if name in meant:
             raise AttributeError(f"module 'tallybayes' has no attribute {name!r}; here it is tb.{meant[name]}.")
         # With these arguments Python adds "did you mean".

@@ -2,7 +2,7 @@
 
 import sys
 
-from tallybayes.apps.command.main import main
+from tallybayes.apps.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -171,8 +171,8 @@ class LabelError(TallybayesError, ValueError):
         """A value that cannot be a level."""
         hint = turned(level) or "Cut measured values into bins, or give the column a numeric family such as Gaussian()."
         error = cls(
-            f"found {brief(level)} ({type(level).__name__}) as a level of column {domain!r}; expected whole numbers, "
-            f"strings or booleans.\n    {hint}"
+            f"found {short_repr(level)} ({type(level).__name__}) as a level of column {domain!r}; expected whole "
+            f"numbers, strings or booleans.\n    {hint}"
         )
         error.level, error.column = level, domain
         return error
@@ -325,7 +325,7 @@ class TooLargeError(TallybayesError, MemoryError):
         """Exact inference in a network needs too large a table."""
         return cls(
             f"exact inference would need {_bytes(needed)}, but {_bytes(available)} are free: these {len(nodes)} nodes "
-            f"have to be in one table of {shortened(n_cells)} cells: {_listed(nodes)}.\n"
+            f"have to be in one table of {short_int(n_cells)} cells: {_listed(nodes)}.\n"
             "    Leave out edges between them, merge levels, or answer by draws: query(..., inference='sampling')."
         )
 
@@ -333,7 +333,7 @@ class TooLargeError(TallybayesError, MemoryError):
     def table(cls, node: object, parents: Sequence[object], n_cells: int) -> TooLargeError:
         """A node has so many parents that its table would not fit."""
         return cls(
-            f"the table of {node!r} would have {shortened(n_cells)} cells, {_bytes(8 * n_cells)}: it has the parents "
+            f"the table of {node!r} would have {short_int(n_cells)} cells, {_bytes(8 * n_cells)}: it has the parents "
             f"{_listed(parents)}.\n    Give it fewer parents, or parents with fewer levels."
         )
 
@@ -434,13 +434,13 @@ def printable(value: object) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def brief(value: object, most: int = 60) -> str:
+def short_repr(value: object, most: int = 60) -> str:
     """A value for a message, cut where it is long."""
     text = repr(value)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def shortened(number: int, digits: int = 3) -> str:
+def short_int(number: int, digits: int = 3) -> str:
     """A whole number of any size in a few digits."""
     size = number.bit_length()  # floats reach as far as 1000
     return f"{number:.{digits}g}" if size < 1000 else f"about 10^{int(size * 0.30103)}"
@@ -451,7 +451,7 @@ def _bytes(number: int) -> str:
     units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
     place = min((max(number, 1).bit_length() - 1) // 10, len(units) - 1)
     whole = number >> 10 * place
-    return f"{f'{number / 2 ** (10 * place):.3g}' if whole < 2**40 else shortened(whole)} {units[place]}"
+    return f"{f'{number / 2 ** (10 * place):.3g}' if whole < 2**40 else short_int(whole)} {units[place]}"
 
 
 def _listed(values: Iterable[object], most: int = 8) -> str:

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame, IntoLazyFrame
     from networkx import DiGraph
 
-    from tallybayes.beliefs.belief import Belief
-    from tallybayes.beliefs.dirichlet import Dirichlet
+    from tallybayes.data.source import Source
+    from tallybayes.data.table import Table
+    from tallybayes.distributions.dirichlet import Dirichlet
+    from tallybayes.distributions.parameter_distribution import ParameterDistribution
     from tallybayes.families.family import Family
-    from tallybayes.families.priors import PriorRule
-    from tallybayes.models.networks.network import BayesianNetwork
-    from tallybayes.models.networks.prior import BDe
-    from tallybayes.models.networks.search.structure import Structure
-    from tallybayes.sources.source import Source
-    from tallybayes.sources.table import Table
+    from tallybayes.families.prior_rules import PriorRule
+    from tallybayes.models.network.bayesian_network import BayesianNetwork
+    from tallybayes.models.network.bde_prior import BDe
+    from tallybayes.models.network.structure.learned_structure import Structure
     from tallybayes.tally.tally import Tally
 
 __all__ = [
@@ -90,7 +90,7 @@ Name: TypeAlias = str | int
 Names: TypeAlias = Name | Iterable[Name]
 # The keys of a mapping are names, tuples of them, and ... for all others.
 Columns: TypeAlias = "str | Family | Mapping[Any, str | Family]"
-Prior: TypeAlias = "Belief | PriorRule | float | np.number[Any] | str | None"
+Prior: TypeAlias = "ParameterDistribution | PriorRule | float | np.number[Any] | str | None"
 Priors: TypeAlias = "Prior | BDe | Tally | Sequence[Prior] | Mapping[Any, Prior]"
 Parents: TypeAlias = "Mapping[Any, Names | None] | Iterable[Iterable[Name]] | DiGraph | Structure | BayesianNetwork"
 ClassPrior: TypeAlias = "str | Mapping[Any, float] | npt.NDArray[Any] | Iterable[float] | Dirichlet | None"

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 import tallybayes as tb
-from tallybayes.testing import Rows
+from tallybayes.testing import WeightedRows
 from tallybayes.testing.strategies import cells, columns, labels, numbers, weights
 
 FAMILIES = {
@@ -151,7 +151,7 @@ def models(draw, max_rows=10):
     if schema is not None and schema.domains:
         drawn["shape"] = draw(labels(n, ["red", "round", "square"]))
         drawn["colour"] = draw(labels(n, ["red", "green"]))
-    return Rows(drawn, MODEL, draw(weights(n)), schema)
+    return WeightedRows(drawn, MODEL, draw(weights(n)), schema)
 
 
 BOUNDARIES = tb.Hypotheses({"fair": 0.5, "bent": 0.9, "rare": 1e-3}, prior={"fair": 3.0, "bent": 1.0, "rare": 2.0})

@@ -7,9 +7,9 @@ import numpy as np
 from scipy.special import betaln, gammaln, xlog1py, xlogy
 
 import tallybayes as tb
+from tallybayes.families._shared.log_prob_forms import CellSumForm
 from tallybayes.families.bernoulli import sum_block
-from tallybayes.families.family import Family, known_sum, over_given
-from tallybayes.families.form import Cells
+from tallybayes.families.family import Family, broadcast_over_groups, known_sum
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,12 +30,12 @@ class Geometric(tb.Bernoulli):
         return (1 - p) / p
 
     def log_prob(self, parameters, x):
-        x = over_given(x, parameters.ndim - 1)
+        x = broadcast_over_groups(x, parameters.ndim - 1)
         return known_sum(np.log(parameters) + xlog1py(x, -parameters), x)
 
     def log_predictive(self, posterior, x):
         a, b = posterior.successes, posterior.failures
-        x = over_given(x, a.ndim - 1)
+        x = broadcast_over_groups(x, a.ndim - 1)
         return known_sum(betaln(a + 1, b + x) - betaln(a, b), x)
 
     def sample(self, parameters, n, rng):
@@ -74,12 +74,12 @@ class Exponential(Family):
         return xlogy(statistics.total, parameters) - parameters * statistics.weight
 
     def log_prob(self, parameters, x):
-        x = over_given(x, parameters.ndim - 1)
+        x = broadcast_over_groups(x, parameters.ndim - 1)
         return known_sum(np.log(parameters) - parameters * x, x)
 
     def log_predictive(self, posterior, x):
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
-        x = over_given(x, a.ndim - 1)
+        x = broadcast_over_groups(x, a.ndim - 1)
         return known_sum(np.log(a / b) - (a + 1) * np.log1p(x / b), x)
 
     def sample(self, parameters, n, rng):
@@ -92,11 +92,11 @@ class FormedExponential(Exponential):
 
     def form(self, parameters):
         rate = np.asarray(parameters)
-        return Cells(np.log(rate), lambda x, j: -rate[..., j] * x)
+        return CellSumForm(np.log(rate), lambda x, j: -rate[..., j] * x)
 
     def predictive_form(self, posterior):
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
-        return Cells(np.log(a / b), lambda x, j: -(a[..., j] + 1) * np.log1p(x / b[..., j]))
+        return CellSumForm(np.log(a / b), lambda x, j: -(a[..., j] + 1) * np.log1p(x / b[..., j]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,12 +121,12 @@ class Events(Family):
         return xlogy(statistics.total, parameters) - statistics.weight * parameters + statistics.log_base
 
     def log_prob(self, parameters, x):
-        x = over_given(x, parameters.ndim - 1)
+        x = broadcast_over_groups(x, parameters.ndim - 1)
         return known_sum(xlogy(x, parameters) - parameters - gammaln(x + 1), x)
 
     def log_predictive(self, posterior, x):
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
-        x = over_given(x, a.ndim - 1)
+        x = broadcast_over_groups(x, a.ndim - 1)
         terms = gammaln(a + x) - gammaln(a) - gammaln(x + 1) - a * np.log1p(1 / b) - x * np.log1p(b)
         return known_sum(terms, x)
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import tallybayes as tb
 from tallybayes import testing
-from tallybayes.beliefs.linear_normal_inverse_gamma import Line
-from tallybayes.families.categorical import Probabilities
+from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
+from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.statistics.segments import Segments
 from tallybayes.testing import strategies
 from tests.laws.catalogue import BELIEFS, BOUNDARIES
@@ -27,7 +27,7 @@ def test_learning_in_steps_is_learning_at_once(name, data):
         pair = {key: data.draw(strategies.columns(strategies.numbers(moderate=True), n, missing=False)) for key in "uv"}
         factor = rows.factors[0].replace(columns=("u", "v"))
         given = {key: rows.columns[key] for key in factor.given}
-        rows = testing.Rows({**pair, **given}, (factor,), rows.weight, rows.schema)
+        rows = testing.WeightedRows({**pair, **given}, (factor,), rows.weight, rows.schema)
     parts = data.draw(strategies.splits(len(rows), 2))
     domains = rows.count().domains
     first, second = (rows.take(part).count().align(domains).statistics[0] for part in parts)
@@ -81,15 +81,15 @@ def test_hypotheses_are_drawn_by_their_probability():
 COVARIANCE = np.array([[2.0, -0.7], [-0.7, 0.5]])
 NORMAL = tb.NormalInverseGamma(0, 1, 2, 1).mean()._replace(mean=np.array([-1.0, 30.0]), variance=np.array([0.25, 9.0]))
 SAME = NORMAL._replace(variance=np.array([4.0, 4.0]))
-LINE = Line(np.array([2.0]), -1.0, 0.25)  # of an input that is standard normal
+LINE = LinearParameters(np.array([2.0]), -1.0, 0.25)  # of an input that is standard normal
 JOINT = (
     tb.NormalInverseWishart([0, 0], 1, 4, np.eye(2)).mean()._replace(mean=np.array([1.0, -2.0]), covariance=COVARIANCE)
 )
 THETA = np.array([0.1, 0.6])
 SHARES = np.array([0.2, 0.45, 0.35])
 LOGS = NORMAL._replace(mean=np.array([0.2, -1.0]), variance=np.array([0.1, 0.25]))
-BINS = Probabilities(np.array([0.2, 0.5, 0.3, 0.6, 0.2, 0.2]), Segments([3, 3]))
-TABLE = Probabilities(np.array([0.2, 0.5, 0.3, 0.9, 0.1]), Segments([3, 2]))
+BINS = LevelProbabilities(np.array([0.2, 0.5, 0.3, 0.6, 0.2, 0.2]), Segments([3, 3]))
+TABLE = LevelProbabilities(np.array([0.2, 0.5, 0.3, 0.9, 0.1]), Segments([3, 2]))
 
 # Family, parameters, and the mean and (co)variance of a row that textbooks give; of codes for labels.
 CLAIMS = {
@@ -142,9 +142,9 @@ def test_samples_have_the_moments_they_claim(name):
 @pytest.mark.parametrize("name", CLAIMS)
 def test_samples_of_other_parameters_are_told_apart(name):
     family, parameters, _, _ = CLAIMS[name]
-    if isinstance(parameters, Probabilities):
+    if isinstance(parameters, LevelProbabilities):
         wrong = parameters._replace(table=np.append([0.3, 0.4, 0.3], parameters.table[3:]))
-    elif isinstance(parameters, Line):
+    elif isinstance(parameters, LinearParameters):
         wrong = parameters._replace(slope=parameters.slope + 0.1)
     elif isinstance(parameters, tuple):
         wrong = parameters._replace(mean=parameters.mean + np.sqrt(np.array([0.02, 0.0])))

@@ -6,8 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tallybayes import kernels, testing
-from tallybayes.families.measurements import Measurements
-from tallybayes.kernels import reference
+from tallybayes.families.continuous import ContinuousFamily
+from tallybayes.kernels.reference import sums as reference_sums
 from tallybayes.tally.factor import Factor
 from tallybayes.testing import strategies
 from tests.laws.catalogue import FAMILIES, models
@@ -34,7 +34,7 @@ def test_forgetting(tables, data):
     testing.check_forgetting(a, b, rows.take([]).count(), exact=rows.exact)
 
 
-GAUSSIANS = [name for name, family in FAMILIES.items() if isinstance(family, Measurements) and "Log" not in name]
+GAUSSIANS = [name for name, family in FAMILIES.items() if isinstance(family, ContinuousFamily) and "Log" not in name]
 
 
 @pytest.mark.parametrize("name", GAUSSIANS)
@@ -44,7 +44,7 @@ def test_forgetting_fractional_weights_of_constant_columns(name, data):
     constant = data.draw(st.integers(1, 9)) * data.draw(st.sampled_from([1.0, 0.1, 1e9]))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     table = {"x0": np.full(n, constant), "x1": rng.normal(size=n)}
-    rows = testing.Rows(table, (Factor(("x0", "x1"), (), FAMILIES[name]),), 3.0 * rng.random(n))
+    rows = testing.WeightedRows(table, (Factor(("x0", "x1"), (), FAMILIES[name]),), 3.0 * rng.random(n))
     a, b = (rows.take(part).count() for part in data.draw(strategies.splits(n, 2)))
     testing.check_forgetting(a, b, rows.take([]).count())
 
@@ -116,4 +116,4 @@ def test_files(tables, data):
 @every_table
 @given(data=st.data())
 def test_kernels(tables, data):
-    testing.check_kernels(data.draw(tables), reference, kernels._kernels)
+    testing.check_kernels(data.draw(tables), reference_sums, kernels._kernels)

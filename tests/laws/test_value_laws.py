@@ -91,7 +91,7 @@ def test_values_cannot_be_changed(value):
 
 
 def test_hypotheses_still_learn_after_a_journey():
-    from tallybayes.value import from_config
+    from tallybayes._utils.frozen_value import from_config
 
     coin = tb.learn([1, 1, 0], tb.Bernoulli())
     prior = tb.Hypotheses({"fair": 0.5, "bent": 0.9}, prior={"fair": 0.8, "bent": 0.2})

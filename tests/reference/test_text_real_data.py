@@ -7,7 +7,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
-from tallybayes.kernels.text import Rule, Vocabulary, count_texts, score_texts, text_rows
+from tallybayes.kernels.text.text_counts import TokenRule, WordIndex, count_texts, score_texts, text_rows
 from tests.shared import DATA, needs
 
 pytestmark = needs("20newsgroups")
@@ -34,10 +34,10 @@ def strings(texts):
 @pytest.mark.parametrize(
     ("rule", "part"),
     [
-        (Rule("sklearn"), slice(None)),
-        (Rule("sklearn", lowercase=False), slice(0, 300)),
-        (Rule("sklearn", ngrams=(1, 2)), slice(0, 300)),
-        (Rule("sklearn", characters=True, ngrams=(1, 3)), slice(0, 100)),
+        (TokenRule("sklearn"), slice(None)),
+        (TokenRule("sklearn", lowercase=False), slice(0, 300)),
+        (TokenRule("sklearn", ngrams=(1, 2)), slice(0, 300)),
+        (TokenRule("sklearn", characters=True, ngrams=(1, 3)), slice(0, 100)),
     ],
     ids=str,
 )
@@ -47,7 +47,7 @@ def test_rows_are_those_of_scikit_learn(posts, rule, part):
     peer = CountVectorizer(lowercase=rule.lowercase, ngram_range=rule.ngrams, analyzer=analyzer)
     expected = peer.fit_transform(texts)
     rows = text_rows(*strings(texts), rule)
-    words = Vocabulary(rows.data, rows.offsets).words()
+    words = WordIndex(rows.data, rows.offsets).words()
     assert sorted(words) == peer.get_feature_names_out().tolist()
     place = np.array([peer.vocabulary_[word] for word in words])
     assert rows.indptr.tolist() == expected.indptr.tolist()
@@ -61,9 +61,9 @@ def test_rows_are_those_of_scikit_learn(posts, rule, part):
 @pytest.mark.slow
 def test_counts_and_scores_are_scikit_learn_s_naive_bayes(posts):
     texts, groups = posts
-    rule = Rule("sklearn")
+    rule = TokenRule("sklearn")
     found = count_texts(*strings(texts), rule, groups, 20)
-    words = Vocabulary(found.data, found.offsets)
+    words = WordIndex(found.data, found.offsets)
     peer = CountVectorizer(vocabulary=words.words())
     model = MultinomialNB().fit(peer.transform(texts), groups)
     assert found.total.tolist() == model.feature_count_.tolist()

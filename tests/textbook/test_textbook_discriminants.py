@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tallybayes as tb
-from tallybayes.models.classifiers.metric import objective
+from tallybayes.models.nearest_mean.metric_learning import objective
 from tests.textbook.course import BLUE, SHARED, SHARED_CLASS, X, Y, clouds, digits, near
 
 MEANS = [[0, 0], [6, 1], [2, 6]]

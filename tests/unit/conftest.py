@@ -105,7 +105,7 @@ def any_spark(request):
 def one_postgresql():
     """How to connect to a server of this process's own."""
     pytest.importorskip("psycopg", reason="psycopg is not installed")
-    from tests.unit.sources import postgresql
+    from tests.unit.data import postgresql
 
     with postgresql.running() as address:
         yield address

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tallybayes as tb
-from tallybayes import store
+from tallybayes._utils import sealed_file
 
 FILES = Path(__file__).parents[1] / "files"
 sys.path.insert(0, str(FILES))
@@ -63,8 +63,10 @@ def test_defaults_of_the_time_are_spelled_out(tmp_path):
 )
 def test_priors_of_the_time_leave_the_others_at_add_one(prior, meant, tmp_path, monkeypatch):
     model = frozen.naive_bayes("bayes").reestimate(prior=prior, class_prior=None)
-    write = store.write
-    monkeypatch.setattr(store, "write", lambda path, kind, content, arrays: write(path, kind, without(content), arrays))
+    write = sealed_file.write
+    monkeypatch.setattr(
+        sealed_file, "write", lambda path, kind, content, arrays: write(path, kind, without(content), arrays)
+    )
     model.save(tmp_path / "old.tally")
     old = tb.load(tmp_path / "old.tally")
     assert old.prior == meant
@@ -80,8 +82,10 @@ def without(content):
 
 
 def test_priors_of_chains_of_the_time(tmp_path, monkeypatch):
-    write = store.write
-    monkeypatch.setattr(store, "write", lambda path, kind, content, arrays: write(path, kind, without(content), arrays))
+    write = sealed_file.write
+    monkeypatch.setattr(
+        sealed_file, "write", lambda path, kind, content, arrays: write(path, kind, without(content), arrays)
+    )
     for prior in (None, tb.Dirichlet(2.0), {"start": tb.Dirichlet(2.0)}):
         tb.HiddenMarkovModel(prior=prior).fit([list("abca"), list("bc")], [list("xyxx"), list("yx")]).save(
             tmp_path / "old.tally"

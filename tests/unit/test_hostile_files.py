@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import tallybayes as tb
-from tallybayes import replacing, sealed_zip, store
+from tallybayes._utils import atomic_write, sealed_file, sealed_zip
 from tallybayes.errors import FileError
-from tallybayes.models.model_file import model_from_parts
-from tallybayes.models.networks.graph import Graph
+from tallybayes.models.io import model_from_parts
+from tallybayes.models.network.graph import Graph
 from tallybayes.tally.factor import Schema
-from tallybayes.tally.tally_file import tally_to_parts
+from tallybayes.tally.tally_io import tally_to_parts
 
 ROWS = np.random.default_rng(0).normal(size=(12, 2))
 CLASSES = ["a", "b", "c"] * 4
@@ -150,7 +150,7 @@ def same(first, second) -> bool:
 def test_sealed_nonsense_is_refused_or_loaded_as_it_says(name, tmp_path):
     path, again = tmp_path / "a", tmp_path / "b"
     MAKERS[name]().save(path)
-    kind, manifest, arrays = store.read(path)
+    kind, manifest, arrays = sealed_file.read(path)
     rng = random.Random(name)
     n_loaded = longest = 0
     tracemalloc.start()
@@ -181,7 +181,7 @@ def test_sealed_nonsense_is_refused_or_loaded_as_it_says(name, tmp_path):
 def test_unknown_entries_are_refused_everywhere(name, tmp_path):
     path = tmp_path / "a"
     MAKERS[name]().save(path)
-    kind, manifest, arrays = store.read(path)
+    kind, manifest, arrays = sealed_file.read(path)
     write_any(path, kind, manifest, arrays)
     tb.load(path)
     for place in places_in(manifest):
@@ -303,7 +303,7 @@ def test_a_model_of_a_stranger_has_labels_of_plain_types(tmp_path):
     path = tmp_path / "a"
     tb.NaiveBayes().fit(ROWS, CLASSES).save(path)
     for dtype in ("V1000000000", "<M8[s]", "(1000,)f8", "f8,f8", "|V0", "<c16"):
-        _, manifest, arrays = store.read(path)
+        _, manifest, arrays = sealed_file.read(path)
         manifest["state"]["y_dtype"] = dtype
         with pytest.raises(FileError, match="labels of the model are of type"):
             model_from_parts(manifest, arrays)
@@ -343,7 +343,7 @@ def test_temporary_files_that_were_left_behind_are_removed(tmp_path):
         os.utime(path, (0, 0))
     MAKERS["Tally"]().save(tmp_path / "a")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["a", fresh.name, other.name])
-    assert replacing._STALE > 3600
+    assert atomic_write._STALE > 3600
 
 
 def test_the_forger_here_is_as_good_as_save(tmp_path):
@@ -376,7 +376,7 @@ def test_the_forger_here_is_as_good_as_save(tmp_path):
 )
 def test_parameters_that_are_none_are_refused(name, array, value, message, tmp_path):
     MAKERS[name]().save(tmp_path / "a")
-    kind, manifest, arrays = store.read(tmp_path / "a")
+    kind, manifest, arrays = sealed_file.read(tmp_path / "a")
     assert array in arrays
     write_any(tmp_path / "a", kind, manifest, arrays | {array: np.array(value, dtype=float)})
     with pytest.raises(FileError, match=message):
@@ -386,7 +386,7 @@ def test_parameters_that_are_none_are_refused(name, array, value, message, tmp_p
 def test_given_networks_of_earlier_files_are_read(tmp_path):
     model = MAKERS["given tables"]()
     model.save(tmp_path / "a")
-    kind, manifest, _ = store.read(tmp_path / "a")
+    kind, manifest, _ = sealed_file.read(tmp_path / "a")
     tally, arrays = tally_to_parts(model.tally_)
     del manifest["stated"]
     manifest |= {"tally": tally, "state": {"own": {"given": True}}}

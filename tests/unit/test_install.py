@@ -87,7 +87,7 @@ def test_it_says_so_once_and_works(without_compiler: Path) -> None:
 def test_the_command_is_named() -> None:
     (command,) = entry_points(group="console_scripts", name="tally")
     pytest.importorskip("cyclopts", reason="the extra [command] is not installed")
-    assert command.load().__module__ == "tallybayes.apps.command.main"
+    assert command.load().__module__ == "tallybayes.apps.cli.main"
 
 
 @pytest.mark.slow

@@ -49,6 +49,6 @@ def test_other_text_is_left_alone():
 
 
 def test_sources_are_named_without_passwords():
-    from tallybayes.sources.source import Source
+    from tallybayes.data.source import Source
 
     assert Source("the table postgresql://ann:secret@h/db").name == "the table postgresql://…@h/db"

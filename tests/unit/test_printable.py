@@ -6,7 +6,7 @@ import pytest
 
 import tallybayes as tb
 from tallybayes.errors import DataError, FileError, LabelError, printable
-from tallybayes.plots.style import words
+from tallybayes.plotting.style import words
 
 mpl.use("Agg")
 STEERING = ["\x1b[31mred\x1b[0m", "two\nlines", "turned\u202eround", "\x9b1m\x07", "tab\tand\rback", "bell\u2028\u200b"]

@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.export.names import free_names
-from tallybayes.export.scores import IMPOSSIBLE, LARGEST, SMALLEST, Cell, Lookup, Rows, Scores, Term
-from tallybayes.export.sql_terms import Arithmetic, balanced
-from tallybayes.families.aggregates import Column
-from tallybayes.sources.dialects import Dialect
+from tallybayes.data.sql.dialects import Dialect
+from tallybayes.export.output_names import free_names
+from tallybayes.export.portable_scorer import (
+    IMPOSSIBLE,
+    LARGEST,
+    SMALLEST,
+    Cell,
+    Lookup,
+    PortableScorer,
+    RowDensity,
+    Term,
+)
+from tallybayes.export.sql_arithmetic import Arithmetic, balanced
+from tallybayes.families._shared.sql_aggregates import SqlColumn
 
 JOINED = 40  # tables at a time: SQLite joins at most 64
 NOTHING = -700.0  # of which PostgreSQL has no exponential much below
@@ -21,7 +30,7 @@ _PATTERNS = 100_000  # numbers of a table of what rows may lack; beyond, rows th
 class Select:
     """The steps of a query, each a WITH query over the one before."""
 
-    def __init__(self, scores: Scores, dialect: Dialect) -> None:
+    def __init__(self, scores: PortableScorer, dialect: Dialect) -> None:
         self.scores, self.dialect, self.arithmetic = scores, dialect, Arithmetic(dialect)
         self.number_of: dict[Cell, int] = {cell: number for number, cell in enumerate(scores.cells)}
         self.n_classes = len(scores.classes)
@@ -101,7 +110,7 @@ class Select:
             near = f"ABS({value}) < {self.real(SMALLEST)}"
             ends = f"WHEN {value} > {self.real(LARGEST)} THEN {self.real(LARGEST)}"
             ends += f" WHEN {value} < {self.real(-LARGEST)} THEN {self.real(-LARGEST)} WHEN {near} THEN 0e0"
-            read = f"CASE {ends} ELSE {value} END" if cell.reading == Column(0) else None
+            read = f"CASE {ends} ELSE {value} END" if cell.reading == SqlColumn(0) else None
             read = dialect.write(cell.reading, [value], None) if read is None else read
             fits = {
                 "binary": f"{value} IN (0, 1)",
@@ -182,7 +191,7 @@ class Select:
         for part, written in zip(self.parts, self.arithmetic.term(value, term.form), strict=True):
             part.append(f"COALESCE({written}, 0e0)")
 
-    def _turn(self, number: int, rows: Rows) -> None:
+    def _turn(self, number: int, rows: RowDensity) -> None:
         """Whole rows: what each pattern of missing cells is scored by is joined, and rows are turned by it."""
         d, n_classes, here = len(rows.cells), self.n_classes, [f"a.x{self.number_of[cell]}" for cell in rows.cells]
         if not d:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from tallybayes.beliefs.belief import Belief
-from tallybayes.beliefs.linear_normal_inverse_gamma import Line
-from tallybayes.beliefs.normal_inverse_gamma import Normal
+from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
+from tallybayes.distributions.normal_inverse_gamma import Normal
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError
-from tallybayes.families.block import Block, dense
-from tallybayes.families.family import over_given
+from tallybayes.families._shared.blocks import Block, dense
+from tallybayes.families.continuous import least_variance
+from tallybayes.families.family import broadcast_over_groups
 from tallybayes.families.linear_gaussian import LinearGaussian
-from tallybayes.families.measurements import least_variance
 from tallybayes.statistics.moments import Moments
 
 if TYPE_CHECKING:
-    from tallybayes.statistics.statistics import Statistics
+    from tallybayes.statistics.sufficient_statistics import Statistics
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -81,24 +81,26 @@ class Autoregressive(LinearGaussian):
 
     def _errors(self, x: np.ndarray, n_given: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Inputs and targets, with axes for groups, and which rows are whole."""
-        rows = over_given(np.asarray(x, dtype=float), n_given)
+        rows = broadcast_over_groups(np.asarray(x, dtype=float), n_given)
         known = ~np.isnan(rows).any(axis=-1)
         return rows[..., :-1], np.where(known, rows[..., -1], 0.0), known
 
-    def ahead(self, parameters: Line, before: np.ndarray) -> Normal:
+    def ahead(self, parameters: LinearParameters, before: np.ndarray) -> Normal:
         """The distribution of a step after others, the last one first: (*given, 1)."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         mean = (slope * np.asarray(before, dtype=float)).sum(axis=-1) + intercept
         return Normal(mean[..., None], np.broadcast_to(variance, mean.shape)[..., None])
 
-    def cumulative(self, parameters: Line, x: np.ndarray) -> np.ndarray:
+    def cumulative(self, parameters: LinearParameters, x: np.ndarray) -> np.ndarray:
         """P(step ≤ the one that is there | those before it): (n, *given, 1); NaN where one of them is missing."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
-        rows = over_given(np.asarray(x, dtype=float), slope.ndim - 1)
+        rows = broadcast_over_groups(np.asarray(x, dtype=float), slope.ndim - 1)
         gap = rows[..., -1] - (rows[..., :-1] * slope).sum(axis=-1) - intercept
         return np.asarray(ndtr(gap / np.sqrt(variance))[..., None])
 
-    def follow(self, parameters: Line, path: np.ndarray, before: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def follow(
+        self, parameters: LinearParameters, path: np.ndarray, before: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
         """Steps drawn one after the other, each in the group that a path says, after others, the last one first."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         noise = rng.standard_normal(len(path)) * np.sqrt(variance[path])
@@ -108,7 +110,9 @@ class Autoregressive(LinearGaussian):
             before = np.concatenate([out[t : t + 1], before[:-1]])
         return out
 
-    def without_density(self, parameters: Line, statistics: Moments) -> tuple[int | None, int | None] | None:
+    def without_density(
+        self, parameters: LinearParameters, statistics: Moments
+    ) -> tuple[int | None, int | None] | None:
         """The first group whose steps all lie on its line."""
         lost = np.flatnonzero(np.asarray(parameters.variance) <= least_variance(statistics)[-1])
         return (int(lost[0]), self.order) if len(lost) else None
@@ -120,7 +124,7 @@ class Autoregressive(LinearGaussian):
 
     def describe(self, parameters: Any) -> dict[str, np.ndarray]:
         """The intercept, a weight for every step back, and the noise."""
-        line = self.from_belief(parameters, "mean") if isinstance(parameters, Belief) else parameters
+        line = self.from_belief(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in line)
         found = {"intercept": intercept} | {f"weight of {k + 1} before": slope[..., k] for k in range(self.order)}
         found |= {"variance": variance, "deviation": np.sqrt(variance)}

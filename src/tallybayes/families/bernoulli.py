@@ -10,21 +10,27 @@ import numpy as np
 from scipy.special import bdtr, gammaln, xlog1py, xlogy
 
 from tallybayes import kernels
-from tallybayes.beliefs.belief import Belief
-from tallybayes.beliefs.beta import Beta
-from tallybayes.beliefs.log_gamma import log_choose
+from tallybayes.distributions.beta import Beta
+from tallybayes.distributions.log_gamma import log_choose
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.families.aggregates import Expression
-from tallybayes.families.block import Block, Dense, Sparse, dense
+from tallybayes.families._shared.blocks import Block, Dense, SparseRows, dense
+from tallybayes.families._shared.leave_one_out_counts import (
+    GroupStatistics,
+    LevelCounts,
+    RemovedRows,
+    level_counts,
+    sparse_leave_one_out,
+)
+from tallybayes.families._shared.log_prob_forms import LinearLogForm, LogTableForm
+from tallybayes.families._shared.sql_aggregates import Expression
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, known_sum, over_given, ratio
-from tallybayes.families.form import LevelTable, Linear
-from tallybayes.families.left_out import Counted, LevelCounts, Removed, cells_left_out, level_counts
+from tallybayes.families.family import Family, broadcast_over_groups, known_sum, ratio
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
 
 if TYPE_CHECKING:
-    from tallybayes.statistics.statistics import Statistics
+    from tallybayes.statistics.sufficient_statistics import Statistics
 
 _FEW = 256  # numbers of successes whose log probabilities are kept, rather than computed for every cell
 
@@ -91,7 +97,11 @@ class Bernoulli(Family):
 
     def describe(self, parameters: Any) -> dict[str, np.ndarray]:
         """The probability of a success; of a posterior, its mean."""
-        return {"probability": np.asarray(parameters.mean() if isinstance(parameters, Belief) else parameters)}
+        return {
+            "probability": np.asarray(
+                parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters
+            )
+        }
 
     def maximum_likelihood(self, statistics: Totals) -> np.ndarray:
         """The proportion of successes."""
@@ -122,49 +132,49 @@ class Bernoulli(Family):
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """log p(x | θ) of every cell."""
-        x = over_given(x, parameters.ndim - 1)
+        x = broadcast_over_groups(x, parameters.ndim - 1)
         return known_sum(xlogy(x, parameters) + xlog1py(1 - x, -parameters), x)
 
     def log_predictive(self, posterior: Beta, x: np.ndarray) -> np.ndarray:
         """log p(x | data): θ at its posterior mean."""
         a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
-        x = over_given(x, a.ndim - 1)
+        x = broadcast_over_groups(x, a.ndim - 1)
         # b / (a + b), not 1 − a / (a + b): a failure among 1e12 successes keeps its digits
         return known_sum(xlogy(x, a / (a + b)) + xlogy(1 - x, b / (a + b)), x)
 
-    def form(self, parameters: np.ndarray) -> Linear | None:
+    def form(self, parameters: np.ndarray) -> LinearLogForm | None:
         """θ / (1 − θ) of every 1, beside 1 − θ."""
         p = np.asarray(parameters, dtype=float)
         with np.errstate(divide="ignore"):
             return _odds(np.log(p), np.log1p(-p))
 
-    def predictive_form(self, posterior: Beta) -> Linear | None:
+    def predictive_form(self, posterior: Beta) -> LinearLogForm | None:
         """As `form`, with θ at its posterior mean."""
         a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
         with np.errstate(divide="ignore"):
             return _odds(np.log(a / (a + b)), np.log(b / (a + b)))
 
-    def _levels(self, counted: Counted) -> LevelCounts | None:
+    def _levels(self, counted: GroupStatistics) -> LevelCounts | None:
         """The counts of 0 and 1."""
         statistics, start = counted.statistics, counted.start
         cells = np.stack([statistics.failures, statistics.total], axis=-1)
         added = None if start is None else np.stack([start.failures, start.successes], axis=-1)
         return level_counts(counted, cells, cells.sum(axis=-1), added, Segments(np.full(statistics.n_columns, 2)))
 
-    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
+    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
         """Shares of what is left."""
-        if isinstance(rows.cells, Sparse):
-            return cells_left_out(self, counted, rows)
+        if isinstance(rows.cells, SparseRows):
+            return sparse_leave_one_out(self, counted, rows)
         levels = self._levels(counted)
         return None if levels is None else levels.left_out(codes_of(np.asarray(rows.cells)), rows)
 
-    def left_out_tables(self, counted: Counted, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    def left_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """log p(1) and log p(0)."""
         levels = self._levels(counted)
         table = None if levels is None else levels.table()
         return None if table is None else (table[1::2], table[0::2])
 
-    def seed_cells(self, cells: np.ndarray | Sparse) -> tuple[np.ndarray | Sparse, float | None]:
+    def seed_cells(self, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | SparseRows, float | None]:
         """The largest deviation a yes/no column can have: one that is nearly always the same parts few rows."""
         return cells, 0.5 if self.is_yes_no else None
 
@@ -174,7 +184,7 @@ class Bernoulli(Family):
 
     def cumulative(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """1 − θ from 0 on, 1 from 1 on."""
-        x = over_given(x, parameters.ndim - 1)
+        x = broadcast_over_groups(x, parameters.ndim - 1)
         return np.where(x < 0, 0.0, np.where(x < 1, 1 - parameters, 1.0))
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -255,14 +265,14 @@ class Binomial(Bernoulli):
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """log p(x | θ) of every cell."""
-        x = over_given(x, parameters.ndim - 1)
+        x = broadcast_over_groups(x, parameters.ndim - 1)
         terms = xlogy(x, parameters) + xlog1py(self.n - x, -parameters) + self._log_coefficient(x)
         return known_sum(terms, x)
 
     def log_predictive(self, posterior: Beta, x: np.ndarray) -> np.ndarray:
         """log p(x | data), the beta-binomial distribution."""
         a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
-        x = over_given(x, a.ndim - 1)
+        x = broadcast_over_groups(x, a.ndim - 1)
         hits = np.where(np.isnan(x), 0.0, x)
         return known_sum(log_choose(a, hits) + log_choose(b, self.n - hits) - log_choose(a + b, self.n), x)
 
@@ -274,28 +284,28 @@ class Binomial(Bernoulli):
         """The number of successes."""
         return column
 
-    def form(self, parameters: np.ndarray) -> LevelTable | None:  # type: ignore[override]
+    def form(self, parameters: np.ndarray) -> LogTableForm | None:  # type: ignore[override]
         """log p of every number of successes, where these are few."""
         return self._looked_up(self.log_prob, parameters, np.shape(parameters))
 
-    def predictive_form(self, posterior: Beta) -> LevelTable | None:  # type: ignore[override]
+    def predictive_form(self, posterior: Beta) -> LogTableForm | None:  # type: ignore[override]
         """As `form`, by the beta-binomial distribution."""
         shape = np.broadcast_shapes(np.shape(posterior.successes), np.shape(posterior.failures))
         return self._looked_up(self.log_predictive, posterior, shape)
 
-    def _looked_up(self, score: Any, parameters: Any, shape: tuple[int, ...]) -> LevelTable | None:
+    def _looked_up(self, score: Any, parameters: Any, shape: tuple[int, ...]) -> LogTableForm | None:
         if self.n >= _FEW:
             return None
         every = np.arange(self.n + 1.0)[:, None].repeat(shape[-1], axis=1)
         log_p = np.moveaxis(score(parameters, every), 0, -1)  # (*given, columns, successes)
-        return LevelTable(log_p.reshape(*shape[:-1], -1), Segments(np.full(shape[-1], self.n + 1)))
+        return LogTableForm(log_p.reshape(*shape[:-1], -1), Segments(np.full(shape[-1], self.n + 1)))
 
     def _log_coefficient(self, x: np.ndarray) -> np.ndarray:
         return gammaln(self.n + 1) - gammaln(x + 1) - gammaln(self.n - x + 1)
 
     def cumulative(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """p(at most x successes)."""
-        successes = np.minimum(np.floor(over_given(x, parameters.ndim - 1)), self.n)
+        successes = np.minimum(np.floor(broadcast_over_groups(x, parameters.ndim - 1)), self.n)
         return np.where(successes < 0, 0.0, bdtr(np.maximum(successes, 0.0), self.n, parameters))
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -308,15 +318,15 @@ def codes_of(cells: np.ndarray) -> np.ndarray:
     return (np.where(np.isnan(cells), -1, cells) if cells.dtype.kind == "f" else cells).astype(np.intp)
 
 
-def _odds(log_one: np.ndarray, log_zero: np.ndarray) -> Linear:
-    return Linear(log_one - np.where(np.isneginf(log_zero), 0.0, log_zero), log_zero, "binary")
+def _odds(log_one: np.ndarray, log_zero: np.ndarray) -> LinearLogForm:
+    return LinearLogForm(log_one - np.where(np.isneginf(log_zero), 0.0, log_zero), log_zero, "binary")
 
 
 def sum_block(
     block: Block, kind: str, group: np.ndarray | None, n_groups: int, weight: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weights, totals and log bases of a dense or a sparse block; read-only, so that statistics need no copy."""
-    if isinstance(block, Sparse):
+    if isinstance(block, SparseRows):
         if block.absent is not None and weight is not None and weight.ndim == 2:
             weight = np.where(block.absent[:, None], 0.0, weight)
         elif block.absent is not None:

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from tallybayes import kernels
-from tallybayes.beliefs.belief import Belief
-from tallybayes.beliefs.dirichlet import Dirichlet
+from tallybayes.distributions.dirichlet import Dirichlet
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError
-from tallybayes.families.aggregates import Expression, Steps
-from tallybayes.families.block import Block, Dense, Sparse, dense, first_infinite, n_columns
-from tallybayes.families.categorical import Levels, Probabilities
-from tallybayes.families.form import LevelTable
-from tallybayes.families.left_out import Counted, Removed
+from tallybayes.families._shared.blocks import Block, Dense, SparseRows, dense, first_infinite, n_columns
+from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
+from tallybayes.families._shared.log_prob_forms import LogTableForm
+from tallybayes.families._shared.sql_aggregates import BinIndex, Expression
+from tallybayes.families.categorical import LevelFamily, LevelProbabilities
 from tallybayes.statistics.counts import Counts
 
 if TYPE_CHECKING:
-    from tallybayes.statistics.statistics import Statistics
+    from tallybayes.statistics.sufficient_statistics import Statistics
 
 # Up to so many cuts, values are compared with all of them, if they are many: no branch is ever guessed wrong.
 _FEW_CUTS, _FEW_VALUES = 32, 2000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Binned(Levels):
+class Binned(LevelFamily):
     """A measured column cut at given edges: any distribution, as a histogram. p(x) = θ_k / width_k in bin k.
 
     The bins are [e₀, e₁), [e₁, e₂), … with the last one closed. A value beyond the outer edges is read as lying on the
@@ -166,7 +166,7 @@ class Binned(Levels):
 
     def grouped_by(self, column: Expression) -> Expression:
         """The bin."""
-        return Steps(column, tuple(float(cut) for cut in self.edges[1:-1] if cut is not None))
+        return BinIndex(column, tuple(float(cut) for cut in self.edges[1:-1] if cut is not None))
 
     written = grouped_by
 
@@ -181,12 +181,12 @@ class Binned(Levels):
 
     def expected(self, parameters: Any) -> np.ndarray:
         """E[x] = Σ θ_k (middle of bin k)."""
-        found = self.from_belief(parameters, "mean") if isinstance(parameters, Belief) else parameters
+        found = self.from_belief(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
         ends = self.ends
         middles = np.tile((ends[:-1] + ends[1:]) / 2, found.segments.n_columns)
         return np.asarray(found.segments.sum(found.table * middles))
 
-    def log_likelihood(self, parameters: Probabilities, statistics: Counts) -> np.ndarray:
+    def log_likelihood(self, parameters: LevelProbabilities, statistics: Counts) -> np.ndarray:
         """Σ n_k log(θ_k / width_k), per group and column."""
         return super().log_likelihood(parameters, statistics) + self._log_base(statistics)
 
@@ -195,37 +195,37 @@ class Binned(Levels):
         log_widths = np.tile(np.log(self.widths), statistics.segments.n_columns)
         return statistics.segments.sum(-statistics.table * log_widths)
 
-    def log_evidence(self, belief: Belief, statistics: Counts) -> Any:
+    def log_evidence(self, belief: ParameterDistribution, statistics: Counts) -> Any:
         """log p(x) of all rows: that of their bins, less the logarithms of the widths."""
         evidence = super().log_evidence(belief, statistics)
         if not isinstance(belief, Dirichlet):
             return evidence
         return evidence + self._log_base(statistics).reshape(np.shape(evidence))
 
-    def log_prob(self, parameters: Probabilities, x: np.ndarray) -> np.ndarray:
+    def log_prob(self, parameters: LevelProbabilities, x: np.ndarray) -> np.ndarray:
         """log(θ_k / width_k) of every cell's bin."""
         return self.form(parameters).evaluate(np.minimum(self.codes(x), len(self.widths) - 1))
 
-    def form(self, parameters: Probabilities) -> LevelTable:
+    def form(self, parameters: LevelProbabilities) -> LogTableForm:
         """The logs of θ over the widths."""
         table = self.table(parameters)
-        return LevelTable(table.log_p - np.tile(np.log(self.widths), table.segments.n_columns), table.segments)
+        return LogTableForm(table.log_p - np.tile(np.log(self.widths), table.segments.n_columns), table.segments)
 
-    def predictive_form(self, posterior: Dirichlet) -> LevelTable:
+    def predictive_form(self, posterior: Dirichlet) -> LogTableForm:
         """As `form`, with θ at its posterior mean."""
         return self.form(self.from_belief(posterior, "mean"))
 
     def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
         """The first that is infinite."""
-        return super().wrong_cell(rows) if isinstance(rows, Sparse) else first_infinite(rows)
+        return super().wrong_cell(rows) if isinstance(rows, SparseRows) else first_infinite(rows)
 
-    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
+    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
         """Shares of what is left."""
         levels, codes = self.level_counts(counted), self.codes(np.asarray(rows.cells))
         widths = np.where(codes < 0, 1.0, self.widths[np.minimum(codes, len(self.widths) - 1)])
         return None if levels is None else levels.left_out(codes, rows) - np.log(widths).sum(axis=1, keepdims=True)
 
-    def left_out_tables(self, counted: Counted, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    def left_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """Log densities."""
         levels = self.level_counts(counted)
         widths = np.tile(self.widths, counted.statistics.n_columns)
@@ -237,7 +237,7 @@ class Binned(Levels):
         grid[1::2] = np.nextafter(grid[1::2], -np.inf)  # just before the edge, so that a bin ends as it began
         return grid
 
-    def cumulative(self, parameters: Probabilities, x: np.ndarray) -> np.ndarray:
+    def cumulative(self, parameters: LevelProbabilities, x: np.ndarray) -> np.ndarray:
         """All bins below, and of its own bin the share that lies below: an open one ends where it is taken to."""
         ends, found = self.ends, []
         for place, column in enumerate(parameters.segments.split(parameters.table)):
@@ -247,7 +247,7 @@ class Binned(Levels):
             found.append(np.moveaxis(upto[..., codes] + column[..., codes] * share, -1, 0))
         return np.stack(found, axis=-1)
 
-    def sample(self, parameters: Probabilities, n: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, parameters: LevelProbabilities, n: int, rng: np.random.Generator) -> np.ndarray:
         """Values, anywhere in their bin with equal probability."""
         codes = super().sample(parameters, n, rng)
         return np.asarray(self.ends[:-1][codes] + self.widths[codes] * rng.random(codes.shape))

@@ -9,37 +9,37 @@ import numpy as np
 from scipy.special import xlogy
 
 from tallybayes import kernels
-from tallybayes.beliefs.belief import Belief
-from tallybayes.beliefs.dirichlet import Dirichlet
+from tallybayes.distributions.dirichlet import Dirichlet
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.families.block import Block, Codes
+from tallybayes.families._shared.blocks import Block, Codes
+from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, LevelCounts, RemovedRows, level_counts
+from tallybayes.families._shared.log_prob_forms import LogTableForm
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, ratio
-from tallybayes.families.form import LevelTable
-from tallybayes.families.left_out import Counted, LevelCounts, Removed, level_counts
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 
 if TYPE_CHECKING:
-    from tallybayes.statistics.statistics import Statistics
+    from tallybayes.statistics.sufficient_statistics import Statistics
 
 
-class Probabilities(NamedTuple):
+class LevelProbabilities(NamedTuple):
     """Parameters of categorical columns: one flat axis of levels, and how it falls into columns."""
 
     table: np.ndarray
     segments: Segments
 
 
-class Levels(Family):
+class LevelFamily(Family):
     """Columns that fall into levels, whatever these are: p(level k) = θ_k."""
 
     belief = Dirichlet
 
-    def maximum_likelihood(self, statistics: Counts) -> Probabilities:
+    def maximum_likelihood(self, statistics: Counts) -> LevelProbabilities:
         """The relative frequencies."""
         segments = statistics.segments
-        return Probabilities(ratio(statistics.table, segments.spread(statistics.weight)), segments)
+        return LevelProbabilities(ratio(statistics.table, segments.spread(statistics.weight)), segments)
 
     def default_prior(self, statistics: Counts, estimate: str) -> Dirichlet:
         """One pseudo-count per level: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
@@ -49,26 +49,26 @@ class Levels(Family):
         """So many of every level; one more of each where the mode is taken, which leaves one out."""
         return Dirichlet(amount + read_estimate(estimate).takes_mode)
 
-    def from_belief(self, belief: Belief, what: str, **options: Any) -> Probabilities:
+    def from_belief(self, belief: ParameterDistribution, what: str, **options: Any) -> LevelProbabilities:
         """A Dirichlet's mean, mode or sample, with its columns."""
         values = super().from_belief(belief, what, **options)
-        return Probabilities(values, belief.segments) if isinstance(belief, Dirichlet) else values
+        return LevelProbabilities(values, belief.segments) if isinstance(belief, Dirichlet) else values
 
-    def as_parameters(self, parameters: Any, statistics: Counts) -> Probabilities:
+    def as_parameters(self, parameters: Any, statistics: Counts) -> LevelProbabilities:
         """Probabilities in the order of the levels."""
-        if isinstance(parameters, Probabilities):
+        if isinstance(parameters, LevelProbabilities):
             return parameters
         table = np.asarray(parameters, dtype=float)
         if not (table >= 0).all():
             raise EstimateError(f"the parameter of {self!r} is {parameters!r}; expected probabilities of at least 0.")
-        return Probabilities(table, statistics.segments)
+        return LevelProbabilities(table, statistics.segments)
 
     def n_parameters(self, statistics: Counts) -> int:
         """One per group and level, less one a column: they sum to 1."""
         n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
         return n_groups * int(np.maximum(statistics.segments.sizes - 1, 0).sum())
 
-    def log_likelihood(self, parameters: Probabilities, statistics: Counts) -> np.ndarray:
+    def log_likelihood(self, parameters: LevelProbabilities, statistics: Counts) -> np.ndarray:
         """Σ n_k log θ_k, per group and column."""
         return parameters.segments.sum(xlogy(statistics.table, parameters.table))
 
@@ -76,22 +76,22 @@ class Levels(Family):
         """log p(x | data): θ at its posterior mean."""
         return self.log_prob(self.from_belief(posterior, "mean"), x)
 
-    def table(self, parameters: Probabilities) -> LevelTable:
+    def table(self, parameters: LevelProbabilities) -> LogTableForm:
         """The logs of θ, to be looked up by code."""
         with np.errstate(divide="ignore"):
-            return LevelTable(np.log(parameters.table), parameters.segments)
+            return LogTableForm(np.log(parameters.table), parameters.segments)
 
-    def level_counts(self, counted: Counted) -> LevelCounts | None:
+    def level_counts(self, counted: GroupStatistics) -> LevelCounts | None:
         """What the probabilities of levels are shares of."""
         statistics, start = counted.statistics, counted.start
         added = None if start is None else start.concentration
         return level_counts(counted, statistics.table, statistics.weight, added, statistics.segments)
 
-    def take(self, parameters: Probabilities, index: Any) -> Probabilities:
+    def take(self, parameters: LevelProbabilities, index: Any) -> LevelProbabilities:
         """The probabilities of some groups."""
         return parameters._replace(table=parameters.table[index])
 
-    def unknown(self, parameters: Probabilities) -> np.ndarray:
+    def unknown(self, parameters: LevelProbabilities) -> np.ndarray:
         """Where no level was counted."""
         columns = parameters.segments.split(parameters.table)
         return np.stack([np.isnan(column).any(axis=-1) for column in columns], axis=-1)
@@ -100,7 +100,7 @@ class Levels(Family):
         """None: the log probability itself is that of a smoothed frequency."""
         return {}
 
-    def sample(self, parameters: Probabilities, n: int, rng: np.random.Generator) -> np.ndarray:
+    def sample(self, parameters: LevelProbabilities, n: int, rng: np.random.Generator) -> np.ndarray:
         """Codes of levels."""
         draws = [
             (rng.random((n, *column.shape[:-1], 1)) > np.cumsum(column, axis=-1)[..., :-1]).sum(axis=-1)
@@ -110,7 +110,7 @@ class Levels(Family):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Categorical(Levels):
+class Categorical(LevelFamily):
     """Columns of labels: p(x = k) = θ_k.
 
     Parameters
@@ -159,25 +159,25 @@ class Categorical(Levels):
             raise DataError.wrong_type("a block of Categorical columns", "not encoded", "codes of levels")
         return Counts(kernels.count_codes(block.columns, block.sizes, group, n_groups, weight), block.sizes)
 
-    def log_prob(self, parameters: Probabilities, x: np.ndarray) -> np.ndarray:
+    def log_prob(self, parameters: LevelProbabilities, x: np.ndarray) -> np.ndarray:
         """log θ of every cell's code; 0 for code −1."""
         return self.table(parameters).evaluate(x)
 
-    def form(self, parameters: Probabilities) -> LevelTable:
+    def form(self, parameters: LevelProbabilities) -> LogTableForm:
         """The logs of θ."""
         return self.table(parameters)
 
-    def predictive_form(self, posterior: Dirichlet) -> LevelTable:
+    def predictive_form(self, posterior: Dirichlet) -> LogTableForm:
         """As `form`, with θ at its posterior mean."""
         return self.table(self.from_belief(posterior, "mean"))
 
-    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
+    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
         """Shares of what is left."""
         assert isinstance(rows.cells, Codes)
         levels = self.level_counts(counted)
         return None if levels is None else levels.left_out(np.asarray(rows.cells.columns), rows)
 
-    def left_out_tables(self, counted: Counted, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    def left_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """Log probabilities."""
         levels = self.level_counts(counted)
         return None if levels is None else (levels.table(),)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tallybayes.beliefs.belief import Belief
-from tallybayes.statistics.statistics import Statistics
-from tallybayes.words import Words
+from tallybayes._utils.string_options import StringOptions
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
+from tallybayes.statistics.sufficient_statistics import Statistics
 
 if TYPE_CHECKING:
     from tallybayes.families.family import Family
@@ -23,11 +23,11 @@ class Estimate(NamedTuple):
     spent: int = 0  # rows that every mean estimated takes from those a variance is the mean of
 
 
-def _mode(family: Family, belief: Belief, statistics: Any) -> Any:
+def _mode(family: Family, belief: ParameterDistribution, statistics: Any) -> Any:
     return family.from_belief(belief.update(statistics), "mode")
 
 
-def _mean(family: Family, belief: Belief, statistics: Any) -> Any:
+def _mean(family: Family, belief: ParameterDistribution, statistics: Any) -> Any:
     return family.from_belief(belief.update(statistics), "mean")
 
 
@@ -37,7 +37,7 @@ ESTIMATES: dict[str, Estimate] = {
     "map": Estimate(_mode, has_prior=True, takes_mode=True),
     "bayes": Estimate(_mean, has_prior=True, integrates=True),
 }
-ESTIMATE_WORDS = Words(tuple(ESTIMATES))
+ESTIMATE_WORDS = StringOptions(tuple(ESTIMATES))
 
 
 def read_estimate(name: str) -> Estimate:

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tallybayes.beliefs.belief import Belief
+from tallybayes._utils.frozen_value import FrozenValue
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import CellError, PriorError
-from tallybayes.families.added_counts import check_amount, is_amount, no_levels
-from tallybayes.families.block import Block, Dense, Sparse
-from tallybayes.statistics.statistics import Statistics
-from tallybayes.value import Value
+from tallybayes.families._shared.blocks import Block, Dense, SparseRows
+from tallybayes.families.pseudo_counts import check_amount, is_amount, no_levels
+from tallybayes.statistics.sufficient_statistics import Statistics
 
 if TYPE_CHECKING:
-    from tallybayes.families.aggregates import Expression, Sum
-    from tallybayes.families.form import Form
-    from tallybayes.families.left_out import Counted, Removed
+    from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
+    from tallybayes.families._shared.log_prob_forms import Form
+    from tallybayes.families._shared.sql_aggregates import Expression, Sum
 
 
-class Family(Value):
+class Family(FrozenValue):
     """What a column, or a block of like columns, means: p(x | parameters), with its conjugate belief.
 
     To write a family, say what to keep of the data (`collect`), the parameters that make it most probable
@@ -34,7 +34,7 @@ class Family(Value):
     (True, True)
     """
 
-    belief: ClassVar[type[Belief]]  # the class of its priors and posteriors
+    belief: ClassVar[type[ParameterDistribution]]  # the class of its priors and posteriors
     columnwise: ClassVar[bool] = True  # whether a row's log probability is a sum over columns
     reads: ClassVar[str] = "numbers"  # what a cell is: "numbers", "codes" of levels, or "text"
     light: ClassVar[bool] = False  # whether scoring takes no memory of the size (rows, groups, columns)
@@ -97,7 +97,7 @@ class Family(Value):
 
         Parameters
         ----------
-        block : array of shape (n, columns), list of columns, `Codes` or `Sparse`
+        block : array of shape (n, columns), list of columns, `Codes` or `SparseRows`
         group : array of int of shape (n,), optional
             The group of every row, −1 to leave it out.
         n_groups : int, default 1
@@ -142,11 +142,11 @@ class Family(Value):
         """The estimate whose expectation is the parameter: for all but Gaussians, the most likely one."""
         return self.maximum_likelihood(statistics)
 
-    def default_prior(self, statistics: Any, estimate: str) -> Belief:
+    def default_prior(self, statistics: Any, estimate: str) -> ParameterDistribution:
         """The prior used when none is given, for the ``"bayes"`` or the ``"map"`` estimate."""
         raise NotImplementedError
 
-    def from_belief(self, belief: Belief, what: str, **options: Any) -> Any:
+    def from_belief(self, belief: ParameterDistribution, what: str, **options: Any) -> Any:
         """Parameters from a belief's ``mean()``, ``mode()`` (by convention where it has none) or ``sample(...)``."""
         return getattr(belief, "peak" if what == "mode" else what)(**options)
 
@@ -171,13 +171,13 @@ class Family(Value):
 
     def expected(self, parameters: Any) -> np.ndarray:
         """E[x] of every column, shape (*given, columns), from parameters or from a posterior."""
-        return np.asarray(parameters.mean() if isinstance(parameters, Belief) else parameters)
+        return np.asarray(parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters)
 
     def log_likelihood(self, parameters: Any, statistics: Any) -> np.ndarray:
         """log p(data | parameters) from the statistics alone, per group (and column where columns are independent)."""
         raise NotImplementedError
 
-    def log_evidence(self, belief: Belief, statistics: Any) -> Any:
+    def log_evidence(self, belief: ParameterDistribution, statistics: Any) -> Any:
         """log p(data) with the parameters integrated out under `belief`, for all that has parameters of its own."""
         return belief.log_evidence(statistics)
 
@@ -218,10 +218,10 @@ class Family(Value):
 
     @property
     def left_out_together(self) -> bool:
-        """Whether one row's absence changes, or `left_out` says, what every group makes of it, not its own alone."""
+        """Whether removing a row changes the scores of all groups (see `leave_one_out_scores`)."""
         return "groups" in self.shared
 
-    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
+    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
         """log p(row | group) of rows that were counted, each without itself: (n, groups) if `left_out_together`.
 
         Else (n, 1), of its own group. NaN where a closed form has lost its digits; None where there is none, and rows
@@ -229,7 +229,7 @@ class Family(Value):
         """
         return None
 
-    def left_out_tables(self, counted: Counted, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    def left_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """The same of rows that counted once, as tables for the kernels, (columns or cells, groups), or None."""
         return None
 
@@ -326,7 +326,7 @@ class Family(Value):
         mean = self.expected(parameters)
         return np.broadcast_to(mean, (len(x), *mean.shape))
 
-    def seed_cells(self, cells: np.ndarray | Sparse) -> tuple[np.ndarray | Sparse, float | None]:
+    def seed_cells(self, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | SparseRows, float | None]:
         """Cells on a scale where differences compare, for the heaps that EM starts from, and their unit.
 
         The unit is None where it is the deviation of every column. Sparse rows stay so, and their zeros 0.
@@ -336,7 +336,9 @@ class Family(Value):
     def grid(self, parameters: Any, column: int) -> np.ndarray:
         """Where to draw the distribution of one column in every group: whole numbers, or where its draws lie."""
         if self.measured:
-            point = self.from_belief(parameters, "mean") if isinstance(parameters, Belief) else parameters
+            point = (
+                self.from_belief(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
+            )
             draws = self.sample(point, 500, np.random.default_rng(0))[..., column]
             return np.linspace(np.nanmin(draws), np.nanmax(draws), 400)
         means = self.expected(parameters)[:, column]
@@ -365,11 +367,11 @@ class Family(Value):
         gaps = self.log_prob(parameters, rows) - self.log_prob(other, rows)
         return np.maximum(gaps.mean(axis=0), 0.0)
 
-    def added_counts(self, amount: float, estimate: str) -> Belief | None:
+    def added_counts(self, amount: float, estimate: str) -> ParameterDistribution | None:
         """The prior by which the estimate adds this amount to every level's count; None where there are no levels."""
         return None
 
-    def prior(self, prior: Any, statistics: Any, estimate: str) -> Belief:
+    def prior(self, prior: Any, statistics: Any, estimate: str) -> ParameterDistribution:
         """A belief from None (the default), a number of counts, "empirical", a rule or a belief of this family."""
         if prior is None:
             return self.default_prior(statistics, estimate)
@@ -380,7 +382,7 @@ class Family(Value):
             check_amount(prior, estimate)
             return added
         if isinstance(prior, str):
-            from tallybayes.families.empirical import empirical_prior
+            from tallybayes.families._shared.empirical_prior import empirical_prior
 
             if prior != "empirical":
                 raise PriorError.wrong_belief(self, prior, f"a {self.belief.__name__}, 'empirical'")
@@ -393,9 +395,9 @@ class Family(Value):
         return belief
 
 
-def outside_cells(family: Family, x: np.ndarray) -> np.ndarray:
+def out_of_support_cells(family: Family, x: np.ndarray) -> np.ndarray:
     """Which finite cells of an array a family cannot count: as it says, or found by halves among the different ones."""
-    said = family.outside(x) if still_says(family, "outside", "collect") else None
+    said = family.outside(x) if is_not_overridden(family, "outside", "collect") else None
     if said is not None:
         return said & np.isfinite(x)
     values, place = np.unique(x, return_inverse=True)
@@ -414,11 +416,11 @@ def outside_cells(family: Family, x: np.ndarray) -> np.ndarray:
 
 def divergence_of(family: Family, parameters: Any, other: Any) -> np.ndarray:
     """As `Family.divergence`: in closed form, unless a class made from the one that knows it scores rows anew."""
-    known = still_says(family, "divergence", "log_prob", "sample")
+    known = is_not_overridden(family, "divergence", "log_prob", "sample")
     return family.divergence(parameters, other) if known else Family.divergence(family, parameters, other)
 
 
-def still_says(family: Family, hook: str, *meant: str) -> bool:
+def is_not_overridden(family: Family, hook: str, *meant: str) -> bool:
     """Whether what a family says of itself holds: no class made from the one that says it writes a method anew."""
     return all(_place(family, hook) <= _place(family, method) for method in meant)
 
@@ -428,7 +430,7 @@ def _place(family: Family, method: str) -> int:
     return next(place for place, kind in enumerate(type(family).__mro__) if method in vars(kind))
 
 
-def over_given(x: np.ndarray, n_given: int) -> np.ndarray:
+def broadcast_over_groups(x: np.ndarray, n_given: int) -> np.ndarray:
     """Rows with an axis of length 1 for every group axis: (n, columns) to (n, 1, …, columns).
 
     Rows that have more axes already are left as they are: parameters of their own go with each of them.

@@ -9,18 +9,18 @@ import numpy as np
 from scipy.special import ndtr
 
 from tallybayes import kernels
-from tallybayes.beliefs.linear_normal_inverse_gamma import Line
-from tallybayes.beliefs.log_gamma import log_gamma_half_step, log_rising
-from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
+from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
+from tallybayes.distributions.log_gamma import log_gamma_half_step, log_rising
+from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.errors import EstimateError
-from tallybayes.families.aggregates import Column, Sum, moments_of_sums, sums_of_powers
-from tallybayes.families.block import Block, dense
+from tallybayes.families._shared.blocks import Block, dense
+from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
+from tallybayes.families._shared.leave_one_out_gaussian import columns_left_out, student_left_out
+from tallybayes.families._shared.log_prob_forms import MultivariateTForm, NormalForm, StudentTForm
+from tallybayes.families._shared.sql_aggregates import SqlColumn, Sum, moments_of_sums, sums_of_powers
+from tallybayes.families.continuous import ContinuousFamily, check_spread, least_variance, pooled_scale
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, known_sum, over_given, ratio
-from tallybayes.families.form import Bell, RowStudent, Student
-from tallybayes.families.left_out import Counted, Removed
-from tallybayes.families.left_out_gaussian import columns_left_out, student_left_out
-from tallybayes.families.measurements import Measurements, check_spread, least_variance, pooled_spread
+from tallybayes.families.family import Family, broadcast_over_groups, known_sum, ratio
 from tallybayes.statistics.moments import Moments, choose_anchor
 
 _LARGE = 1e150  # whose square is still finite
@@ -35,7 +35,7 @@ class StudentT(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Gaussian(Measurements):
+class Gaussian(ContinuousFamily):
     """A measured column: x ~ N(μ, σ²), with its own mean and variance in every group.
 
     Examples
@@ -52,14 +52,16 @@ class Gaussian(Measurements):
     @property
     def given_measured(self) -> Family | None:
         """A line with Gaussian noise, unless variances are shared, or the cells are not the numbers themselves."""
-        from tallybayes.families.linear_in_parents import LinearInParents  # which knows of estimates, as this does
+        from tallybayes.families.conditional_linear_gaussian import (
+            LinearInParents,  # which knows of estimates, as this does
+        )
 
         return LinearInParents() if type(self) is Gaussian else None
 
-    def as_line(self, parameters: Normal) -> Line:
+    def as_line(self, parameters: Normal) -> LinearParameters:
         """A line in nothing: its intercept is the mean."""
         mean, variance = np.broadcast_arrays(*(np.asarray(part, dtype=float)[..., 0] for part in parameters))
-        return Line(np.zeros((*mean.shape, 0)), mean, variance)
+        return LinearParameters(np.zeros((*mean.shape, 0)), mean, variance)
 
     @property
     def layout(self) -> tuple[Any, ...]:
@@ -86,7 +88,7 @@ class Gaussian(Measurements):
 
     def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
         """Weights, values and squares about an anchor."""
-        return sums_of_powers([Column(place) for place in range(n_columns)], anchor, full=False)
+        return sums_of_powers([SqlColumn(place) for place in range(n_columns)], anchor, full=False)
 
     def from_aggregates(self, sums: np.ndarray, anchor: np.ndarray) -> Moments:
         """The moments of groups."""
@@ -116,7 +118,7 @@ class Gaussian(Measurements):
 
     def default_prior(self, statistics: Moments, estimate: str) -> NormalInverseGamma:
         """A weak belief about the pooled mean and the spread within groups, the same for every scale and offset."""
-        mean, spread, strength = pooled_spread(statistics, together="columns" in self.shared)
+        mean, spread, strength = pooled_scale(statistics, together="columns" in self.shared)
         n_means = int(np.prod(self._shared_sizes(statistics), dtype=np.int64))
         scale = spread * (2.5 + n_means / 2 if read_estimate(estimate).takes_mode else 1.5)
         keep = slice(0, 1) if "columns" in self.shared else slice(None)
@@ -162,14 +164,14 @@ class Gaussian(Measurements):
     def log_prob(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
         """log N(x | μ, σ²) of every cell."""
         mean, variance = np.asarray(parameters.mean), self._spread(parameters)
-        x = over_given(x, mean.ndim - 1)
+        x = broadcast_over_groups(x, mean.ndim - 1)
         return known_sum(-0.5 * (np.log(2 * np.pi * variance) + (x - mean) ** 2 / variance), x)
 
     def log_predictive(self, posterior: NormalInverseGamma, x: np.ndarray) -> np.ndarray:
         """log p(x | data), Student's t with 2a degrees of freedom, of every cell."""
         size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
         shape, scale = (np.broadcast_to(part, size) for part in (posterior.shape, posterior.scale))
-        x = over_given(x, len(size) - 1)
+        x = broadcast_over_groups(x, len(size) - 1)
         # t = (x − m)² / (2b(1 + 1/κ)), so that p ∝ (1 + t)^(−a − ½)
         spread = 2 * scale * (1 + 1 / posterior.strength)
         z = np.abs(x - posterior.location) / np.sqrt(spread)
@@ -177,26 +179,26 @@ class Gaussian(Measurements):
         log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
         return known_sum(log_norm - (shape + 0.5) * log_term, x)
 
-    def form(self, parameters: Normal) -> Bell:
+    def form(self, parameters: Normal) -> NormalForm:
         """A bell of every column."""
         mean, variance = (np.asarray(part, dtype=float) for part in parameters)
         with np.errstate(divide="ignore"):
             log_norm = -0.5 * np.log(2 * np.pi * variance)
-            return Bell(mean, 1 / variance, log_norm, "groups" in self.shared)
+            return NormalForm(mean, 1 / variance, log_norm, "groups" in self.shared)
 
-    def predictive_form(self, posterior: NormalInverseGamma) -> Student | RowStudent:
+    def predictive_form(self, posterior: NormalInverseGamma) -> StudentTForm | MultivariateTForm:
         """Student's t of every column."""
         size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
         spread = np.broadcast_to(2 * posterior.scale * (1 + 1 / posterior.strength), size)
         location, shape = (np.broadcast_to(part, size) for part in (posterior.location, posterior.shape))
         log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
-        return Student(location, 1 / spread, shape + 0.5, log_norm)
+        return StudentTForm(location, 1 / spread, shape + 0.5, log_norm)
 
-    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray:
+    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
         """Mean and variance of what is left."""
         return columns_left_out(self, counted, rows)
 
-    def left_out_tables(self, counted: Counted, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    def left_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """Student's t: mean, inverse spread, power and log norm of a factor ``"left_out"``."""
         return student_left_out(counted, constant) if counted.estimate.integrates and not self.shared else None
 
@@ -245,7 +247,7 @@ class Gaussian(Measurements):
     def cumulative(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
         """Φ((x − μ) / σ) of every cell."""
         mean, deviation = np.broadcast_arrays(parameters.mean, np.sqrt(parameters.variance))
-        return ndtr((over_given(x, mean.ndim - 1) - mean) / deviation)
+        return ndtr((broadcast_over_groups(x, mean.ndim - 1) - mean) / deviation)
 
     def sample(self, parameters: Normal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Values."""
@@ -284,7 +286,7 @@ class SphericalGaussian(Gaussian):
     form = Gaussian.form  # with the variance known, columns are independent
     left_out = Gaussian.left_out
 
-    def predictive_form(self, posterior: NormalInverseGamma) -> RowStudent:
+    def predictive_form(self, posterior: NormalInverseGamma) -> MultivariateTForm:
         """Student's t of whole rows: the columns share what is not known of the variance."""
         size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
         root = np.sqrt(np.broadcast_to(2 * posterior.scale * (1 + 1 / posterior.strength), size))
@@ -293,7 +295,7 @@ class SphericalGaussian(Gaussian):
             return rows[:, None, :] / root[:, known], 2 * np.log(root[:, known]).sum(axis=-1)
 
         location, shape = (np.broadcast_to(part, size) for part in (posterior.location, posterior.shape))
-        return RowStudent(location, shape[..., 0], turned, lambda x: self.log_predictive(posterior, x))
+        return MultivariateTForm(location, shape[..., 0], turned, lambda x: self.log_predictive(posterior, x))
 
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """The rows of every group, of its fullest column."""
@@ -309,7 +311,7 @@ class SphericalGaussian(Gaussian):
             return Gaussian.log_prob(self, parameters, x)
         row = self.log_predictive(parameters, x)[..., None]
         size = np.broadcast_shapes(parameters.location.shape, parameters.scale.shape)
-        x = over_given(np.asarray(x, dtype=float), len(size) - 1)
+        x = broadcast_over_groups(np.asarray(x, dtype=float), len(size) - 1)
         known = ~np.isnan(x)
         n_known = known.sum(axis=-1, keepdims=True)
         t = np.where(known, (x - parameters.location) ** 2 / (1 + 1 / parameters.strength), 0.0)
@@ -327,7 +329,7 @@ class SphericalGaussian(Gaussian):
         """log p(row | data): the columns share σ², so a row follows one multivariate t."""
         size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
         shape, scale = (np.broadcast_to(part, size)[..., 0] for part in (posterior.shape, posterior.scale))
-        x = over_given(x, len(size) - 1)
+        x = broadcast_over_groups(x, len(size) - 1)
         known = ~np.isnan(x)
         widen = np.broadcast_to(1 + 1 / posterior.strength, size)
         t = np.where(known, (x - posterior.location) ** 2 / widen, 0.0).sum(axis=-1) / (2 * scale)

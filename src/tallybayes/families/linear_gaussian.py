@@ -7,18 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tallybayes.beliefs.belief import Belief
-from tallybayes.beliefs.linear_normal_inverse_gamma import Line, LinearNormalInverseGamma
-from tallybayes.beliefs.log_gamma import log_gamma_half_step
+from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInverseGamma, LinearParameters
+from tallybayes.distributions.log_gamma import log_gamma_half_step
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, PriorError
-from tallybayes.families.aggregates import Column, Sum, moments_of_sums, sums_of_powers
-from tallybayes.families.block import Block
-from tallybayes.families.family import Family, over_given
-from tallybayes.families.fine_products import collect_finely
-from tallybayes.families.measurements import Measurements
-from tallybayes.families.weight_decay import best_decay
+from tallybayes.families._shared.blocks import Block
+from tallybayes.families._shared.high_precision_moments import collect_finely
+from tallybayes.families._shared.sql_aggregates import SqlColumn, Sum, moments_of_sums, sums_of_powers
+from tallybayes.families._shared.weight_decay import best_decay
+from tallybayes.families.continuous import ContinuousFamily
+from tallybayes.families.family import Family, broadcast_over_groups
 from tallybayes.statistics.double_double import DoubleDouble
-from tallybayes.statistics.elimination import eliminate, shortest
+from tallybayes.statistics.ldl_solver import minimum_norm_solution, solve_ldl
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import Prior
 
@@ -28,7 +28,7 @@ _NOISE = 1e-4  # of the target's variance: the noise that it expects, far below 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearGaussian(Measurements):
+class LinearGaussian(ContinuousFamily):
     """The last column given the others: y ~ N(w · x + b, σ²), with its own line in every group.
 
     What is kept are the moments of inputs and target together, as of `MultivariateGaussian`: one tally gives least
@@ -60,11 +60,11 @@ class LinearGaussian(Measurements):
     @property
     def given_measured(self) -> Family | None:
         """The same in a network, if it is the plain line."""
-        from tallybayes.families.linear_in_parents import LinearInParents  # which is made from this
+        from tallybayes.families.conditional_linear_gaussian import LinearInParents  # which is made from this
 
         return LinearInParents() if type(self) is LinearGaussian else None
 
-    def as_line(self, parameters: Line) -> Line:
+    def as_line(self, parameters: LinearParameters) -> LinearParameters:
         """As it is."""
         return parameters
 
@@ -91,7 +91,7 @@ class LinearGaussian(Measurements):
 
     def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
         """Weights, values and products about an anchor."""
-        return sums_of_powers([Column(place) for place in range(n_columns)], anchor, full=True)
+        return sums_of_powers([SqlColumn(place) for place in range(n_columns)], anchor, full=True)
 
     def from_aggregates(self, sums: np.ndarray, anchor: np.ndarray) -> Moments:
         """The moments of groups."""
@@ -99,20 +99,20 @@ class LinearGaussian(Measurements):
 
     # ---- Estimates --------------------------------------------------------------------------------------------------
 
-    def maximum_likelihood(self, statistics: Moments) -> Line:
+    def maximum_likelihood(self, statistics: Moments) -> LinearParameters:
         """Least squares, and the mean of squared errors."""
         return self._least_squares(statistics, unbiased=False)
 
-    def unbiased(self, statistics: Moments) -> Line:
+    def unbiased(self, statistics: Moments) -> LinearParameters:
         """Least squares, and the sum of squared errors over the rows less the weights that were estimated."""
         return self._least_squares(statistics, unbiased=True)
 
-    def _least_squares(self, statistics: Moments, *, unbiased: bool) -> Line:
+    def _least_squares(self, statistics: Moments, *, unbiased: bool) -> LinearParameters:
         p, weight = statistics.n_columns - 1, statistics.weight[..., 0]
         mean, shown = self._shown(statistics)
         within, across = shown.map(lambda a: a[..., :p, :p]), shown.map(lambda a: a[..., :p, p:])
-        found = eliminate(within, across)
-        slope = shortest(within, found) if found.dependent.any() else found.solution
+        found = solve_ldl(within, across)
+        slope = minimum_norm_solution(within, found) if found.dependent.any() else found.solution
         left = (shown.map(lambda a: a[..., p, p]) - _dot(found.solution, across)).value
         # What is no more than the rounding of sums is no noise, and a perfect fit.
         left = np.where(left > 1e-24 * shown.high[..., p, p], left, 0.0)
@@ -123,7 +123,7 @@ class LinearGaussian(Measurements):
         empty = weight <= 0
         variance = np.where(freedom > 0, left / np.where(freedom > 0, freedom, 1.0), np.nan)
         nothing = np.where(empty, np.nan, 0.0)
-        return Line(slope.value[..., 0] + nothing[..., None], intercept + nothing, variance + nothing)
+        return LinearParameters(slope.value[..., 0] + nothing[..., None], intercept + nothing, variance + nothing)
 
     def _shown(self, statistics: Moments) -> tuple[DoubleDouble, DoubleDouble]:
         """The mean of all columns, and their scatter: about it, or about 0 where lines have no intercept."""
@@ -131,7 +131,7 @@ class LinearGaussian(Measurements):
 
     # ---- Priors -----------------------------------------------------------------------------------------------------
 
-    def prior(self, prior: Prior, statistics: Moments, estimate: str) -> Belief:
+    def prior(self, prior: Prior, statistics: Moments, estimate: str) -> ParameterDistribution:
         """As for every family; a number is λ of weight decay, in units of the inputs."""
         if isinstance(prior, int | float | np.number) and not isinstance(prior, bool):
             if not 0 <= prior < np.inf:
@@ -204,10 +204,10 @@ class LinearGaussian(Measurements):
 
     # ---- Rows -------------------------------------------------------------------------------------------------------
 
-    def as_parameters(self, parameters: Any, statistics: Moments) -> Line:
+    def as_parameters(self, parameters: Any, statistics: Moments) -> LinearParameters:
         """Slopes, intercept and variance."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
-        return Line(np.atleast_1d(slope), intercept, variance)
+        return LinearParameters(np.atleast_1d(slope), intercept, variance)
 
     def n_parameters(self, statistics: Moments) -> int:
         """A weight for every input, the intercept and the noise, in every group."""
@@ -219,11 +219,11 @@ class LinearGaussian(Measurements):
 
     def expected(self, parameters: Any) -> np.ndarray:
         """0 of inputs, which have no distribution here, and the target where they are 0."""
-        line = parameters.mean() if isinstance(parameters, Belief) else parameters
+        line = parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters
         slope = np.asarray(line.slope)
         return np.concatenate([np.zeros_like(slope), np.asarray(line.intercept)[..., None]], axis=-1)
 
-    def log_likelihood(self, parameters: Line, statistics: Moments) -> np.ndarray:
+    def log_likelihood(self, parameters: LinearParameters, statistics: Moments) -> np.ndarray:
         """Σ log N(y | w · x + b, σ²), per group."""
         p, weight = statistics.n_columns - 1, statistics.weight[..., 0]
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
@@ -241,7 +241,7 @@ class LinearGaussian(Measurements):
 
     def _errors(self, x: np.ndarray, n_given: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Inputs and targets, with axes for groups, and which rows have a target."""
-        rows = over_given(np.asarray(x, dtype=float), n_given)
+        rows = broadcast_over_groups(np.asarray(x, dtype=float), n_given)
         inputs, target = rows[..., :-1], rows[..., -1]
         known = ~np.isnan(target)
         if np.isnan(inputs).any() and (np.isnan(inputs).any(axis=-1) & known).any():
@@ -251,7 +251,7 @@ class LinearGaussian(Measurements):
             )
         return inputs, np.where(known, target, 0.0), known
 
-    def log_prob(self, parameters: Line, x: np.ndarray) -> np.ndarray:
+    def log_prob(self, parameters: LinearParameters, x: np.ndarray) -> np.ndarray:
         """log N(y | w · x + b, σ²) of every row's target; 0 where it is missing."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         inputs, target, known = self._errors(x, slope.ndim - 1)
@@ -276,7 +276,7 @@ class LinearGaussian(Measurements):
         covariance = pooled.scatter[:p, :p] / max(float(pooled.weight[0]), 1.0)
         return {"inputs": (pooled.mean[:p], covariance)}
 
-    def sample(self, parameters: Line, n: int, rng: np.random.Generator, inputs: Any = None) -> np.ndarray:
+    def sample(self, parameters: LinearParameters, n: int, rng: np.random.Generator, inputs: Any = None) -> np.ndarray:
         """Rows of Gaussian inputs with this mean and covariance, by default standard ones, and of targets."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         x = rng.standard_normal((n, *slope.shape))
@@ -287,13 +287,13 @@ class LinearGaussian(Measurements):
         y = (x * slope).sum(axis=-1) + intercept + noise
         return np.concatenate([x, y[..., None]], axis=-1)
 
-    def unknown(self, parameters: Line) -> np.ndarray:
+    def unknown(self, parameters: LinearParameters) -> np.ndarray:
         """Groups without a row."""
         return np.isnan(np.asarray(parameters.intercept))[..., None]
 
     def describe(self, parameters: Any) -> dict[str, np.ndarray]:
         """The weights, the intercept last."""
-        line = self.from_belief(parameters, "mean") if isinstance(parameters, Belief) else parameters
+        line = self.from_belief(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
         weights = [np.asarray(line.slope), np.asarray(line.intercept)[..., None]]
         return {"weight": np.concatenate(weights, axis=-1)}
 

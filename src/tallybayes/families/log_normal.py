@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tallybayes.beliefs.belief import Belief
-from tallybayes.beliefs.normal_inverse_gamma import Normal, NormalInverseGamma
-from tallybayes.families.aggregates import Column, Expression, Log, Sum, sums_of_powers
-from tallybayes.families.block import Block, Dense, Sparse, dense
-from tallybayes.families.family import over_given
+from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
+from tallybayes.families._shared.blocks import Block, Dense, SparseRows, dense
+from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
+from tallybayes.families._shared.leave_one_out_gaussian import columns_left_out
+from tallybayes.families._shared.sql_aggregates import Expression, Log, SqlColumn, Sum, sums_of_powers
+from tallybayes.families.family import broadcast_over_groups
 from tallybayes.families.gaussian import Gaussian
-from tallybayes.families.left_out import Counted, Removed
-from tallybayes.families.left_out_gaussian import columns_left_out
 from tallybayes.statistics.moments import Moments
 
 if TYPE_CHECKING:
-    from tallybayes.statistics.statistics import Statistics
+    from tallybayes.statistics.sufficient_statistics import Statistics
 
 _LARGEST = 709.0  # the logarithms of what a float can hold, nearly
 
@@ -70,7 +70,7 @@ class LogNormal(Gaussian):
 
     def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
         """Weights, logarithms and their squares about an anchor."""
-        return sums_of_powers([Log(Column(place)) for place in range(n_columns)], anchor, full=False)
+        return sums_of_powers([Log(SqlColumn(place)) for place in range(n_columns)], anchor, full=False)
 
     form, predictive_form = Gaussian.form, Gaussian.predictive_form
 
@@ -88,14 +88,14 @@ class LogNormal(Gaussian):
 
     def expected(self, parameters: Any) -> np.ndarray:
         """E[x] = exp(μ + σ²/2); of a posterior, at its mean of μ and σ², since E[x] itself has no bound there."""
-        found = parameters.mean() if isinstance(parameters, Belief) else parameters
+        found = parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters
         return _exp(np.asarray(found.mean) + np.asarray(found.variance) / 2)
 
     def log_likelihood(self, parameters: Normal, statistics: Moments) -> np.ndarray:
         """Σ log p(x | μ, σ²)."""
         return super().log_likelihood(parameters, statistics) + _log_base(statistics)
 
-    def log_evidence(self, belief: Belief, statistics: Moments) -> Any:
+    def log_evidence(self, belief: ParameterDistribution, statistics: Moments) -> Any:
         """log p(x) of all rows: that of the logarithms, less their sum."""
         evidence = super().log_evidence(belief, statistics)
         return evidence + _log_base(statistics) if isinstance(belief, NormalInverseGamma) else evidence
@@ -110,7 +110,7 @@ class LogNormal(Gaussian):
         logs = _log(x)
         return _less(super().log_predictive(posterior, logs), logs)
 
-    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray:
+    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
         """Mean and variance of the logarithms that are left."""
         logs = _log(np.asarray(rows.cells))
         terms = columns_left_out(Gaussian(), counted, rows._replace(cells=logs))
@@ -118,7 +118,7 @@ class LogNormal(Gaussian):
 
     def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
         """The first that has no logarithm."""
-        return super().wrong_cell(rows if isinstance(rows, Sparse) else np.where(rows <= 0, np.inf, rows))
+        return super().wrong_cell(rows if isinstance(rows, SparseRows) else np.where(rows <= 0, np.inf, rows))
 
     def pooled_value(self, statistics: Moments) -> np.ndarray:
         """The value of columns that are the same in every row."""
@@ -159,7 +159,7 @@ def _log(column: np.ndarray) -> np.ndarray:
 
 def _less(terms: np.ndarray, logs: np.ndarray) -> np.ndarray:
     """Densities of x from those of its logarithm; missing cells add nothing."""
-    return np.asarray(terms - over_given(np.where(np.isnan(logs), 0.0, logs), terms.ndim - 2))
+    return np.asarray(terms - broadcast_over_groups(np.where(np.isnan(logs), 0.0, logs), terms.ndim - 2))
 
 
 def _exp(logs: np.ndarray) -> np.ndarray:

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import gammaln, kl_div, xlogy
 
-from tallybayes.beliefs.dirichlet import Dirichlet
-from tallybayes.beliefs.log_gamma import log_choose, log_rising
+from tallybayes.distributions.dirichlet import Dirichlet
+from tallybayes.distributions.log_gamma import log_choose, log_rising
+from tallybayes.families._shared.blocks import Block, SparseRows, compressed
+from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows, token_leave_one_out
+from tallybayes.families._shared.log_prob_forms import LinearLogForm, PolyaUrnForm
 from tallybayes.families.bernoulli import sum_block
-from tallybayes.families.block import Block, Sparse, compressed
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, over_given, ratio
-from tallybayes.families.form import Linear, Urns
-from tallybayes.families.left_out import Counted, Removed, tokens_left
-from tallybayes.kernels.log_base import log_base_csr
+from tallybayes.families.family import Family, broadcast_over_groups, ratio
+from tallybayes.kernels.base_measure import log_base_csr
 from tallybayes.statistics.totals import Totals
 
 if TYPE_CHECKING:
-    from tallybayes.statistics.statistics import Statistics
+    from tallybayes.statistics.sufficient_statistics import Statistics
 
 _MOST_COLUMNS = 64  # what a row weighs at most beside other columns, where a mixture starts
 
@@ -96,28 +96,28 @@ class Multinomial(Family):
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """log p(row | θ)."""
-        x = over_given(np.asarray(x, dtype=float), parameters.ndim - 1)
+        x = broadcast_over_groups(np.asarray(x, dtype=float), parameters.ndim - 1)
         return xlogy(x, parameters).sum(axis=-1) + _log_coefficient(x)
 
     def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
         """log p(row | θ at its posterior mean)."""
         return self.log_prob(posterior.mean(), x)
 
-    def form(self, parameters: np.ndarray) -> Linear:
+    def form(self, parameters: np.ndarray) -> LinearLogForm:
         """Words that are absent add nothing."""
         with np.errstate(divide="ignore"):
             log_p = np.log(np.asarray(parameters, dtype=float))
         zero = np.where(np.isnan(log_p[..., :1]), np.nan, 0.0)  # a group without tokens knows none of its words
-        return Linear(log_p, zero, "nonnegative", "multinomial")
+        return LinearLogForm(log_p, zero, "nonnegative", "multinomial")
 
-    def predictive_form(self, posterior: Dirichlet) -> Linear | Urns:
+    def predictive_form(self, posterior: Dirichlet) -> LinearLogForm | PolyaUrnForm:
         """As `form`, with θ at its posterior mean."""
         return self.form(posterior.mean())
 
     def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """Every word's share: x_j log θ_j; the coefficient, the same in all groups, is left out."""
         p = np.asarray(parameters.mean() if predictive else parameters)
-        return xlogy(over_given(np.asarray(x, dtype=float), p.ndim - 1), p)
+        return xlogy(broadcast_over_groups(np.asarray(x, dtype=float), p.ndim - 1), p)
 
     def describe(self, parameters: Any) -> dict[str, np.ndarray]:
         """Every word's share of the tokens; of a posterior, its mean."""
@@ -132,9 +132,9 @@ class Multinomial(Family):
         rows = float(statistics.weight.sum())
         return {"size": max(1, round(float(statistics.total.sum()) / rows)) if rows else 1}
 
-    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray:
+    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
         """Every word's share of what is left."""
-        left = tokens_left(counted, rows)
+        left = token_leave_one_out(counted, rows)
         if left is None:
             return np.full((len(rows.group), 1), np.nan)
         x = left.rows.data
@@ -143,9 +143,9 @@ class Multinomial(Family):
         terms = terms - left.length * np.log(np.where(left.whole > 0, left.whole, np.nan))
         return np.where(left.length > 0, terms, 0.0)[:, None]
 
-    def seed_cells(self, cells: np.ndarray | Sparse) -> tuple[Sparse, float]:
+    def seed_cells(self, cells: np.ndarray | SparseRows) -> tuple[SparseRows, float]:
         """Square roots of every word's share of its row, so that long rows are like short ones."""
-        rows = cells if isinstance(cells, Sparse) else compressed(cells)
+        rows = cells if isinstance(cells, SparseRows) else compressed(cells)
         length = np.maximum(rows.sum_rows(rows.data), 1e-300)
         shares = rows.data / np.repeat(length, np.diff(rows.indptr))
         return rows._replace(data=np.sqrt(shares)), 1 / np.sqrt(min(max(rows.n_columns, 1), _MOST_COLUMNS))
@@ -170,18 +170,18 @@ class DirichletMultinomial(Multinomial):
     def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
         """log p(row | data), θ integrated out for the whole row."""
         alpha = np.asarray(posterior.concentration)
-        x = over_given(np.asarray(x, dtype=float), alpha.ndim - 1)
+        x = broadcast_over_groups(np.asarray(x, dtype=float), alpha.ndim - 1)
         return log_choose(alpha, x).sum(axis=-1) - log_choose(alpha.sum(axis=-1), x.sum(axis=-1))
 
-    def predictive_form(self, posterior: Dirichlet) -> Urns:
+    def predictive_form(self, posterior: Dirichlet) -> PolyaUrnForm:
         """Absent words add nothing; the denominator goes by the row's sum."""
         alpha = np.asarray(posterior.concentration)
         nothing = np.broadcast_to(0.0, alpha.shape)
-        return Urns(nothing, alpha, nothing, alpha.sum(axis=-1, keepdims=True))
+        return PolyaUrnForm(nothing, alpha, nothing, alpha.sum(axis=-1, keepdims=True))
 
-    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray:
+    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
         """As the urn without the row would have it."""
-        left = tokens_left(counted, rows) if counted.estimate.integrates else None
+        left = token_leave_one_out(counted, rows) if counted.estimate.integrates else None
         if left is None:
             return super().left_out(counted, rows)
         terms = left.rows.sum_rows(log_choose(left.cells, left.rows.data))
@@ -192,7 +192,7 @@ class DirichletMultinomial(Multinomial):
         if not predictive:
             return super().column_terms(parameters, x, predictive)
         alpha = np.asarray(parameters.concentration)
-        x = over_given(np.asarray(x, dtype=float), alpha.ndim - 1)
+        x = broadcast_over_groups(np.asarray(x, dtype=float), alpha.ndim - 1)
         length = x.sum(axis=-1, keepdims=True)
         common = log_rising(alpha.sum(axis=-1, keepdims=True), length)
         return log_rising(alpha, x) - common * x / np.where(length > 0, length, 1.0)

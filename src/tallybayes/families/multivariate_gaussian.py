@@ -9,33 +9,33 @@ import numpy as np
 from scipy.special import ndtr
 
 from tallybayes import kernels
-from tallybayes.beliefs.log_gamma import log_rising
-from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart, grown_root
+from tallybayes.distributions.log_gamma import log_rising
+from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal, NormalInverseWishart, cholesky_update
 from tallybayes.errors import EstimateError
-from tallybayes.families.aggregates import Column, Sum, moments_of_sums, sums_of_powers
-from tallybayes.families.block import Block, dense
-from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import over_given, ratio
-from tallybayes.families.form import RowBell, RowStudent
-from tallybayes.families.gaussian import Gaussian
-from tallybayes.families.left_out import Counted, Removed
-from tallybayes.families.left_out_gaussian import rows_left_out
-from tallybayes.families.measurements import Measurements, check_spread, least_variance, pooled_spread
-from tallybayes.families.squared_lengths import (
-    by_pattern,
+from tallybayes.families._shared.blocks import Block, dense
+from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
+from tallybayes.families._shared.leave_one_out_gaussian import rows_left_out
+from tallybayes.families._shared.log_prob_forms import MultivariateNormalForm, MultivariateTForm
+from tallybayes.families._shared.mahalanobis import (
+    by_missing_pattern,
     cholesky,
     log_determinants,
-    patterns_of,
+    missing_patterns,
     squared_distances,
-    turned,
+    whiten,
 )
+from tallybayes.families._shared.sql_aggregates import SqlColumn, Sum, moments_of_sums, sums_of_powers
+from tallybayes.families.continuous import ContinuousFamily, check_spread, least_variance, pooled_scale
+from tallybayes.families.estimates import read_estimate
+from tallybayes.families.family import broadcast_over_groups, ratio
+from tallybayes.families.gaussian import Gaussian
 from tallybayes.statistics.moments import Moments, choose_anchor
 
 _FLATTENED = 1e-10  # the least eigenvalue of correlations; below, a group is falling in on a plane
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MultivariateGaussian(Measurements):
+class MultivariateGaussian(ContinuousFamily):
     """Measured columns that vary together: x ~ N(μ, Σ), with its own mean and covariance in every group.
 
     Examples
@@ -79,7 +79,7 @@ class MultivariateGaussian(Measurements):
 
     def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
         """Weights, values and products about an anchor."""
-        return sums_of_powers([Column(place) for place in range(n_columns)], anchor, full=True)
+        return sums_of_powers([SqlColumn(place) for place in range(n_columns)], anchor, full=True)
 
     def from_aggregates(self, sums: np.ndarray, anchor: np.ndarray) -> Moments:
         """The moments of groups."""
@@ -111,7 +111,7 @@ class MultivariateGaussian(Measurements):
 
     def default_prior(self, statistics: Moments, estimate: str) -> NormalInverseWishart:
         """A weak belief about the pooled mean and the columns' spread within groups, uncorrelated."""
-        mean, spread, strength = pooled_spread(statistics)
+        mean, spread, strength = pooled_scale(statistics)
         check_spread(spread, statistics)
         d = statistics.n_columns
         n_means = int(np.prod(statistics.given_shape, dtype=np.int64)) if "groups" in self.shared else 1
@@ -177,7 +177,7 @@ class MultivariateGaussian(Measurements):
             squares, log_det = squared_distances(rows, mean[..., known], root)
             return -0.5 * (squares + log_det + len(known) * np.log(2 * np.pi))
 
-        return by_pattern(x, mean.shape[:-1], density)
+        return by_missing_pattern(x, mean.shape[:-1], density)
 
     def log_predictive(self, posterior: NormalInverseWishart, x: np.ndarray) -> np.ndarray:
         """log p(row | data), the multivariate t with ν − d + 1 degrees of freedom; missing cells are marginalised."""
@@ -198,7 +198,7 @@ class MultivariateGaussian(Measurements):
             log_norm = log_rising(freedom / 2, k / 2) - k / 2 * np.log(np.pi) - log_det / 2
             return log_norm - (freedom + k) / 2 * np.log1p(squares)
 
-        return by_pattern(x, mean.shape[:-1], density)
+        return by_missing_pattern(x, mean.shape[:-1], density)
 
     def predictive_root(self, posterior: NormalInverseWishart, known: np.ndarray) -> np.ndarray:
         """The lower root of Ψ(1 + 1/κ) over the `known` columns, by position, in every group."""
@@ -209,29 +209,29 @@ class MultivariateGaussian(Measurements):
             size = (*size[:-2], len(known), len(known))
             return np.broadcast_to(own * np.sqrt(widen)[..., None, None], size)
         upper = np.broadcast_to(np.swapaxes(posterior.root * np.sqrt(widen)[..., None, None], -1, -2), size)
-        return grown_root(upper[..., known], np.zeros((*size[:-2], 0, len(known))))
+        return cholesky_update(upper[..., known], np.zeros((*size[:-2], 0, len(known))))
 
-    def form(self, parameters: MultivariateNormal) -> RowBell:
+    def form(self, parameters: MultivariateNormal) -> MultivariateNormalForm:
         """A bell of whole rows."""
         mean, covariance = (np.asarray(part, dtype=float) for part in parameters)
-        return RowBell(mean, covariance, "groups" in self.shared, lambda x: self.log_prob(parameters, x))
+        return MultivariateNormalForm(mean, covariance, "groups" in self.shared, lambda x: self.log_prob(parameters, x))
 
-    def predictive_form(self, posterior: NormalInverseWishart) -> RowStudent:
+    def predictive_form(self, posterior: NormalInverseWishart) -> MultivariateTForm:
         """Student's t of whole rows."""
         location = np.asarray(posterior.location)
         shape = np.broadcast_to((posterior.freedom - posterior.n_columns + 1) / 2, location.shape[:-1])
 
         def by_root(rows: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return turned(rows, self.predictive_root(posterior, known))
+            return whiten(rows, self.predictive_root(posterior, known))
 
-        return RowStudent(location, shape, by_root, lambda x: self.log_predictive(posterior, x))
+        return MultivariateTForm(location, shape, by_root, lambda x: self.log_predictive(posterior, x))
 
     @property
     def left_out_together(self) -> bool:
         """All groups, for the price of one: it takes squared lengths from every mean."""
         return True
 
-    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray:
+    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
         """Mean and covariance of what is left."""
         return rows_left_out(self, counted, rows)
 
@@ -301,8 +301,8 @@ class MultivariateGaussian(Measurements):
         spread = np.broadcast_to(spread, (*mean.shape, d))
         rows = (self.log_predictive if predictive else self.log_prob)(parameters, x)
         out = np.zeros((len(x), *mean.shape))
-        for known, index in patterns_of(x):
-            gap = over_given(x[index][:, known], n_given) - mean[..., known]
+        for known, index in missing_patterns(x):
+            gap = broadcast_over_groups(x[index][:, known], n_given) - mean[..., known]
             solved = np.moveaxis(gap, 0, -1)
             solved = np.moveaxis(np.linalg.solve(spread[..., known[:, None], known], solved), -1, 0)
             squares = gap * solved
@@ -324,13 +324,13 @@ class MultivariateGaussian(Measurements):
         d, n_given = mean.shape[-1], mean.ndim - 1
         spread = np.broadcast_to(parameters.scale if predictive else parameters.covariance, (*mean.shape, d))
         out = np.broadcast_to(mean, (len(x), *mean.shape)).copy()
-        for known, index in patterns_of(x):
+        for known, index in missing_patterns(x):
             absent = np.setdiff1d(np.arange(d), known)
-            gap = over_given(x[index][:, known], n_given) - mean[..., known]
+            gap = broadcast_over_groups(x[index][:, known], n_given) - mean[..., known]
             slope = np.linalg.solve(spread[..., known[:, None], known], spread[..., known[:, None], absent])
             rows = out[index]
             rows[..., absent] += (gap[..., None, :] @ slope)[..., 0, :]
-            rows[..., known] = over_given(x[index][:, known], n_given)
+            rows[..., known] = broadcast_over_groups(x[index][:, known], n_given)
             out[index] = rows
         return out
 
@@ -338,7 +338,7 @@ class MultivariateGaussian(Measurements):
         """Φ((x − μ) / σ) of every cell, each column by itself."""
         mean, covariance = np.asarray(parameters.mean), np.asarray(parameters.covariance)
         variance = np.diagonal(covariance, axis1=-2, axis2=-1)
-        return ndtr((over_given(x, mean.ndim - 1) - mean) / np.sqrt(variance))
+        return ndtr((broadcast_over_groups(x, mean.ndim - 1) - mean) / np.sqrt(variance))
 
     def sample(self, parameters: MultivariateNormal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Rows."""

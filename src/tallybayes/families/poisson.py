@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import gammaln, kl_div, pdtr, xlogy
 
-from tallybayes.beliefs.gamma import Gamma
-from tallybayes.beliefs.log_gamma import log_choose
+from tallybayes.distributions.gamma import Gamma
+from tallybayes.distributions.log_gamma import log_choose
 from tallybayes.errors import EstimateError
+from tallybayes.families._shared.blocks import Block, SparseRows
+from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows, sparse_leave_one_out
+from tallybayes.families._shared.log_prob_forms import LinearLogForm, PolyaUrnForm
 from tallybayes.families.bernoulli import sum_block
-from tallybayes.families.block import Block, Sparse
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, known_sum, over_given, ratio
-from tallybayes.families.form import Linear, Urns
-from tallybayes.families.left_out import Counted, Removed, cells_left_out
+from tallybayes.families.family import Family, broadcast_over_groups, known_sum, ratio
 from tallybayes.statistics.totals import Totals
 
 if TYPE_CHECKING:
-    from tallybayes.statistics.statistics import Statistics
+    from tallybayes.statistics.sufficient_statistics import Statistics
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,39 +79,39 @@ class Poisson(Family):
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """log p(x | λ) of every cell."""
-        x = over_given(x, parameters.ndim - 1)
+        x = broadcast_over_groups(x, parameters.ndim - 1)
         return known_sum(xlogy(x, parameters) - parameters - gammaln(x + 1), x)
 
     def log_predictive(self, posterior: Gamma, x: np.ndarray) -> np.ndarray:
         """log p(x | data), the negative binomial distribution."""
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
-        x = over_given(x, a.ndim - 1)
+        x = broadcast_over_groups(x, a.ndim - 1)
         events = np.where(np.isnan(x), 0.0, x)
         terms = log_choose(a, events) - a * np.log1p(1 / b) - events * np.log1p(b)
         return known_sum(terms, x)
 
-    def form(self, parameters: np.ndarray) -> Linear:
+    def form(self, parameters: np.ndarray) -> LinearLogForm:
         """λ^x / x! beside e^(−λ), which a 0 has."""
         rate = np.asarray(parameters, dtype=float)
         with np.errstate(divide="ignore"):
-            return Linear(np.log(rate), -rate, "count", "poisson")
+            return LinearLogForm(np.log(rate), -rate, "count", "poisson")
 
-    def predictive_form(self, posterior: Gamma) -> Urns:
+    def predictive_form(self, posterior: Gamma) -> PolyaUrnForm:
         """The negative binomial distribution, beside what a 0 has."""
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
-        return Urns(-a * np.log1p(1 / b), a, -np.log1p(b))
+        return PolyaUrnForm(-a * np.log1p(1 / b), a, -np.log1p(b))
 
-    def left_out(self, counted: Counted, rows: Removed) -> np.ndarray | None:
+    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
         """Sparse rows by their cells that are not 0."""
-        return cells_left_out(self, counted, rows)
+        return sparse_leave_one_out(self, counted, rows)
 
     def describe(self, parameters: Any) -> dict[str, np.ndarray]:
         """The rate; of a posterior, its mean."""
         return {"rate": self.expected(parameters)}
 
-    def seed_cells(self, cells: np.ndarray | Sparse) -> tuple[np.ndarray | Sparse, float | None]:
+    def seed_cells(self, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | SparseRows, float | None]:
         """Square roots, which vary alike whatever the rate."""
-        if isinstance(cells, Sparse):
+        if isinstance(cells, SparseRows):
             return cells._replace(data=np.sqrt(cells.data)), None
         return np.sqrt(cells), None
 
@@ -121,7 +121,7 @@ class Poisson(Family):
 
     def cumulative(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """p(at most x events)."""
-        events = np.floor(over_given(x, parameters.ndim - 1))
+        events = np.floor(broadcast_over_groups(x, parameters.ndim - 1))
         return np.where(events < 0, 0.0, pdtr(np.maximum(events, 0.0), parameters))
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:

@@ -12,7 +12,7 @@ from tallybayes.errors import DataError
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
 from tallybayes.families.multinomial import Multinomial
-from tallybayes.kernels.tokens import Rule
+from tallybayes.kernels.text.tokenizer import TokenRule
 
 _COUNTS = Multinomial()
 _MOST_BITS = 26  # of a hash: more columns than that are more than most texts have words
@@ -71,7 +71,7 @@ class Text(Family):
     token: str = "words"
     distinct: bool = False
 
-    rule: ClassVar[Rule]  # what a word is, for the kernels
+    rule: ClassVar[TokenRule]  # what a word is, for the kernels
     columnwise: ClassVar[bool] = False
     reads: ClassVar[str] = "text"
     takes_sparse: ClassVar[bool] = False
@@ -82,7 +82,7 @@ class Text(Family):
         if not isinstance(inner, Family) or not inner.takes_sparse or getattr(inner, "success", None) is not None:
             expected = "tb.Multinomial(), tb.DirichletMultinomial(), tb.Poisson() or tb.Bernoulli()"
             raise DataError.wrong_type("the family of Text", repr(inner), expected)
-        rule = Rule(self.token, self.lowercase, self.ngrams, self.characters)  # refuses what is none
+        rule = TokenRule(self.token, self.lowercase, self.ngrams, self.characters)  # refuses what is none
         object.__setattr__(self, "ngrams", rule.ngrams)
         object.__setattr__(self, "rule", rule)
         if not isinstance(self.min_count, int | float | np.number) or not 0 <= self.min_count < np.inf:

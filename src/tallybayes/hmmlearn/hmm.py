@@ -12,16 +12,16 @@ from scipy.special import gammaln
 from sklearn.utils.validation import check_array
 
 import tallybayes as tb
-from tallybayes.hmmlearn.counting import Counting, stated, whole
-from tallybayes.hmmlearn.densities import FAMILIES, log_densities, mended, outer, over_states, refuse_parts
-from tallybayes.hmmlearn.gmm import GMMHMM
+from tallybayes.hmmlearn.gaussian_densities import FAMILIES, log_densities, mended, outer, over_states, refuse_parts
+from tallybayes.hmmlearn.gmm_hmm import GMMHMM
+from tallybayes.hmmlearn.hmm_drop_in import HmmlearnDropIn, normalize, to_tallybayes
 
 __all__ = ["GMMHMM", "CategoricalHMM", "GaussianHMM", "MultinomialHMM", "PoissonHMM"]
 
 _UNDERFLOW = np.log(1e-300)  # the smallest scaled likelihood of a time step in hmmlearn
 
 
-class CategoricalHMM(Counting, theirs.CategoricalHMM):
+class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
     """`hmmlearn.hmm.CategoricalHMM`: the same constructor, attributes and answers.
 
     Parameters
@@ -103,10 +103,12 @@ class CategoricalHMM(Counting, theirs.CategoricalHMM):
             self.emissionprob_ = np.where(total == 0, before, table / np.where(total == 0, 1, total))
 
     def _stated(self) -> tb.HiddenMarkovModel:
-        return stated(self, {(0,): list(whole(self.emissionprob_))}, levels={(0,): list(range(self.n_features))})
+        return to_tallybayes(
+            self, {(0,): list(normalize(self.emissionprob_))}, levels={(0,): list(range(self.n_features))}
+        )
 
 
-class GaussianHMM(Counting, theirs.GaussianHMM):
+class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
     """`hmmlearn.hmm.GaussianHMM`: the same constructor, attributes and answers.
 
     Parameters
@@ -222,10 +224,10 @@ class GaussianHMM(Counting, theirs.GaussianHMM):
         word = "covariance" if covars.ndim == 3 else "variance"
         covars = mended(covars) if covars.ndim == 3 else covars
         emission = [{"mean": mean, word: part} for mean, part in zip(self.means_, covars, strict=True)]
-        return stated(self, {tuple(range(covars.shape[1])): emission})
+        return to_tallybayes(self, {tuple(range(covars.shape[1])): emission})
 
 
-class MultinomialHMM(Counting, theirs.MultinomialHMM):
+class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
     """`hmmlearn.hmm.MultinomialHMM`: the same constructor, attributes and predictions.
 
     Parameters
@@ -318,13 +320,13 @@ class MultinomialHMM(Counting, theirs.MultinomialHMM):
             self.emissionprob_ = np.where(total == 0, before, counts.total / np.where(total == 0, 1, total))
 
     def _stated(self) -> tb.HiddenMarkovModel:
-        table = whole(self.emissionprob_)
+        table = normalize(self.emissionprob_)
         columns = tuple(range(table.shape[1]))
         emission = {columns: [{"probability": row} for row in table]}
-        return stated(self, emission, columns={columns: tb.Multinomial()})
+        return to_tallybayes(self, emission, columns={columns: tb.Multinomial()})
 
 
-class PoissonHMM(Counting, theirs.PoissonHMM):
+class PoissonHMM(HmmlearnDropIn, theirs.PoissonHMM):
     """`hmmlearn.hmm.PoissonHMM`: the same constructor, attributes and answers.
 
     Parameters
@@ -397,4 +399,4 @@ class PoissonHMM(Counting, theirs.PoissonHMM):
 
     def _stated(self) -> tb.HiddenMarkovModel:
         rates = np.asarray(self.lambdas_, dtype=float)
-        return stated(self, {tuple(range(rates.shape[1])): [{"rate": rate} for rate in rates]})
+        return to_tallybayes(self, {tuple(range(rates.shape[1])): [{"rate": rate} for rate in rates]})

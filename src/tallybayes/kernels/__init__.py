@@ -1,8 +1,8 @@
 """The loops over rows: everything the library learns from data passes through one of these functions, once.
 
 Each function exists twice with the same signature and the same results: compiled from C++ for the machine at hand, and
-in NumPy (`tallybayes.kernels.reference`). The environment variable ``TALLYBAYES_KERNELS`` (``reference``; ``baseline``;
-``v3`` or ``v4``, the x86-64 levels) forces a choice; `implementation` returns the name of the one that runs.
+in NumPy (`tallybayes.kernels.reference.sums`). The environment variable ``TALLYBAYES_KERNELS`` forces a choice
+(``reference``; ``baseline``; ``v3`` or ``v4``, the x86-64 levels). `implementation` returns the active one.
 
 Conventions shared by all functions:
 
@@ -27,9 +27,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tallybayes.kernels import arguments as _arguments
-from tallybayes.kernels import reference as _reference  # noqa: F401 - of the facades
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
 from tallybayes.kernels.choice import choose
+from tallybayes.kernels.reference import sums as _reference  # noqa: F401 - of the facades
 from tallybayes.kernels.scoring import Scorer, column_ranges, posterior_by_part
 from tallybayes.kernels.threads import threads as n_threads
 

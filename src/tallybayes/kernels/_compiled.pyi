@@ -1,4 +1,4 @@
-"""What the C++ module offers: the functions of `tallybayes.kernels.reference`, and the choice of instruction set."""
+"""Functions of the C++ module: those of `tallybayes.kernels.reference.sums`, and the choice of instruction set."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
-from tallybayes.kernels.tokens import Rule
+from tallybayes.kernels.text.tokenizer import TokenRule
 
 def built_tiers() -> list[str]: ...
 def available_tiers() -> list[str]: ...
@@ -130,7 +130,7 @@ def posterior_by_part(
 def distinct_strings(
     offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int, codes: npt.NDArray[np.int32]
 ) -> Int64Array: ...
-def token_strings(text: bytes, rule: Rule) -> list[str]: ...
+def token_strings(text: bytes, rule: TokenRule) -> list[str]: ...
 def buckets(data: AnyArray, offsets: Int64Array, hashing: int) -> Int64Array: ...
 
 class MailBatch:
@@ -162,7 +162,7 @@ def text_rows(
     data: AnyArray,
     valid: AnyArray | None,
     skipped: int,
-    rule: Rule,
+    rule: TokenRule,
     hashing: int,
     vocabulary: Vocabulary | None,
     threads: int,
@@ -172,7 +172,7 @@ def count_texts(
     data: AnyArray,
     valid: AnyArray | None,
     skipped: int,
-    rule: Rule,
+    rule: TokenRule,
     hashing: int,
     group: AnyArray | None,
     n_groups: int,
@@ -184,7 +184,7 @@ def score_texts(
     data: AnyArray,
     valid: AnyArray | None,
     skipped: int,
-    rule: Rule,
+    rule: TokenRule,
     hashing: int,
     vocabulary: Vocabulary | None,
     terms: Float64Array,

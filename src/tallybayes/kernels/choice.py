@@ -6,7 +6,7 @@ import warnings
 from importlib import import_module
 from types import ModuleType
 
-from tallybayes.kernels import reference
+from tallybayes.kernels.reference import sums as reference_sums
 
 __all__ = ["choose"]
 
@@ -26,7 +26,7 @@ def choose(wish: str | None) -> tuple[ModuleType, str]:
     'reference'
     """
     if wish == "reference":
-        return reference, "reference"
+        return reference_sums, "reference"
     if wish not in (None, "", "baseline", "v3", "v4"):
         raise ValueError(
             f"the environment variable TALLYBAYES_KERNELS is {wish!r}, expected reference, baseline, v3 or v4; "
@@ -47,7 +47,7 @@ def choose(wish: str | None) -> tuple[ModuleType, str]:
             UserWarning,
             stacklevel=3,
         )
-        return reference, "reference"
+        return reference_sums, "reference"
     built, available = _compiled.built_tiers(), _compiled.available_tiers()
     if wish and wish not in available:
         lacking = "this processor cannot run it" if wish in built else "it was not compiled"
@@ -63,7 +63,7 @@ def choose(wish: str | None) -> tuple[ModuleType, str]:
             UserWarning,
             stacklevel=3,
         )
-        return reference, "reference"
+        return reference_sums, "reference"
     tier = wish or available[-1]
     _compiled.use_tier(tier)
     return _compiled, f"compiled {tier}"

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes.kernels import arguments as _arguments
-from tallybayes.kernels import reference_scoring as _reference_scoring
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
+from tallybayes.kernels.reference import scoring as _reference_scoring
 from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["Scorer", "column_ranges", "posterior_by_part"]

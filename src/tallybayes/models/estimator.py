@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from functools import wraps
 from typing import Any, ClassVar
 
+from tallybayes._utils.html import html_text
+from tallybayes._utils.string_options import StringOptions
 from tallybayes.errors import TallybayesError, as_attribute_error
-from tallybayes.html import html_text
-from tallybayes.inference.em import check_climb
-from tallybayes.models.bases import BaseEstimator
-from tallybayes.models.near_misses import hint_for_attribute, with_hints
-from tallybayes.words import Words
+from tallybayes.estimation.em.em_loop import check_em_parameters
+from tallybayes.models.name_hints import hint_for_attribute, with_hints
+from tallybayes.models.sklearn_bases import BaseEstimator
 
 
 class Estimator(BaseEstimator):
@@ -38,7 +38,7 @@ class Estimator(BaseEstimator):
 
     def __getattr__(self, name: str) -> Any:
         """Only where an attribute is not there: near misses are answered, else Python, or a property, says so."""
-        why = _absent.take(self, name)
+        why = _unavailable.take(self, name)
         if why is not None:
             raise why
         hint = hint_for_attribute(type(self), name)
@@ -48,13 +48,13 @@ class Estimator(BaseEstimator):
 
     # The words of every setting that has some; subclasses say theirs. They are checked when rows are learned from, and
     # when settings of a fitted model change: never in `__init__`, for scikit-learn's sake.
-    _words: ClassVar[Mapping[str, Words]] = {}
+    _words: ClassVar[Mapping[str, StringOptions]] = {}
 
     def _check_settings(self) -> None:
         """Refuse settings that no rows could make sense of."""
         for name, words in self._words.items():
             words.check(name, getattr(self, name))
-        check_climb(self)
+        check_em_parameters(self)
 
     def __dir__(self) -> list[str]:
         # What cannot be derived is not there; newer versions of scikit-learn leave it out by themselves.
@@ -73,7 +73,7 @@ class Estimator(BaseEstimator):
             return html_text(repr(self))
 
 
-class _Absent(threading.local):
+class _UnavailableAttribute(threading.local):
     """The attribute that could not be derived last, of which model, and why.
 
     Python asks `__getattr__` where a property fails, and forgets the error. To ask the property again would double the
@@ -87,7 +87,7 @@ class _Absent(threading.local):
         return found[2] if found is not None and found[0] is model and found[1] == name else None
 
 
-_absent = _Absent()
+_unavailable = _UnavailableAttribute()
 
 
 def _derived(make: Any, name: str) -> Any:
@@ -99,10 +99,10 @@ def _derived(make: Any, name: str) -> Any:
             return make(model)
         except TallybayesError as error:
             why: Any = as_attribute_error(error).with_traceback(error.__traceback__)
-            _absent.found = model, name, why
+            _unavailable.found = model, name, why
             raise why from error.__cause__
         except AttributeError as error:
-            _absent.found = model, name, error
+            _unavailable.found = model, name, error
             raise
 
     return derived

@@ -17,12 +17,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes import __version__
+from tallybayes._utils.atomic_write import atomic_write
+from tallybayes.data.encoding import is_missing
 from tallybayes.errors import DataError, FileError, printable
-from tallybayes.replacing import replacing
-from tallybayes.sources.encode import is_missing
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.tally import Tally
-from tallybayes.tally.tally_file import tally_to_parts
+from tallybayes.tally.tally_io import tally_to_parts
 from tallybayes.tally.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Receipt:
         path : str or path-like
         """
         told = {**asdict(self), "may_remain": list(self.may_remain)}
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write((json.dumps({**told, "seal": _seal(told)}, indent=1, ensure_ascii=False) + "\n").encode())
 
     @classmethod
@@ -241,7 +241,7 @@ def _inside(model: Any) -> Any:
     return vars(model).get("model_", model)
 
 
-def receipted(method: Method) -> Method:
+def with_receipt(method: Method) -> Method:
     """A method that takes rows out, made to give a `Receipt` of it where that is asked for."""
 
     @wraps(method)

@@ -12,7 +12,7 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import tallybayes as tb
-from tallybayes.sklearn.counting import Counting, counts_of, statistics_of
+from tallybayes.sklearn.drop_in import SklearnDropIn, counts_of, statistics_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tallybayes.typing import SparseMatrix
 
 
-class CovarianceCounting(Counting):
+class CovarianceCounting(SklearnDropIn):
     """Classes that are Gaussian: their means and covariances, shrunk as is wanted."""
 
     solver: str

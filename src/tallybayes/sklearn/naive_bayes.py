@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import check_non_negative, validate_data
 
 import tallybayes as tb
-from tallybayes.sklearn.counting import Counting, added, by_class, counts_of, statistics_of, weights_of
+from tallybayes.sklearn.drop_in import SklearnDropIn, added, by_class, counts_of, statistics_of, weights_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tallybayes.typing import SparseMatrix
 
 
-class NaiveBayesCounting(Counting):
+class NaiveBayesCounting(SklearnDropIn):
     """`fit` and `partial_fit` of all five."""
 
     def fit(

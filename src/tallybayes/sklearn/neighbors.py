@@ -10,7 +10,7 @@ import sklearn.neighbors as theirs
 from scipy.sparse import issparse
 
 import tallybayes as tb
-from tallybayes.sklearn.counting import Counting, counts_of, statistics_of
+from tallybayes.sklearn.drop_in import SklearnDropIn, counts_of, statistics_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tallybayes.typing import SparseMatrix
 
 
-class NearestCentroid(Counting, theirs.NearestCentroid):
+class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
     """`sklearn.neighbors.NearestCentroid`: the same constructor, attributes and predictions.
 
     Parameters

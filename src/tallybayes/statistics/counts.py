@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.statistics.segments import Segments
-from tallybayes.statistics.statistics import Part, Statistics, all_close, subtract_counts, take_or_zero
+from tallybayes.statistics.sufficient_statistics import Part, Statistics, all_close, subtract_counts, take_or_zero
 
 
 class Counts(Statistics):

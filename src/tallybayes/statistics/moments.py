@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from tallybayes._utils.frozen_value import frozen_array
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.statistics.double_double import DoubleDouble, read_only
-from tallybayes.statistics.statistics import Part, Statistics, all_close
-from tallybayes.value import frozen_array
+from tallybayes.statistics.sufficient_statistics import Part, Statistics, all_close
 
 _ANCHOR_ROWS = 1024  # enough for a median and its spread; the first rows only, so that the cost does not grow
 _LEAST = 1e-290  # less weight than this is none: its sums have no digits left

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from tallybayes._utils.frozen_value import frozen_array
 from tallybayes.errors import DataError, StatisticsError
-from tallybayes.statistics.statistics import Statistics, all_close, are_exact, subtract_counts, take_or_zero
-from tallybayes.value import frozen_array
+from tallybayes.statistics.sufficient_statistics import Statistics, all_close, are_exact, subtract_counts, take_or_zero
 
 
 class Totals(Statistics):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.aligned import aligned
+from tallybayes._utils.text_table import text_table
 from tallybayes.errors import printable
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
@@ -117,7 +117,7 @@ def lines_of(tally: Tally, factor: Factor, statistic: Any) -> list[str]:
     found = []
     for header, lines in tables.items():
         labels = len(factor.given) + (0 if isinstance(statistic, Counts) else 1)
-        found += aligned([header, *lines], right=range(labels, len(header)))
+        found += text_table([header, *lines], right=range(labels, len(header)))
     return [f"  {line}" for line in [*found, *(f"  {line}" for line in more)]]
 
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tallybayes._utils.frozen_value import FrozenValue
 from tallybayes.errors import DataError
 from tallybayes.families.family import Family
 from tallybayes.typing import Name as Name
 from tallybayes.typing import Names, Prior
-from tallybayes.value import Value
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Factor(Value):
+class Factor(FrozenValue):
     """What one block of columns depends on, and how: p(columns | given).
 
     Parameters
@@ -91,7 +91,7 @@ def _names(value: Any, what: str) -> tuple[Name, ...]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Schema(Value):
+class Schema(FrozenValue):
     """Which domain the levels of a column belong to (by default its own, named after it), and what is kept of them.
 
     Parameters

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.errors import NotForgettableError, StatisticsError, brief, printable
-from tallybayes.html import html_parts
+from tallybayes._utils.html import html_parts
+from tallybayes.errors import NotForgettableError, StatisticsError, printable, short_repr
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
-from tallybayes.statistics.statistics import Statistics, first_shortage
+from tallybayes.statistics.sufficient_statistics import Statistics, first_deficit_of
 from tallybayes.tally.counts_table import levels_of, lines_of, title, to_records
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
@@ -113,7 +113,7 @@ class Tally:
 
     def _repr_html_(self) -> str:
         factors = zip(self.factors, self.statistics, strict=True)
-        counted = ([title(factor), brief(factor.family, 100), _rows(found)] for factor, found in factors)
+        counted = ([title(factor), short_repr(factor.family, 100), _rows(found)] for factor, found in factors)
         domains = ([name, len(domain.levels), levels_of(domain)] for name, domain in self.domains.items())
         parts = [("", ["labels", "levels", ""], domains)] if self.domains else []
         return html_parts((self._heading(), ["counted", "family", "weight"], counted), *parts)
@@ -133,7 +133,7 @@ class Tally:
             Whether the counts are shown, too, of a large factor the first ones.
         """
         titles = [title(factor) for factor in self.factors[:_MOST_LINES]]
-        families = [brief(factor.family, 100) for factor in self.factors[:_MOST_LINES]]
+        families = [short_repr(factor.family, 100) for factor in self.factors[:_MOST_LINES]]
         widths = max(map(len, titles), default=0), max(map(len, families), default=0)
         lines = [self._heading()]
         for name, family, factor, statistic in zip(titles, families, self.factors, self.statistics, strict=False):
@@ -202,7 +202,7 @@ class Tally:
             raise NotForgettableError.soft()
         mine, its = self._united(other)
         for factor, held, removed in zip(self.factors, mine.statistics, its.statistics, strict=True):
-            short = first_shortage(factor.family.nonnegative(held), factor.family.nonnegative(removed))
+            short = first_deficit_of(factor.family.nonnegative(held), factor.family.nonnegative(removed))
             short = held.shortage(removed) if short is None else short
             if short is not None:
                 index, what, have, take = short
@@ -336,7 +336,7 @@ class Tally:
         ----------
         path : str or path-like
         """
-        from tallybayes.tally.tally_file import save_tally
+        from tallybayes.tally.tally_io import save_tally
 
         save_tally(self, path)
 

@@ -9,9 +9,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from tallybayes import store
+from tallybayes._utils import sealed_file
 from tallybayes.errors import LabelError
-from tallybayes.kernels import text
+from tallybayes.kernels.text import text_counts
 from tallybayes.tally.domain import Domain
 
 NO_WORDS = np.zeros(0, np.uint8), np.zeros(1, np.int64)
@@ -36,7 +36,7 @@ class Strings(Sequence[str]):
     @classmethod
     def of(cls, strings: Iterable[str]) -> Strings:
         """Strings that lie apart, put together."""
-        return strings if isinstance(strings, Strings) else cls(*store.pack_strings(list(strings)))
+        return strings if isinstance(strings, Strings) else cls(*sealed_file.pack_strings(list(strings)))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -103,9 +103,9 @@ class Vocabulary(Domain):
         self.levels = Strings.of(words)
 
     @cached_property
-    def lookup(self) -> text.Vocabulary:
+    def lookup(self) -> text_counts.WordIndex:
         """Where words are, for the kernels."""
-        return text.Vocabulary(self.levels.data, self.levels.offsets)
+        return text_counts.WordIndex(self.levels.data, self.levels.offsets)
 
     @cached_property
     def index(self) -> dict[Any, int]:

@@ -4,8 +4,11 @@ Every function raises `AssertionError` where a law is broken. None of them needs
 tables for Hypothesis are in `tallybayes.testing.strategies`.
 """
 
-from tallybayes.testing.agreement import assert_agree
-from tallybayes.testing.counting import (
+from tallybayes.testing.assert_close import assert_statistics_close
+from tallybayes.testing.family_laws import check_family
+from tallybayes.testing.posterior_laws import check_belief, check_belief_samples, check_samples, check_value
+from tallybayes.testing.source_laws import check_sources, forms
+from tallybayes.testing.tally_laws import (
     check_absent,
     check_addition,
     check_file,
@@ -18,14 +21,11 @@ from tallybayes.testing.counting import (
     check_split,
     check_weights,
 )
-from tallybayes.testing.families import check_family
-from tallybayes.testing.learning import check_belief, check_belief_samples, check_samples, check_value
-from tallybayes.testing.rows import Rows
-from tallybayes.testing.sources import check_sources, forms
+from tallybayes.testing.weighted_rows import WeightedRows
 
 __all__ = [
-    "Rows",
-    "assert_agree",
+    "WeightedRows",
+    "assert_statistics_close",
     "check_absent",
     "check_addition",
     "check_belief",

@@ -24,7 +24,7 @@ from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
 from tallybayes.tally.factor import Factor, Name, Schema
-from tallybayes.testing.rows import Rows
+from tallybayes.testing.weighted_rows import WeightedRows
 
 Strategy = st.SearchStrategy
 
@@ -142,7 +142,7 @@ def rows(
     moderate: bool = False,
     weighted: bool = True,
     missing: bool = True,
-) -> Rows:
+) -> WeightedRows:
     """Tables of like columns of one family, given no, one or two columns of labels.
 
     Parameters
@@ -188,7 +188,7 @@ def rows(
     drawn |= {name: draw(labels(n)) for name in given}
     ordered = draw(st.sampled_from([(), ("group",)]))
     weight = draw(weights(n)) if weighted else None
-    return Rows(drawn, (Factor(names, given, family),), weight, Schema(ordered=ordered))
+    return WeightedRows(drawn, (Factor(names, given, family),), weight, Schema(ordered=ordered))
 
 
 def weights(n: int) -> Strategy[np.ndarray | None]:
@@ -224,7 +224,7 @@ def splits(n: int, n_parts: int = 3) -> Strategy[list[np.ndarray]]:
 
 
 @st.composite
-def junk(draw: Any, table: Rows) -> Mapping[Name, np.ndarray]:
+def junk(draw: Any, table: WeightedRows) -> Mapping[Name, np.ndarray]:
     """Rows that no table may count: infinities, missing cells, numbers out of range, labels never seen.
 
     Parameters
@@ -255,7 +255,7 @@ def junk(draw: Any, table: Rows) -> Mapping[Name, np.ndarray]:
 
 
 @st.composite
-def renamings(draw: Any, table: Rows) -> dict[str, dict[Any, Any]]:
+def renamings(draw: Any, table: WeightedRows) -> dict[str, dict[Any, Any]]:
     """New labels, all different and of one kind, for every level of every domain.
 
     Parameters
@@ -281,7 +281,7 @@ def renamings(draw: Any, table: Rows) -> dict[str, dict[Any, Any]]:
     return out
 
 
-def _declared(table: Rows, column: Name) -> tuple[Any, ...]:
+def _declared(table: WeightedRows, column: Name) -> tuple[Any, ...]:
     """The levels that are declared for a column."""
     families = [factor.family for factor in table.factors if column in factor.columns]
     declared = (getattr(family, "levels", None) for family in families)

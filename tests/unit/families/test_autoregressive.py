@@ -7,13 +7,13 @@ import pytest
 from scipy import stats
 
 import tallybayes as tb
-from tallybayes.beliefs.linear_normal_inverse_gamma import Line
+from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
 from tallybayes.errors import DataError
 
 RNG = np.random.default_rng(4)
 STEPS = np.cumsum(RNG.normal(size=25)) * 0.3
 PAIRS = np.c_[STEPS[1:-1], STEPS[:-2], STEPS[2:]]  # the last one first, one more, and the step itself
-TWO = Line(np.array([[0.5, 0.2], [-0.4, 0.1]]), np.array([1.0, -2.0]), np.array([0.25, 4.0]))
+TWO = LinearParameters(np.array([[0.5, 0.2], [-0.4, 0.1]]), np.array([1.0, -2.0]), np.array([0.25, 4.0]))
 FAMILY = tb.Autoregressive(2)
 
 
@@ -58,12 +58,12 @@ def test_what_comes_after_others():
 
 
 def test_paths_are_followed_step_by_step():
-    still = Line(TWO.slope, TWO.intercept, np.zeros(2))
+    still = LinearParameters(TWO.slope, TWO.intercept, np.zeros(2))
     found = FAMILY.follow(still, np.array([0, 1, 0]), np.array([3.0, 10.0]), RNG)
     first = 0.5 * 3 + 0.2 * 10 + 1.0
     second = -0.4 * first + 0.1 * 3 - 2.0
     np.testing.assert_allclose(found, [first, second, 0.5 * second + 0.2 * first + 1.0], rtol=1e-12)
-    level = Line(np.zeros((2, 2)), np.array([5.0, -5.0]), np.array([1.0, 9.0]))
+    level = LinearParameters(np.zeros((2, 2)), np.array([5.0, -5.0]), np.array([1.0, 9.0]))
     path = np.repeat([0, 1], 5000)
     drawn = FAMILY.follow(level, path, np.zeros(2), RNG)
     assert [drawn[path == k].mean() for k in range(2)] == pytest.approx([5.0, -5.0], abs=0.2)
@@ -105,7 +105,7 @@ def test_one_step_back_is_the_usual_order():
 
 
 def test_steps_further_back_move_on():
-    line = Line(np.array([[0.0, 0.0, 1.0]]), np.zeros(1), np.zeros(1))  # each is the third before it
+    line = LinearParameters(np.array([[0.0, 0.0, 1.0]]), np.zeros(1), np.zeros(1))  # each is the third before it
     found = tb.Autoregressive(3).follow(line, np.zeros(7, dtype=int), np.array([3.0, 2.0, 1.0]), RNG)
     assert found.tolist() == [1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0]
 

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import tallybayes as tb
-from tallybayes import store
-from tallybayes.tally.tally_file import tally_to_parts
+from tallybayes._utils import sealed_file
+from tallybayes.tally.tally_io import tally_to_parts
 
 FAMILIES = {"Bernoulli": (tb.Bernoulli(), 1), "Binomial": (tb.Binomial(3), 3)}
 
@@ -103,7 +103,7 @@ def test_em_without_a_prior_ends_at_a_finite_top(seed):
 class TestFiles:
     def _old(self, tally, path):
         manifest, arrays = tally_to_parts(tally)
-        store.write(path, "Tally", manifest, {k: v for k, v in arrays.items() if not k.endswith("failures")})
+        sealed_file.write(path, "Tally", manifest, {k: v for k, v in arrays.items() if not k.endswith("failures")})
         return tb.load(path)
 
     @pytest.mark.parametrize("weight", [None, [0.1, 0.2, 0.3, 1e-3]])
@@ -220,12 +220,12 @@ def test_parameters_are_probabilities(bad):
 
 
 def test_rows_that_are_missing_as_a_whole_count_nowhere():
-    from tallybayes.families.block import Sparse
+    from tallybayes.families._shared.blocks import SparseRows
 
     x = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
     indptr, indices = np.array([0, 1, 2, 4, 4]), np.array([0, 1, 0, 1])
     absent = np.array([False, True, False, False])
-    rows = Sparse(indptr, indices, np.ones(4), 2, absent)
+    rows = SparseRows(indptr, indices, np.ones(4), 2, absent)
     there, family = ~absent, tb.Bernoulli()
     group, weight = np.array([0, 1, 1, 0]), np.array([1.0, 2.0, 3.0, 4.0])
     spread = np.stack([weight, weight[::-1]], axis=1)  # of every row, by group
@@ -250,15 +250,15 @@ def test_pictures_of_yes_and_no_have_two_places():
 
 @pytest.mark.parametrize("estimate", ["bayes", "mle"])
 def test_a_row_left_out_is_predicted_by_the_others(estimate):
+    from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
     from tallybayes.families.estimates import read_estimate
-    from tallybayes.families.left_out import Counted, Removed
 
     rng, family, read = np.random.default_rng(6), tb.Bernoulli(), read_estimate(estimate)
     x, group = rng.integers(0, 2, (14, 3)).astype(float), np.arange(14) % 2
     x[2, 1] = np.nan
     weight, prior = np.where(np.arange(14) % 3 == 0, 2.0, 1.0), tb.Beta([0.5, 2.0, 1.0], [1.0, 0.25, 3.0])
-    counted = Counted(family.collect(x, group, 2, weight), prior, read)
-    removed = Removed(x, group, weight, np.zeros(3, dtype=bool))
+    counted = GroupStatistics(family.collect(x, group, 2, weight), prior, read)
+    removed = RemovedRows(x, group, weight, np.zeros(3, dtype=bool))
     with np.errstate(divide="ignore"):
         found = family.left_out(counted, removed)
     for row in range(14):
@@ -275,13 +275,15 @@ def test_a_row_left_out_is_predicted_by_the_others(estimate):
 
 
 def test_tables_of_rows_left_out_are_of_ones_and_zeros():
+    from tallybayes.families._shared.leave_one_out_counts import GroupStatistics
     from tallybayes.families.estimates import read_estimate
-    from tallybayes.families.left_out import Counted
 
     family, prior = tb.Bernoulli(), tb.Beta([0.5, 2.0, 1.0], [1.0, 0.25, 3.0])
     x, group = np.random.default_rng(6).integers(0, 2, (30, 3)).astype(float), np.arange(30) % 2
     statistics = family.collect(x, group, 2)
-    ones, zeros = family.left_out_tables(Counted(statistics, prior, read_estimate("bayes")), np.zeros(3, dtype=bool))
+    ones, zeros = family.left_out_tables(
+        GroupStatistics(statistics, prior, read_estimate("bayes")), np.zeros(3, dtype=bool)
+    )
     hits, misses = statistics.total, statistics.failures
     total = hits + misses + prior.successes + prior.failures - 1
     np.testing.assert_allclose(ones.T, np.log((hits - 1 + prior.successes) / total), rtol=1e-12)

@@ -215,7 +215,7 @@ def test_a_column_may_be_binned_here_and_labels_there():
 
 
 def test_a_file_with_other_bins_is_refused(tmp_path):
-    from tallybayes.tally.tally_file import tally_from_parts, tally_to_parts
+    from tallybayes.tally.tally_io import tally_from_parts, tally_to_parts
 
     manifest, arrays = tally_to_parts(tb.count({"x": [0.5, 5.0]}, [tb.Factor("x", (), tb.Binned(EDGES))]))
     manifest["factors"][0]["family"]["edges"] = [0, 1, 2]
@@ -314,10 +314,10 @@ def test_what_is_infinite_has_no_bin_but_the_density_of_the_last():
 
 
 def test_a_database_groups_by_the_cuts_within():
-    from tallybayes.families.aggregates import Column, Steps
+    from tallybayes.families._shared.sql_aggregates import BinIndex, SqlColumn
 
-    assert tb.Binned(FIVE).grouped_by(Column(2)) == Steps(Column(2), (1.0, 3.0, 4.0, 8.0))
-    assert tb.Binned(EDGES).grouped_by(Column(0)) == Steps(Column(0), (1.0, 2.5))
+    assert tb.Binned(FIVE).grouped_by(SqlColumn(2)) == BinIndex(SqlColumn(2), (1.0, 3.0, 4.0, 8.0))
+    assert tb.Binned(EDGES).grouped_by(SqlColumn(0)) == BinIndex(SqlColumn(0), (1.0, 2.5))
 
 
 @pytest.mark.parametrize("n", [1999, 2000, 2001])
@@ -352,15 +352,15 @@ WIDE = (-1, 1, 2.5, 10)  # no bin has width 1
 
 @pytest.mark.parametrize("estimate", ["bayes", "mle"])
 def test_a_row_left_out_is_predicted_by_the_others(estimate):
+    from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
     from tallybayes.families.estimates import read_estimate
-    from tallybayes.families.left_out import Counted, Removed
 
     family, read = tb.Binned(WIDE), read_estimate(estimate)
     cells = np.stack([VALUES, VALUES[::-1] / 2], axis=1)[:12]
     cells[3, 1] = np.nan
     group, weight = np.arange(12) % 2, np.where(np.arange(12) % 3 == 0, 2.0, 1.0)
-    counted = Counted(family.collect(cells, group, 2, weight), PRIOR_OF_TWO, read)
-    removed = Removed(cells, group, weight, np.zeros(2, dtype=bool))
+    counted = GroupStatistics(family.collect(cells, group, 2, weight), PRIOR_OF_TWO, read)
+    removed = RemovedRows(cells, group, weight, np.zeros(2, dtype=bool))
     with np.errstate(divide="ignore"):
         found = family.left_out(counted, removed)
     for row in range(12):
@@ -380,13 +380,15 @@ PRIOR_OF_TWO = tb.Dirichlet([0.5, 2.0, 1.0, 1.0, 0.25, 3.0], sizes=(3, 3))
 
 
 def test_tables_of_rows_left_out_are_densities():
+    from tallybayes.families._shared.leave_one_out_counts import GroupStatistics
     from tallybayes.families.estimates import read_estimate
-    from tallybayes.families.left_out import Counted
 
     family = tb.Binned(WIDE)
     cells, group = np.stack([VALUES, VALUES[::-1] / 2], axis=1)[:12], np.arange(12) % 2
     statistics = family.collect(cells, group, 2)
-    (table,) = family.left_out_tables(Counted(statistics, PRIOR_OF_TWO, read_estimate("bayes")), np.zeros(2, bool))
+    (table,) = family.left_out_tables(
+        GroupStatistics(statistics, PRIOR_OF_TWO, read_estimate("bayes")), np.zeros(2, bool)
+    )
     assert table.shape == (6, 2)
     alpha = PRIOR_OF_TWO.concentration
     for level, g in np.ndindex(6, 2):
@@ -397,7 +399,7 @@ def test_tables_of_rows_left_out_are_densities():
             statistics.table[g, column].sum() - 1 + alpha[column].sum()
         )
         assert table[level, g] == pytest.approx(np.log(share / np.diff(WIDE)[level % 3]), rel=1e-12)
-    held = Counted(statistics, tb.Dirichlet(0.5), read_estimate("map"))
+    held = GroupStatistics(statistics, tb.Dirichlet(0.5), read_estimate("map"))
     assert family.left_out_tables(held, np.zeros(2, bool)) is None
 
 

@@ -5,15 +5,15 @@ import pytest
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.families.block import Codes
-from tallybayes.families.categorical import Probabilities
+from tallybayes.families._shared.blocks import Codes
+from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.statistics.segments import Segments
 
 FAMILY = tb.Categorical()
 SEGMENTS = Segments([2, 3])
 CODES = np.array([[0, 2], [1, 0], [1, -1], [0, 2]])
 TABLE = np.array([[0.25, 0.75, 0.5, 0.0, 0.5], [1.0, 0.0, 0.2, 0.3, 0.5]])
-POINT = Probabilities(TABLE, SEGMENTS)
+POINT = LevelProbabilities(TABLE, SEGMENTS)
 
 
 def test_codes_are_counted_by_group_and_weight():
@@ -67,7 +67,7 @@ def test_parameters_as_people_have_them():
 
 
 def test_groups_without_counts_are_unknown_by_column():
-    holed = Probabilities(np.array([[0.5, 0.5, np.nan, np.nan, np.nan], TABLE[1]]), SEGMENTS)
+    holed = LevelProbabilities(np.array([[0.5, 0.5, np.nan, np.nan, np.nan], TABLE[1]]), SEGMENTS)
     assert FAMILY.unknown(holed).tolist() == [[False, True], [False, False]]
     grown = FAMILY.with_unseen(tb.Counts([1.0, 2.0, 3.0], [1, 2]))
     assert grown == tb.Counts([1.0, 0.0, 2.0, 3.0, 0.0], [2, 3])
@@ -96,7 +96,7 @@ def test_a_family_that_counts_otherwise_is_no_table():
 def test_probabilities_of_0_and_of_no_groups():
     counts = tb.Counts([1.0, 2.0])
     assert FAMILY.as_parameters([0.0, 1.0], counts).table.tolist() == [0.0, 1.0]
-    alone = Probabilities(np.array([0.5, 0.5, np.nan, np.nan, np.nan]), SEGMENTS)
+    alone = LevelProbabilities(np.array([0.5, 0.5, np.nan, np.nan, np.nan]), SEGMENTS)
     assert FAMILY.unknown(alone).tolist() == [False, True]
-    stacked = Probabilities(np.broadcast_to(alone.table, (2, 3, 5)), SEGMENTS)
+    stacked = LevelProbabilities(np.broadcast_to(alone.table, (2, 3, 5)), SEGMENTS)
     assert FAMILY.unknown(stacked).tolist() == [[[False, True]] * 3] * 2

@@ -10,17 +10,17 @@ from scipy import stats
 
 import tallybayes as tb
 from tallybayes.errors import CellError, DataError
-from tallybayes.families.block import Codes, compressed
+from tallybayes.families._shared.blocks import Codes, compressed
+from tallybayes.families.conditional_linear_gaussian import LinearInParents
 from tallybayes.families.family import (
     Family,
+    broadcast_over_groups,
     divergence_of,
+    is_not_overridden,
     known_sum,
-    outside_cells,
-    over_given,
+    out_of_support_cells,
     ratio,
-    still_says,
 )
-from tallybayes.families.linear_in_parents import LinearInParents
 
 COUNTS = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [3.0, 2.0, 0.0], [1.0, 1.0, 0.0], [0.0, 2.0, 4.0]])
 NUMBERS = np.random.default_rng(0).normal(size=(9, 3)) + 9.0
@@ -172,10 +172,10 @@ def test_cells_that_cannot_be_counted_are_found_by_halves_where_nothing_is_said(
 
     x = np.array([[0.0, 2.0, -1.0], [0.5, np.nan, np.inf], [7.0, -1.0, 3.25]])
     expected = [[False, False, True], [True, False, False], [False, True, True]]
-    assert outside_cells(tb.Poisson(), x).tolist() == expected
-    assert not still_says(Own(), "outside", "collect")
-    assert outside_cells(Own(), x).tolist() == expected
-    assert outside_cells(Own(), np.zeros((0, 2))).shape == (0, 2)
+    assert out_of_support_cells(tb.Poisson(), x).tolist() == expected
+    assert not is_not_overridden(Own(), "outside", "collect")
+    assert out_of_support_cells(Own(), x).tolist() == expected
+    assert out_of_support_cells(Own(), np.zeros((0, 2))).shape == (0, 2)
     assert tb.Gaussian().wrong_cell(np.array([[1.0, 2.0], [3.0, -np.inf]])) == (1, 1)
     assert tb.Poisson().wrong_cell(np.array([[1.0, 2.0], [3.0, 0.5]])) == (1, 1)
     assert tb.Poisson().wrong_cell(np.array([[1.0, 2.0]])) is None
@@ -183,8 +183,8 @@ def test_cells_that_cannot_be_counted_are_found_by_halves_where_nothing_is_said(
 
 def test_axes_ratios_and_missing_terms():
     x = np.arange(6.0).reshape(3, 2)
-    assert over_given(x, 2).shape == (3, 1, 1, 2)
-    assert over_given(x[:, None], 2).shape == (3, 1, 2)
+    assert broadcast_over_groups(x, 2).shape == (3, 1, 1, 2)
+    assert broadcast_over_groups(x[:, None], 2).shape == (3, 1, 2)
     assert known_sum(np.array([5.0, 6.0]), np.array([np.nan, 1.0])).tolist() == [0.0, 6.0]
     np.testing.assert_array_equal(ratio(np.array([3.0, 0.0, 0.0]), np.array([2.0, 0.0, 4.0])), [1.5, np.nan, 0.0])
 

@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 import tallybayes as tb
-from tallybayes.beliefs.normal_inverse_gamma import Normal
+from tallybayes.distributions.normal_inverse_gamma import Normal
 from tallybayes.errors import EstimateError
-from tallybayes.families.measurements import pooled_spread
+from tallybayes.families.continuous import pooled_scale
 
 RNG = np.random.default_rng(2)
 GROUP = np.repeat([0, 1], [6, 9])
@@ -83,7 +83,7 @@ def test_no_variance_is_no_density():
 def test_the_mean_and_the_mode_of_default_priors(estimate, share):
     family = tb.Gaussian()
     prior = family.default_prior(counted(family), estimate)
-    expected = pooled_spread(counted(family))
+    expected = pooled_scale(counted(family))
     np.testing.assert_allclose(prior.location, expected.mean)
     np.testing.assert_allclose(prior.scale, share * expected.spread)
     assert float(np.ravel(prior.shape)[0]) == 1.5
@@ -173,7 +173,7 @@ def test_rows_are_turned_into_lengths_of_their_t(name):
 def test_default_priors_expect_the_pooled_spread_whatever_is_shared(name, estimate):
     family, _, _, means = SHARED[name]
     prior = family.default_prior(counted(family), estimate)
-    pooled = pooled_spread(counted(family), together="columns" in family.shared)
+    pooled = pooled_scale(counted(family), together="columns" in family.shared)
     typical = prior.scale / (1.5 if estimate == "bayes" else 1.5 + 1 + means / 2)
     np.testing.assert_allclose(typical, pooled.spread[: len(np.atleast_1d(prior.scale))], rtol=1e-13)
     assert prior.scale.shape == ((1,) if "columns" in family.shared else (3,))
@@ -314,13 +314,15 @@ def test_bells_say_whether_groups_share_their_width():
 
 @pytest.mark.parametrize("name", FOUR)
 def test_only_ts_of_their_own_have_tables(name):
+    from tallybayes.families._shared.leave_one_out_counts import GroupStatistics
     from tallybayes.families.estimates import read_estimate
-    from tallybayes.families.left_out import Counted
 
     family = FOUR[name]
     prior = family.default_prior(counted(family), "bayes")
     for estimate in ("bayes", "map"):
-        tables = family.left_out_tables(Counted(counted(family), prior, read_estimate(estimate)), np.zeros(3, bool))
+        tables = family.left_out_tables(
+            GroupStatistics(counted(family), prior, read_estimate(estimate)), np.zeros(3, bool)
+        )
         assert (tables is not None) == (name == "each its own" and estimate == "bayes")
 
 

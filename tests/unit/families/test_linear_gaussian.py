@@ -8,7 +8,7 @@ from scipy import stats
 from sklearn.linear_model import BayesianRidge, LinearRegression, Ridge
 
 import tallybayes as tb
-from tallybayes.beliefs.linear_normal_inverse_gamma import Line
+from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
 from tallybayes.errors import PriorError
 
 RNG = np.random.default_rng(0)
@@ -217,7 +217,7 @@ def test_one_row_no_input_and_a_constant_target():
 
 
 def test_a_missing_target_adds_nothing_and_a_missing_input_is_refused():
-    line = Line(np.array([1.0]), 0.0, 1.0)
+    line = LinearParameters(np.array([1.0]), 0.0, 1.0)
     found = tb.LinearGaussian().log_prob(line, np.array([[1.0, np.nan], [np.nan, np.nan], [1.0, 1.0]]))
     assert found.tolist() == pytest.approx([0.0, 0.0, -0.5 * np.log(2 * np.pi)])
     with pytest.raises(tb.DataError, match="lacks an input"):
@@ -267,7 +267,7 @@ HALVES = tb.LinearGaussian().collect(ROWS, GROUPS, 3)  # the third without a row
 def test_the_likelihood_of_any_line_is_the_sum_over_rows(family):
     weight = np.linspace(0.0, 2.0, 40)
     counted = family.collect(ROWS, GROUPS, 3, weight)
-    line = Line(np.array([[1.0, -0.3, 2.5]] * 3), np.array([3.0, -2.0, 0.0]), np.array([1.5, 400.0, 1.0]))
+    line = LinearParameters(np.array([[1.0, -0.3, 2.5]] * 3), np.array([3.0, -2.0, 0.0]), np.array([1.5, 400.0, 1.0]))
     gaps = Y[:, None] - X @ line.slope.T - line.intercept
     cells = stats.norm.logpdf(gaps, scale=np.sqrt(line.variance))
     np.testing.assert_allclose(family.log_prob(line, ROWS), cells, rtol=1e-12)
@@ -281,7 +281,7 @@ def test_a_perfect_fit_has_no_noise_and_any_density():
     line = family.maximum_likelihood(counted)
     assert line.variance == 0
     assert family.log_likelihood(line, counted) == np.inf
-    exact = Line(np.array([2.0]), 1.0, 0.0)
+    exact = LinearParameters(np.array([2.0]), 1.0, 0.0)
     assert family.log_prob(exact, np.array([[1.0, 3.0], [1.0, 3.5]])).tolist() == [np.inf, -np.inf]
     assert family.log_likelihood(exact._replace(intercept=1.5), counted) == -np.inf
     assert np.isnan(family.log_prob(exact._replace(variance=np.nan), np.array([[1.0, 3.5]]))).all()
@@ -361,14 +361,14 @@ def test_draws_follow_the_line_and_are_like_the_rows_that_were_counted():
     like = family.like_rows(counted)
     np.testing.assert_allclose(like["inputs"][0], mixed.mean(axis=0))
     np.testing.assert_allclose(like["inputs"][1], np.cov(mixed.T, ddof=0), rtol=1e-10)
-    line = Line(np.array([2.0, -1.0]), 5.0, 0.25)
+    line = LinearParameters(np.array([2.0, -1.0]), 5.0, 0.25)
     drawn = family.sample(line, 20_000, rng, **like)
     np.testing.assert_allclose(drawn[:, :2].mean(axis=0), like["inputs"][0], atol=0.05)
     np.testing.assert_allclose(np.cov(drawn[:, :2].T), like["inputs"][1], atol=0.06)
     errors = drawn[:, 2] - drawn[:, :2] @ line.slope - 5.0
     assert errors.mean() == pytest.approx(0.0, abs=0.02)
     assert errors.std() == pytest.approx(0.5, abs=0.02)
-    two = Line(np.array([[1.0], [-1.0]]), np.array([0.0, 10.0]), np.array([1.0, 0.0]))
+    two = LinearParameters(np.array([[1.0], [-1.0]]), np.array([0.0, 10.0]), np.array([1.0, 0.0]))
     plain = family.sample(two, 5000, rng)
     assert plain.shape == (5000, 2, 2)
     assert plain[..., 0].std() == pytest.approx(1.0, abs=0.05)
@@ -399,7 +399,7 @@ def test_what_is_told_of_a_line():
 def test_a_line_without_noise_and_groups_without_rows_in_the_likelihood():
     family = tb.LinearGaussian()
     one = family.collect(np.array([[2.0, 5.0]]))  # a single row, off and on a line
-    line = Line(np.array([[1.0]]), np.array([2.0]), np.array([4.0]))
+    line = LinearParameters(np.array([[1.0]]), np.array([2.0]), np.array([4.0]))
     assert family.log_likelihood(line, one)[0] == pytest.approx(stats.norm.logpdf(5.0, 4.0, 2.0))
     on = line._replace(intercept=np.array([3.0]))
     assert family.log_likelihood(on, one)[0] == pytest.approx(stats.norm.logpdf(0.0, 0.0, 2.0))

@@ -6,9 +6,9 @@ from scipy import stats
 from scipy.special import gammaln
 
 import tallybayes as tb
-from tallybayes.families.block import compressed
+from tallybayes.families._shared.blocks import compressed
+from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.left_out import Counted, Removed
 
 PLAIN, URN = tb.Multinomial(), tb.DirichletMultinomial()
 ROWS = np.array([[2.0, 1.0, 0.0], [0.0, 0.0, 4.0], [0.0, 0.0, 0.0]])
@@ -102,13 +102,13 @@ def test_few_tokens():
 def test_rows_of_a_single_token_are_left_out_as_others(estimate):
     rows, group = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([0, 0, 0])
     how = read_estimate(estimate)
-    counted = Counted(PLAIN.collect(rows), tb.Dirichlet(2.0) if how.has_prior else None, how)
-    removed = Removed(rows, group, np.ones(3), np.zeros(0, dtype=int))
+    counted = GroupStatistics(PLAIN.collect(rows), tb.Dirichlet(2.0) if how.has_prior else None, how)
+    removed = RemovedRows(rows, group, np.ones(3), np.zeros(0, dtype=int))
     with np.errstate(divide="ignore"):
         found = PLAIN.left_out(counted, removed)
     expected = [0.5, 0.5, 0.0] if estimate == "mle" else [2 / 4, 2 / 4, 1 / 4]
     np.testing.assert_allclose(np.exp(found[:, 0]), expected)
-    two = Counted(PLAIN.collect(rows[:2]), None, read_estimate("mle"))
-    assert PLAIN.left_out(two, Removed(rows[:2], group[:2], np.ones(2), group[:0])).tolist() == [[0.0], [0.0]]
-    edge = Counted(PLAIN.collect(rows), tb.Dirichlet(0.5), read_estimate("map"))
+    two = GroupStatistics(PLAIN.collect(rows[:2]), None, read_estimate("mle"))
+    assert PLAIN.left_out(two, RemovedRows(rows[:2], group[:2], np.ones(2), group[:0])).tolist() == [[0.0], [0.0]]
+    edge = GroupStatistics(PLAIN.collect(rows), tb.Dirichlet(0.5), read_estimate("map"))
     assert PLAIN.left_out(edge, removed).shape == (3, 1)

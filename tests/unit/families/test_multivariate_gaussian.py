@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import tallybayes as tb
-from tallybayes.beliefs.normal_inverse_wishart import MultivariateNormal
+from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal
 from tallybayes.errors import EstimateError
 
 FREE, TIED = tb.MultivariateGaussian(), tb.TiedMultivariateGaussian()

@@ -6,7 +6,7 @@ from scipy import stats
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.families.block import compressed
+from tallybayes.families._shared.blocks import compressed
 
 FAMILY = tb.Poisson()
 RATES = np.array([[2.0, 0.5], [7.0, 0.0]])

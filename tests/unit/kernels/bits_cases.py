@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from tallybayes import kernels
-from tallybayes.kernels import chain
-from tallybayes.kernels.dirichlet import climb_dirichlet
-from tallybayes.kernels.joint import count_joint
-from tallybayes.kernels.log_base import log_base_csr
-from tallybayes.kernels.tempering import sum_tempered
+from tallybayes.kernels import hmm
+from tallybayes.kernels.base_measure import log_base_csr
+from tallybayes.kernels.contingency_tables import count_joint
+from tallybayes.kernels.dirichlet_fit import fit_dirichlet_newton
+from tallybayes.kernels.temperature import temperature_sums
 from tests.unit.kernels.kernel_cases import lay_out
 
 
@@ -190,8 +190,8 @@ def chains(draw: Draw) -> list[Any]:
             rows[draw.uniform(n, n_states) < 0.05] = -np.inf
             for emission in ((draw.whole(-1, 5, n), table), rows):
                 given = (start, transition, end, emission, offsets)
-                found += [chain.log_likelihood(*given), chain.viterbi(*given), chain.filter(*given)]
-                found += [chain.posterior(*given), tuple(chain.expected(*given, weight=draw.uniform(len(offsets) - 1)))]
+                found += [hmm.log_likelihood(*given), hmm.viterbi(*given), hmm.filter(*given)]
+                found += [hmm.posterior(*given), tuple(hmm.expected(*given, weight=draw.uniform(len(offsets) - 1)))]
     return found
 
 
@@ -200,7 +200,7 @@ def tempering(draw: Draw) -> list[Any]:
     for n, k in ((0, 1), (8, 2), (16, 3), (400, 9), (1000, 26)):
         scores = -30.0 * draw.uniform(k, n)
         given = (scores, -30.0 * draw.uniform(n), draw.uniform(n) + 0.01, draw.uniform(n))
-        found += [sum_tempered(*given, sharpness, doubt) for sharpness in (0.03, 1.0, 7.0) for doubt in (1e-9, 0.2)]
+        found += [temperature_sums(*given, sharpness, doubt) for sharpness in (0.03, 1.0, 7.0) for doubt in (1e-9, 0.2)]
     return found
 
 
@@ -215,8 +215,8 @@ def wide_chains(draw: Draw) -> list[Any]:
             table, rows = -draw.uniform(5, n_states), -3.0 * draw.uniform(n, n_states)
             for emission in ((draw.whole(-1, 5, n), table), rows):
                 given = (start, transition, None, emission, offsets)
-                found += [chain.log_likelihood(*given), chain.viterbi(*given), chain.filter(*given)]
-                found += [chain.posterior(*given), tuple(chain.expected(*given, weight=draw.uniform(len(offsets) - 1)))]
+                found += [hmm.log_likelihood(*given), hmm.viterbi(*given), hmm.filter(*given)]
+                found += [hmm.posterior(*given), tuple(hmm.expected(*given, weight=draw.uniform(len(offsets) - 1)))]
     return found
 
 
@@ -231,7 +231,7 @@ def chain_paths(draw: Draw) -> list[Any]:
             transition[draw.uniform(n_states, n_states) < 0.1] = -np.inf
             for emission in ((draw.whole(-1, 5, n), table), -far * draw.uniform(n, n_states)):
                 given = (start, transition, end, emission, offsets)
-                found += [chain.best_paths(*given, 4), chain.draw_paths(*given, draw.uniform(n, 3))]
+                found += [hmm.best_paths(*given, 4), hmm.draw_paths(*given, draw.uniform(n, 3))]
     return found
 
 
@@ -243,7 +243,7 @@ def dirichlets(draw: Draw) -> list[Any]:
             counts = np.sort(np.floor(scale * draw.uniform(40, n_groups) ** 3), axis=1)
             for table in (counts, counts + 0.25):
                 rows = np.stack([part.sum(axis=0) for part in np.split(table, np.cumsum(sizes)[:-1])])
-                found.append(climb_dirichlet(table, rows, np.ones(40), sizes, sizes))
+                found.append(fit_dirichlet_newton(table, rows, np.ones(40), sizes, sizes))
     return found
 
 

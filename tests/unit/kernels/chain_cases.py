@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tallybayes import kernels
-from tallybayes.kernels import chain, reference
+from tallybayes.kernels import hmm
+from tallybayes.kernels.reference import sums as reference_sums
 from tests.unit.kernels.kernel_cases import INTEGERS, TIERS
 
 FUNCTIONS = ("log_likelihood", "viterbi", "filter", "posterior", "expected")
@@ -20,14 +21,14 @@ def run(implementation: str, name: str, *arguments: Any, **options: Any) -> list
     """Call a function of `chain` on "reference" or one tier, and return its results as a list."""
     before = kernels._kernels
     if implementation == "reference":
-        kernels._kernels = reference
+        kernels._kernels = reference_sums
     else:
         from tallybayes.kernels import _compiled
 
         _compiled.use_tier(implementation)
         kernels._kernels = _compiled
     try:
-        found = getattr(chain, name)(*arguments, **options)
+        found = getattr(hmm, name)(*arguments, **options)
     finally:
         kernels._kernels = before
         if implementation != "reference":

@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.kernels.text import Rule
+from tallybayes.kernels.text.text_counts import TokenRule
 
 RULES = [
-    Rule(),
-    Rule(lowercase=False),
-    Rule(ngrams=(1, 3)),
-    Rule(ngrams=(2, 2)),
-    Rule(characters=True, ngrams=(1, 3)),
-    Rule(characters=True, ngrams=(4, 4), lowercase=False),
-    Rule("sklearn"),
-    Rule("sklearn", lowercase=False),
-    Rule("sklearn", ngrams=(1, 2)),
-    Rule("sklearn", characters=True, ngrams=(2, 3)),
+    TokenRule(),
+    TokenRule(lowercase=False),
+    TokenRule(ngrams=(1, 3)),
+    TokenRule(ngrams=(2, 2)),
+    TokenRule(characters=True, ngrams=(1, 3)),
+    TokenRule(characters=True, ngrams=(4, 4), lowercase=False),
+    TokenRule("sklearn"),
+    TokenRule("sklearn", lowercase=False),
+    TokenRule("sklearn", ngrams=(1, 2)),
+    TokenRule("sklearn", characters=True, ngrams=(2, 3)),
 ]
 
 TEXTS = [

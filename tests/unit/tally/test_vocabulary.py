@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tallybayes import store
+from tallybayes._utils import sealed_file
 from tallybayes.errors import FileError, LabelError
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.vocabulary import Strings, Vocabulary
@@ -74,4 +74,4 @@ def test_words_and_labels_do_not_unite():
 )
 def test_bytes_that_are_no_words_are_refused(data, offsets, said):
     with pytest.raises(FileError, match=said):
-        store.check_strings(np.frombuffer(data, np.uint8), np.array(offsets, dtype=np.int64))
+        sealed_file.check_strings(np.frombuffer(data, np.uint8), np.array(offsets, dtype=np.int64))

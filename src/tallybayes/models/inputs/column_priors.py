@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.beliefs.belief import Belief
-from tallybayes.beliefs.beta import Beta
-from tallybayes.beliefs.dirichlet import Dirichlet
-from tallybayes.errors import PriorError, brief
-from tallybayes.families.added_counts import check_amount, is_amount, no_levels
-from tallybayes.families.empirical import default_in_groups
+from tallybayes._utils.frozen_value import FrozenValue
+from tallybayes._utils.string_options import StringOptions
+from tallybayes.distributions.beta import Beta
+from tallybayes.distributions.dirichlet import Dirichlet
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
+from tallybayes.errors import PriorError, short_repr
+from tallybayes.families._shared.empirical_prior import default_group_prior
 from tallybayes.families.family import Family
-from tallybayes.families.priors import PerColumn
+from tallybayes.families.prior_rules import PerColumn
+from tallybayes.families.pseudo_counts import check_amount, is_amount, no_levels
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.value import Value
-from tallybayes.words import Words
 
-PRIOR_WORDS = Words(
+PRIOR_WORDS = StringOptions(
     ("empirical",), ("a belief such as tb.Beta(1, 1)", "a number of counts", "a rule such as tb.K2()", "None")
 )
 
@@ -46,7 +46,7 @@ def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Se
             prior_for(prior, factor, lambda _: (0, 1))
             for belief in [prior.get(name) for name in (factor.columns, *factor.columns)]:
                 fits = isinstance(belief, family.belief) or (isinstance(belief, Beta) and _of_labels(factor))
-                if isinstance(belief, Belief) and not fits and not belief.any_family:
+                if isinstance(belief, ParameterDistribution) and not fits and not belief.any_family:
                     raise PriorError.wrong_belief(family, belief, f"a {family.belief.__name__}")
                 if _has_levels(factor):
                     check_amount(belief, estimate)
@@ -59,7 +59,11 @@ def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Se
             raise no_levels(one, families)
         check_amount(one, estimate)
         labels = isinstance(one, Beta) and any(map(_of_labels, factors))
-        if isinstance(one, Belief) and not any(isinstance(one, family.belief) for family in families) and not labels:
+        if (
+            isinstance(one, ParameterDistribution)
+            and not any(isinstance(one, family.belief) for family in families)
+            and not labels
+        ):
             wanted = sorted({family.belief.__name__ for family in families})
             raise PriorError(
                 f"prior= has {one!r}, which belongs to no column's family; expected beliefs of the classes "
@@ -81,8 +85,10 @@ def refuse_other(prior: Any) -> None:
             "prior= is a model, and how much it is worth is not said; expected beliefs or a tally.\n"
             "    Pass its counts: prior=model.tally_, or of a network prior=tb.BDe(network, sample_size)."
         )
-    elif prior is not None and not is_amount(prior) and (not isinstance(prior, Value) or isinstance(prior, Family)):
-        raise PriorError(f"prior has {brief(prior)}; expected {', '.join(PRIOR_WORDS.others)} or 'empirical'.")
+    elif (
+        prior is not None and not is_amount(prior) and (not isinstance(prior, FrozenValue) or isinstance(prior, Family))
+    ):
+        raise PriorError(f"prior has {short_repr(prior)}; expected {', '.join(PRIOR_WORDS.others)} or 'empirical'.")
 
 
 def prior_for(prior: Any, factor: Factor, levels: Levels | None = None) -> Any:
@@ -126,7 +132,7 @@ def _of_two_levels(prior: Any, factor: Factor, name: Name, levels: Levels | None
     found = tuple(declared or ()) if levels is None else tuple(levels(name))
     if len(found) != 2:
         raise PriorError(
-            f"prior of column {name!r} is {prior!r}, which is for two levels; found {brief(list(found))}.\n"
+            f"prior of column {name!r} is {prior!r}, which is for two levels; found {short_repr(list(found))}.\n"
             "    Pass a tb.Dirichlet with a number for every level, or declare both levels in columns=."
         )
     last = declared[-1] if declared else max(found, key=lambda label: (type(label).__name__, label))
@@ -136,7 +142,7 @@ def _of_two_levels(prior: Any, factor: Factor, name: Name, levels: Levels | None
 
 def prior_in_groups(prior: Any, factor: Factor, estimate: str, levels: Levels | None = None) -> Any:
     """As `prior_for`, of columns that are compared between groups: their default is of all groups together."""
-    found, default = prior_for(prior, factor, levels), default_in_groups(factor.family, estimate)
+    found, default = prior_for(prior, factor, levels), default_group_prior(factor.family, estimate)
     if isinstance(found, PerColumn):
         return PerColumn(tuple(default if one is None else one for one in found.priors))
     return default if found is None else found

@@ -9,21 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.cautions import RowsWarning, warn
-from tallybayes.errors import DataError, StatisticsError, brief, printable
+from tallybayes.data.dates import dates_of
+from tallybayes.data.indicator_columns import is_presence
+from tallybayes.data.missing_indicators import check_absence, indicator_name
+from tallybayes.data.numeric_columns import is_number
+from tallybayes.data.source import Source
+from tallybayes.data.source_batches import sample_of
+from tallybayes.data.sql.sql_types import NESTED
+from tallybayes.data.table import Table
+from tallybayes.errors import DataError, StatisticsError, printable, short_repr
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
-from tallybayes.models.inputs.presence import is_presence
-from tallybayes.models.inputs.suggesting import choose_families, default_family
-from tallybayes.sources.absence import check_absence, presence_name
-from tallybayes.sources.dates import dates_of
-from tallybayes.sources.numbers import is_number
-from tallybayes.sources.parts import sample_of
-from tallybayes.sources.source import Source
-from tallybayes.sources.sql_types import NESTED
-from tallybayes.sources.table import Table
+from tallybayes.models.inputs.family_selection import default_family, select_families
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.warnings import DataSourceWarning, warn
 
 Block = tuple[tuple[Name, ...], Family]
 _MOST_NAMES = 8  # of columns in a line
@@ -79,7 +79,9 @@ def read_columns(
         twice = _repeated([name for names, _ in named for name in names])
         if twice is not None:
             raise DataError(f"column {twice!r} is given a family twice; expected once.")
-        chosen = [(names, read_family(columns[key], f"the family of {brief(key)} in columns=")) for names, key in named]
+        chosen = [
+            (names, read_family(columns[key], f"the family of {short_repr(key)} in columns=")) for names, key in named
+        ]
         taken = {name for names, _ in named for name in names}
         table.refuse_nested(name for name in left_out if name in taken or isinstance(columns.get(...), Family))
         rest = [name for name in rest if name not in taken]
@@ -118,7 +120,7 @@ def warn_unread(reasons: Mapping[Name, str]) -> None:
             warn(
                 f"{_listed(names)}: left out, since cells {why} are not read.\n"
                 f"{hint} columns of their own, or name the columns to be read: columns={{...}}.",
-                RowsWarning,
+                DataSourceWarning,
             )
 
 
@@ -140,7 +142,7 @@ def _found(
 ) -> Columns:
     """Families in the place of words."""
     asked = [name for names, family in chosen if family == "suggest" for name in names]
-    suggested = {one.column: one for one in choose_families(table, asked, given, weight)} if asked else {}
+    suggested = {one.column: one for one in select_families(table, asked, given, weight)} if asked else {}
     left_out |= {name: one.remark for name, one in suggested.items() if one.left_out}
     families: list[Block] = []
     for names, family in chosen:
@@ -155,7 +157,7 @@ def _found(
     for name in absence:
         check_absence(table, name)
     if absence:  # a yes or no beside them
-        blocks.append((tuple(map(presence_name, absence)), Bernoulli()))
+        blocks.append((tuple(map(indicator_name, absence)), Bernoulli()))
     return Columns(blocks, left_out)
 
 
@@ -166,7 +168,7 @@ def resolved(factors: Iterable[Factor]) -> dict[Any, Family]:
         together = not factor.family.columnwise and len(factor.columns) > 1
         found |= {factor.columns: factor.family} if together else dict.fromkeys(factor.columns, factor.family)
     return {
-        name: WithMissing(family) if presence_name(name) in found and not isinstance(name, tuple) else family
+        name: WithMissing(family) if indicator_name(name) in found and not isinstance(name, tuple) else family
         for name, family in found.items()
         if not is_presence(name, found)
     }
@@ -205,7 +207,7 @@ def shown_family(family: Family, most: int = 60) -> str:
     """A family in few characters."""
     if family.inner is not None:
         return f"WithMissing({shown_family(family.inner, most)})"
-    return f"Binned of {len(family.bins)}" if family.bins else brief(family, most)
+    return f"Binned of {len(family.bins)}" if family.bins else short_repr(family, most)
 
 
 def _listed(names: list[Any]) -> str:
@@ -271,7 +273,7 @@ def read_family(family: Any, what: str) -> Any:
     expected = "a family such as tb.Gaussian(), 'auto' or 'suggest'"
     if what == "columns":
         expected = "'auto', 'suggest', a family, or a mapping from columns to families"
-    raise DataError.wrong_type(what, brief(family), expected, _spelling(family))
+    raise DataError.wrong_type(what, short_repr(family), expected, _spelling(family))
 
 
 def _spelling(family: Any) -> str:

@@ -10,17 +10,17 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from tallybayes.cautions import warn
+from tallybayes.data.array_input import as_array
+from tallybayes.data.dates import origins
+from tallybayes.data.encoding import is_missing
+from tallybayes.data.named_matrix import Named
+from tallybayes.data.open_source import open_source
+from tallybayes.data.table import Table, open_table
+from tallybayes.data.text_columns import plain_texts, read_texts
 from tallybayes.errors import DataError, LabelError
 from tallybayes.families.text import Text
-from tallybayes.sources.arrays import as_array
-from tallybayes.sources.dates import origins
-from tallybayes.sources.encode import is_missing
-from tallybayes.sources.named import Named
-from tallybayes.sources.opening import open_source
-from tallybayes.sources.table import Table, open_table
-from tallybayes.sources.texts import plain_texts, read_texts
 from tallybayes.tally.factor import Name
+from tallybayes.warnings import warn
 
 _TEXT = Text()
 # Cells that are labels or, as dates are, nothing that is counted: of which scikit-learn would speak as numbers.

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tallybayes.data.encoding import is_missing
+from tallybayes.data.table import Table
 from tallybayes.errors import DataError, LabelError
 from tallybayes.models.inputs.features import continuous_target
-from tallybayes.sources.encode import is_missing
-from tallybayes.sources.table import Table
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 

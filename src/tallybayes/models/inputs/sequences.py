@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tallybayes.data.array_input import unmerged
+from tallybayes.data.concatenated_table import ConcatenatedTable
+from tallybayes.data.counting import check_weight_range
+from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
-from tallybayes.families.block import Sparse
-from tallybayes.kernels.chain import Gapped
-from tallybayes.kernels.joining import join_arrays
+from tallybayes.families._shared.blocks import SparseRows
+from tallybayes.kernels.concatenate import join_arrays
+from tallybayes.kernels.hmm import GappedTransitions
 from tallybayes.models.inputs.features import as_rows, is_rows_of_mappings
-from tallybayes.sources.apart import Apart
-from tallybayes.sources.arrays import unmerged
-from tallybayes.sources.collect import refuse_weights
-from tallybayes.sources.table import Table, open_table
 from tallybayes.tally.factor import Name
 
 _CACHED_BYTES = 1 << 21  # of steps; more are put together as they are needed
@@ -55,7 +55,7 @@ class Sequences(NamedTuple):
 
     def moves(self, transition: np.ndarray, first: int = 0, last: int | None = None) -> Any:
         """Transitions as the kernels take them for some of the steps."""
-        return transition if self.gaps is None else Gapped(transition, self.gaps[first:last])
+        return transition if self.gaps is None else GappedTransitions(transition, self.gaps[first:last])
 
     def with_gaps(self, column: Name | None) -> Sequences:
         """The sequences whose silent steps are told by one of their columns, which is no more part of a step then."""
@@ -115,7 +115,7 @@ def open_sequences(
         table = _joined([open_table(part) for part, length in zip(X, n_steps, strict=True) if length])
     else:
         n_steps = joined.lengths
-        table = Apart(X, n_steps) if joined.array is None else open_table(joined.array)
+        table = ConcatenatedTable(X, n_steps) if joined.array is None else open_table(joined.array)
     return Sequences(table, np.concatenate([[0], np.cumsum(n_steps, dtype=np.int64)]).astype(np.int64), None)
 
 
@@ -151,7 +151,7 @@ def step_weights(weight: Any, sequences: Sequences) -> np.ndarray | None:
     array = np.asarray(weight, dtype=np.float64)
     if array.shape != (sequences.n_sequences,):
         raise DataError.wrong_shape("sample_weight", array.shape, f"({sequences.n_sequences},), one for every sequence")
-    return refuse_weights(array)
+    return check_weight_range(array)
 
 
 def _most_bytes(arrays: Sequence[Any]) -> int | None:
@@ -237,6 +237,6 @@ def _joined(tables: list[Table]) -> Table:
 
 
 def _stacked(columns: Sequence[Any], name: Name) -> Any:
-    if any(isinstance(column, Sparse) for column in columns):
+    if any(isinstance(column, SparseRows) for column in columns):
         raise DataError.wrong_type(f"column {name!r}", "sparse", "dense columns", "Pass one matrix and lengths.")
     return np.concatenate(unmerged([np.asarray(column) for column in columns]))

@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
-from tallybayes.apps.spam.learning import learn, recalibrate
-from tallybayes.apps.spam.store import Store
-from tests.unit.apps.command.conftest import done, tally  # noqa: F401 - fixtures
+from tallybayes.apps.spam.store.spam_store import Store
+from tallybayes.apps.spam.train import learn, recalibrate
+from tests.unit.apps.cli.conftest import done, tally  # noqa: F401 - fixtures
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ import signal
 import sys
 import time
 
-from tallybayes.apps.spam.packing import Message
-from tallybayes.apps.spam.store import Store
-from tallybayes.apps.spam.upkeep import integrity
+from tallybayes.apps.spam.store.maintenance import check_integrity
+from tallybayes.apps.spam.store.message_codec import Message
+from tallybayes.apps.spam.store.spam_store import Store
 
 WORDS = [f"word{number}" for number in range(300)]
 
@@ -106,7 +106,7 @@ def main(place, rounds):
         expected |= one_round(place, number, chance)
         if number % 20 == 19:
             with Store(place) as store:
-                wrong = integrity(store)
+                wrong = check_integrity(store)
                 assert not wrong, wrong
                 for name, labels in expected.items():
                     found = store.label_of(bytes.fromhex(name))

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tallybayes.apps.spam import unpacking
-from tallybayes.apps.spam.folders import mails_in
+from tallybayes.apps.spam.tokens.mailboxes import mails_in
 from tallybayes.apps.spam.unpacking import NotMailError, listed, read_up_to, reason_against, unpacked
 from tests.unit.apps.spam.mails import plain
-from tests.unit.apps.spam.test_folders import mbox
+from tests.unit.apps.spam.tokens.test_mailboxes import mbox
 
 PACKERS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 MAILS = [plain(str(number), "words " * number) for number in range(40)]

@@ -6,7 +6,7 @@ from scipy import optimize, stats
 
 import tallybayes as tb
 from tallybayes.errors import DataError
-from tallybayes.families.categorical import Probabilities
+from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.statistics.segments import Segments
 from tests.unit.families.family_cases import CASES, TIED, WHOLE_ROWS, of_group
 
@@ -129,7 +129,7 @@ def test_categorical_log_prob_and_likelihood():
     codes = np.array([[0, 2], [1, 0], [0, 1], [1, 1]])
     table = np.array([[0.3, 0.7, 0.2, 0.5, 0.3], [1.0, 0.0, 0.1, 0.1, 0.8]])
     family = tb.Categorical()
-    found = family.log_prob(Probabilities(table, Segments([2, 3])), codes)
+    found = family.log_prob(LevelProbabilities(table, Segments([2, 3])), codes)
     with np.errstate(divide="ignore"):
         for i, g in np.ndindex(4, 2):
             np.testing.assert_allclose(found[i, g], np.log([table[g, codes[i, 0]], table[g, 2 + codes[i, 1]]]))
@@ -192,7 +192,7 @@ def test_samples_have_the_distribution_of_their_parameters(name):
 
 def test_categorical_samples_have_their_probabilities():
     table = np.array([[0.2, 0.8, 0.5, 0.1, 0.4], [1.0, 0.0, 0.3, 0.3, 0.4]])
-    draws = tb.Categorical().sample(Probabilities(table, Segments([2, 3])), 4000, np.random.default_rng(5))
+    draws = tb.Categorical().sample(LevelProbabilities(table, Segments([2, 3])), 4000, np.random.default_rng(5))
     assert draws.shape == (4000, 2, 2)
     for g in range(2):
         for j, part in enumerate((table[g, :2], table[g, 2:])):

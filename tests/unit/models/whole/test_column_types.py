@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import tallybayes as tb
-from tallybayes.cautions import RowsWarning
 from tallybayes.errors import TallybayesError
+from tallybayes.warnings import DataSourceWarning
 
 N = 12
 X = np.random.default_rng(0).normal(size=N)
@@ -66,7 +66,7 @@ ODD = {name: (table, hint) for name, table, hint in odd()}
 def test_odd_columns_are_refused_with_what_to_try(name, model):
     table, hint = ODD[name]
     if hint == "Give their parts columns of their own" and model in CHOOSING:
-        with pytest.warns(RowsWarning, match=f"c: left out, .*\n{hint}"):
+        with pytest.warns(DataSourceWarning, match=f"c: left out, .*\n{hint}"):
             MODELS[model](table)
         return
     with pytest.raises(TallybayesError, match=f"(?s)column 'c'.*expected.*\n    .*{hint}"):

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 import tallybayes as tb
-from tallybayes.families import empirical
+from tallybayes.families._shared import empirical_prior
 
 RNG = np.random.default_rng(3)
 Y = RNG.integers(0, 3, 120)
@@ -127,7 +127,7 @@ def test_a_stream_holds_it():
 
 def test_only_who_asks_pays(monkeypatch):
     asked = []
-    monkeypatch.setattr(empirical, "fit_dirichlet", lambda *table: asked.append(1) or np.ones(table[0].shape[1]))
+    monkeypatch.setattr(empirical_prior, "fit_dirichlet", lambda *table: asked.append(1) or np.ones(table[0].shape[1]))
     model = tb.NaiveBayes(tb.Categorical()).fit(NAMES, Y)
     model.partial_fit(NAMES, Y).forget(NAMES[:5], Y[:5])
     tb.NaiveBayes().fit(RNG.normal(size=(120, 3)), Y).predict(RNG.normal(size=(5, 3)))

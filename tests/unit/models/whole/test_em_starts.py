@@ -5,7 +5,7 @@ import pytest
 
 import tallybayes as tb
 from tallybayes.errors import EstimateError
-from tallybayes.kernels import chain
+from tallybayes.kernels import hmm as chain
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -173,12 +173,12 @@ def test_columns_are_read_as_the_start_has_them():
 
 
 def test_a_start_that_failed_is_reported():
-    from tallybayes.inference.em import climb_best
+    from tallybayes.estimation.em.em_loop import run_em_restarts
 
     def fail():
         raise tb.EstimateError("a group fell in on few rows")
 
-    done = climb_best(
+    done = run_em_restarts(
         [fail, lambda: 1.0], lambda heads: (heads / 5, 0.0), lambda p: (2 + 2 * p, np.log(p)), max_iter=2, tol=1e-9
     )
     assert np.isnan(done.objectives[0])

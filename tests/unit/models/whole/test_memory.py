@@ -8,9 +8,9 @@ import pytest
 from scipy import sparse
 
 import tallybayes as tb
-from tallybayes import memory
+from tallybayes._utils import memory
+from tallybayes.data.counting import check_size
 from tallybayes.errors import TooLargeError
-from tallybayes.sources.collect import check_size
 
 GIGANTIC = sparse.csr_array((np.ones(3), (np.arange(3), np.array([1, 5, 10**9 - 1]))), (3, 10**9))
 LABELS = [0, 1, 1]

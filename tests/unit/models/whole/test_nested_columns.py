@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tallybayes as tb
-from tallybayes.cautions import RowsWarning
+from tallybayes.warnings import DataSourceWarning
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -72,7 +72,7 @@ KINDS = {
 )
 def test_nested_columns_are_left_out(kind, columns, tmp_path):
     rows = KINDS[kind](tmp_path)
-    with pytest.warns(RowsWarning, match=r"tags, place: left out, since .* lists.*\n.*columns={...}"):
+    with pytest.warns(DataSourceWarning, match=r"tags, place: left out, since .* lists.*\n.*columns={...}"):
         model = tb.NaiveBayes(columns).fit(rows, "y")
     assert model.left_out_ == NESTED
     assert model.tally_.isclose(tb.NaiveBayes(columns).fit(PLAIN, "y").tally_, 1e-9)
@@ -96,7 +96,7 @@ def test_nested_columns_that_are_named_are_refused_together(kind, tmp_path):
 
 
 def test_maps():
-    with pytest.warns(RowsWarning, match="place, map: left out"):
+    with pytest.warns(DataSourceWarning, match="place, map: left out"):
         tb.NaiveBayes().fit(ROWS.drop_columns("tags").append_column("map", MAPS), "y")
 
 
@@ -106,14 +106,14 @@ def test_maps():
 def test_other_models_that_choose_their_columns(model):
     rows, plain = (ROWS.drop_columns("y"), PLAIN.drop_columns("y")) if isinstance(model, tb.Mixture) else (ROWS, PLAIN)
     target = () if isinstance(model, tb.Mixture) else ("y",)
-    with pytest.warns(RowsWarning, match="tags, place: left out"):
+    with pytest.warns(DataSourceWarning, match="tags, place: left out"):
         model.fit(rows, *target)
     assert model.left_out_ == NESTED
     assert model.tally_.isclose(type(model)(**model.get_params()).fit(plain, *target).tally_)
 
 
 def test_choosing():
-    with pytest.warns(RowsWarning, match="tags, place: left out"):
+    with pytest.warns(DataSourceWarning, match="tags, place: left out"):
         model = tb.choose(ROWS, "y", random_state=0)
     assert model.predict(ROWS).tolist() == tb.choose(PLAIN, "y", random_state=0).predict(PLAIN).tolist()
 

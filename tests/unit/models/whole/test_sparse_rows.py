@@ -11,9 +11,9 @@ from scipy import sparse
 
 import tallybayes as tb
 from tallybayes.errors import DataError
-from tallybayes.families import form as forms
+from tallybayes.families._shared import log_prob_forms as forms
 from tallybayes.families.bernoulli import sum_block
-from tallybayes.families.family import known_sum, over_given
+from tallybayes.families.family import broadcast_over_groups, known_sum
 from tallybayes.models.inputs.features import open_features
 
 FAMILIES = {
@@ -129,7 +129,7 @@ class Geometric(tb.Bernoulli):
 
     def log_predictive(self, posterior, x):
         a, b = posterior.successes, posterior.failures
-        x = over_given(x, a.ndim - 1)
+        x = broadcast_over_groups(x, a.ndim - 1)
         return known_sum(np.log(a / (a + b)) + x * np.log(b / (a + b)), x)
 
 

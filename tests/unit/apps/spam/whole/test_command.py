@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 import tallybayes as tb
-from tallybayes.apps.command.app import make_app
-from tallybayes.apps.command.commands.spam import COMMANDS
-from tallybayes.apps.command.quick import read, read_paths
-from tallybayes.apps.spam.checking import Asked
-from tallybayes.apps.spam.score import Thresholds
-from tallybayes.apps.spam.store import Store
-from tallybayes.apps.spam.upkeep import integrity
+from tallybayes.apps.cli.app import make_app
+from tallybayes.apps.cli.commands.spam import COMMANDS
+from tallybayes.apps.cli.fast_spam import parse_simple_options, read_paths
+from tallybayes.apps.spam.check_mail import CheckOptions
+from tallybayes.apps.spam.spam_score import Thresholds
+from tallybayes.apps.spam.store.maintenance import check_integrity
+from tallybayes.apps.spam.store.spam_store import Store
 from tests.unit.apps.spam.conftest import make_mail
 
 HERE = {**os.environ, "PYTHONPATH": str(Path(tb.__file__).parents[1]), "COLUMNS": "80"}
@@ -137,7 +137,7 @@ def test_area_under_the_curve_is_scikit_learns():
     import numpy as np
     from sklearn.metrics import roc_auc_score
 
-    from tallybayes.apps.spam.measuring import area
+    from tallybayes.apps.spam.spam_metrics import area
 
     chance = np.random.default_rng(1)
     for scores in (chance.normal(size=200), chance.integers(0, 9, 200)):
@@ -202,7 +202,7 @@ def test_a_process_that_is_killed_is_told(learned):
         "    if b'number20' in raw and os.getpid() != parent: os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return real(raw)\n"
         "mail.tokens_of = tokens_of\n"
-        "from tallybayes.apps.command.main import main; sys.exit(main(sys.argv[1:]))"
+        "from tallybayes.apps.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, "spam", "learn", "--ham", "train/ham", "--store", "killed.sqlite"]
     ran = subprocess.run(command, env=HERE, capture_output=True, text=True)
@@ -221,7 +221,7 @@ def test_killed_while_it_learns_in_bulk(learned, monkeypatch):
         (folder / f"{number}.eml").write_bytes(make_mail("ham", number))
     code = (
         "import sys; from tallybayes.apps.spam import learning; learning._AT_ONCE = 50\n"
-        "from tallybayes.apps.command.main import main; sys.exit(main(sys.argv[1:]))"
+        "from tallybayes.apps.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, "spam", "learn", "--ham", "bulk", "--store", "bulk.sqlite"]
     for _ in range(5):
@@ -231,7 +231,7 @@ def test_killed_while_it_learns_in_bulk(learned, monkeypatch):
     ran = subprocess.run(command, env=HERE, capture_output=True, text=True, check=True)
     with Store("bulk.sqlite") as store:
         assert store.state().ham == 600
-        assert integrity(store) == []
+        assert check_integrity(store) == []
     numbers = re.search(r"learned ([\d,]+) mails as ham(?:; ([\d,]+) mails? known)?", ran.stdout)
     assert sum(int(found or 0) for found in numbers.groups()) == 600
 
@@ -268,7 +268,7 @@ def passed(tally, capfdbinary, raw, words="spam check --header"):
     """What comes out, as bytes."""
     import io
 
-    from tallybayes.apps.command.main import main
+    from tallybayes.apps.cli.main import main
 
     old, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(raw))
     try:
@@ -300,9 +300,9 @@ def test_whatever_fails_the_mail_passes(words, learned, tally, capfdbinary):
 
 
 def test_a_fault_of_ours_lets_the_mail_pass(learned, tally, capfdbinary, monkeypatch):
-    from tallybayes.apps.spam import checking
+    from tallybayes.apps.spam import check_mail
 
-    monkeypatch.setattr(checking, "judge_mail", lambda *given: 1 // 0)
+    monkeypatch.setattr(check_mail, "classify_mail", lambda *given: 1 // 0)
     assert passed(tally, capfdbinary, b"Subject: x\n\ny") == (70, b"Subject: x\n\ny")
 
 
@@ -315,9 +315,9 @@ def test_odd_mail_passes_too(raw, learned, tally, capfdbinary):
 
 
 def test_a_long_mail_passes_whole(learned, tally, capfdbinary, monkeypatch):
-    from tallybayes.apps.spam import passing
+    from tallybayes.apps.spam import header_pass_through
 
-    monkeypatch.setattr(passing, "_MOST", 1000)
+    monkeypatch.setattr(header_pass_through, "_MOST", 1000)
     mail = make_mail("spam", 50) + b"more of it\n" * 1000
     code, out = passed(tally, capfdbinary, mail)
     assert code == 1
@@ -398,16 +398,16 @@ def test_a_store_that_does_not_add_up_is_told(learned, tally):
 
 
 def test_a_fault_is_no_verdict(learned, tally, monkeypatch):
-    from tallybayes.apps.spam import checking
+    from tallybayes.apps.spam import check_mail
 
-    monkeypatch.setattr(checking, "judge_mail", lambda *given: 1 // 0)
+    monkeypatch.setattr(check_mail, "classify_mail", lambda *given: 1 // 0)
     assert tally("spam check test/ham/40.eml").code == 70
 
 
 def test_without_libraries_it_is_no_verdict():
     code = (
         "import sys; sys.modules['cyclopts'] = None\n"
-        "from tallybayes.apps.command.main import main\nsys.exit(main(['spam', 'learn']))"
+        "from tallybayes.apps.cli.main import main\nsys.exit(main(['spam', 'learn']))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, env=HERE, text=True)
     assert ran.returncode == 3
@@ -419,7 +419,7 @@ def test_without_libraries_it_is_no_verdict():
 
 def test_a_mail_is_judged_without_what_takes_long_to_import(learned):
     code = (
-        "import sys; from tallybayes.apps.command.main import main\n"
+        "import sys; from tallybayes.apps.cli.main import main\n"
         "code = main(['spam', 'check', 'test/spam/50.eml'])\nprint(code, *sys.modules)"
     )
     environment = {**HERE, "TALLY_SPAM_STORE": "spam.sqlite"}
@@ -440,7 +440,7 @@ def test_a_mail_is_judged_without_what_takes_long_to_import(learned):
     ],
 )  # fmt: skip
 def test_both_ways_to_read_the_options_agree(words, monkeypatch):
-    from tallybayes.apps.command.commands.spam import check as command
+    from tallybayes.apps.cli.commands.spam import check as command
 
     asked = []
     monkeypatch.setattr(command, "check_mails", lambda found: asked.append(found) or 0)
@@ -448,7 +448,7 @@ def test_both_ways_to_read_the_options_agree(words, monkeypatch):
     typed = ["spam", "check", *("stdin:" if word == "-" else word for word in words)]
     function, bound, *_ = make_app("spam", typed).parse_args(typed, exit_on_error=False, print_error=False)
     function(*bound.args, **bound.kwargs)
-    assert asked == [read(words)]
+    assert asked == [parse_simple_options(words)]
 
 
 @pytest.mark.parametrize(
@@ -471,7 +471,7 @@ def test_what_is_odd_to_learn_is_left_to_those_who_know_better(words):
 
 def test_mails_are_learned_without_what_reads_options(learned):
     code = (
-        "import sys; from tallybayes.apps.command.main import main\n"
+        "import sys; from tallybayes.apps.cli.main import main\n"
         "code = main(['spam', 'learn', '--ham', 'train/ham', '--store', 'quick.sqlite'])\nprint(code, *sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, env=HERE, text=True, check=True)
@@ -484,14 +484,14 @@ def test_mails_are_learned_without_what_reads_options(learned):
 def test_every_option_is_known_to_both():
     shown = make_app("spam", ["spam", "check"])["spam"]["check"]
     options = {name.removeprefix("--") for one in shown.assemble_argument_collection() for name in one.names}
-    assert {name for name in options if not name.startswith("no-")} == {*Asked._fields, "FILES"} - {"files"}
+    assert {name for name in options if not name.startswith("no-")} == {*CheckOptions._fields, "FILES"} - {"files"}
 
 
 @pytest.mark.parametrize(
     "words", ["--help", "--json=1", "-x", "--store", "--store --json", "--json --json", "--", "--no"]
 )
 def test_what_is_odd_is_left_to_those_who_know_better(words):
-    assert read(words.split()) is None
+    assert parse_simple_options(words.split()) is None
 
 
 @pytest.mark.slow_after(2)

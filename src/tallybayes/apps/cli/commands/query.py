@@ -1,0 +1,100 @@
+"""`tally query`: what follows from what is known, in a Bayesian network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tallybayes.apps.cli.cli_errors import UsageError
+from tallybayes.apps.cli.console import File, answer_json, print_result
+from tallybayes.apps.cli.model_files import load
+
+
+def query(
+    network: File,
+    /,
+    *,
+    ask: tuple[str, ...] = (),
+    given: tuple[str, ...] = (),
+    do: tuple[str, ...] = (),
+    json: bool = False,
+) -> None:
+    """Ask a Bayesian network what follows from what is known, exactly.
+
+    Without --ask, the most probable levels of all columns together.
+
+      tally query alarm.bif --given call=yes --ask burglar
+      tally query alarm.bif --given call=yes quake=yes --ask burglar
+      tally query days.tally --do sprinkler=on --ask wet rain
+
+    Parameters
+    ----------
+    network
+        A network that `tally fit` wrote, or a .bif or .json file.
+    ask
+        The columns asked for; of several, all combinations of their levels. Of measured ones, mean and deviation.
+    given
+        What is known, as COLUMN=LEVEL.
+    do
+        What is set from outside, as COLUMN=LEVEL, so that its causes have no say.
+    json
+        Write the answer as JSON.
+    """
+    model: Any = load(network, "BayesianNetwork")
+    model.graph_.require(list(ask))
+    known, done = (_known(model, some, option) for some, option in ((given, "given"), (do, "do")))
+    if not ask:
+        best = model.most_probable(known, do=done)
+        if json:
+            answer_json({"given": known, "do": done, "most_probable": dict(best)})
+        else:
+            print_result(repr(best))
+        return
+    found = model.query(list(ask), known, do=done)
+    if json and not hasattr(found, "items"):  # measured
+        one = len(ask) == 1
+        numbers: dict[str, Any] = {
+            "mean": found.mean if one else found.mean.tolist(),
+            "standard_deviation": found.standard_deviation if one else found.standard_deviation.tolist(),
+        }
+        numbers |= {"interval_90": found.interval(0.9).tolist()} if one else {"covariance": found.covariance.tolist()}
+        answer_json({"ask": list(ask), "given": known, "do": done, **numbers})
+    elif json:
+        lines = [
+            {**dict(zip(ask, level if len(ask) > 1 else (level,), strict=True)), "probability": p}
+            for level, p in found.items()
+        ]
+        answer_json({"ask": list(ask), "given": known, "do": done, "answer": lines})
+    else:
+        print_result(repr(found))
+
+
+def _known(model: Any, pairs: Sequence[str], option: str) -> dict[str, Any]:
+    """What is known, as the network has it: levels by what is typed, measured values as numbers."""
+    found: dict[str, Any] = {}
+    for text in pairs:
+        node, sign, value = text.partition("=")
+        if not sign or not node:
+            raise UsageError(f"--{option} has {text!r}; expected COLUMN=LEVEL.")
+        model.graph_.require([node])
+        levels = model.levels_.get(node)
+        if levels is None and value == "(missing)":  # the library says so where that cannot be
+            found[node] = value
+        elif levels is None:
+            try:
+                found[node] = float(value)
+            except ValueError:
+                raise UsageError(
+                    f"--{option} has {value!r} for {node!r}, which is measured; expected a number."
+                ) from None
+        else:
+            found[node] = _level(value, levels)
+    return found
+
+
+def _level(text: str, levels: Sequence[Any]) -> Any:
+    """A level by what is typed; the library says which there are if it is none."""
+    for level in levels:
+        if str(level) == text or (isinstance(level, bool) and str(level).lower() == text.lower()):
+            return level
+    return text

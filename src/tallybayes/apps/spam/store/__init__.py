@@ -1,0 +1,1 @@
+"""Storage of the spam filter: counts, messages and maintenance."""

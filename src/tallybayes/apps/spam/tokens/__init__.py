@@ -1,0 +1,1 @@
+"""Mail to tokens: mailboxes, MIME, HTML and words."""

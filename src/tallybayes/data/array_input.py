@@ -1,0 +1,58 @@
+"""Arrays of what users have, in which what differs still does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tallybayes.data.encoding import plain_array
+from tallybayes.errors import DataError, short_repr
+from tallybayes.tally.factor import Name
+
+
+def as_array(data: Any, name: Name = 0) -> np.ndarray:
+    """Values, or rows of them, as an array in which what differs still does: of objects, where NumPy would merge."""
+    if isinstance(data, np.ndarray):
+        return plain_array(data, name)
+    if isinstance(data, list | tuple) and set(map(type, data)) == {str}:
+        return np.fromiter(data, dtype=object, count=len(data))  # without a copy of every string
+    try:
+        listed = hasattr(data, "__iter__") or hasattr(data, "__array__")
+        array = np.asarray(data) if listed and not isinstance(data, str | bytes) else None
+    except ValueError:
+        raise DataError.wrong_type("the data", "ragged", "rows of one length") from None
+    if array is None or array.ndim == 0:  # a number, a string; a set, a generator; a query of a frame
+        hint = "Pass a list, an array, a frame or a mapping of columns."
+        hint = "Ask for its rows: data.collect()." if hasattr(data, "collect") else hint
+        raise DataError.wrong_type("the data", short_repr(data), "rows of values", hint)
+    # Strings always do: [1, "a"] becomes two of them, and a NUL at the end is dropped.
+    if array.dtype.kind in "US" or (array.dtype.kind == "O" and array.ndim == 1) or _merges(array, data):
+        objects = np.empty(array.shape, dtype=object)
+        data = data if hasattr(data, "__iter__") else array
+        objects[...] = data if array.ndim == 1 else [list(row) for row in data]
+        return objects
+    return array
+
+
+def _merges(array: np.ndarray, data: Any) -> bool:
+    """Whether numbers that NumPy made of a list tell less apart: True from 1, or 2⁶³ from 2⁶³ + 1 as floats."""
+    if array.dtype.kind not in "iuf" or array.ndim > 2 or not hasattr(data, "__iter__"):
+        return False
+    rows = [data] if array.ndim == 1 else [row for row in data if isinstance(row, list | tuple)]
+    kinds = {kind for row in rows for kind in set(map(type, row))}
+    if not kinds.isdisjoint((bool, np.bool_)):
+        return True
+    whole = any(issubclass(kind, int | np.integer) for kind in kinds)
+    return whole and array.dtype.kind == "f" and bool((np.abs(array) >= 2.0**53).any())
+
+
+def unmerged(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Arrays to be put into one: as objects where NumPy would make one kind of two."""
+    kinds = {array.dtype.kind for array in arrays}
+    merging = len(kinds) > 1 and not kinds.isdisjoint("USb")
+    if not merging and len(kinds) > 1 and np.result_type(*arrays).kind == "f":
+        wide = [array for array in arrays if array.dtype.kind in "iu" and array.size]
+        merging = any(array.max() > 2**53 or array.min() < -(2**53) for array in wide)
+    return [array.astype(object) for array in arrays] if merging else list(arrays)

@@ -1,0 +1,179 @@
+"""Batches that somebody else makes: an iterator of frames, a reader of Arrow's, a query of a lazy frame."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from tallybayes.data.source import BATCH, Source, in_batches, reading
+from tallybayes.errors import DataError, short_repr
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_IN_MEMORY = 1 << 26  # bytes of an iterator's rows that are kept in memory, not in a file
+
+
+class Batches(Source):
+    """Rows that come as frames or Arrow batches; those of an iterator are there once.
+
+    Parameters
+    ----------
+    make : callable
+        Gives the parts in order, each time it is called, or once where `once`.
+    name : str
+    once : bool, default False
+    """
+
+    def __init__(self, make: Callable[[], Iterator[Any]], name: str, *, once: bool = False) -> None:
+        super().__init__(name)
+        self._make, self._once = make, once
+        self._parts: Iterator[Any] | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their types, as the first batch has them."""
+        return self.first().schema
+
+    def first(self) -> pa.Table:
+        """The first batch; it is given again when all are asked for."""
+        if self._first is None:
+            parts = self._tables()
+            self._first = next(parts, None)
+            if self._first is None:
+                raise DataError(f"{self.name} has no rows; expected at least one batch.")
+            self._parts = parts
+        return self._first
+
+    def keep(self) -> None:
+        """Copy the rows of an iterator to a temporary file, from which they are read from then on."""
+        if not self._once:
+            return
+        file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 (it is closed with the source)
+        weakref.finalize(self, file.close)
+        for part in self.batches():
+            with io.BytesIO() as stream:
+                with pa_stream(stream, part.schema) as writer:
+                    writer.write_table(part)
+                file.write(stream.tell().to_bytes(8, "little"))
+                file.write(stream.getbuffer())
+        self._make, self._once = lambda: _kept_parts(file), False
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows, some at a time."""
+        first = self.first()
+        if self._once and self._parts is None:
+            raise DataError(
+                f"the rows of {self.name} were read before, and an iterator gives them once.\n"
+                "    Pass a function that makes it: tb.table(lambda: ...); or write them to a file."
+            )
+        parts = chain([first], self._parts) if self._parts is not None else self._tables()
+        self._parts = None
+        wanted = None if columns is None else list(columns)
+        if wanted is not None:
+            self.check_columns(wanted)
+        for table in in_batches(parts):
+            yield table if wanted is None else table.select(wanted)
+
+    def _tables(self) -> Iterator[pa.Table]:
+        """Every part as an Arrow table, with the columns of the first."""
+        schema = None
+        for number, part in enumerate(self._make()):
+            table = _as_arrow(part, number)
+            if schema is None:
+                schema = table.schema
+            elif set(table.schema.names) != set(schema.names):
+                absent = sorted(set(schema.names) ^ set(table.schema.names))[0]
+                raise DataError(
+                    f"batch {number} of {self.name} and the first do not both have column {absent!r}; expected the "
+                    "same columns in all."
+                )
+            elif table.schema != schema:
+                table = _as_first(table.select(schema.names), schema, number)
+            yield table
+
+
+def pa_stream(stream: Any, schema: pa.Schema) -> Any:
+    """A writer of Arrow's streams."""
+    import pyarrow as pa
+
+    return pa.ipc.new_stream(pa.PythonFile(stream), schema)
+
+
+def _kept_parts(file: Any) -> Iterator[pa.Table]:
+    """The parts of a temporary file, each a stream of Arrow's by itself: its codes may be its own."""
+    import pyarrow as pa
+
+    place = 0
+    while True:
+        file.seek(place)
+        size = int.from_bytes(file.read(8), "little")
+        if not size:
+            return
+        yield pa.ipc.open_stream(pa.py_buffer(file.read(size))).read_all()
+        place += 8 + size
+
+
+def _as_first(table: pa.Table, schema: pa.Schema, number: int) -> pa.Table:
+    """A batch with the types of the first, which mean the same."""
+    import pyarrow as pa
+
+    columns = []
+    for field in schema:
+        column = table.column(field.name)
+        if column.type != field.type:
+            as_it_is = pa.types.is_null(field.type) or any(map(pa.types.is_dictionary, (column.type, field.type)))
+            try:
+                column = column if as_it_is else column.cast(field.type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                raise DataError(
+                    f"column {field.name!r} is {field.type} in the first batch and {column.type} in batch {number}; "
+                    "expected one type."
+                ) from None
+        columns.append(column)
+    return pa.Table.from_arrays(columns, names=schema.names)
+
+
+def _as_arrow(part: Any, number: int) -> pa.Table:
+    import narwhals as nw
+    import pyarrow as pa
+
+    if isinstance(part, pa.RecordBatch):
+        return pa.Table.from_batches([part])
+    if isinstance(part, pa.Table):
+        return part
+    if isinstance(part, Mapping) and all(
+        hasattr(column, "__len__") and type(column) is not str for column in part.values()
+    ):
+        with reading(f"batch {number}"):
+            return pa.table({name: _as_column(cells) for name, cells in part.items()})
+    frame = nw.from_native(part, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        expected = "a data frame, an Arrow batch, or a dictionary of columns"
+        hint = "Put rows together: list(rows) is a table." if isinstance(part, Mapping) else ""
+        raise DataError.wrong_type(f"batch {number}", short_repr(part), expected, hint)
+    if not all(isinstance(name, str) for name in frame.columns):
+        found = f"columns named {', '.join(map(repr, frame.columns[:3]))}"
+        hint = "Rename them: frame.columns = frame.columns.map(str)."
+        raise DataError.wrong_type(f"batch {number}", f"a frame with {found}", "strings as names", hint)
+    with reading(f"batch {number}"):
+        return frame.to_arrow()
+
+
+def _as_column(values: Any) -> Any:
+    """An array as Arrow has it; the rows of one with more than one axis are lists."""
+    import pyarrow as pa
+
+    return pa.array(values if getattr(values, "ndim", 1) == 1 else list(values), from_pandas=True)
+
+
+def lazy_frame(frame: Any) -> Source:
+    """The rows that a lazy frame of Polars stands for."""
+    if hasattr(frame, "collect_batches"):
+        return Batches(lambda: iter(frame.collect_batches(chunk_size=BATCH)), "the lazy frame")
+    return Batches(lambda: iter([frame.collect()]), "the lazy frame")

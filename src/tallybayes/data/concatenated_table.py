@@ -1,0 +1,57 @@
+"""Apart: rows of arrays that lie apart, put together some at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tallybayes.data.table import Table, open_table
+from tallybayes.kernels.concatenate import Joined, join_arrays
+
+
+class ConcatenatedTable(Table):
+    """The rows of several arrays of one kind, below each other.
+
+    A stretch of whole arrays is put together by itself, so that it is used while it is in cache, and no memory of the
+    size of all of them is needed. Whatever else is asked for needs all of them: they are joined then, once.
+
+    Parameters
+    ----------
+    arrays : sequence of ndarrays
+        As `join_arrays` takes them, not all of them empty.
+    lengths : int64 array
+    """
+
+    def __init__(self, arrays: Sequence[Any], lengths: np.ndarray) -> None:
+        self._arrays = arrays
+        self._offsets = np.concatenate([[0], np.cumsum(lengths)])
+        self.n_rows = int(self._offsets[-1])
+        self._nothing = open_table(arrays[int(np.argmax(lengths > 0))][:0])
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_nothing" or name not in vars(self._nothing):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        vars(self).update(vars(_open(self._arrays)))
+        return vars(self)[name]
+
+    @property
+    def names(self) -> Any:
+        """What the columns are called."""
+        return self._nothing.names
+
+    def rows(self, part: slice | np.ndarray) -> Table:
+        """Some of the rows, a stretch of them or by their numbers."""
+        if isinstance(part, slice) and "columns" not in vars(self):
+            start, stop, step = part.indices(self.n_rows)
+            first, last = np.searchsorted(self._offsets, [start, stop])
+            if step == 1 and self._offsets[first] == start and self._offsets[last] == stop:
+                return _open(self._arrays[first:last]) if start < stop else self._nothing
+        return super().rows(part)
+
+
+def _open(arrays: Sequence[Any]) -> Table:
+    joined = join_arrays(arrays)
+    assert isinstance(joined, Joined)
+    return open_table(joined.array)

@@ -1,0 +1,413 @@
+"""Collecting: one pass over a table for a list of factors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from tallybayes._utils.memory import SMALL, require_memory
+from tallybayes.data.dates import origins, with_parts_of_dates
+from tallybayes.data.missing_indicators import check_absence, indicator_name, with_missing_level
+from tallybayes.data.open_source import open_source
+from tallybayes.data.source_batches import tables_of_batches, with_file_location
+from tallybayes.data.table import Table, open_table
+from tallybayes.data.text_columns import FEW_GROUPS
+from tallybayes.errors import CellError, DataError, LabelError
+from tallybayes.families._shared.blocks import Block, Codes, Dense, SparseRows, cell, n_columns
+from tallybayes.families.bernoulli import Bernoulli
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.family import Family
+from tallybayes.kernels.contingency_tables import MOST_CELLS, count_joint
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.tally import Tally, other_factors, realign
+from tallybayes.tally.text_selection import in_family_of_words
+from tallybayes.typing import Rows, Weights
+
+if TYPE_CHECKING:
+    from tallybayes.families.text import Text
+
+# So many columns are counted together with their groups, or without any; more are counted as a block, group by group.
+_FEW, _FEW_ALONE = 8, 64
+
+
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150  # of a row: beyond them, products with squares are no float64
+
+
+def count(
+    data: Rows,
+    factors: Iterable[Factor],
+    *,
+    weight: Weights = None,
+    schema: Schema | None = None,
+    like: Tally | None = None,
+) -> Tally:
+    """Count a table: the statistics of every factor, in one pass.
+
+    A row with a missing cell is left out of the factors that need the cell, and of no other; unless absence is a level
+    of its column (``Schema(absent=...)``).
+
+    Parameters
+    ----------
+    data : array, sparse matrix, data frame, mapping of columns or blocks, list of dicts, rows or values; path or source
+    factors : iterable of Factor
+        One in `WithMissing` becomes two: of the cells that are there, and, of columns called ``"age (there)"``, whether
+        they are.
+    weight : array-like of shape (n,), optional
+        How often every row counts; of a source, the name of a column.
+    schema : Schema, optional
+        Which columns share a domain of levels, which domains are kept sorted, and of which absence is a level.
+    like : Tally, optional
+        A tally this one will be added to or taken from: its numeric anchors are used.
+
+    Returns
+    -------
+    Tally
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.count({"x": ["a", "b", "a"]}, [tb.Factor("x", (), tb.Categorical())])["x"]
+    Counts([2., 1.])
+    >>> tb.count({"x": [3.0, None, 4.0]}, [tb.Factor("x", (), tb.WithMissing(tb.Gaussian()))])["x (there)"]
+    Totals(weight=[3.], total=[2.])
+    """
+    factors, source = tuple(factors), open_source(data)
+    absence = [name for factor in factors if factor.family.inner is not None for name in factor.columns]
+    if absence:
+        first = open_table(data if source is None else source.first())
+        for name in absence:
+            check_absence(first, name)
+        data = first if source is None else data
+        factors = tuple(part for factor in factors for part in _with_presence(factor))
+    if source is None:
+        return TallyBuilder(open_table(data), factors, weight, schema, like).collect()
+    if weight is not None and not isinstance(weight, str):
+        raise DataError.wrong_type("weight", "values beside a source", f"the name of a column of {source.name}")
+    known = source.schema.names
+    names = [name for factor in factors for name in (*factor.given, *factor.columns)] + ([weight] if weight else [])
+    names = [next((origin for origin in origins(name) if origin in known), name) for name in names]
+    source.check_columns(names)
+    wanted = [name for name in known if name in set(names)]
+    total = source.count(factors, weight, schema, like)
+    if total is not None:
+        return total
+    for table in tables_of_batches(source, "counting", wanted):
+        weights = None if weight is None else np.asarray(table.columns[weight])
+        with with_file_location(table):
+            part = TallyBuilder(table, factors, weights, schema, like if total is None else total).collect()
+        total = part if total is None else total + part
+    return TallyBuilder(open_table(source.first()), factors, None, schema, like).collect() if total is None else total
+
+
+def _with_presence(factor: Factor) -> list[Factor]:
+    """A factor, and whether its cells are there where that is a value, too."""
+    if factor.family.inner is None:
+        return [factor]
+    there = Factor(tuple(map(indicator_name, factor.columns)), factor.given, Bernoulli())
+    return [factor.replace(family=factor.family.inner), there]
+
+
+def numbers_of(table: Table, names: Sequence[Name], family: Family) -> Dense | SparseRows:
+    """The cells of numeric columns; labels as 0 and 1 where the family says which of them is a success."""
+    if family.success is None:
+        return table.numbers(names)
+    codes, domains = table.levels(names, lambda _: False)
+    found = []
+    for place, domain in enumerate(domains):
+        code = np.asarray(codes.columns[:, place] if isinstance(codes.columns, np.ndarray) else codes.columns[place])
+        (success,) = domain.positions_of((family.success,)) if len(domain.levels) else (-1,)
+        missing = (code < 0) | (code >= len(domain.levels))
+        found.append(np.where(missing, np.nan, (code == success).astype(float)))
+    return found
+
+
+class TallyBuilder:
+    """One collection. Rows are counted in each column's own codes; only the small tables are then aligned."""
+
+    def __init__(
+        self, table: Table, factors: tuple[Factor, ...], weight: Any, schema: Schema | None, like: Tally | None
+    ) -> None:
+        absent = [name for f in factors for name in (*f.given, *f.columns) if name not in table.columns]
+        self.table = with_parts_of_dates(table, absent) if absent else table
+        self.factors, self.like = factors, like
+        self.schema = Schema() if schema is None else schema
+        self._ordered = frozenset(self.schema.ordered)
+        if like is not None and [f.counting for f in like.factors] != [f.counting for f in factors]:
+            raise other_factors(like.factors, factors)
+        self.weight = check_weight(weight, table.n_rows)
+        self.local: dict[Name, Domain] = {}  # the levels of each column as encoded here
+        self.together: dict[int, tuple[Counts, dict[Name, Domain]]] = {}  # by factor: what one pass over all counted
+        self._single: set[Name] = set()  # columns that were found to be no blocks
+
+    def collect(self) -> Tally:
+        """The tally, over the levels of all columns of every domain."""
+        if self.schema.absent:
+            labels = dict.fromkeys(name for factor in self.factors for name in self._level_columns(factor))
+            absent = [name for name in labels if self.schema.domain(name) in self.schema.absent]
+            self.table = with_missing_level(self.table, absent, self._is_ordered)
+        hard = [f for f in self.factors if f.given and self._are_single(self._level_columns(f))]
+        sets = [(*f.given, column) for f in hard for column in f.level_columns or f.given[:1]]
+        self.table = self.table.compacted(sets, self._is_ordered)
+        self._count_together()
+        counted = [self._count(factor, number) for number, factor in enumerate(self.factors)]
+        domains: dict[str, Domain] = {}
+        for column, local in self.local.items():
+            name = self.schema.domain(column)
+            if name not in domains and local.name != name:  # several columns share it
+                domains[name] = Domain([], name, ordered=local.ordered)
+            domains[name] = domains[name].union(local) if name in domains else local
+        declared = self._declared()
+        weights = self._weights_of_levels(counted) if declared else {}
+        for name, levels in declared.items():
+            domains[name] = self._declare(name, domains[name], levels, weights.get(name, []))
+        statistics = []
+        for factor, statistic in zip(self.factors, counted, strict=True):
+            where = {column: self._positions(column, domains) for column in self._level_columns(factor)}
+            where |= {column: self._positions(column, domains) for column in factor.word_columns}
+            statistics.append(realign(factor, statistic, where))
+        return Tally(self.factors, statistics, domains, self.schema).pruned()
+
+    def _level_columns(self, factor: Factor) -> tuple[Name, ...]:
+        return (*factor.given, *factor.level_columns)
+
+    def _positions(self, column: Name, domains: dict[str, Domain]) -> np.ndarray | None:
+        """Where the united levels are among the column's own; None if they are the same."""
+        levels = domains[self.schema.domain(column)].levels
+        return None if levels == self.local[column].levels else self.local[column].positions_of(levels)
+
+    def _count(self, factor: Factor, number: int) -> Statistics:
+        """The statistics of one factor, over the levels of each column's own encoding."""
+        if number in self.together:
+            counts, domains_here = self.together[number]
+            self.local.update(domains_here)
+            return counts
+        group, sizes, weight = self._groups(factor)
+        block: Block
+        if factor.family.of_words is not None:
+            return self._count_words(factor, group, sizes, weight)
+        if factor.family.reads == "codes":
+            block, domains = self.table.levels(factor.columns, self._is_ordered)
+            self.local.update(zip(factor.columns, domains, strict=True))
+        else:
+            block = numbers_of(self.table, factor.columns, factor.family)
+        like = None if self.like is None else self.like.statistics[number]
+        n_groups = math.prod(sizes)
+        if n_groups >= 2**31 - 1:
+            found = f"{n_groups} combinations of levels ({' × '.join(map(str, sizes))})"
+            raise DataError.wrong_type(f"given of {factor.columns}", found, "fewer than 2**31", "Give fewer columns.")
+        check_size(factor, n_groups, width_of(block))
+        try:
+            statistic = factor.family.collect(block, group, n_groups, weight, like=like)
+        except CellError as error:
+            name = factor.column(error.column, n_columns(block))
+            value = cell(block, error.row, error.column)
+            raise DataError.bad_cell(value, error.row, name, factor.family.expects) from None
+        return statistic.reshape_groups(tuple(sizes))
+
+    def _count_words(
+        self, factor: Factor, group: np.ndarray | None, sizes: list[int], weight: np.ndarray | None
+    ) -> Statistics:
+        """The statistics of a column of text, over the words that occur in it here."""
+        name, family, n_groups = factor.columns[0], cast("Text", factor.family), math.prod(sizes)
+        texts = self.table.texts(name, family)
+        if n_groups > FEW_GROUPS:  # few groups of all words are no more than the text itself
+            read = in_family_of_words(factor)
+            check_size(read, n_groups, texts.n_words, scored=read.family)
+        statistic, vocabulary = texts.count(group, n_groups, weight)
+        if vocabulary is not None:
+            self.local[name] = vocabulary
+        return statistic.reshape_groups(tuple(sizes))
+
+    def _count_together(self) -> None:
+        """Count the tables of a network, p(column | given) of a few columns of labels, in one pass over all."""
+        found = {number: factor for number, factor in enumerate(self.factors) if self._is_table(factor)}
+        if not any(factor.given for factor in found.values()):
+            return
+        used = {name for factor in found.values() for name in self._level_columns(factor)}
+        names = [name for name in self.table.columns if name in used]  # in their order an array's need no copy
+        block, domains = self.table.levels(names, self._is_ordered)
+        local = dict(zip(names, domains, strict=True))
+        place = {name: position for position, name in enumerate(names)}
+        sizes = {name: len(local[name].levels) or 1 for name in names}
+        for number, factor in list(found.items()):
+            if math.prod(sizes[name] for name in factor.given) * max(sizes[c] for c in factor.columns) > MOST_CELLS:
+                del found[number]  # refused when it is counted alone
+        for factor in found.values():
+            width = sum(sizes[column] for column in factor.columns)
+            check_size(factor, math.prod(sizes[name] for name in factor.given), width)
+        sets = [[place[name] for name in (*f.given, column)] for f in found.values() for column in f.columns]
+        try:
+            tables = iter(count_joint(block.columns, block.sizes, sets, self.weight))
+        except CellError as error:
+            value = cell(block, error.row, error.column)
+            raise DataError.bad_cell(value, error.row, names[error.column], Categorical.expects) from None
+        for number, factor in found.items():
+            parts = [next(tables) for _ in factor.columns]
+            table = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+            counts = Counts(table, [part.shape[-1] for part in parts])
+            self.together[number] = counts, {name: local[name] for name in self._level_columns(factor)}
+
+    def _is_table(self, factor: Factor) -> bool:
+        """Whether a factor is a few columns of labels, the levels of others their groups; or any given several."""
+        names = self._level_columns(factor)
+        few = len(factor.given) > 1 or 1 <= len(factor.columns) <= (_FEW if factor.given else _FEW_ALONE)
+        return factor.family.is_table and few and len(set(names)) == len(names) and self._are_single(names)
+
+    def _are_single(self, names: tuple[Name, ...]) -> bool:
+        """Whether no name stands for a block; the same few stand in many factors."""
+        if not self._single.issuperset(names):
+            if any(map(self.table.is_block, names)):
+                return False
+            self._single.update(names)
+        return True
+
+    def _groups(self, factor: Factor) -> tuple[np.ndarray | None, list[int], np.ndarray | None]:
+        """The group of every row, the numbers of groups along each axis, and the weights; soft groups are weights."""
+        if not factor.given:
+            return None, [], self.weight
+        soft = self.table.columns.get(factor.given[0])
+        if len(factor.given) == 1 and isinstance(soft, np.ndarray) and soft.ndim == 2:
+            name, n_groups = factor.given[0], soft.shape[1]
+            self.local[name] = Domain(range(n_groups), str(name), declared=range(n_groups))
+            shares = check_soft_groups(soft)
+            return None, [n_groups], shares if self.weight is None else shares * self.weight[:, None]
+        block, domains = self.table.levels(factor.given, self._is_ordered)
+        self.local.update(zip(factor.given, domains, strict=True))
+        codes = [np.asarray(column) for column in block.columns]
+        sizes = [len(domain.levels) for domain in domains]
+        if len(codes) == 1:
+            return codes[0], sizes, self.weight
+        group = np.zeros(self.table.n_rows, dtype=np.int64)
+        for column, size in zip(codes, sizes, strict=True):
+            codes_here = column.astype(np.int64)  # with unsigned ones NumPy would compute in floats
+            group = np.where((group < 0) | (codes_here < 0), -1, group * size + codes_here)
+        return group, sizes, self.weight
+
+    def _is_ordered(self, column: Name) -> bool:
+        return self.schema.domain(column) in self._ordered
+
+    def _declared(self) -> dict[str, tuple[Any, ...]]:
+        found: dict[str, tuple[Any, ...]] = {}
+        for factor in self.factors:
+            declared = getattr(factor.family, "levels", None)
+            if declared is not None:
+                for name in {self.schema.domain(column) for column in factor.columns}:
+                    before = found.get(name, ())
+                    found[name] = (*before, *(x for x in declared if x not in before))
+        return found
+
+    def _weights_of_levels(self, counted: list[Statistics]) -> dict[str, list[tuple[Name, np.ndarray]]]:
+        """By domain: the weight of every level of its columns, wherever they occur."""
+        found: dict[str, list[tuple[Name, np.ndarray]]] = {}
+        for factor, statistic in zip(self.factors, counted, strict=True):
+            for column, weight in _weights_of_levels(factor, statistic):
+                found.setdefault(self.schema.domain(column), []).append((column, weight))
+        return found
+
+    def _declare(
+        self, name: str, seen: Domain, levels: tuple[Any, ...], weights: list[tuple[Name, np.ndarray]]
+    ) -> Domain:
+        """The declared levels; a label among the rows that is not one of them is an error."""
+        domain = Domain(levels, name, declared=levels, ordered=seen.ordered, absent=seen.absent)
+        domain.union(seen)  # raises if the kinds differ
+        for column, weight in weights:
+            for level, count in zip(self.local[column].levels, weight, strict=True):
+                if count > 0 and level not in domain.index:
+                    raise LabelError.undeclared(level, str(column), domain.levels)
+        return domain
+
+
+def width_of(block: Block) -> int:
+    """The number of columns, or of the levels of all columns of labels."""
+    return int(np.sum(block.sizes)) if isinstance(block, Codes) else n_columns(block)
+
+
+def check_size(
+    factor: Factor,
+    n_groups: int,
+    width: int,
+    *,
+    model: str = "",
+    scored: Family | None = None,
+    copies: int = 1,
+    hint: str = "",
+) -> None:
+    """Refuse statistics that memory cannot hold, by name and before any of them is made.
+
+    Parameters
+    ----------
+    factor : Factor
+    n_groups : int
+    width : int
+        The number of columns, or of the levels of all columns of labels.
+    model : str, optional
+        Whose factor it is, for the message.
+    scored : Family, optional
+        In what family rows will be scored by them.
+    copies : int, default 1
+        How many of such statistics there are at a time.
+    hint : str, optional
+        What to try; by default what the family says.
+    """
+    numbers = copies * factor.family.n_numbers(width)[0] + (0 if scored is None else scored.n_numbers(width)[1])
+    if 8 * n_groups * numbers <= SMALL:
+        return
+    names = ", ".join([repr(name) for name in factor.columns[:3]] + ["…"] * (len(factor.columns) > 3))
+    kind = "levels" if factor.family.reads == "codes" else "columns"
+    groups = f" in {n_groups} groups by {', '.join(map(repr, factor.given))}" if factor.given else ""
+    what = f"{factor.family!r} of {names} ({width} {kind}){groups}"
+    require_memory(8 * n_groups * numbers, f"{model}: {what}" if model else what, hint or factor.family.smaller)
+
+
+def _weights_of_levels(factor: Factor, statistic: Statistics) -> Iterator[tuple[Name, np.ndarray]]:
+    """The weight of every level of every column of labels: of the groups, and of the counted columns."""
+    weight = statistic.presence()
+    for axis, column in enumerate(factor.given):
+        yield column, weight.sum(axis=tuple(a for a in range(weight.ndim) if a != axis))
+    if isinstance(statistic, Counts) and factor.level_columns:
+        yield from zip(factor.columns, statistic.segments.split(statistic.pooled().table), strict=True)
+
+
+def check_weight(weight: Any, n_rows: int, *, any_size: bool = False) -> np.ndarray | None:
+    """Weights as float64, every one 0 or of a size that sums can hold; None if there are none.
+
+    `any_size`: for averages, where only their proportions matter.
+    """
+    if weight is None:
+        return None
+    try:
+        array = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError.wrong_type("weight", f"{weight!r:.60}", "finite numbers of at least 0, one per row") from None
+    if array.shape != (n_rows,):
+        raise DataError.wrong_shape("weight", array.shape, f"({n_rows},), one number for every row")
+    return check_weight_range(array, *((0.0, np.finfo(float).max) if any_size else ()))
+
+
+def check_weight_range(array: np.ndarray, least: float = LEAST_WEIGHT, largest: float = LARGEST_WEIGHT) -> np.ndarray:
+    """Weights, unless one is neither 0 nor between the two: then an error names its row."""
+    if len(array) and not least <= array.min() <= array.max() <= largest:  # NaN is neither
+        wrong = ~((array >= least) & (array <= largest) | (array == 0))
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise DataError.bad_weight(float(array[row]), row)
+    return array
+
+
+def check_soft_groups(shares: np.ndarray) -> np.ndarray:
+    """Soft groups as float64, every share finite and not negative."""
+    try:
+        array = np.asarray(shares, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError.wrong_type("group", "two axes of labels", "labels along one axis, or numeric shares") from None
+    wrong = ~((array >= 0) & (array <= LARGEST_WEIGHT))  # a share may be next to nothing, unlike a weight
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        raise DataError.bad_weight(float(array[row, column]), row)
+    return array

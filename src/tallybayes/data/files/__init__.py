@@ -1,0 +1,1 @@
+"""Files as data sources: Parquet, Arrow IPC, CSV and JSON lines."""

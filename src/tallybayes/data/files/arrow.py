@@ -1,0 +1,209 @@
+"""Files of Arrow's own: Parquet and Arrow IPC (Feather), one or many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from mmap import ACCESS_READ, MADV_DONTNEED, mmap
+from typing import TYPE_CHECKING
+
+from tallybayes.data.named_matrix import refuse_repeated
+from tallybayes.data.source import Source, in_batches, reading, rows_of, with_location
+from tallybayes.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+
+_PARQUET_ROWS = 1 << 17  # that are read together
+_LARGEST = 1 << 25  # bytes of a row group of Parquet, as they lie in the file, that are read into memory
+
+
+class ArrowFiles(Source):
+    """Rows of Parquet or IPC files that have the same columns, in the order of the files.
+
+    Parameters
+    ----------
+    paths : sequence of str
+    format : {"parquet", "ipc"}
+    """
+
+    def __init__(self, paths: Sequence[str], format: str) -> None:
+        super().__init__(paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more")
+        self.paths, self.format = list(paths), format
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns and their types; labels of Parquet are read as the codes that the file has for them."""
+        import pyarrow as pa
+
+        schemas: dict[str, pa.Schema] = {}
+        for path in self.paths:
+            with reading(path, f"as {self.format}"):
+                if self._is_stream(path):
+                    with pa.ipc.open_stream(path) as stream:
+                        schemas[path] = stream.schema.remove_metadata()
+                else:
+                    schemas[path] = self._schema_of(path)
+        schema = united(schemas)
+        if self.format != "parquet":
+            return schema
+        codes = pa.dictionary(pa.int32(), pa.string())
+        return pa.schema([pa.field(f.name, codes) if pa.types.is_string(f.type) else f for f in schema])
+
+    @cached_property
+    def n_rows(self) -> int | None:
+        """How many rows there are, as the files say; streams do not say it."""
+        import pyarrow.dataset as ds
+
+        if any(map(self._is_stream, self.paths)):
+            return None
+        with reading(self.name, f"as {self.format}"):
+            return int(ds.dataset(self.paths, schema=self.schema, format=self.format).count_rows())
+
+    def _schema_of(self, path: str) -> pa.Schema:
+        """The columns of one file, and their types."""
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+        import pyarrow.parquet as pq
+
+        try:
+            return ds.dataset(path, format=self.format).schema.remove_metadata()
+        except pa.ArrowInvalid:
+            found = pq.read_schema(path) if self.format == "parquet" else pa.ipc.open_file(path).schema
+            refuse_repeated(found.names, path)
+            raise
+
+    def _is_stream(self, path: str) -> bool:
+        """Whether a file is in Arrow's streaming format, which has no mark at its beginning."""
+        if self.format != "ipc":
+            return False
+        with open(path, "rb") as file:
+            return file.read(6) not in (b"ARROW1", b"")
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows, some at a time."""
+        wanted = self.schema.names if columns is None else list(columns)
+        self.check_columns(wanted)
+        schema = self._selected(wanted)
+        read, n_rows = self._ipc, rows_of(schema)
+        if self.format == "parquet":
+            read, n_rows = self._parquet, min(n_rows, _PARQUET_ROWS)
+        for path in self.paths:
+            with reading(path, f"as {self.format}"):
+                yield from with_location(in_batches(map(_checked, read(path, schema, n_rows)), n_rows), path, "row", 0)
+
+    def _selected(self, names: Sequence[str]) -> pa.Schema:
+        import pyarrow as pa
+
+        return pa.schema([self.schema.field(name) for name in names])
+
+    def _parquet(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.Table]:
+        """Read some rows at a time, however large the row groups; columns are decoded on all cores."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        metadata = pq.read_metadata(path)
+        labels = _with_dictionaries(metadata, [f.name for f in schema if pa.types.is_dictionary(f.type)])
+        # By their places: to Arrow the name "a.b" is that of a column, and of field b of a column a.
+        places, n = {}, 0
+        for field in metadata.schema.to_arrow_schema():
+            places[field.name] = range(n, n + _n_leaves(field.type))
+            n = places[field.name].stop
+        wanted = [place for name in schema.names for place in places[name]]
+        n_groups = metadata.num_row_groups
+        with open(path, "rb") as raw:
+            # Arrow keeps what it has read of a row group; of a large one the pages are given back.
+            large = any(_n_bytes(metadata.row_group(k), wanted) > _LARGEST for k in range(n_groups))
+            mapped = mmap(raw.fileno(), 0, access=ACCESS_READ) if large else None
+            source = path if mapped is None else pa.py_buffer(mapped)
+            with pq.ParquetFile(source, metadata=metadata, read_dictionary=labels, pre_buffer=False) as file:
+                for batch in file.reader.iter_batches(n_rows, row_groups=range(n_groups), column_indices=wanted):
+                    table = pa.Table.from_batches([batch]).select(schema.names).replace_schema_metadata(None)
+                    yield table if table.schema == schema else table.cast(schema)
+                    if mapped is not None:
+                        mapped.madvise(MADV_DONTNEED)
+
+    def _ipc(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.RecordBatch | pa.Table]:
+        import pyarrow as pa
+        import pyarrow.dataset as ds
+
+        if self._is_stream(path):
+            with pa.ipc.open_stream(path) as stream:
+                for batch in stream:
+                    yield pa.table(batch.select(schema.names)).cast(schema)
+            return
+        found = ds.dataset(path, schema=self.schema, format="ipc")
+        yield from found.to_batches(columns=schema.names, batch_size=n_rows, batch_readahead=2)
+
+
+def _checked(part: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
+    """The same rows; raise ArrowInvalid if a string is not UTF-8, which Arrow does not check when it reads."""
+    import pyarrow as pa
+
+    for column in part.columns:
+        for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+            array = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+            if not pa.types.is_primitive(array.type):
+                array.validate(full=True)
+    return part
+
+
+def _with_dictionaries(file: pq.FileMetaData, names: Sequence[str]) -> list[str]:
+    """Return the columns that Arrow can read as codes: not those encoded by differences (DELTA_BYTE_ARRAY, …)."""
+    wanted = set(names)
+    places = [k for k in range(file.num_columns) if file.schema.column(k).path in wanted]
+    for group in map(file.row_group, range(file.num_row_groups)):
+        places = [k for k in places if not any(how.startswith("DELTA_") for how in group.column(k).encodings)]
+    return [file.schema.column(k).path for k in places]
+
+
+def _n_bytes(group: pq.RowGroupMetaData, places: Sequence[int]) -> int:
+    return sum(group.column(place).total_compressed_size for place in places)
+
+
+def _n_leaves(kind: pa.DataType) -> int:
+    """Return how many columns of a Parquet file hold a column of this type."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return _n_leaves(kind.storage_type)
+    if not pa.types.is_nested(kind):
+        return 1
+    return sum(_n_leaves(kind.field(k).type) for k in range(kind.num_fields))
+
+
+def known_types(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with strings in place of columns that have no value to find a type by."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(f.name, pa.string()) if pa.types.is_null(f.type) else f for f in schema])
+
+
+def united(schemas: dict[str, pa.Schema]) -> pa.Schema:
+    """One schema for all files; a column that one of them lacks, or has as another kind, is refused by name."""
+    import pyarrow as pa
+
+    first_path, first = next(iter(schemas.items()))
+    for path, schema in schemas.items():
+        here, there = first.names, schema.names  # lists that Arrow makes anew whenever they are read
+        absent, more = (
+            [name for name in some if name not in others]
+            for some, others in ((here, frozenset(there)), (there, frozenset(here)))
+        )
+        if absent or more:
+            lacking, having = (path, first_path) if absent else (first_path, path)
+            raise DataError(
+                f"{lacking} has no column {(absent or more)[0]!r}, which {having} has; expected the same columns in "
+                "all files.\n    Name those to be read: tb.table(files, columns=[...])."
+            )
+        for name in here:
+            types = [one.field(name).type for one in (first, schema)]
+            numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in types)
+            if types[0] != types[1] and not numbers and not any(map(pa.types.is_null, types)):
+                raise DataError(
+                    f"column {name!r} is {types[0]} in {first_path} and {types[1]} in {path}; expected one type.\n"
+                    f"    Say which: tb.table(files, types={{{name!r}: 'string'}})."
+                )
+    return pa.unify_schemas(list(schemas.values()), promote_options="permissive")

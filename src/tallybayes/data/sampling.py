@@ -1,0 +1,96 @@
+"""Random samples of rows: of tables in memory by number, of sources in one pass; the seed is fixed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SAMPLE = 50_000  # rows of a source that families and bins are chosen by
+_PRIME = 2**31 - 1  # its square is a 64-bit integer
+
+
+def sampled_rows(n_rows: int, most: int, seed: int = 0) -> np.ndarray:
+    """The numbers of rows of a simple random sample, rising; of all rows, if there are no more.
+
+    Parameters
+    ----------
+    n_rows, most : int
+    seed : int, default 0
+
+    Examples
+    --------
+    >>> from tallybayes.data.sampling import sampled_rows
+    >>> sampled_rows(3, 5)
+    array([0, 1, 2])
+    >>> len(set(sampled_rows(1000, 5).tolist()))
+    5
+    """
+    if n_rows <= most:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, most, replace=False, shuffle=False))
+
+
+class Reservoir:
+    """A simple random sample of rows that come in batches: those with the smallest of random keys.
+
+    The sample depends on the rows and their order, not on where batches end.
+
+    Parameters
+    ----------
+    most : int
+        How many rows are kept.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.n_rows = most, 0
+        self._rng, self._bound = np.random.default_rng(0), 1.0
+        self._keys: list[np.ndarray] = []
+        self._kept: list[pa.Table] = []
+
+    def add(self, batch: pa.Table) -> None:
+        """Sample from a batch, too."""
+        keys = self._rng.random(len(batch))
+        self.n_rows += len(batch)
+        rows = np.flatnonzero(keys < self._bound)
+        self._keys.append(keys[rows])
+        self._kept.append(batch if len(rows) == len(batch) else batch.take(rows))
+        if sum(map(len, self._keys)) > 2 * self.most:
+            self._shrink()
+
+    def _shrink(self) -> None:
+        keys = np.concatenate(self._keys)
+        if len(keys) <= self.most:
+            return
+        self._bound = float(np.partition(keys, self.most)[self.most])
+        self._kept = [
+            table.take(np.flatnonzero(some < self._bound)) for table, some in zip(self._kept, self._keys, strict=True)
+        ]
+        self._keys = [some[some < self._bound] for some in self._keys]
+
+    def table(self) -> pa.Table | None:
+        """The sample, in the order of the rows; None if no batch came."""
+        import pyarrow as pa
+
+        if not self._kept:
+            return None
+        self._shrink()
+        return pa.concat_tables(self._kept, promote_options="permissive")
+
+
+def hashed(number: str, fraction: float) -> str:
+    """A condition in SQL that holds for a fraction of the rows, by a quadratic hash of their numbers.
+
+    Databases have no generator of random numbers with a seed in common; the arithmetic of integers they share.
+
+    Parameters
+    ----------
+    number : str
+        The expression for the number of the row.
+    fraction : float
+    """
+    mixed = f"(({number} % {_PRIME}) * 48271 + 11) % {_PRIME}"
+    return f"(({mixed}) * ({mixed})) % {_PRIME} < {round(fraction * _PRIME)}"

@@ -1,0 +1,48 @@
+"""Parts: the batches of a source as tables, read ahead, with the progress shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tallybayes._utils.progress import progress_of
+from tallybayes.data.source import Source, location_of
+from tallybayes.data.table import Table, open_table
+from tallybayes.errors import DataError
+
+
+def tables_of_batches(source: Source, what: str, columns: Sequence[str] | None = None) -> Iterator[Table]:
+    """The batches of a source as tables, each of which knows where its rows lie.
+
+    Parameters
+    ----------
+    source : Source
+    what : str
+        What is done with them, for the progress that is shown.
+    columns : sequence of names, optional
+        Those that are needed.
+    """
+    for batch in progress_of(source.read_ahead(columns), what, len, source.n_rows):
+        table = open_table(batch)
+        table.place = location_of(batch)
+        yield table
+
+
+def sample_of(source: Source) -> Table:
+    """A random sample of the rows of a source, from which families and bins are chosen."""
+    rows, n_rows = source.sample()
+    table = open_table(rows)
+    table.n_sampled_from = n_rows if n_rows > table.n_rows else None
+    return table
+
+
+@contextmanager
+def with_file_location(table: Table) -> Iterator[None]:
+    """Errors about a cell of a part name its file and line."""
+    try:
+        yield
+    except DataError as error:
+        if error.cell is None or table.place is None:
+            raise
+        file, word, first = table.place
+        raise DataError.bad_cell(*error.cell, where=f"{file}, {word} {first + error.cell[1]}") from None

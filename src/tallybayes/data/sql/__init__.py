@@ -1,0 +1,1 @@
+"""Databases as data sources: dialects, queries and Spark."""

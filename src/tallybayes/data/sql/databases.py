@@ -1,0 +1,376 @@
+"""DuckDB, PostgreSQL and SQLite: their SQL where it differs, their connections, and their types."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tallybayes.data.source import BATCH
+from tallybayes.data.sql.dialects import Dialect, reported
+from tallybayes.data.sql.sql_names import parts_of
+from tallybayes.data.sql.sql_types import (
+    as_arrow,
+    decimal_type,
+    infinite_as_text,
+    is_opaque,
+    postgresql_cells,
+    postgresql_schema,
+    sqlite_cells,
+    sqlite_type,
+    without_opaque,
+)
+from tallybayes.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FEW = 10_000  # rows that are Python's own at a time, when they are written
+_DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+_EXACT = 15  # digits that SQLite keeps of a number that is no integer
+_NUMBERS = itertools.count()  # of cursors: two may be open
+
+
+class DuckDB(Dialect):
+    """DuckDB, its files and views included."""
+
+    double = "DOUBLE"
+
+    def number(self, column: str) -> str:
+        """A column as a number; NaN, which DuckDB compares as equal to itself, is missing."""
+        return f"NULLIF(CAST({column} AS DOUBLE), 'NaN'::DOUBLE)"
+
+    def schema(self, table: str) -> pa.Schema:
+        """The columns of a table or query, and their types."""
+        with reported():
+            return self._reader(f"SELECT * FROM {table} LIMIT 0").schema
+
+    def rows(self, table: str, schema: pa.Schema, source: str, rest: str = "") -> Iterator[pa.Table]:
+        """Some columns of a table or query, some rows at a time, as DuckDB gives them to Arrow."""
+        import pyarrow as pa
+
+        with reported():
+            for batch in self._reader(self._select(table, schema, rest)):
+                yield pa.Table.from_batches([batch])
+
+    def _reader(self, query: str) -> pa.RecordBatchReader:
+        found = self.query(query)
+        reader = getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader
+        return reader(BATCH)
+
+    def query(self, query: str) -> Any:
+        """The relation of a query; it is not run yet."""
+        return self.connection.sql(query)
+
+    def catalogue(self) -> str:
+        """A query of the tables, of all attached databases: of equal names, temporary ones come first."""
+        rank = (
+            "CASE WHEN database_name = 'temp' THEN 0 WHEN database_name = current_database() "
+            "AND schema_name = current_schema() THEN 1 WHEN list_contains(current_schemas(true), schema_name) "
+            "AND database_name IN (current_database(), 'system') THEN 2 END"
+        )
+        return " UNION ALL ".join(
+            f"SELECT database_name, schema_name, {kind}_name AS name, {rank} AS rank, internal FROM duckdb_{kind}s()"
+            for kind in ("table", "view")
+        )
+
+    def find(self, name: str) -> str:
+        """A table by its name; or what only DuckDB finds, such as a file, by another connection that may fail."""
+        try:
+            return super().find(name)
+        except DataError:
+            table = self.quote(name)
+            try:
+                with self.connection.cursor() as cursor:
+                    cursor.execute(f"SELECT * FROM {table} LIMIT 0")
+                return table
+            except Exception:  # it is no file either
+                pass
+            raise
+
+    def in_transaction(self) -> bool:
+        """Whether two queries are of one transaction: DuckDB does not say it otherwise."""
+        first, second = (self.run("SELECT txid_current()") for _ in range(2))
+        return first == second
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[Any]:
+        """Another connection to the same database, with a transaction of its own: this one may be read meanwhile."""
+        with self.connection.cursor() as cursor:
+            cursor.execute("BEGIN TRANSACTION")
+            try:
+                yield cursor
+            except BaseException:
+                cursor.execute("ROLLBACK")
+                raise
+            cursor.execute("COMMIT")
+
+    def create(self, cursor: Any, table: str, schema: pa.Schema) -> None:
+        """Create a table with the columns of a schema, of the types that DuckDB has for those of Arrow."""
+        self._with(cursor, schema.empty_table(), f"CREATE TABLE {table} AS SELECT *")
+
+    def insert(self, cursor: Any, table: str, rows: pa.Table) -> None:
+        """Add rows to a table, as Arrow has them."""
+        self._with(cursor, rows, f"INSERT INTO {table} SELECT *")
+
+    def _with(self, cursor: Any, rows: pa.Table, statement: str) -> None:
+        cursor.register("rows to be added", without_opaque(rows))
+        cursor.execute(f'{statement} FROM "rows to be added"')
+        cursor.unregister("rows to be added")
+
+
+class Relation(DuckDB):
+    """A relation of DuckDB: a query that has been written already, on a connection that only it knows."""
+
+    NAME = "rows of the relation"
+
+    def run(self, query: str) -> list[tuple[Any, ...]]:
+        """All rows of a result."""
+        with reported():
+            found: list[tuple[Any, ...]] = self.query(query).fetchall()
+            return found
+
+    def query(self, query: str) -> Any:
+        """The relation of a query of its rows."""
+        return self.connection.query(self.NAME, query)
+
+    def find(self, name: str) -> str:
+        """Its own name."""
+        return self.quote(name)
+
+    def in_transaction(self) -> bool:
+        """What it is a part of is not ours to begin or end."""
+        return True
+
+
+class PostgreSQL(Dialect):
+    """PostgreSQL by psycopg."""
+
+    materialized = "MATERIALIZED "
+    binary, nested, interval = "BYTEA", "JSONB", "INTERVAL"
+    own_type = b"postgresql"
+    most_bytes = 63
+    folds = staticmethod(str.lower)
+    quoted_folds = False
+
+    def cursor(self, name: str = "") -> Any:
+        """A new cursor, on the server if it has a name, whose rows are tuples; the connection may make others."""
+        from psycopg import Cursor, ServerCursor
+        from psycopg.rows import tuple_row
+
+        if name:
+            return ServerCursor(self.connection, name, row_factory=tuple_row)
+        return Cursor(self.connection, row_factory=tuple_row)
+
+    def run(self, query: str) -> list[tuple[Any, ...]]:
+        """All rows of a result; after an error a transaction of the user's goes on, and without one none is begun."""
+        with self.connection.transaction():
+            return super().run(query)
+
+    def schema(self, table: str) -> pa.Schema:
+        """The columns of a table or query, and their types."""
+        with reported(), self.connection.transaction(), self.cursor() as cursor:
+            return postgresql_schema(cursor.execute(f"SELECT * FROM {table} LIMIT 0"))
+
+    def exact(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+        """The schema with decimal types for numeric columns without a precision, if all values are finite."""
+        free = [name for name in columns if schema.field(name).metadata == {b"postgresql": b"numeric"}]
+        if not free:
+            return schema
+        asked = ", ".join(
+            f"MAX(SCALE({name})), MAX(LENGTH(CAST(TRUNC(ABS({name})) AS TEXT))), "
+            f"MAX(CASE WHEN CAST({name} AS TEXT) IN ('NaN', 'Infinity', '-Infinity') THEN 1 ELSE 0 END)"
+            for name in map(self.quote, free)
+        )
+        (found,) = self.run(f"SELECT {asked} FROM {table}")
+        for place, name in enumerate(free):
+            scale, whole, strange = found[3 * place : 3 * place + 3]
+            if not strange:
+                field, number = schema.field(name), schema.get_field_index(name)
+                kind = decimal_type((whole or 0) + (scale or 0), scale or 0)
+                schema = schema.set(number, field.with_type(kind))
+        return schema
+
+    def select(self, field: pa.Field) -> str:
+        """A column as it is read: values of types that only PostgreSQL has, as text."""
+        import pyarrow as pa
+
+        name, own = self.quote(field.name), field.metadata and pa.types.is_string(field.type)
+        return f"CAST({name} AS TEXT)" if is_opaque(field.type) or own else name
+
+    def catalogue(self) -> str:
+        """A query of the tables."""
+        return (
+            "SELECT current_database() AS database, n.nspname AS schema, c.relname AS name, CASE WHEN "
+            "pg_table_is_visible(c.oid) THEN 0 END AS rank, n.nspname IN ('pg_catalog', 'information_schema', "
+            "'pg_toast') AS internal FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = "
+            "c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')"
+        )
+
+    def text(self, value: str) -> str:
+        """A string; one with a backslash says that it has, whatever the server takes it for otherwise."""
+        written = super().text(value)
+        return " E" + written.replace("\\", "\\\\") if "\\" in value else written
+
+    def number(self, column: str) -> str:
+        """A column as a number; NaN, which PostgreSQL compares as equal to itself, is missing."""
+        return f"NULLIF(CAST({column} AS DOUBLE PRECISION), 'NaN')"
+
+    def yes_or_no(self, column: str) -> str:
+        """A column of yes and no, of which PostgreSQL makes text but no double."""
+        text = f"CAST({column} AS TEXT)"
+        return self.number(f"CASE {text} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {text} END")
+
+    def rows(self, table: str, schema: pa.Schema, source: str, rest: str = "") -> Iterator[pa.Table]:
+        """Some columns of a table or query, some rows at a time; the others stay on the server."""
+        with reported(), self.connection.transaction(), self.cursor(f"tallybayes {next(_NUMBERS)}") as cursor:
+            infinite_as_text(cursor)
+            cursor.execute(self._select(table, schema, rest))
+            while found := cursor.fetchmany(BATCH):
+                yield as_arrow(found, schema, source, guess=bool(rest))
+
+    def in_transaction(self) -> bool:
+        """Whether the connection is not idle."""
+        return bool(self.connection.info.transaction_status != 0)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction that only reads."""
+        with self.connection.transaction(force_rollback=True):
+            self.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[Any]:
+        """A transaction, or a savepoint in that of the user's."""
+        with self.connection.transaction(), self.cursor() as cursor:
+            yield cursor
+
+    def insert(self, cursor: Any, table: str, rows: pa.Table) -> None:
+        """Add rows to a table, all in one stream."""
+        with cursor.copy(f"COPY {table} FROM STDIN") as copy:
+            for part in rows.to_batches(max_chunksize=FEW):
+                for row in zip(*map(postgresql_cells, part.columns), strict=True):
+                    copy.write_row(row)
+
+    def type_of(self, name: str, kind: pa.DataType) -> str:
+        """The SQL type of a column, by its Arrow type; lists are arrays."""
+        import pyarrow as pa
+
+        if is_opaque(kind) and kind.vendor_name == "PostgreSQL":
+            return str(kind.type_name)
+        if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
+            return f"{self.type_of(name, kind.value_type)}[]"
+        return super().type_of(name, kind.storage_type if is_opaque(kind) else kind)
+
+
+class SQLite(Dialect):
+    """SQLite of Python itself."""
+
+    grouping_sets = False
+    double = "REAL"
+    materialized = "MATERIALIZED "
+    greatest = "MAX"
+    dynamic_types = True
+
+    def cursor(self) -> Any:
+        """A new cursor, whose rows are tuples; the connection may make others."""
+        from sqlite3 import Cursor
+
+        return Cursor(self.connection)
+
+    @contextmanager
+    def _text(self) -> Iterator[None]:
+        """While it lasts, text is `str`, also where the user's connection makes something else of it."""
+        before, self.connection.text_factory = self.connection.text_factory, str
+        try:
+            with reported():
+                yield
+        finally:
+            self.connection.text_factory = before
+
+    def run(self, query: str) -> list[tuple[Any, ...]]:
+        """All rows of a result."""
+        with self._text():
+            return super().run(query)
+
+    def schema(self, table: str) -> pa.Schema:
+        """The columns of a table or query; types as a table declares them, else null: only values tell."""
+        import pyarrow as pa
+
+        with self._text():
+            names = [column[0] for column in self.cursor().execute(f"SELECT * FROM {table} LIMIT 0").description]
+        declared: dict[str, str] = {}
+        if (parts := parts_of(table)) is not None:
+            schema, name = (self.text(part) for part, _ in parts)
+            query = f"SELECT name, type FROM pragma_table_info({name}, {schema})"
+            declared = {row[0]: row[1] for row in self.run(query)}
+        types = {name: sqlite_type(declared.get(name, "")) for name in names}
+        for name, kind in types.items():
+            if pa.types.is_temporal(kind):  # which SQLite does not enforce
+                column = self.quote(name)
+                is_date = f"{column} GLOB '{_DATE}*' AND STRFTIME('%Y', SUBSTR({column}, 1, 19)) IS NOT NULL"
+                if self.run(f"SELECT 1 FROM {table} WHERE {column} IS NOT NULL AND NOT ({is_date}) LIMIT 1"):
+                    types[name] = pa.null()
+        return pa.schema(list(types.items()))
+
+    def rows(self, table: str, schema: pa.Schema, source: str, rest: str = "") -> Iterator[pa.Table]:
+        """Some columns of a table or query, some rows at a time."""
+        with self._text():
+            cursor = self.cursor().execute(self._select(table, schema, rest))
+        while True:
+            with self._text():
+                found = cursor.fetchmany(BATCH)
+            if not found:
+                return
+            yield as_arrow(found, schema, source, guess=bool(rest))
+
+    def catalogue(self) -> str:
+        """A query of the tables, of all attached databases."""
+        return " UNION ALL ".join(
+            f"SELECT NULL AS database, {self.text(name)} AS schema, name, {-1 if name == 'temp' else place} AS rank, "
+            f"name LIKE 'sqlite~_%' ESCAPE '~' AS internal FROM {self.quote(name)}.sqlite_master "
+            "WHERE type IN ('table', 'view')"
+            for place, name in self.run("SELECT seq, name FROM pragma_database_list")
+        )
+
+    def part_of_date(self, name: str, date: Any) -> str:
+        """A part of dates in ISO 8601, without their time zone, which would shift them."""
+        part, column = name.rpartition(".")[2], f"SUBSTR({self.quote(date)}, 1, 19)"
+        field = {"year": "%Y", "month": "%m", "day_of_week": "%w", "hour": "%H"}[part]
+        found = f"CAST(STRFTIME('{field}', {column}) AS INTEGER)"
+        return f"({found} + 6) % 7" if part == "day_of_week" else found
+
+    def in_transaction(self) -> bool:
+        """Whether the user has begun one."""
+        return bool(self.connection.in_transaction)
+
+    def insert(self, cursor: Any, table: str, rows: pa.Table) -> None:
+        """Add rows to a table."""
+        marks = ", ".join("?" * rows.num_columns)
+        for part in rows.to_batches(max_chunksize=FEW):
+            cells = zip(*map(sqlite_cells, part.columns), strict=True)
+            cursor.executemany(f"INSERT INTO {table} VALUES ({marks})", cells)
+
+    def type_of(self, name: str, kind: pa.DataType) -> str:
+        """The SQL type of a column, by its Arrow type: none of those that would round its values."""
+        import pyarrow as pa
+
+        if pa.types.is_decimal(kind) and kind.precision > _EXACT:
+            return "TEXT"
+        if pa.types.is_uint64(kind):
+            return ""  # integers where SQLite has them, else text
+        return super().type_of(name, kind.storage_type if is_opaque(kind) else kind)
+
+
+def dialect_of(connection: Any) -> Dialect | None:
+    """The dialect that a connection speaks, by its library; None for what is no connection."""
+    kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(connection).__mro__}
+    if ("duckdb", "DuckDBPyConnection") in kinds or ("_duckdb", "DuckDBPyConnection") in kinds:
+        return DuckDB(connection)
+    if ("psycopg", "Connection") in kinds:
+        return PostgreSQL(connection)
+    if ("sqlite3", "Connection") in kinds:
+        return SQLite(connection)
+    return None

@@ -1,0 +1,147 @@
+"""Gamma: the belief about a rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, xlogy
+
+from tallybayes.distributions.beta import spread_base
+from tallybayes.distributions.elicitation import gamma_from_interval
+from tallybayes.distributions.log_gamma import log_growth, stirling_rest
+from tallybayes.distributions.parameter_distribution import (
+    Interval,
+    ParameterDistribution,
+    as_float,
+    as_size,
+    broadcast_prior,
+    tail_probabilities,
+)
+from tallybayes.statistics.totals import Totals
+from tallybayes.typing import RandomState
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gamma(ParameterDistribution):
+    """Gamma(a, b), density ∝ λ^(a−1) e^(−bλ): the conjugate belief of `Poisson`.
+
+    Parameters
+    ----------
+    shape, rate : float or array broadcasting to (*given, columns)
+        The parameters a and b: as if b rows had been seen with a total of a.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> tb.Gamma(3, 2).update(tb.Totals(weight=[4.0], total=[9.0])).mean()
+    array([2.])
+    """
+
+    shape: np.ndarray
+    rate: np.ndarray
+
+    if TYPE_CHECKING:  # arrays are made of whatever is given
+
+        def __init__(self, shape: npt.ArrayLike, rate: npt.ArrayLike) -> None: ...
+
+    def __post_init__(self) -> None:
+        self._set(shape=self.shape, rate=self.rate)
+        self._allow_limits("shape", "rate")
+
+    @classmethod
+    def from_mean(cls, mean: npt.ArrayLike, strength: npt.ArrayLike) -> Gamma:
+        """The Gamma with this mean, worth `strength` rows.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> tb.Gamma.from_mean(3.0, 2)
+        Gamma(6, 2)
+        """
+        found = cls(np.asarray(mean, dtype=float) * strength, strength)
+        found._require_positive("shape", "rate")
+        return found
+
+    @classmethod
+    def from_interval(cls, low: float, high: float, mass: float = 0.95) -> Gamma:
+        """The Gamma whose equal-tailed interval of that mass runs from `low` to `high`.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> low, high = tb.Gamma.from_interval(1.0, 4.0).interval()
+        >>> round(low, 6), round(high, 6)
+        (1.0, 4.0)
+        """
+        return cls(*gamma_from_interval(low, high, tail_probabilities(mass)))
+
+    def update(self, statistics: Totals) -> Gamma:
+        """Add the total to the shape and the weight to the rate."""
+        shape = statistics.total.shape
+        return Gamma(
+            broadcast_prior("Gamma", self.shape, shape) + statistics.total,
+            broadcast_prior("Gamma", self.rate, shape) + statistics.weight,
+        )
+
+    def mean(self) -> Any:
+        """E[λ] = a / b."""
+        self._require_proper("mean")
+        return as_float(self.shape / self.rate)
+
+    def variance(self) -> Any:
+        """Var λ = a / b²."""
+        self._require_proper("variance")
+        return as_float(self.shape / self.rate**2)
+
+    def mode(self) -> Any:
+        """(a − 1) / b, or 0 where a is below 1 and the density falls from 0 on."""
+        self._require_proper("mode")
+        return as_float(np.maximum(self.shape - 1, 0.0) / self.rate)
+
+    def interval(self, mass: float = 0.95) -> Interval:
+        """The equal-tailed credible interval of λ."""
+        self._require_proper("interval")
+        from scipy.special import gammaincinv
+
+        return Interval(*(as_float(gammaincinv(self.shape, tail) / self.rate) for tail in tail_probabilities(mass)))
+
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
+        """Rates λ drawn from this belief."""
+        self._require_proper("sample")
+        shape = as_size(n) + np.broadcast_shapes(self.shape.shape, self.rate.shape)
+        return as_float(np.random.default_rng(random_state).gamma(self.shape, 1 / self.rate, shape))
+
+    def log_prob(self, parameter: npt.ArrayLike) -> Any:
+        """log p(λ), −inf below 0."""
+        self._require_proper("log_prob")
+        rate = np.asarray(parameter, dtype=float)
+        safe = np.maximum(rate, 0.0)
+        density = xlogy(self.shape, self.rate) + xlogy(self.shape - 1, safe) - self.rate * safe - gammaln(self.shape)
+        return as_float(np.where(rate >= 0, density, -np.inf))
+
+    def log_evidence(self, statistics: Totals) -> Any:
+        """log Γ(a + Σx) − log Γ(a) + a log b − (a + Σx) log(b + n) − Σ log x!, per group and column."""
+        self._require_proper("log_evidence")
+        total = statistics.total
+        a, b = (broadcast_prior("Gamma", part, total.shape) for part in (self.shape, self.rate))
+        rows = np.broadcast_to(statistics.weight, total.shape)
+        growth, rest = log_growth(a, total), stirling_rest(a + total) - stirling_rest(a)
+        rate = np.log((a + total) / (b + rows))
+        return as_float(
+            total * (rate - 1) + a * (growth - log_growth(b, rows)) - 0.5 * growth + rest + spread_base(statistics)
+        )
+
+    def for_mode(self) -> Gamma:
+        """Gamma(a + 1, b): its posterior mode is the posterior mean under this one."""
+        return Gamma(self.shape + 1, self.rate)
+
+    def scaled(self, factor: float) -> Gamma:
+        """The same expectations, worth `factor` times as many observations."""
+        return Gamma(self.shape * factor, self.rate * factor)
+
+    def column(self, index: int) -> Gamma:
+        """The belief about one column."""
+        return Gamma(*(part[..., index] for part in np.broadcast_arrays(self.shape, self.rate)))

@@ -1,0 +1,273 @@
+"""Hypotheses: a belief over finitely many parameters, with any prior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+from tallybayes.distributions.parameter_distribution import (
+    Interval,
+    ParameterDistribution,
+    as_float,
+    as_size,
+    tail_probabilities,
+)
+from tallybayes.errors import PriorError
+from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.typing import RandomState
+
+if TYPE_CHECKING:
+    from tallybayes.estimation.distribution_fit import Learned
+    from tallybayes.families.family import Family
+
+
+class CodeLength(NamedTuple):
+    """A two-part code, in bits: naming the hypothesis, then the data given it."""
+
+    model: Any
+    data: Any
+
+    @property
+    def total(self) -> Any:
+        """Both parts together."""
+        return self.model + self.data
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hypotheses(ParameterDistribution):
+    """A finite set of hypotheses, each a name and the parameter it claims, in any family.
+
+    Parameters
+    ----------
+    hypotheses : mapping from name to parameter
+        The parameters are what ``Learned.estimate`` of the family gives: a probability for `Bernoulli`, a dictionary by
+        level for `Categorical`, a (mean, variance) pair for `Gaussian`.
+    prior : mapping, array or callable, optional
+        Prior probabilities by name or in order, not necessarily summing to 1, or a density of the parameter. Uniform if
+        left out.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9}, prior={"fair": 0.8, "biased": 0.2})
+    >>> posterior = tb.learn([1, 1, 1, 1], tb.Bernoulli()).posterior(coins)
+    >>> {name: round(p, 4) for name, p in posterior.probabilities.items()}
+    {'fair': 0.2759, 'biased': 0.7241}
+    >>> posterior.best
+    'biased'
+    """
+
+    hypotheses: Mapping[Any, Any]
+    prior: Mapping[Any, float] | npt.ArrayLike | Callable[[Any], float] | None = None
+    family: Any = field(default=None, kw_only=True, repr=False)
+    log_weights: Any = field(default=None, kw_only=True, repr=False)
+    given: tuple[int, ...] = field(default=(), kw_only=True, repr=False)  # the numbers of groups, once resolved
+
+    any_family = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.hypotheses, Mapping) or not self.hypotheses:
+            raise PriorError(f"Hypotheses needs a mapping from name to parameter, found {self.hypotheses!r}.")
+        object.__setattr__(self, "hypotheses", dict(self.hypotheses))
+        if self.log_weights is not None:
+            self._set(log_weights=self.log_weights)
+        else:
+            weights = self._prior_weights()
+            if weights.shape != (len(self.names),) or not np.isfinite(weights).all() or (weights < 0).any():
+                raise PriorError(f"Hypotheses needs one prior weight of at least 0 for every name, found {weights}.")
+            if weights.sum() == 0:
+                raise PriorError("Hypotheses needs at least one hypothesis with prior weight above 0.")
+            with np.errstate(divide="ignore"):
+                self._set(log_weights=np.log(weights / weights.sum()))
+
+    def _prior_weights(self) -> np.ndarray:
+        if self.prior is None:
+            return np.ones(len(self.names))
+        if callable(self.prior):
+            return np.array([float(self.prior(parameter)) for parameter in self.hypotheses.values()])
+        if isinstance(self.prior, Mapping):
+            unknown = [name for name in self.prior if name not in self.hypotheses]
+            if unknown or len(self.prior) != len(self.names):
+                raise PriorError(f"the prior names {list(self.prior)}; expected exactly the hypotheses {self.names}.")
+            return np.array([float(self.prior[name]) for name in self.names])
+        try:
+            return np.asarray(self.prior, dtype=float)
+        except (TypeError, ValueError):
+            raise PriorError(
+                f"the prior of the hypotheses is {self.prior!r}; expected a mapping, numbers or a function."
+            ) from None
+
+    @classmethod
+    def grid(cls, parameters: Iterable[Any], prior: npt.ArrayLike | Callable[[Any], float] | None = None) -> Hypotheses:
+        """One hypothesis per parameter, named by it: a belief on a grid.
+
+        Parameters
+        ----------
+        parameters : iterable of numbers
+        prior : array or callable, optional
+            Weights in order, or a density; uniform if left out.
+
+        Examples
+        --------
+        >>> import numpy as np, tallybayes as tb
+        >>> grid = tb.Hypotheses.grid(np.linspace(0, 1, 101), prior=lambda p: p * (1 - p))
+        >>> tb.learn([1, 1, 0], tb.Bernoulli()).posterior(grid).best
+        0.6
+        """
+        return cls({as_float(parameter): as_float(parameter) for parameter in parameters}, prior)
+
+    @property
+    def names(self) -> list[Any]:
+        """The hypotheses, in order."""
+        return list(self.hypotheses)
+
+    @property
+    def probabilities(self) -> dict[Any, Any]:
+        """The probability of every hypothesis, per group where there are groups."""
+        weights = np.exp(self.log_weights)
+        return {name: as_float(weights[..., i]) for i, name in enumerate(self.names)}
+
+    @property
+    def best(self) -> Any:
+        """The most probable hypothesis (MAP); a list of them where there are groups. Ties go to the first."""
+        return self._name(self.log_weights.argmax(axis=-1))
+
+    def _name(self, index: np.ndarray) -> Any:
+        return self.names[int(index)] if np.ndim(index) == 0 else [self.names[int(i)] for i in np.ravel(index)]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name!r}: {p:.4g}" if np.ndim(p) == 0 else f"{name!r}" for name, p in self._top())
+        more = len(self.names) - 6
+        return f"Hypotheses({{{shown}{f', … {more} more' if more > 0 else ''}}})"
+
+    def _top(self) -> list[tuple[Any, Any]]:
+        return list(self.probabilities.items())[:6]
+
+    def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Hypotheses:
+        """The same hypotheses about the parameters of `family`."""
+        read = {name: family.as_parameters(value, statistics) for name, value in self.hypotheses.items()}
+        return self.replace(hypotheses=read, family=family, given=statistics.given_shape)
+
+    def _log_likelihoods(self, statistics: Statistics) -> np.ndarray:
+        """log p(data | h), shape (*given, hypotheses)."""
+        if self.family is None:
+            raise PriorError("these hypotheses belong to no family yet; use learn(...).posterior(hypotheses).")
+        scores = [self.family.log_likelihood(parameters, statistics) for parameters in self.hypotheses.values()]
+        totals = [np.asarray(s).sum(axis=-1) if self.family.columnwise else np.asarray(s) for s in scores]
+        return np.stack(totals, axis=-1)
+
+    def update(self, statistics: Statistics) -> Hypotheses:
+        """Bayes' rule: multiply by the likelihoods and normalise."""
+        joint = self.log_weights + self._log_likelihoods(statistics)
+        total = logsumexp(joint, axis=-1, keepdims=True)
+        if not np.isfinite(total).all():
+            raise PriorError(
+                "the data are impossible under every hypothesis that has prior weight.\n    Add one that allows them."
+            )
+        return self.replace(log_weights=joint - total)
+
+    def log_evidence(self, statistics: Statistics) -> Any:
+        """log Σ p(h) p(data | h)."""
+        return as_float(logsumexp(self.log_weights + self._log_likelihoods(statistics), axis=-1))
+
+    def most_likely(self, learned: Learned) -> Any:
+        """The hypothesis under which the data are most probable (ML), whatever the prior.
+
+        Parameters
+        ----------
+        learned : Learned
+        """
+        return self._name(self._told_by(learned).argmax(axis=-1))
+
+    def _told_by(self, learned: Learned) -> np.ndarray:
+        found: Any = learned._prior(self)
+        return found._log_likelihoods(learned.statistics)
+
+    def code_lengths(self, learned: Learned) -> dict[Any, CodeLength]:
+        """The two-part code of every hypothesis in bits: −log₂ p(h) and −log₂ p(data | h). MAP has the shortest.
+
+        Parameters
+        ----------
+        learned : Learned
+        """
+        data = 0.0 - self._told_by(learned) / np.log(2)
+        model = 0.0 - self.log_weights / np.log(2)
+        return {name: CodeLength(as_float(model[..., i]), as_float(data[..., i])) for i, name in enumerate(self.names)}
+
+    def mode(self) -> Any:
+        """The parameter of the most probable hypothesis."""
+        if self.log_weights.ndim > 1:
+            raise PriorError("hypotheses about several groups have a mode per group; see `best`.")
+        return self.hypotheses[self.best]
+
+    def mean(self) -> Any:
+        """The average parameter, where parameters are numbers."""
+        return self._average(np.exp(self.log_weights))
+
+    def _average(self, weights: np.ndarray) -> Any:
+        values = list(self.hypotheses.values())
+        if any(isinstance(value, tuple | Mapping) for value in values):
+            raise PriorError("the mean of hypotheses is defined for numbers only; see `probabilities` and `best`.")
+        stacked = np.stack([np.asarray(value, dtype=float) for value in values])
+        return as_float(np.tensordot(weights, stacked, axes=1))
+
+    def interval(self, mass: float = 0.95) -> Interval:
+        """The quantiles of the parameter, where parameters are numbers."""
+        if self.log_weights.ndim > 1:
+            raise PriorError("hypotheses about several groups have no single interval; see `probabilities`.")
+        if any(np.size(value) != 1 or isinstance(value, Mapping) for value in self.hypotheses.values()):
+            raise PriorError("the interval of hypotheses is defined for single numbers only; see `probabilities`.")
+        values = np.array([float(np.ravel(value)[0]) for value in self.hypotheses.values()])
+        order = np.argsort(values)
+        cumulative = np.cumsum(np.exp(self.log_weights)[order])
+        ends = [
+            values[order][min(int(np.searchsorted(cumulative, tail)), len(values) - 1)]
+            for tail in tail_probabilities(mass)
+        ]
+        return Interval(*(float(end) for end in ends))
+
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
+        """Parameters of hypotheses drawn by their probability; a list unless `n` is ()."""
+        if self.log_weights.ndim > 1:
+            raise PriorError("hypotheses about several groups cannot be sampled together; learn the groups apart.")
+        drawn = np.random.default_rng(random_state).choice(len(self.names), size=as_size(n), p=np.exp(self.log_weights))
+        values = list(self.hypotheses.values())
+        return values[int(drawn)] if np.ndim(drawn) == 0 else [values[int(i)] for i in np.ravel(drawn)]
+
+    def log_prob(self, parameter: Any) -> Any:
+        """log p(h) of the hypotheses that claim this parameter."""
+        same = [i for i, value in enumerate(self.hypotheses.values()) if _equal(value, parameter)]
+        return as_float(logsumexp(self.log_weights[..., same], axis=-1)) if same else -np.inf
+
+    def log_predictive(self, x: np.ndarray) -> np.ndarray:
+        """log Σ p(h | data) p(x | h) of every row, the average over hypotheses."""
+        scores = np.stack([self._spread(self.family.log_prob(p, x)) for p in self.hypotheses.values()], axis=-1)
+        weights = self.log_weights
+        if self.family.columnwise:
+            scores = scores.sum(axis=-2, keepdims=True)  # independent under each hypothesis, not on average
+            weights = weights[..., None, :]
+        return np.asarray(logsumexp(scores + weights, axis=-1))
+
+    def _spread(self, scores: np.ndarray) -> np.ndarray:
+        """Scores of rows over every group, though a parameter may be the same for all of them."""
+        n_last = 1 if self.family.columnwise else 0
+        last = scores.shape[scores.ndim - n_last :]
+        missing = 1 + len(self.given) + n_last - scores.ndim
+        scores = scores.reshape(len(scores), *(1,) * missing, *scores.shape[1:])
+        return np.broadcast_to(scores, (len(scores), *self.given, *last))
+
+    def column(self, index: int) -> Hypotheses:
+        """Hypotheses are about all columns at once."""
+        return self
+
+
+def _equal(value: Any, parameter: Any) -> bool:
+    try:
+        return bool(np.array_equal(np.ravel(np.asarray(value, float)), np.ravel(np.asarray(parameter, float))))
+    except (TypeError, ValueError):
+        return bool(value == parameter)

@@ -1,0 +1,247 @@
+"""Normal-inverse-gamma: the belief about a mean and a variance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, stdtrit
+
+from tallybayes.distributions.log_gamma import log_growth, stirling_rest
+from tallybayes.distributions.parameter_distribution import (
+    Interval,
+    ParameterDistribution,
+    as_float,
+    as_size,
+    broadcast_prior,
+    tail_probabilities,
+)
+from tallybayes.errors import PriorError
+from tallybayes.statistics.moments import Moments
+from tallybayes.typing import RandomState
+
+
+class Normal(NamedTuple):
+    """Parameters of Gaussian columns, each of shape (*given, columns)."""
+
+    mean: Any
+    variance: Any
+
+    @property
+    def deviation(self) -> Any:
+        """σ = √variance."""
+        return as_float(np.sqrt(self.variance))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NormalInverseGamma(ParameterDistribution):
+    """σ² ~ InverseGamma(a, b), μ | σ² ~ N(m, σ²/κ): the conjugate belief of `Gaussian`.
+
+    Parameters
+    ----------
+    location : float or array broadcasting to (*given, columns)
+        m, the expected mean.
+    strength : float or array
+        κ, worth how many rows that expectation is.
+    shape, scale : float or array
+        a and b of the variance: as if 2a rows had shown a scatter of 2b.
+    shared : tuple of {"groups", "columns"}, default ()
+        Over what one variance is shared. The tied and spherical families set it; the means stay apart.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> prior = tb.NormalInverseGamma(0, 1, 2, 3)
+    >>> posterior = prior.update(tb.Moments.of([[1.0], [2.0], [6.0]]))
+    >>> posterior.mean()
+    Normal(mean=array([2.25]), variance=array([5.35]))
+    """
+
+    location: np.ndarray
+    strength: np.ndarray
+    shape: np.ndarray
+    scale: np.ndarray
+    shared: tuple[str, ...] = field(default=(), kw_only=True)
+
+    if TYPE_CHECKING:  # arrays are made of whatever is given
+
+        def __init__(
+            self,
+            location: npt.ArrayLike,
+            strength: npt.ArrayLike,
+            shape: npt.ArrayLike,
+            scale: npt.ArrayLike,
+            *,
+            shared: tuple[str, ...] = (),
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        self._set(location=self.location, strength=self.strength, shape=self.shape, scale=self.scale)
+        object.__setattr__(self, "shared", tuple(self.shared))
+        self._require_positive("strength", "shape", "scale")
+        if not np.isfinite(self.location).all():
+            raise PriorError(f"NormalInverseGamma needs a finite location, found {self.location}.")
+
+    @classmethod
+    def from_mean(cls, mean: npt.ArrayLike, variance: npt.ArrayLike, strength: npt.ArrayLike) -> NormalInverseGamma:
+        """The belief with these expected mean and variance, worth `strength` rows, which must exceed 2.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> tb.NormalInverseGamma.from_mean(5.0, 4.0, 6).mean()
+        Normal(mean=5.0, variance=4.0)
+        """
+        strength = np.asarray(strength, dtype=float)
+        if not (strength > 2).all():
+            raise PriorError(f"NormalInverseGamma.from_mean needs strength > 2, found {as_float(strength)}.")
+        return cls(mean, strength, strength / 2, np.asarray(variance, dtype=float) * (strength / 2 - 1))
+
+    def sharing(self, shared: tuple[str, ...]) -> NormalInverseGamma:
+        """The same belief with one variance for all of `shared`."""
+        return self if shared == self.shared else self.replace(shared=shared)
+
+    def update(self, statistics: Moments) -> NormalInverseGamma:
+        """Add weight to strength and shape, move the mean, add scatter to the scale."""
+        mean, strength, shape, scale, weight, extra = self._meet(statistics)
+        grown = strength + weight
+        moved = mean + (statistics.mean - mean) * (weight / grown)
+        return NormalInverseGamma(
+            moved, grown, shape + self._pool(weight) / 2, scale + self._pool(extra) / 2, shared=self.shared
+        )
+
+    def _meet(self, statistics: Moments) -> tuple[np.ndarray, ...]:
+        """Prior parameters, weights and scatter about the prior mean, all in the statistics' shape.
+
+        Shape and scale have length 1 along what is shared.
+        """
+        moments = statistics.diagonal()
+        size = moments.first_sum.shape
+        mean, strength = (broadcast_prior("NormalInverseGamma", part, size) for part in (self.location, self.strength))
+        shape, scale = (self._unshare(part, size) for part in (self.shape, self.scale))
+        weight = np.broadcast_to(moments.weight, size)
+        extra = moments.scatter + strength * weight / (strength + weight) * (moments.mean - mean) ** 2
+        return mean, strength, shape, scale, weight, extra
+
+    def _unshare(self, part: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
+        """Shape or scale as an array with length 1 along what is shared."""
+        return broadcast_prior("NormalInverseGamma", part, self._shared_shape(size))
+
+    def _shared_shape(self, size: tuple[int, ...]) -> tuple[int, ...]:
+        groups = tuple(1 if "groups" in self.shared else n for n in size[:-1])
+        return (*groups, 1 if "columns" in self.shared else size[-1]) if size else ()
+
+    def _axes(self, n_axes: int) -> tuple[int, ...]:
+        groups = range(n_axes - 1) if "groups" in self.shared else ()
+        return (*groups, n_axes - 1) if "columns" in self.shared and n_axes else tuple(groups)
+
+    def _pool(self, array: np.ndarray) -> np.ndarray:
+        """The sum over what is shared, keeping the axes."""
+        axes = self._axes(array.ndim)
+        return array.sum(axis=axes, keepdims=True) if axes else array
+
+    def _sum(self, array: np.ndarray) -> np.ndarray:
+        """The sum over what is shared, dropping the axes."""
+        axes = self._axes(array.ndim)
+        return array.sum(axis=axes) if axes else array
+
+    @property
+    def _size(self) -> tuple[int, ...]:
+        parts = (self.location, self.strength, self.shape, self.scale)
+        return np.broadcast_shapes(*(part.shape for part in parts))
+
+    @property
+    def n_means(self) -> int:
+        """How many means share one variance."""
+        return int(np.prod([self._size[axis] for axis in self._axes(len(self._size))], dtype=np.int64))
+
+    def _normal(self, variance: np.ndarray) -> Normal:
+        size = self._size
+        return Normal(as_float(np.broadcast_to(self.location, size)), as_float(np.broadcast_to(variance, size)))
+
+    def mean(self) -> Normal:
+        """E[μ] = m, E[σ²] = b / (a − 1), infinite for a ≤ 1."""
+        finite = self.shape > 1
+        return self._normal(np.where(finite, self.scale / np.where(finite, self.shape - 1, 1.0), np.inf))
+
+    def mode(self) -> Normal:
+        """The joint mode: μ = m, σ² = b / (a + 1 + k/2), k the number of means that share the variance."""
+        return self._normal(self.scale / (self.shape + 1 + self.n_means / 2))
+
+    def interval(self, mass: float = 0.95) -> Interval:
+        """Equal-tailed credible intervals of the mean (a Student t) and of the variance (an inverse gamma)."""
+        from scipy.special import gammaincinv
+
+        spread = np.sqrt(self.scale / (self.shape * self.strength))
+        ends = []
+        for tail in tail_probabilities(mass):
+            mean = self.location + stdtrit(2 * self.shape, tail) * spread
+            variance = self.scale / gammaincinv(self.shape, 1 - tail)
+            ends.append(Normal(*(as_float(np.broadcast_to(part, self._size)) for part in (mean, variance))))
+        return Interval(*ends)
+
+    def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Normal:
+        """Means and variances drawn from this belief; a shared variance is drawn once."""
+        rng = np.random.default_rng(random_state)
+        leading, full = as_size(n), self._size
+        shape = np.broadcast_to(self.shape, self._shared_shape(full))
+        scale = np.broadcast_to(self.scale, self._shared_shape(full))
+        precision = np.maximum(rng.standard_gamma(shape, leading + shape.shape), 1e-150)  # 0 where a is tiny
+        variance = np.broadcast_to(scale / precision, leading + full)
+        mean = self.location + np.sqrt(variance / self.strength) * rng.standard_normal(leading + full)
+        return Normal(as_float(mean), as_float(variance))
+
+    def log_prob(self, parameter: Normal) -> Any:
+        """log p(μ, σ²), joint over what shares a variance, −inf for σ² ≤ 0."""
+        size = np.broadcast_shapes(self._size, np.shape(parameter[0]), np.shape(parameter[1]))
+        mean = np.broadcast_to(np.asarray(parameter[0], dtype=float), size)
+        variance = np.broadcast_to(np.asarray(parameter[1], dtype=float), size)
+        n_axes = len(self._size) or len(size)  # axes before the belief's own count parameters, not groups
+        shared = tuple(axis + len(size) - n_axes for axis in self._axes(n_axes))
+        first = variance[tuple(slice(0, 1) if axis in shared else slice(None) for axis in range(len(size)))]
+        if not np.array_equal(np.broadcast_to(first, size), variance):
+            raise PriorError(f"the variances differ along the shared {' and '.join(self.shared)}; expected one.")
+        safe = np.where(variance > 0, variance, 1.0)
+        normal = 0.5 * (np.log(self.strength / (2 * np.pi * safe)) - self.strength * (mean - self.location) ** 2 / safe)
+        normal = normal.sum(axis=shared) if shared else normal
+        shape, scale = (np.broadcast_to(p, first.shape) for p in (self.shape, self.scale))
+        safe = np.where(first > 0, first, 1.0)
+        gamma = shape * np.log(scale) - gammaln(shape) - (shape + 1) * np.log(safe) - scale / safe
+        density = normal + gamma.reshape(normal.shape)
+        return as_float(np.where((first > 0).reshape(density.shape), density, -np.inf))
+
+    def log_evidence(self, statistics: Moments) -> Any:
+        """The log marginal likelihood, one number for every variance: per group and column, less what is shared."""
+        _, strength, shape, scale, weight, extra = self._meet(statistics)
+        total, added = self._pool(weight), self._pool(extra) / 2
+        # log Γ(a + n/2) and n/2 log b grow like n log n and cancel but for the log of a variance: b over a, after all.
+        half = total / 2
+        growth, log_variance = log_growth(shape, half), np.log(scale + added) - np.log(shape + half)
+        variance = (
+            -half * (1 + np.log(2 * np.pi) + log_variance)
+            - shape * (log_growth(scale, added) - growth)
+            - 0.5 * growth
+            + (stirling_rest(shape + half) - stirling_rest(shape))
+        )
+        means = self._sum(-0.5 * log_growth(strength, weight))
+        return as_float(variance.reshape(means.shape) + means)
+
+    def scaled(self, factor: float) -> NormalInverseGamma:
+        """The same location and scatter per row, worth `factor` times as many rows."""
+        return self.replace(strength=self.strength * factor, shape=self.shape * factor, scale=self.scale * factor)
+
+    def column(self, index: int) -> NormalInverseGamma:
+        """The belief about one column."""
+        parts = (np.broadcast_to(part, self._size)[..., index, None] for part in self._arrays())
+        return NormalInverseGamma(*parts, shared=self.shared).drop_column_axis()
+
+    def drop_column_axis(self) -> NormalInverseGamma:
+        """A belief about a single column without the axis for columns; only groups can still be shared."""
+        if "groups" in self.shared:
+            return self
+        return NormalInverseGamma(*(part[..., 0] if part.ndim else part for part in self._arrays()))
+
+    def _arrays(self) -> tuple[np.ndarray, ...]:
+        return self.location, self.strength, self.shape, self.scale

@@ -1,0 +1,1 @@
+"""Calibration of class probabilities: temperature scaling and isotonic regression."""

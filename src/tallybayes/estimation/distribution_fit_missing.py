@@ -1,0 +1,193 @@
+"""LearnedWithMissing: values that are sometimes not there, learned as a pair: whether they are, and what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.data.missing_indicators import indicator_name
+from tallybayes.data.table import open_table
+from tallybayes.distributions.parameter_distribution import as_float
+from tallybayes.errors import PriorError, short_repr
+from tallybayes.estimation.distribution_fit import Bits, Learned
+from tallybayes.estimation.predictive import Predictive
+from tallybayes.families.family import Family
+from tallybayes.families.with_missing import WithMissing
+from tallybayes.tally.tally import Tally
+from tallybayes.typing import RandomState
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from tallybayes.plotting.plot import Picture
+
+
+class Both(NamedTuple):
+    """Something of whether values are there, and the same of the values that are."""
+
+    there: Any
+    values: Any
+
+
+class LearnedWithMissing(Learned):
+    """What `learn` learned in `WithMissing(family)`: whether values are there, and the values that are.
+
+    p(value) = p(there) · p(value | there), and p(missing) = 1 − p(there). Each half is a `Learned` of its own; what is
+    asked of both is answered by a pair or, where it is a log probability, by the sum.
+
+    Attributes
+    ----------
+    there : Learned
+        Whether values are there, in the family `Bernoulli`.
+    values : Learned
+        The values that are there.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> salary = tb.learn([20.0, None, None, 31.0, 24.0], tb.WithMissing(tb.Gaussian()))
+    >>> salary
+    LearnedWithMissing: WithMissing(Gaussian()), weight 5
+      mle    there 0.6; mean 25, variance 20.6667, deviation 4.54606
+      bayes  there 0.571429; mean 25, variance 32.3093, deviation 5.68413
+    >>> salary.estimate("mle").there, salary.values.estimate("mle").mean
+    (0.6, 25.0)
+    >>> round(salary.predictive().log_prob(None), 4)  # log 3/7: two of five, and add-one
+    -0.8473
+    """
+
+    def __init__(self, tally: Tally, *, single: bool) -> None:
+        super().__init__(tally, single=single)
+        self.values, self.there = (
+            Learned(Tally([factor], [part], tally.domains, tally.schema), single=single)
+            for factor, part in zip(tally.factors, tally.statistics, strict=True)
+        )
+
+    @property
+    def family(self) -> Family:
+        """What the values mean."""
+        return WithMissing(self.values.family)
+
+    @property
+    def statistics(self) -> Any:
+        """All that is kept of both."""
+        return Both(self.there.statistics, self.values.statistics)
+
+    @property
+    def levels(self) -> Any:
+        """The levels of the values that are there."""
+        return self.values.levels
+
+    def estimate(self, estimate: str = "bayes", *, prior: Any = None) -> Any:
+        """Parameters of both: see `Learned.estimate`.
+
+        Parameters
+        ----------
+        estimate : {"bayes", "mle", "unbiased", "map"}
+        prior : mapping with "there", "values" or both, or None
+            What each is given as its prior; None is the family's default.
+        """
+        there, values = _priors(prior)
+        return Both(self.there.estimate(estimate, prior=there), self.values.estimate(estimate, prior=values))
+
+    def posterior(self, prior: Any = None) -> Any:
+        """The beliefs about the parameters of both after the data; see `estimate` for `prior`."""
+        there, values = _priors(prior)
+        return Both(self.there.posterior(there), self.values.posterior(values))
+
+    def predictive(self, prior: Any = None) -> PredictiveWithMissing:
+        """The distribution of the next row, parameters integrated out; see `estimate` for `prior`."""
+        there, values = _priors(prior)
+        return PredictiveWithMissing(self, self.there.predictive(there), self.values.predictive(values))
+
+    def log_evidence(self, prior: Any = None) -> Any:
+        """The log marginal likelihood of both: that the values are there or not, and what they are."""
+        there, values = _priors(prior)
+        return as_float(np.asarray(self.there.log_evidence(there)) + self.values.log_evidence(values))
+
+    def log_likelihood(self, parameters: Any) -> Any:
+        """log p(data | parameters), from the statistics alone.
+
+        Parameters
+        ----------
+        parameters : pair of what both take, as `estimate` gives it
+        """
+        there, values = parameters
+        return as_float(np.asarray(self.there.log_likelihood(there)) + self.values.log_likelihood(values))
+
+    def bits(self, prior: Any = None) -> Bits:
+        """Code lengths of both together."""
+        there, values = _priors(prior)
+        parts = zip(self.there.bits(there), self.values.bits(values), strict=True)
+        return Bits(*(as_float(np.asarray(one) + other) for one, other in parts))
+
+    def plot(self, prior: Any = None, ax: Axes | None = None) -> Picture:
+        """A picture of what is believed about the values that are there; ``there.plot()`` draws the other half."""
+        return self.values.plot(_priors(prior)[1], ax)
+
+    def _estimates(self) -> list[tuple[str, str]]:
+        pairs = zip(self.there._estimates(), self.values._estimates(), strict=True)
+        return [(name, f"there {there}; {values}") for (name, there), (_, values) in pairs]
+
+    def _row_weight(self) -> np.ndarray:
+        return self.there._row_weight()
+
+    def _pooled_weight(self) -> np.ndarray:
+        return self.there._pooled_weight()
+
+
+class PredictiveWithMissing(Predictive):
+    """The distribution of the next row, which may be absent. Made by `LearnedWithMissing.predictive`."""
+
+    def __init__(self, learned: Learned, there: Predictive, values: Predictive) -> None:
+        self._learned, self.there, self.values = learned, there, values
+
+    def log_prob(self, values: Any) -> Any:
+        """log p(value | data) of every row, as `Predictive.log_prob`; of a missing one, that it is absent.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,) or (n, columns), or a single value
+
+        Returns
+        -------
+        ndarray or float
+        """
+        one = (np.ndim(values) == 0 and not hasattr(values, "__len__")) or isinstance(values, str)
+        table = open_table([values] if one else values)
+        names, wanted = tuple(table.columns), self.values._learned.tally.factors[0].columns
+        if not self._learned.single and all(isinstance(name, str) for name in (*names, *wanted)):
+            names = wanted  # columns with names are found by them, as `Predictive` does
+        there: Any = np.stack([np.asarray(table._column(indicator_name(name))) for name in names], axis=-1)
+        known = self.there.log_prob(there[:, 0] if self._learned.single else there)
+        found = known + np.asarray(self.values.log_prob([values] if one else values))
+        return as_float(found[0]) if one else found
+
+    def sample(self, n: int, *, random_state: RandomState = None) -> np.ndarray:
+        """`n` rows drawn from the predictive; NaN, or None among labels, where they are absent.
+
+        Parameters
+        ----------
+        n : int
+        random_state : int, Generator or None
+        """
+        rng = np.random.default_rng(random_state)
+        there, values = (part.sample(n, random_state=rng) for part in (self.there, self.values))
+        labels = self.values._learned.family.reads == "codes"
+        nothing: Any = None if labels else np.nan
+        return np.where(there == 1, values.astype(object) if labels else values, nothing)
+
+
+def _priors(prior: Any) -> tuple[Any, Any]:
+    """The priors of both halves."""
+    if prior is None:
+        return None, None
+    if not isinstance(prior, Mapping) or set(prior) - {"there", "values"}:
+        raise PriorError(
+            f"prior has {short_repr(prior)}; expected a mapping with 'there', 'values' or both, since absence "
+            "is a value.\n"
+            "    Pass prior={'there': tb.Beta(1, 1), 'values': ...}."
+        )
+    return prior.get("there"), prior.get("values")

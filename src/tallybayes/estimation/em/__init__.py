@@ -1,0 +1,1 @@
+"""Expectation-maximization and its initialization."""

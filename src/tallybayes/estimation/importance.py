@@ -1,0 +1,106 @@
+"""FeatureImportance: the increase of the log loss of labelled rows without each column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from tallybayes._utils.html import html_parts
+from tallybayes._utils.text_table import text_table
+from tallybayes.errors import DataError, printable
+from tallybayes.typing import Name
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from tallybayes.plotting.plot import Picture
+
+_SHOWN = 20
+
+
+class FeatureImportance:
+    """The increase of the log loss without each column, the most important column first. It prints as a table.
+
+    Attributes
+    ----------
+    columns : list of names
+    increase, low, high : ndarray of shape (columns,)
+        The mean increase of the log loss of a row in nats, with a 95 % interval. A negative one is a decrease.
+    log_loss : float
+        The log loss with all columns.
+    n_rows : int
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows, y = {"x": [1.0, 1.2, 3.0, 3.1] * 5, "z": [1.0, 2.0] * 10}, ["a", "a", "b", "b"] * 5
+    >>> tb.NaiveBayes().fit(rows, y).feature_importance(rows, y).to_frame()["column"].tolist()
+    ['x', 'z']
+    """
+
+    def __init__(self, columns: list[Name], found: np.ndarray, log_loss: float, n_rows: int) -> None:
+        order = np.argsort(-found[:, 0], kind="stable")
+        self.columns = [columns[place] for place in order]
+        self.increase, self.low, self.high = found[order].T
+        self.log_loss, self.n_rows = log_loss, n_rows
+
+    @classmethod
+    def of_losses(
+        cls, columns: list[Name], base: np.ndarray, lost: list[np.ndarray], weight: np.ndarray | None
+    ) -> Self:
+        """Make it from the loss of every row, its increase without each of the columns, and the weights of rows."""
+        share = np.full(len(base), 1.0 / len(base)) if weight is None else weight / weight.sum()
+        rows = np.array(lost).reshape(len(columns), len(base))
+        mean = rows @ share
+        error = 1.96 * np.sqrt((rows - mean[:, None]) ** 2 @ share**2)
+        return cls(columns, np.stack([mean, mean - error, mean + error], axis=1), float(share @ base), len(base))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas data frame, one line per column."""
+        import pandas as pd
+
+        return pd.DataFrame({"column": self.columns, "increase": self.increase, "low": self.low, "high": self.high})
+
+    def plot(self, ax: Axes | None = None, *, most: int = 20) -> Picture:
+        """Plot a bar with its 95 % interval for each of the most important columns; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        most : int, default 20
+            The number of columns.
+
+        Returns
+        -------
+        Picture
+        """
+        from tallybayes.plotting.importance import plot_importance
+
+        return plot_importance(self, ax, most)
+
+    def _lines(self) -> list[list[str]]:
+        rows = zip(self.columns, self.increase, self.low, self.high, strict=True)
+        return [[printable(str(name)), f"{n:.4f}", f"{low:.4f} to {high:.4f}"] for name, n, low, high in rows]
+
+    def _title(self) -> str:
+        return f"Feature importance, {self.n_rows:,} rows: increase of the log loss from {self.log_loss:.4f} nats"
+
+    def __repr__(self) -> str:
+        lines = text_table([["column", "increase", "95 % interval"], *self._lines()[:_SHOWN]], right=[1])
+        more = len(self.columns) - _SHOWN
+        return "\n".join([self._title(), "", *lines, *([f"  … {more} more"] if more > 0 else [])])
+
+    def _repr_html_(self) -> str:
+        return html_parts((self._title(), ["column", "increase", "95 % interval"], self._lines()))
+
+
+def chosen_columns(columns: Iterable[Name] | None, known: Sequence[Name]) -> list[Name]:
+    """Return the columns that are named, or all that are known."""
+    names = list(known if columns is None else columns)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise DataError.unknown_column(unknown, known)
+    return names

@@ -1,0 +1,141 @@
+"""Predictive: the distribution of the next row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tallybayes.data.array_input import unmerged
+from tallybayes.data.counting import numbers_of
+from tallybayes.data.table import Table, open_table
+from tallybayes.distributions.parameter_distribution import ParameterDistribution, as_float
+from tallybayes.errors import DataError, LabelError
+from tallybayes.families._shared.blocks import Codes, SparseRows, cell, n_columns
+from tallybayes.families._shared.log_prob_forms import as_cells, form_of
+from tallybayes.families.family import Family
+from tallybayes.tally.domain import Domain, labels_of
+from tallybayes.typing import RandomState
+
+if TYPE_CHECKING:
+    from tallybayes.estimation.distribution_fit import Learned
+
+VALUE = "value"
+
+
+class Predictive:
+    """The distribution of the next row, given the data. Made by `Learned.predictive`.
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> coin = tb.learn([1, 1], tb.Bernoulli())
+    >>> np.exp(coin.predictive(tb.Beta(2, 2)).log_prob([1, 0])).round(4)
+    array([0.6667, 0.3333])
+    """
+
+    def __init__(self, learned: Learned, posterior: ParameterDistribution) -> None:
+        self._learned, self._posterior = learned, posterior
+
+    def log_prob(self, values: Any) -> Any:
+        """log p(value | data) of every row: (n, groups, columns), without the axes that were not learned.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,) or (n, columns), or a single value
+
+        Returns
+        -------
+        ndarray or float
+        """
+        learned = self._learned
+        one = (np.ndim(values) == 0 and not hasattr(values, "__len__")) or isinstance(values, str)
+        out = self._posterior_log_prob(self._rows([values] if one else values))
+        if learned.single and learned.family.columnwise:
+            out = out[..., 0]
+        return as_float(out[0]) if one else out
+
+    def _posterior_log_prob(self, rows: np.ndarray | SparseRows) -> np.ndarray:
+        family = self._learned.family
+        if isinstance(rows, SparseRows):
+            cells = None if family.columnwise else as_cells(form_of(family, self._posterior, predictive=True))
+            if cells is not None:
+                return cells.score(rows)
+            rows = rows.dense()  # a number is asked for of every cell
+        scored = getattr(self._posterior, "log_predictive", None)  # hypotheses average their own predictions
+        return np.asarray(scored(rows) if scored else family.log_predictive(self._posterior, rows))
+
+    def _rows(self, values: Any) -> np.ndarray | SparseRows:
+        learned = self._learned
+        table = open_table(values)
+        names = tuple(table.columns)
+        wanted = learned.tally.factors[0].columns
+        if learned.single and len(names) == 1:
+            table, names = Table({VALUE: next(iter(table.columns.values()))}), (VALUE,)
+        elif all(isinstance(name, str) for name in (*names, *wanted)):
+            names = wanted  # columns with names are found by them, in whatever order they come
+        if learned.family.reads == "codes":
+            if len(names) != len(wanted):
+                raise DataError.wrong_shape("values", (table.n_rows, len(names)), f"(rows, {len(wanted)})")
+            return _recode(table, names, [learned.tally.domains[str(name)] for name in wanted])
+        block = numbers_of(table, names, learned.family)
+        rows: np.ndarray | SparseRows
+        if isinstance(block, SparseRows):
+            rows = block
+        else:
+            rows = np.asarray(block if isinstance(block, np.ndarray) else np.stack(block, axis=-1), dtype=np.float64)
+        expected = learned.statistics.n_columns  # type: ignore[attr-defined]
+        if n_columns(rows) != expected:
+            raise DataError.wrong_shape("values", (table.n_rows, n_columns(rows)), f"(rows, {expected})")
+        _check_cells(learned.family, rows, wanted)
+        return rows
+
+    def sample(self, n: int, *, random_state: RandomState = None) -> np.ndarray:
+        """`n` rows drawn from the predictive, each with its own parameters drawn from the posterior.
+
+        Parameters
+        ----------
+        n : int
+        random_state : int, Generator or None
+        """
+        rng = np.random.default_rng(random_state)
+        family = self._learned.family
+        drawn = [
+            family.sample(family.from_belief(self._posterior, "sample", random_state=rng), 1, rng)[0] for _ in range(n)
+        ]
+        rows = np.stack(drawn) if drawn else np.zeros((0,))
+        if family.reads == "codes" and drawn:
+            rows = self._labels(rows)
+        return rows[..., 0] if self._learned.single and family.columnwise else rows
+
+    def _labels(self, codes: np.ndarray) -> np.ndarray:
+        """Codes of levels as the levels they stand for."""
+        domains = [self._learned.tally.domains[str(name)] for name in self._learned.tally.factors[0].columns]
+        levels = unmerged([labels_of(domain.levels, None) for domain in domains])
+        return np.stack([known[codes[..., place]] for place, known in enumerate(levels)], axis=-1)
+
+
+def _recode(table: Table, names: tuple[Any, ...], domains: list[Domain]) -> np.ndarray:
+    """Labels as codes of levels already known; an unknown one is an error."""
+    codes, found = table.levels(names, lambda _: False)
+    assert isinstance(codes, Codes)
+    columns = codes.columns
+    out = np.full((table.n_rows, len(names)), -1, dtype=np.int64)
+    for place, (local, known) in enumerate(zip(found, domains, strict=True)):
+        column = np.asarray(columns[:, place] if isinstance(columns, np.ndarray) else columns[place])
+        where = np.append(known.positions_of(local.levels), -1)
+        used = np.unique(column[column >= 0])
+        unseen = [local.levels[int(code)] for code in used if where[int(code)] < 0]
+        if unseen:
+            raise LabelError.never_learned(unseen[0], known.name, known.levels)
+        out[:, place] = where[column]
+    return out
+
+
+def _check_cells(family: Family, rows: np.ndarray | SparseRows, names: tuple[Any, ...]) -> None:
+    """Refuse what could not be counted either, but for missing cells, which a full covariance can predict around."""
+    wrong = family.wrong_cell(rows)
+    if wrong is not None:
+        row, column = wrong
+        name = names[column] if column < len(names) else column
+        raise DataError.bad_cell(cell(rows, row, column), row, name, family.expects)

@@ -1,0 +1,1 @@
+"""Folds, held-out rows and leave-one-out by subtraction of statistics."""

@@ -1,0 +1,92 @@
+"""Folds: which rows are held out together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tallybayes.data.array_input import as_array
+from tallybayes.data.encoding import encode
+from tallybayes.errors import DataError
+
+
+def random_folds(codes: np.ndarray, n_folds: int, random_state: Any) -> np.ndarray:
+    """A fold for every row, at random, every class spread evenly over the folds."""
+    _check_number(n_folds, len(codes), "rows")
+    rng = np.random.default_rng(random_state)
+    n_rounds = -(-len(codes) // n_folds)
+    deal = rng.permuted(np.tile(np.arange(n_folds, dtype=np.int32), (n_rounds, 1)), axis=1).ravel()[: len(codes)]
+    fold = np.empty(len(codes), dtype=np.int32)
+    by_class = np.concatenate(rows_by_code(codes, int(codes.max()) + 1))
+    fold[by_class] = deal  # each round of rows to all folds
+    return fold
+
+
+def group_folds(groups: Any, n_rows: int, n_folds: int, random_state: Any) -> np.ndarray:
+    """A fold for every row, such that rows of one group share theirs and the folds are about equal."""
+    codes, n_groups = _codes(groups, n_rows, "groups")
+    _check_number(n_folds, n_groups, "groups")
+    sizes = np.bincount(codes, minlength=n_groups)
+    shuffled = np.random.default_rng(random_state).permutation(n_groups)
+    load, fold_of = np.zeros(n_folds), np.empty(n_groups, dtype=np.int32)
+    for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:  # the largest first, to the emptiest fold
+        fold_of[group] = load.argmin()
+        load[fold_of[group]] += sizes[group]
+    return fold_of[codes]
+
+
+def ordered_folds(order: Any, n_rows: int, n_folds: int) -> np.ndarray:
+    """Stretches of time, 0 to `n_folds`: each is predicted from those before it, the first is only learned from.
+
+    Rows of one time are never parted.
+    """
+    values = np.asarray(order)
+    if values.shape != (n_rows,):
+        raise DataError.wrong_shape("order", values.shape, f"({n_rows},), one for every row")
+    if (
+        values.dtype.kind in "fmM"
+        and np.asarray(np.isnat(values) if values.dtype.kind in "mM" else np.isnan(values)).any()
+    ):
+        raise DataError.wrong_type("order", "partly missing", "a time or a number for every row")
+    times, place = np.unique(values, return_inverse=True)
+    _check_number(n_folds, len(times) - 1, "times after the first")
+    before = np.cumsum(np.bincount(place)) - np.bincount(place)  # rows earlier than each time
+    stretch = np.minimum(before * (n_folds + 1) // n_rows, n_folds)
+    return np.unique(stretch, return_inverse=True)[1].astype(np.int32)[place]
+
+
+def given_folds(folds: Any, n_rows: int) -> np.ndarray:
+    """The user's own folds, as numbers."""
+    codes, n_folds = _codes(folds, n_rows, "folds")
+    _check_number(n_folds, n_rows, "rows")
+    return codes
+
+
+def rows_by_code(codes: np.ndarray, n_codes: int) -> list[np.ndarray]:
+    """The numbers of the rows of every code from 0 up, rising; those of code −1 are left out."""
+    kind = np.uint8 if n_codes < 2**8 else np.uint16 if n_codes < 2**16 else np.int64  # short ones by counting
+    order = np.argsort(np.where(codes < 0, n_codes, codes).astype(kind), kind="stable")
+    stops = np.cumsum(np.bincount(codes[codes >= 0].astype(np.intp), minlength=n_codes))
+    return np.split(order, stops)[:-1]
+
+
+def _codes(labels: Any, n_rows: int, what: str) -> tuple[np.ndarray, int]:
+    column = labels if hasattr(labels, "to_numpy") or hasattr(labels, "type") else as_array(labels)
+    if len(column) != n_rows:
+        raise DataError.wrong_shape(what, (len(column),), f"({n_rows},), one for every row")
+    codes = np.asarray(encode(column, what, ordered=True)[0]).astype(np.int32)
+    if (codes < 0).any():
+        row = int(np.flatnonzero(codes < 0)[0])
+        raise DataError.wrong_type(f"{what} of row {row}", "missing", "a label for every row")
+    used, place = np.unique(codes, return_inverse=True)
+    return place.astype(np.int32), len(used)
+
+
+def _check_number(n_folds: Any, most: int, what: str) -> None:
+    whole = isinstance(n_folds, int | np.integer) and not isinstance(n_folds, bool)
+    if not whole or not 2 <= n_folds <= most:
+        hint = "tb.leave_one_out leaves every row out by itself." if what == "rows" else "Ask for fewer folds."
+        raise DataError.wrong_type(
+            "folds", repr(n_folds), f"a whole number from 2 to {most}, the number of {what}", hint
+        )

@@ -1,0 +1,115 @@
+"""Leave-one-out: log p(row | class) from the counts of all other rows, as the families say it, or counted out."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from tallybayes.families._shared.blocks import Block
+from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
+from tallybayes.families.estimates import read_estimate
+from tallybayes.families.family import Family, is_not_overridden
+
+_MEANT = ("collect", "maximum_likelihood", "unbiased", "from_belief", "log_prob", "log_predictive")
+
+
+def is_cellwise(family: Family, sparse: bool) -> bool:
+    """Whether leaving rows out makes something of the size of all their cells."""
+    return not family.light and not (sparse and is_not_overridden(family, "left_out", *_MEANT))
+
+
+def leave_one_out_log_prob(
+    family: Family,
+    statistics: Any,
+    prior: Any,
+    estimate: str,
+    block: Block,
+    group: np.ndarray,
+    weight: np.ndarray | None,
+    constant: np.ndarray,
+) -> np.ndarray:
+    """log p(row | group), the row itself not counted.
+
+    Parameters
+    ----------
+    family : Family
+    statistics : Statistics of shape (groups, …)
+        Of all rows, these among them.
+    prior : Belief or None
+    estimate : {"bayes", "map", "mle", "unbiased"}
+    block : array of shape (n, columns), `Codes` or `SparseRows`
+        The rows.
+    group : array of int of shape (n,)
+        The group every row was counted in.
+    weight : array of shape (n,), optional
+        With what weight.
+    constant : array of int
+        Positions of columns that say nothing.
+
+    Returns
+    -------
+    ndarray of shape (n, groups) where `Family.left_out_together`, else (n, 1), of the row's own group
+        NaN where no closed form is to be trusted, and the row has to be counted out.
+    """
+    terms, together = None, family.left_out_together
+    counted = GroupStatistics(statistics, prior, read_estimate(estimate))
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        if is_not_overridden(family, "left_out", *_MEANT):
+            unit = np.ones(len(group))
+            terms = family.left_out(counted, RemovedRows(block, group, unit if weight is None else weight, constant))
+        if terms is None and (together or not family.columnwise):  # no row is a group of its own, or not for its size
+            terms = np.full((len(group), statistics.given_shape[0] if together else 1), np.nan)
+        if terms is not None:
+            return terms
+        if len(constant):
+            block = np.array(block, dtype=float)
+            block[:, constant] = np.nan
+        return _counted_out(family, counted, block, group, weight)[:, None]
+
+
+def leave_one_out_tables(
+    family: Family, statistics: Any, prior: Any, estimate: str, constant: np.ndarray
+) -> tuple[np.ndarray, ...] | None:
+    """log p(row | group) without the row, which counted once, as tables for the scoring kernels.
+
+    Parameters
+    ----------
+    family, statistics, prior, estimate, constant
+        As for `leave_one_out_log_prob`.
+
+    Returns
+    -------
+    tuple of arrays of shape (columns or cells, groups), or None where there is no such table
+        `Categorical`: log probabilities. `Bernoulli`: log p(1) and log p(0). `Gaussian`: mean, inverse spread, power
+        and log norm of a factor ``"left_out"``. NaN in groups whose rows have to be counted out.
+    """
+    if not is_not_overridden(family, "left_out_tables", *_MEANT):
+        return None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return family.left_out_tables(GroupStatistics(statistics, prior, read_estimate(estimate)), constant)
+
+
+def _counted_out(family: Family, counted: GroupStatistics, block: Block, group: np.ndarray, weight: Any) -> np.ndarray:
+    """Every row as a group of its own: the statistics of its class less its own, exactly as forgetting would."""
+    (statistics, prior, estimate), n_rows = counted, len(group)
+    if not n_rows:
+        return np.zeros(0)
+    each = np.arange(n_rows)
+    row = family.collect(block, each, n_rows, weight, like=statistics)
+    once = row if weight is None else family.collect(block, each, n_rows, None, like=statistics)
+    rest = statistics.take(0, group) - row
+    if estimate.has_prior:
+        prior = _of_groups(counted.start, group)
+    if estimate.integrates:
+        terms = family.log_evidence(prior.update(rest), once)
+    else:
+        terms = family.log_likelihood(estimate.point(family, prior, rest), once)
+    return np.reshape(terms, (n_rows, -1)).sum(axis=1)
+
+
+def _of_groups(belief: Any, group: np.ndarray) -> Any:
+    """A belief about groups as one about rows: every row has that of its group."""
+    arrays = {field.name: getattr(belief, field.name) for field in dataclasses.fields(belief)}
+    return belief.replace(**{name: a[group] for name, a in arrays.items() if isinstance(a, np.ndarray)})

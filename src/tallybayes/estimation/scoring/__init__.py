@@ -1,0 +1,1 @@
+"""Log-probabilities of rows under estimated factors."""

@@ -1,0 +1,1 @@
+"""Checks of data and models: audits, dependence, predictive checks."""

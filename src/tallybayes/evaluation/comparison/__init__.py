@@ -1,0 +1,1 @@
+"""Comparison of models and of data: Bayes factors, differences and drift."""

@@ -1,0 +1,1 @@
+"""Metrics of predictions and their credible intervals."""

@@ -1,0 +1,28 @@
+"""Names of what is written beside a user's own columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tallybayes.data.sql.sql_names import cut
+from tallybayes.tally.factor import Name
+
+
+def free_names(wanted: Sequence[str], taken: Sequence[Name], most: int | None = None) -> list[str]:
+    """Names that no column has, in a database that ignores case, too.
+
+    Parameters
+    ----------
+    wanted, taken : sequences of names
+    most : int, optional
+        How many bytes of a name the database keeps.
+    """
+    used, found = {cut(str(name), most).lower() for name in taken}, []
+    for whole in wanted:
+        name, end = cut(whole, most), ""
+        while name.lower() in used:
+            end += "_"
+            name = cut(whole, None if most is None else most - len(end)) + end
+        used.add(name.lower())
+        found.append(name)
+    return found

@@ -1,0 +1,153 @@
+"""Rows that are written table by table, to files and to databases, whole or not at all."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import decimal
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tallybayes._utils.atomic_write import atomic_write
+from tallybayes.data.open_source import kind_of_file
+from tallybayes.data.sql.databases import FEW, Relation, dialect_of
+from tallybayes.data.sql.sql_types import without_opaque
+from tallybayes.errors import DataError, short_repr
+from tallybayes.export.output_names import free_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PACKERS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
+
+
+Writer = AbstractContextManager[Callable[["pa.Table"], None]]
+
+
+def writing_rows(to: Any, schema: pa.Schema, format: str | None = None) -> Writer:
+    """A place for tables of a schema, a file or a table of a database: all of them at the end, or nothing."""
+    import pyarrow as pa
+
+    if hasattr(to, "write"):
+        known = ("csv", "json", "parquet", "ipc")
+        if format not in known:
+            raise DataError(f"format is {format!r}, and an open file tells no kind; expected one of {list(known)}.")
+        return _plain(partial(_writing_open, to, format), schema)
+    if format is not None:
+        raise DataError(f"format={format!r} is an option of open files.\n    The name of a file says its kind.")
+    if isinstance(to, str | os.PathLike):
+        return _plain(partial(_writing_file, to), schema)
+    dialect = dialect_of(to[0]) if isinstance(to, tuple | list) and len(to) > 1 else None
+    if dialect is None or isinstance(dialect, Relation) or not all(isinstance(name, str) for name in to[1:]):
+        expected = "a path, (connection, name of a table), an open file, or 'pandas', 'polars', 'pyarrow' or 'spark'"
+        raise DataError.wrong_type("to", short_repr(to), expected)
+    most, names = dialect.most_bytes, schema.names
+    if most is not None and any(len(name.encode()) > most for name in names):
+        names = free_names(names, (), most)
+    fields = [field.with_name(name) for field, name in zip(schema, names, strict=True)]
+    return dialect.writing(to[1:], pa.schema(fields))  # rows are written by position
+
+
+@contextlib.contextmanager
+def _plain(writer: Callable[..., Writer], schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    """A writer of tables whose types of databases alone are text."""
+    with writer(without_opaque(schema.empty_table()).schema) as write:
+        yield lambda table: write(without_opaque(table))
+
+
+@contextlib.contextmanager
+def _writing_open(file: Any, kind: str, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    """What writes tables to a file that somebody else has opened, and closes: what was written stays."""
+    import pyarrow as pa
+
+    out = pa.PythonFile(_KeptOpen(file), "w")
+    writers: list[Any] = []
+
+    def write(table: pa.Table) -> None:
+        if kind == "json":
+            _write_lines(table, out)
+            return
+        if not writers:  # not before: what is refused at once leaves no line of names
+            writers.append(_writer(kind, out, schema, ",", getattr(file, "name", "the file")))
+        writers[0].write_table(table)
+
+    yield write
+    write(schema.empty_table())
+    for writer in writers:
+        writer.close()
+    file.flush()
+
+
+@contextlib.contextmanager
+def _writing_file(path: str | os.PathLike[str], schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
+    """What writes tables of a schema to a file, whose kind its ending says; it is there when all are written."""
+    import pyarrow as pa
+
+    name = os.fspath(path).lower()
+    kind, ending = kind_of_file(name, "Name what is to be written: told.parquet."), os.path.splitext(name)[1]
+    if kind in ("parquet", "ipc") and ending in _PACKERS:
+        raise DataError(f"{path} would be packed twice; expected a name that ends in .parquet or .arrow.")
+    with atomic_write(os.path.expanduser(path)) as file, contextlib.ExitStack() as stack:
+        out: Any = pa.PythonFile(_KeptOpen(file), "w")
+        if ending in _PACKERS:
+            out = stack.enter_context(pa.CompressedOutputStream(out, _PACKERS[ending]))
+        if kind == "json":
+            yield lambda table: _write_lines(table, out)
+            return
+        with _writer(kind, out, schema, "\t" if ".tsv" in name[-8:] else ",", path) as writer:
+            yield writer.write_table
+
+
+class _KeptOpen:
+    """A file that writers do not close: it takes its place when it is whole."""
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self.write, self.flush, self.tell = file.write, file.flush, file.tell
+
+    def close(self) -> None:
+        """Leave it open."""
+
+
+def _writer(kind: str, out: Any, schema: pa.Schema, delimiter: str, path: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        if kind == "parquet":
+            import pyarrow.parquet as pq
+
+            return pq.ParquetWriter(out, schema)
+        if kind == "ipc":
+            return pa.ipc.new_file(out, schema)
+        import pyarrow.csv as text
+
+        return text.CSVWriter(out, schema, write_options=text.WriteOptions(delimiter=delimiter))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"these columns cannot be written to {path}: {error}.\n    Write .parquet.") from None
+
+
+def _write_lines(table: pa.Table, out: Any) -> None:
+    names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
+    for part in table.to_batches(max_chunksize=FEW):
+        for row in zip(*(column.to_pylist() for column in part.columns), strict=True):
+            cells = ", ".join(f"{name}: {_json(cell)}" for name, cell in zip(names, row, strict=True))
+            out.write(f"{{{cells}}}\n".encode())
+
+
+def _json(cell: Any) -> str:
+    """A cell as JSON: decimals are numbers with all their digits, bytes are base64, NaN and infinity null."""
+    if isinstance(cell, decimal.Decimal):
+        return format(cell, "f")
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return "null"
+    return json.dumps(cell, ensure_ascii=False, default=_as_text)
+
+
+def _as_text(cell: Any) -> str:
+    return base64.b64encode(cell).decode() if isinstance(cell, bytes) else str(cell)

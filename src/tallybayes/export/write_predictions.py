@@ -1,0 +1,206 @@
+"""tb.write_predictions: what a model says of every row, to where the next reader looks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes._utils.progress import progress_of
+from tallybayes.data.open_source import open_source
+from tallybayes.data.source import BATCH
+from tallybayes.data.sql.sql_types import without_opaque
+from tallybayes.data.table import Table, open_table
+from tallybayes.errors import DataError
+from tallybayes.export.output_names import free_names
+from tallybayes.export.row_writers import writing_rows
+from tallybayes.export.spark_predictions import in_spark
+from tallybayes.export.write_rows import arrow_column, original_column, plain_column, plain_type
+from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
+from tallybayes.models.inputs.batching import names_to_read
+from tallybayes.models.network.bayesian_network import BayesianNetwork
+from tallybayes.models.network.inference.row_predictions import require_labels
+from tallybayes.tally.factor import Name
+from tallybayes.typing import Names, Rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tallybayes.models.estimator import Estimator
+
+_FRAMES = ("pandas", "polars", "pyarrow")
+
+
+def write_predictions(
+    model: Estimator,
+    data: Rows,
+    to: Any,
+    node: Name | None = None,
+    *,
+    proba: bool = False,
+    keep: Names = (),
+    format: str | None = None,
+) -> Any:
+    """Write what a model predicts of every row to a file or a table of a database: all of it or nothing.
+
+    Rows that lie in files, come from an iterator or from a database are read, asked and written batch by batch: memory
+    holds a few of them, however many there are. They stay in order.
+
+    Parameters
+    ----------
+    model : a classifier, a `Mixture` or a `BayesianNetwork`
+        Fitted.
+    data : as for the model's ``predict``: in memory, a path, or any other source
+    to : path; open file; (connection, name of a table); or "pandas", "polars", "pyarrow" or "spark"
+        What a path ends in says what is written: .parquet, .csv, .tsv, .jsonl, .arrow or .feather; text may be packed
+        (.gz, .zst). A file that is there is replaced. One that is open for bytes, such as ``sys.stdout.buffer``, is
+        written to as rows come, and stays open. Connections are those of DuckDB, PostgreSQL (psycopg) and
+        ``sqlite3``; a name in a schema is ``(connection, "schema", "name")``. The table is made, and one that is there
+        is refused. The name of a library gives a frame of all rows, in memory; that of Spark, of rows in Spark, which
+        asks the model where they are, when they are wanted.
+    node : name, optional
+        Of a network: what is predicted, from all other columns.
+    proba : bool, default False
+        Whether p(class | row) is written, too, a column for every class.
+    keep : name, or sequence of names, optional
+        Columns of the data to be written first, such as an identifier of the row. Their types and values stay the same,
+        as far as the target has such types: decimals, times with a zone, large integers, bytes and nested values too.
+    format : {"csv", "json", "parquet", "ipc"}, optional
+        What is written to an open file.
+
+    Returns
+    -------
+    int, or a data frame
+        How many rows were written.
+
+    Notes
+    -----
+    The columns are those kept, ``prediction``, and ``p(label)`` of every class. One of these that would have the name
+    of another, whether in capitals or not, gets an underscore. Columns that the model does not know are no matter.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import tallybayes as tb
+    >>> rows = {"id": [1, 2, 3], "sky": ["sun", "sun", "rain"], "picnic": ["yes", "yes", "no"]}
+    >>> model = tb.NaiveBayes({"sky": tb.Categorical()}).fit(rows, "picnic")
+    >>> path = Path(mkdtemp()) / "told.csv"
+    >>> tb.write_predictions(model, rows, path, keep="id")
+    3
+    >>> print(path.read_text())
+    "id","prediction"
+    1,"yes"
+    2,"yes"
+    3,"no"
+    <BLANKLINE>
+    """
+    check_is_fitted(model)
+    _check_node(model, node, proba)
+    answers = PredictionTable(model, data, node, proba, [keep] if isinstance(keep, str | int) else list(keep))
+    if isinstance(to, str) and to == "spark":
+        return in_spark(answers)
+    if isinstance(to, str) and to in _FRAMES:
+        return _as_frame(answers.schema, list(answers.tables()), to)
+    n_rows = 0
+    # What is written is opened first and closed last: both may be transactions of one connection.
+    with writing_rows(to, answers.schema, format) as write, closing(answers.tables()) as tables:
+        for table in tables:
+            write(table)
+            n_rows += len(table)
+    return n_rows
+
+
+def _as_frame(schema: pa.Schema, tables: list[pa.Table], kind: str) -> Any:
+    import pyarrow as pa
+
+    table = without_opaque(pa.concat_tables([schema.empty_table(), *tables]))
+    if kind == "pandas":
+        return table.to_pandas()
+    if kind == "polars":
+        import polars as pl
+
+        return pl.from_arrow(table)
+    return table
+
+
+def _check_node(model: Any, node: Name | None, proba: bool) -> None:
+    """Refuse models that predict nothing of a row, and nodes that there are not."""
+    if isinstance(model, BayesianNetwork):
+        if node is None:
+            raise DataError(f"which node is predicted is not said; expected one of {list(model.graph_.nodes)}.")
+        if proba:
+            require_labels(model, [node])
+        model.graph_.require([node])
+    elif node is not None:
+        raise DataError(f"node is {node!r}, and a {type(model).__name__} predicts its classes; expected None.")
+    if proba and not isinstance(model, BayesianNetwork | HiddenMarkovModel) and not hasattr(model, "predict_proba"):
+        raise DataError(f"proba is True, and a {type(model).__name__} has no class probabilities; expected False.")
+    if isinstance(model, HiddenMarkovModel) or not hasattr(model, "predict"):
+        hint = "Sequences are told by model.predict." if isinstance(model, HiddenMarkovModel) else ""
+        found = f"a {type(model).__name__}"
+        raise DataError.wrong_type("model", found, "a classifier, a mixture or a network", hint)
+
+
+class PredictionTable:
+    """What is written of every row: some of its columns, and what the model says."""
+
+    def __init__(self, model: Any, data: Any, node: Name | None, proba: bool, keep: Sequence[Name]) -> None:
+        import pyarrow as pa
+
+        self.model, self.data, self.proba, self.keep = model, data, proba, keep
+        self.source = open_source(data)
+        self.asked = () if node is None else (node,)
+        if self.source is None:
+            rows = open_table(data)
+            fitted = getattr(getattr(model, "_shape", None), "feature_names", None)
+            if fitted is not None:  # the columns that are kept are beside those that the model takes
+                self.data = Table({name: rows._column(name) for name in fitted})
+            self.kept = [plain_column(arrow_column(original_column(data, name, rows))) for name in keep]
+            fields = [pa.field(str(name), column.type) for name, column in zip(keep, self.kept, strict=True)]
+        else:
+            self.source.check_columns(keep)
+            self.source = self.source.exact(keep)
+            schema = self.source.schema
+            fields = [schema.field(name).with_type(plain_type(schema.field(name).type)) for name in keep]
+            self.names = names_to_read(model, self.source)
+            self.wanted: list[Any] | None = list(dict.fromkeys([*self.names, *keep])) if self.names else None
+        labels: Any = getattr(model, "classes_", None) if node is None else model.levels_.get(node)
+        types = [pa.float64() if labels is None else plain_type(pa.array(np.asarray(labels).tolist()).type)]
+        wanted = ["prediction", *(f"p({label})" for label in (labels if proba else ()))]
+        types += [pa.float64()] * (len(wanted) - 1)
+        self.schema = pa.schema([*fields, *zip(free_names(wanted, keep), types, strict=True)])
+
+    def tables(self) -> Generator[pa.Table, None, None]:
+        """The answers about some rows at a time."""
+        if self.source is None:
+            table = self._told(self.data, self.kept)
+            yield from (table.slice(start, BATCH) for start in range(0, len(table), BATCH))
+            return
+        for batch in progress_of(self.source.read_ahead(self.wanted), "predicting", len, self.source.n_rows):
+            yield self.about(batch)
+
+    def about(self, batch: pa.Table) -> pa.Table:
+        """The predictions for a batch of a source, beside its columns that are kept, unchanged."""
+        rows = open_table(batch)
+        features = Table({name: rows.columns[name] for name in self.names or rows.columns})
+        return self._told(features, [plain_column(batch.column(name)) for name in self.keep])
+
+    def _told(self, rows: Any, kept: list[Any]) -> pa.Table:
+        import pyarrow as pa
+
+        told = np.asarray(self.model.predict(rows, *self.asked))
+        columns = [*kept, pa.array(told.tolist() if told.dtype.kind == "O" else told)]
+        if self.proba:
+            columns += [pa.array(share) for share in self.model.predict_proba(rows, *self.asked).T]
+        table = pa.Table.from_arrays(columns, names=self.schema.names)
+        try:
+            return table.cast(self.schema)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DataError(
+                f"a column that is kept changes its type from batch to batch: {error}.\n"
+                "    Say which it is: tb.table(..., types={...})."
+            ) from None

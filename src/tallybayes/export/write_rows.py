@@ -1,0 +1,110 @@
+"""tb.write_rows: rows of any kind, to where the next reader looks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from tallybayes.data.open_source import open_source
+from tallybayes.data.table import Table, open_table
+from tallybayes.errors import DataError
+from tallybayes.export.row_writers import writing_rows
+from tallybayes.typing import Rows
+
+
+def write_rows(data: Rows, to: Any, *, format: str | None = None) -> int:
+    """Write rows to a file or a table of a database: all of them or nothing.
+
+    What a model has drawn, or the rows of another file: those that lie in files or databases are read and written
+    batch by batch.
+
+    Parameters
+    ----------
+    data : a data frame, mapping of columns, list of dicts, path, or any other source
+    to, format
+        As for `write_predictions`: a path, an open file, or (connection, name of a table).
+
+    Returns
+    -------
+    int
+        How many rows were written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import tallybayes as tb
+    >>> path = Path(mkdtemp()) / "days.csv"
+    >>> tb.write_rows({"sky": ["sun", None], "degrees": [21, 12]}, path)
+    2
+    >>> print(path.read_text())
+    "sky","degrees"
+    "sun",21
+    ,12
+    <BLANKLINE>
+    """
+    import pyarrow as pa
+
+    source = open_source(data)
+    if source is None:
+        table = open_table(data)
+        columns = {str(name): arrow_column(original_column(data, name, table)) for name in table.columns}
+        whole = pa.table({name: plain_column(cells) for name, cells in columns.items()})
+        with writing_rows(to, whole.schema, format) as write:
+            write(whole)
+        return len(whole)
+    source = source.exact(source.schema.names)
+    schema = pa.schema([field.with_type(plain_type(field.type)) for field in source.schema])
+    n_rows = 0
+    batches: Any = source.read_ahead()
+    with writing_rows(to, schema, format) as write, closing(batches):
+        for batch in batches:
+            write(pa.table([plain_column(column) for column in batch.columns], names=schema.names).cast(schema))
+            n_rows += len(batch)
+    return n_rows
+
+
+def original_column(data: Any, name: Any, table: Table) -> Any:
+    """A column of data in memory as the user has it: a table for models has decimals, for example, as doubles."""
+    import narwhals as nw
+
+    column = table._column(name)
+    frame = nw.from_native(data, pass_through=True, eager_only=True)
+    found = frame[name] if isinstance(frame, nw.DataFrame) else data.get(name) if isinstance(data, Mapping) else None
+    series = nw.from_native(found, pass_through=True, series_only=True)
+    if not isinstance(series, nw.Series) or getattr(column, "ndim", 1) != 1:
+        return column
+    try:
+        return series.to_arrow()
+    except (ValueError, TypeError, OverflowError, NotImplementedError):  # objects that are not of one type of Arrow's
+        return series.to_numpy()
+
+
+def arrow_column(column: Any) -> Any:
+    """A column as Arrow has it."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return column
+    if getattr(column, "ndim", 1) != 1 or hasattr(column, "nnz"):
+        raise DataError.wrong_type("what is kept", "a block of columns", "a column by itself")
+    for kind in (None, pa.uint64()):
+        try:
+            return pa.array(column, kind, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            continue
+    return pa.array([None if cell is None else str(cell) for cell in column])
+
+
+def plain_column(column: Any) -> Any:
+    """A column without codes: every batch may have its own."""
+    kind = plain_type(column.type)
+    return column if kind == column.type else column.cast(kind)
+
+
+def plain_type(kind: Any) -> Any:
+    """What codes stand for; a column of which no cell is known is text."""
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else pa.string() if pa.types.is_null(kind) else kind

@@ -1,0 +1,1 @@
+"""What several families share: scoring forms, leave-one-out, empirical priors, Newton's method."""

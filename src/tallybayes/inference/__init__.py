@@ -1,1 +1,0 @@
-"""Inference: what counting alone cannot do, because something was not seen."""

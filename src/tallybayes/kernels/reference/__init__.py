@@ -1,0 +1,1 @@
+"""The kernels in NumPy: the definition that compiled kernels must agree with."""

@@ -1,0 +1,161 @@
+"""Double-double sums for the NumPy kernels: moments and scatter matrices about an anchor."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array
+from tallybayes.kernels.reference.groups import as_matrix, present_rows, raise_first, row_sets, rows_of
+
+# A term w·(x − anchor)² above this is refused: a few hundred million of them still add up without overflow.
+LARGEST_TERM = 1e300
+# Rows that are summed in plain float64 before they are added to a double-double sum of products.
+SCATTER_BLOCK = 1024
+
+DoubleDouble = tuple[Float64Array, Float64Array]
+
+
+def _two_sum(a: Float64Array, b: Float64Array) -> DoubleDouble:
+    """Return the rounded sum and its exact error."""
+    high = a + b
+    virtual = high - a
+    return high, (a - (high - virtual)) + (b - virtual)
+
+
+def _two_product(a: Float64Array, b: Float64Array) -> DoubleDouble:
+    """Return the rounded product and its exact error, by splitting both factors in halves."""
+    high = a * b
+    a_wide, b_wide = a * 134217729.0, b * 134217729.0
+    a_high, b_high = a_wide - (a_wide - a), b_wide - (b_wide - b)
+    a_low, b_low = a - a_high, b - b_high
+    return high, ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _add(a: DoubleDouble, b: DoubleDouble) -> DoubleDouble:
+    high, error = _two_sum(a[0], b[0])
+    return _two_sum(high, error + (a[1] + b[1]))
+
+
+def _sum_rows(high: Float64Array, low: Float64Array) -> DoubleDouble:
+    """Add up the rows of a double-double array by halves, so that errors grow with the logarithm of the rows."""
+    while len(high) > 1:
+        if len(high) % 2:
+            zero = np.zeros_like(high[:1])
+            high, low = np.concatenate((high, zero)), np.concatenate((low, zero))
+        high, low = _add((high[0::2], low[0::2]), (high[1::2], low[1::2]))
+    return high[0], low[0]
+
+
+def _largest_weight(weight: Float64Array | None, rows: np.ndarray) -> Float64Array:
+    """Return, as a column, the largest weight each of these rows has in any group."""
+    if weight is None or len(rows) == 0:
+        return np.ones((len(rows), 1))
+    return weight[rows].reshape(len(rows), -1).max(axis=1, keepdims=True)
+
+
+def sum_moments(
+    columns: Columns,
+    anchor: Float64Array,
+    group: AnyArray | None,
+    n_groups: int,
+    weight: Float64Array | None,
+    threads: int,
+) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array]:
+    """Add up weights, distances from the anchor and their squares in double-double arithmetic.
+
+    Soft weights too: there the compiled kernel is content with about 1e-13 (see `tallybayes.kernels.sum_moments`).
+    """
+    n_rows = rows_of(columns, group, weight)
+    X = as_matrix(columns, n_rows)
+    d = X.shape[1]
+    looked_at = np.flatnonzero(present_rows(group, n_groups, weight, n_rows))
+    values = X[looked_at].astype(np.float64) - anchor
+    missing = np.isnan(values)
+    heaviest = _largest_weight(weight, looked_at)
+    with np.errstate(over="ignore", invalid="ignore"):
+        raise_first(~(heaviest * (values * values) <= LARGEST_TERM) & ~missing, looked_at)
+    any_missing = bool(missing.any())
+    values[missing] = 0.0
+    place = np.zeros(n_rows, dtype=np.int64)
+    place[looked_at] = np.arange(len(looked_at))
+
+    weights = (np.zeros((n_groups, d if any_missing else 1)), np.zeros((n_groups, d if any_missing else 1)))
+    firsts = (np.zeros((n_groups, d)), np.zeros((n_groups, d)))
+    seconds = (np.zeros((n_groups, d)), np.zeros((n_groups, d)))
+    for g, rows, given in row_sets(group, n_groups, weight, n_rows):
+        v = values[place[rows]]
+        w = (np.ones(len(rows)) if given is None else given)[:, None]
+        w = np.where(missing[place[rows]], 0.0, w) if any_missing else w
+        square, square_error = _two_product(v, v)
+        product, product_error = _two_product(w, square)
+        weights[0][g], weights[1][g] = _sum_rows(w, np.zeros_like(w))
+        firsts[0][g], firsts[1][g] = _sum_rows(*_two_product(w, v))
+        seconds[0][g], seconds[1][g] = _sum_rows(product, product_error + w * square_error)
+    return *weights, *firsts, *seconds
+
+
+def _grid_centre(mean: Float64Array, spread: Float64Array) -> Float64Array:
+    """Round the mean to a power-of-two grid no finer than about the spread, so that x − centre is mostly exact."""
+    step = np.exp2(np.floor(np.log2(np.maximum(spread, 1e-300))))
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = np.round(mean / step) * step
+    return np.where(np.isfinite(centre) & (spread > 0), centre, mean)
+
+
+def sum_scatter(
+    columns: Columns,
+    anchor: Float64Array,
+    group: AnyArray | None,
+    n_groups: int,
+    weight: Float64Array | None,
+    threads: int,
+) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array]:
+    """Add up weights, distances from the anchor and their outer products, blocks of centred rows at a time."""
+    n_rows = rows_of(columns, group, weight)
+    X = as_matrix(columns, n_rows)
+    d = X.shape[1]
+    looked_at = np.flatnonzero(present_rows(group, n_groups, weight, n_rows))
+    values = X[looked_at].astype(np.float64)
+    heaviest = _largest_weight(weight, looked_at)
+    with np.errstate(over="ignore", invalid="ignore"):
+        raise_first(~(heaviest * (values - anchor) ** 2 <= LARGEST_TERM), looked_at)
+    place = np.zeros(n_rows, dtype=np.int64)
+    place[looked_at] = np.arange(len(looked_at))
+
+    weights = (np.zeros((n_groups, 1)), np.zeros((n_groups, 1)))
+    firsts = (np.zeros((n_groups, d)), np.zeros((n_groups, d)))
+    seconds = (np.zeros((n_groups, d, d)), np.zeros((n_groups, d, d)))
+    for g, rows, given in row_sets(group, n_groups, weight, n_rows):
+        for start in range(0, len(rows), SCATTER_BLOCK):
+            part = slice(start, start + SCATTER_BLOCK)
+            x = values[place[rows[part]]]
+            w = np.ones(len(x)) if given is None else given[part]
+            mean = np.average(x, axis=0, weights=w)
+            centre = _grid_centre(mean, np.sqrt(np.average((x - mean) ** 2, axis=0, weights=w)))
+            centre = np.where(np.ptp(x, axis=0) == 0, x[0], centre)  # the mean of equal numbers is rounded
+            y = x - centre
+            block = _shift(w, y, centre, anchor)
+            for sums, added in zip((weights, firsts, seconds), block, strict=True):
+                sums[0][g], sums[1][g] = _add((sums[0][g], sums[1][g]), added)
+    return *weights, *firsts, *seconds
+
+
+def _shift(
+    w: Float64Array, y: Float64Array, centre: Float64Array, anchor: Float64Array
+) -> tuple[DoubleDouble, DoubleDouble, DoubleDouble]:
+    """Return Σw, Σw·v and Σw·v·vᵀ with v = y + centre − anchor, from plain sums over a block of centred rows y."""
+    weighted = w[:, None] * y
+    total, sums, scatter = _sum_rows(w, np.zeros_like(w)), weighted.sum(axis=0), weighted.T @ y
+    scatter = np.triu(scatter) + np.triu(scatter, 1).T
+    shift, shift_error = _two_sum(centre, -anchor)  # exact as a pair; the error part is usually 0
+    # Σw·v = s + W·δ, and Σw·v·vᵀ = S + s·δᵀ + δ·sᵀ + W·δ·δᵀ = S + δ·sᵀ + (s + W·δ)·δᵀ, every product a pair.
+    moved, moved_error = _two_product(np.full_like(shift, total[0]), shift)
+    first = _add((sums, np.zeros_like(sums)), (moved, moved_error + total[0] * shift_error + total[1] * shift))
+    second: DoubleDouble = (scatter, np.zeros_like(scatter))
+    for left, right in (((shift, shift_error), (sums, np.zeros_like(sums))), (first, (shift, shift_error))):
+        product, error = _two_product(left[0][:, None], right[0][None, :])
+        error = error + left[0][:, None] * right[1][None, :] + left[1][:, None] * right[0][None, :]
+        second = _add(second, (product, error))
+    upper = np.triu(np.ones(scatter.shape, dtype=bool))
+    second = (np.where(upper, second[0], second[0].T), np.where(upper, second[1], second[1].T))
+    return (np.asarray(total[0]), np.asarray(total[1])), first, second

@@ -1,0 +1,1 @@
+"""Kernels that turn strings into tokens and counts."""

@@ -1,1 +1,0 @@
-"""Learned: one family, and what it was shown."""

@@ -1,0 +1,385 @@
+"""Model: what is learnt is a tally. It adds, is re-estimated, and gives all else when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes._utils.frozen_value import from_json, same, to_json
+from tallybayes.data.data_frames import KINDS
+from tallybayes.data.encoding import is_missing
+from tallybayes.data.missing_indicators import sources_of
+from tallybayes.data.text_columns import WordReader
+from tallybayes.errors import FileError, NoCountsError, StatisticsError, short_repr
+from tallybayes.estimation.em.em_loop import EMSummary
+from tallybayes.families.family import Family
+from tallybayes.models.estimator import Estimator
+from tallybayes.models.io import save_model
+from tallybayes.tally.factor import Factor
+from tallybayes.tally.tally import Tally
+from tallybayes.tally.text_selection import select_words, with_selected_words
+
+
+class Model(Estimator):
+    """The base of all models: ``tally_`` is what was learnt, everything else follows from it.
+
+    A subclass says in `_take_from` what else it remembers of the shape of its input.
+    """
+
+    _left_out: Any = ()  # pairs: columns that are not read, and why
+    _frame: str | None = None  # the kind of data frame that the first rows were in, if any
+    _block_names: Mapping[Any, tuple[str, ...]] = MappingProxyType({})  # of the columns of blocks, where they have some
+    _climb: EMSummary | None = None  # how EM ended, while the counts are those it expected
+    _given: tuple[Any, ...] | None = None  # parameters that were stated, of every factor of a tally of no rows
+
+    @property
+    def n_rows_(self) -> float:
+        """How many rows were counted: the sum of their weights; of a hidden Markov model, how many steps."""
+        check_is_fitted(self, "tally_")
+        return float(self._weight())
+
+    @property
+    def history_(self) -> list[float]:
+        """The objective after every step of EM, in nats; empty where `fit` only counted, or counts have changed."""
+        return [] if self._climb is None else list(self._climb.history)
+
+    @property
+    def objectives_(self) -> list[float]:
+        """The objective that EM ended at from every start, in nats; NaN where one failed. The best is ``history_[-1]``.
+
+        Maximum likelihood sets out twice from each start: at once, and from where default priors lead.
+        """
+        return [] if self._climb is None else list(self._climb.objectives)
+
+    @property
+    def n_iter_(self) -> int:
+        """How often the rows were gone through: once to count them, or once for every step of EM."""
+        check_is_fitted(self, "tally_")
+        return max(1, len(self.history_))
+
+    @property
+    def objective_(self) -> str | None:
+        """What ``history_`` is: the "log posterior" of all that was observed, or its "log likelihood" under mle."""
+        return None if self._climb is None else self._climb.objective
+
+    @property
+    def converged_(self) -> bool:
+        """Whether EM stopped because the objective hardly rose any more; True where there was nothing to expect."""
+        return self._climb is None or self._climb.converged
+
+    def _weight(self) -> float:
+        """The weight of all rows that were counted."""
+        raise NotImplementedError
+
+    def _called(self, column: Any) -> Any:
+        """What a column is called where it is told of: one of a block by its own name, if it has any."""
+        names = self._names_within(column[0]) if isinstance(column, tuple) else ()
+        if not isinstance(column, tuple) or column[1] >= len(names):
+            return column
+        return f"{column[0]}: {names[column[1]]}" if len(self._kept_words) > 1 else names[column[1]]
+
+    def _names_within(self, block: Any) -> Sequence[str]:
+        """What the columns of a block are called, if anything: as was said, or the words of text."""
+        if block not in self._kept_words:
+            return self._block_names.get(block, ())
+        domain = self._tally.domains.get(self.tally_.schema.domain(block))
+        return () if domain is None else domain.levels
+
+    @property
+    def _kept_words(self) -> dict[Any, Any]:
+        """The words that are read, by column of text."""
+        return self._derive("kept", lambda: select_words(self.tally_))
+
+    @property
+    def _tally(self) -> Tally:
+        """The tally as parameters are estimated from it: columns of text as blocks of the words that are read."""
+        return self._derive("tally", lambda: with_selected_words(self.tally_, self._kept_words))
+
+    @property
+    def _word_readers(self) -> dict[Any, WordReader]:
+        """How columns of text are read, by column."""
+
+        def make() -> dict[Any, WordReader]:
+            found, schema = {}, self.tally_.schema
+            for factor in self.tally_.factors if self._kept_words else ():
+                if factor.family.of_words is not None:
+                    name = factor.columns[0]
+                    words: Any = self._tally.domains.get(schema.domain(name))
+                    places = None if factor.word_columns else self._kept_words[name]
+                    family: Any = factor.family
+                    found[name] = WordReader(family, words, places)
+            return found
+
+        return self._derive("word readers", make)
+
+    @property
+    def _reads_text_alone(self) -> bool:
+        """Whether rows are one text each, and come without a name."""
+        return self._derive(
+            "text alone", lambda: len(self._word_readers) == len(self._read_names) == 1 and not self._shape.by_name
+        )
+
+    def _held_words(self, other: Self) -> Self:
+        """The model, of some of the rows of another, as it reads the same words."""
+        if other._kept_words:
+            self._derived["kept"] = other._kept_words
+        return self
+
+    _instead_of_given = (
+        "Use fit to learn from rows; or give them with strength=, worth so many rows, and go on from there."
+    )
+
+    def _check_prior(self, factors: list[Factor]) -> None:
+        """Refuse a prior that none of the factors that have one would use: before anything changes."""
+
+    def _with_prior(self, tally: Tally) -> list[Factor]:
+        """The factors that ``prior=`` is about."""
+        return list(tally.factors)
+
+    _fixed = 0.0  # of the log probability of all rows: what is given, not estimated
+    _counted_instead = "Fit it on rows in which nothing is missing."
+
+    def _refuse_measure(self, what: str) -> None:
+        """Refuse evidence and its like where the model has none."""
+
+    @property
+    def _read_names(self) -> list[Any]:
+        """The columns that rows must have."""
+        return [name for factor in self.tally_.factors if factor.given for name in factor.columns]
+
+    def _take_from(self, other: Any) -> Self:
+        """What was learnt about the shape of the input."""
+        raise NotImplementedError
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of X that are read."""
+        check_is_fitted(self, "tally_")
+        return len(self._columns_in)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the columns of X that are read, where they have some."""
+        check_is_fitted(self, "tally_")
+        if not all(isinstance(name, str) for name in self._columns_in):
+            raise AttributeError(f"this {type(self).__name__} was fitted on columns without names")
+        return np.array(self._columns_in, dtype=object)
+
+    @property
+    def _columns_in(self) -> list[Any]:
+        """The columns that are read, without those that say whether others are there."""
+        names = self._read_names
+        return [name for name in names if not any(source in names for source in sources_of(name))]
+
+    def reestimate(self, **parameters: Any) -> Self:
+        """A new model from the same tally under other parameters; no data are needed.
+
+        Parameters
+        ----------
+        **parameters
+            Any parameters of the constructor, such as ``estimate="map"`` or ``prior=...``.
+
+        Returns
+        -------
+        A fitted model of the same class
+        """
+        check_is_fitted(self, "tally_")
+        self._check_given(parameters)
+        other = clone(self).set_params(**parameters)
+        other._check_settings()
+        tally = self._retally(other)
+        other._take_from(self)._check_prior(other._with_prior(tally))
+        other._frame, other._block_names = self._frame, dict(self._block_names)
+        return other._adopt(tally, self._climb)._state(self._given)
+
+    def _with_one_target(self, other: Self) -> tuple[Self, Self]:
+        """Return both models with one name of the target: a name given by the user replaces a default one."""
+        return self, other
+
+    def _check_added(self, other: Self) -> None:
+        """Refuse a model of the same parameters that has chosen otherwise."""
+
+    def _with_kinds_of(self, X: Any) -> Self:
+        """The model as it goes on with more rows: one whose columns may be of any kind learns it from them."""
+        return self
+
+    def _retally(self, other: Self) -> Tally:
+        """The tally as the other model reads it."""
+        return self.tally_
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters; what a fitted model derives from its tally follows them.
+
+        Parameters
+        ----------
+        **parameters
+            Any parameters of the constructor.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "tally_"):
+            return super().set_params(**parameters)
+        before, given = self.get_params(deep=False), self._given
+        self._check_given(parameters)
+        try:
+            super().set_params(**parameters)._check_settings()
+            self._check_prior(self._with_prior(self.tally_))
+            return self._adopt(self.tally_, self._climb)._state(given)
+        except Exception:
+            for name, value in before.items():
+                setattr(self, name, value)
+            raise
+
+    def without_rows(self) -> Self:
+        """A model of the same settings and choices that has counted nothing: for others to count their rows.
+
+        What was chosen from the first rows (families, bins) is what both have, so they add up.
+
+        Returns
+        -------
+        A model of the same class, to be filled by ``partial_fit``
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> here = tb.AveragedOneDependence(bins=2).fit({"x": [1.0, 2.0, 3.0, 4.0], "y": [0, 0, 1, 1]}, "y")
+        >>> there = here.without_rows().partial_fit({"x": [1.5, 9.0], "y": [0, 1]}, "y")
+        >>> (here + there).n_rows_
+        6.0
+        """
+        check_is_fitted(self, "tally_")
+        self._need_counts("a model without rows")
+        other = clone(self)._take_from(self)._adopt(self.tally_.scale(0.0))
+        other._frame, other._block_names = self._frame, dict(self._block_names)
+        return other
+
+    def __add__(self, other: Self) -> Self:
+        if type(other) is not type(self):
+            return NotImplemented
+        for model in (self, other):
+            check_is_fitted(model, "tally_")
+            model._need_counts("adding models")
+        mine, its = self.get_params(deep=False), other.get_params(deep=False)
+        other_ones = [name for name in mine if not _same(mine[name], its[name])]
+        if other_ones:
+            found = [", ".join(f"{name}={short_repr(one[name])}" for name in other_ones) for one in (mine, its)]
+            raise StatisticsError.incompatible("the models' parameters", *found)
+        self._check_added(other)
+        first, second = self._with_one_target(other)
+        both = clone(self)._take_from(first)._adopt(first.tally_ + second.tally_)
+        both._frame, both._block_names = self._frame, {**other._block_names, **self._block_names}
+        return both
+
+    def __radd__(self, other: object) -> Self:
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a sealed file that `tb.load` reads; no pickle is involved.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        check_is_fitted(self, "tally_")
+        save_model(self, path)
+
+    def _adopt(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
+        """Make a tally this model's own: the last step of every change, so that an error changes nothing.
+
+        How EM ended is of those very counts: where they have changed, it is forgotten.
+        """
+        self.tally_, self._climb, self._given = tally, climbed, None
+        self._derived: dict[str, Any] = {}  # what was made of the tally so far
+        return self
+
+    def _state(self, given: tuple[Any, ...] | None) -> Self:
+        """Take parameters that were stated for those of a tally of no rows, which was adopted."""
+        self._given, self._derived = given, {}
+        return self
+
+    def _check_given(self, parameters: Mapping[str, Any]) -> None:
+        """Refuse settings that say how counts are read, where there are none."""
+        changed = sorted(set(parameters) & _COUNT_PARAMETERS)
+        if changed:
+            self._need_counts(f"another {changed[0]}=")
+
+    def _need_counts(self, what: str) -> None:
+        """Refuse what only counts tell."""
+        if self._given is not None:
+            raise NoCountsError(
+                f"{what} needs counts, and the parameters of this {type(self).__name__} were given, not counted.\n"
+                f"    {self._instead_of_given}"
+            )
+
+    def _update(self, tally: Tally) -> Self:
+        """Go on with more rows or fewer: as `_adopt`, for what was learned from the rows before and still serves."""
+        return self._adopt(tally)
+
+    def _derive(self, name: str, make: Any) -> Any:
+        """Something made of the tally, made once."""
+        found = vars(self).get("_derived", {})
+        if name not in found:
+            check_is_fitted(self, "tally_")
+            found[name] = make()
+        return found[name]
+
+    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What the tally does not tell, for a file."""
+        state, arrays = ({}, {}) if self._climb is None else self._climb.to_parts()
+        kept = {"left_out": to_json(dict(self._left_out))} if self._left_out else {}
+        kept |= {"block_names": to_json(dict(self._block_names))} if self._block_names else {}
+        return state | kept | ({"frame": self._frame} if self._frame else {}), arrays
+
+    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self._climb = EMSummary.from_parts(state, arrays)
+        left_out = from_json(state.pop("left_out", {"type": "mapping", "items": []}))
+        self._left_out = {name: str(reason) for name, reason in left_out.items()}
+        names = from_json(state.pop("block_names", {"type": "mapping", "items": []}))
+        if not isinstance(names, dict) or not all(isinstance(found, tuple | list) for found in names.values()):
+            raise FileError("the file's names of columns are none; expected a list of them for every block.")
+        self._block_names = {block: tuple(map(str, found)) for block, found in names.items()}
+        self._frame = state.pop("frame", None)
+        if self._frame not in (None, *KINDS):
+            raise FileError(f"the model was fitted on a frame of {self._frame!r:.60}; expected one of {list(KINDS)}.")
+
+    _shows_given = False  # whether a summary says what every column is given
+
+    def _family_of(self, factor: Factor, name: Any) -> Family:
+        """The family of a column as it is told of: what it is counted in, unless cells are counted by their bins."""
+        return factor.family
+
+    def _shown(self) -> list[str]:
+        """What was chosen, for a fitted model's repr."""
+        return []
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return "\n".join([super().__repr__(N_CHAR_MAX), *(self._shown() if hasattr(self, "tally_") else [])])
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        return state | {"_derived": {}} if "_derived" in state else state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "tally_")
+
+
+# Settings that say how counts are read: stated parameters are as they were stated.
+_COUNT_PARAMETERS = frozenset(
+    {"allowed", "columns", "components", "end_state", "estimate", "n_components", "n_states"}
+    | {"parents", "prior", "start", "tied"}
+)
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Whether two parameters mean the same."""
+    if is_missing(first) or is_missing(second):
+        return is_missing(first) and is_missing(second)  # NaN, as a missing label, is NaN
+    return same(first, second)

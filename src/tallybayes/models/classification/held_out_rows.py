@@ -1,0 +1,88 @@
+"""Rows held out of classifiers and mixtures that lack labels or cells: such models are fitted again without them."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from tallybayes.data.counting import check_weight
+from tallybayes.data.table import Table
+from tallybayes.estimation.resampling.held_out import HoldOutRows
+from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
+from tallybayes.models.inputs.features import open_features
+from tallybayes.models.inputs.input_format import open_rows, read_initial_rows, with_weight
+from tallybayes.models.inputs.labels import read_labels
+from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows, Weights
+
+
+class LabeledRows(HoldOutRows):
+    """Rows of a classifier. Those without a label are learned from by all, if the model takes them."""
+
+    def __init__(self, whole: Any, table: Table, weight: Any) -> None:
+        self.whole, self.table, self.n_classes = whole, table, len(whole.classes_)
+        self.weight = check_weight(weight, table.n_rows)
+        labels = read_labels(table, whole._target, getattr(whole, "missing_label", None))
+        where = np.append(whole._class_domain.positions_of(labels.domain.levels), -1)
+        self.codes = where[labels.codes.astype(np.intp)]
+
+    @classmethod
+    def open(cls, model: Any, data: Rows, target: Labels, sample_weight: Weights) -> Self:
+        """The rows as `fit` takes them."""
+        whole = _as_counted(clone(model)).fit(data, target, sample_weight)
+        _, table, weight = read_initial_rows(data, target, sample_weight)
+        return cls(whole.set_params(**model.get_params(deep=False)), table, weight)
+
+    @property
+    def refitted(self) -> bool:
+        """Whether nothing can be subtracted: counts that EM expected, and metrics that were learned."""
+        return not hasattr(self.whole, "_held") or super().refitted
+
+    def count(self, chosen: np.ndarray) -> Tally:
+        """The tally of some of the rows."""
+        return self.whole._count_more(self.table.rows(chosen), self.some_weight(chosen))
+
+    def fit(self, model: Any, chosen: np.ndarray) -> Any:
+        """The model fitted on some of the rows."""
+        return _as_counted(model).fit(self.table.rows(chosen), self.whole._target, self.some_weight(chosen))
+
+    def answer(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
+        """log p(class | row) and log p(row) of some rows; of a model without densities these are NaN."""
+        rows = self.table.rows(chosen)
+        if hasattr(model, "_plan"):
+            model._check_estimated(model.class_log_prior_)
+            return model._plan.posterior(open_rows(model, rows), whole=True)
+        out = np.full((len(chosen), self.n_classes), -np.inf)
+        places = self.whole._class_domain.positions_of(model._class_domain.levels)
+        out[:, places] = model.predict_log_proba(rows)
+        return ClassPosterior(out, np.full(len(chosen), np.nan))
+
+
+def _as_counted(model: Any) -> Any:
+    """The model without a calibration, which would take rows out of it once more: held-out scores are mended later."""
+    return model.set_params(calibration=None) if hasattr(model, "calibration") else model
+
+
+class UnlabeledRows(HoldOutRows):
+    """Rows of a mixture: nobody knows their component, so their density is all that can be judged."""
+
+    def __init__(self, model: Any, data: Rows, sample_weight: Weights) -> None:
+        self.whole, self.n_classes = clone(model).fit(data, sample_weight=sample_weight), 0
+        self.table, weight = with_weight(open_features(data), sample_weight)
+        self.weight = check_weight(weight, self.table.n_rows)
+        self.codes = np.zeros(self.table.n_rows, dtype=np.intp)
+
+    def count(self, chosen: np.ndarray) -> Tally:
+        """Never asked for: a mixture's counts are expected."""
+        raise NotImplementedError
+
+    def fit(self, model: Any, chosen: np.ndarray) -> Any:
+        """The mixture fitted on some of the rows."""
+        return model.fit(self.table.rows(chosen), sample_weight=self.some_weight(chosen))
+
+    def answer(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
+        """log p(row) of some rows."""
+        found = model._plan.posterior(open_rows(model, self.table.rows(chosen)), whole=True)
+        return ClassPosterior(np.empty((len(chosen), 0)), found.log_density)

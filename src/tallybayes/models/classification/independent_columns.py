@@ -1,0 +1,149 @@
+"""Columns independent given the class: the factors of naive Bayes and of mixtures, by what ``columns=`` says."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tallybayes._utils.frozen_value import same
+from tallybayes.data.counting import check_weight
+from tallybayes.data.indicator_columns import is_presence
+from tallybayes.data.open_source import open_source
+from tallybayes.data.table import Table
+from tallybayes.errors import DataError
+from tallybayes.estimation.em.em_objective import columns_from_initial
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.family import Family
+from tallybayes.families.gaussian import Gaussian
+from tallybayes.models.inputs.columns import read_columns
+from tallybayes.models.inputs.family_selection import default_family
+from tallybayes.models.inputs.features import open_features
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.double_double import DoubleDouble
+from tallybayes.statistics.moments import Moments
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.tally import Tally
+from tallybayes.typing import Rows
+
+
+def column_factors(model: Any, table: Table, target: Name, weight: Any) -> list[Factor]:
+    """A factor for every block of like columns, given the class; the model remembers which were left out."""
+    columns = columns_from_initial(model.columns, model._initial, (name for name in table.columns if name != target))
+    found = read_columns(columns, table, [target], target, check_weight(weight, table.n_rows))
+    model._left_out = found.left_out
+    return [Factor(names, (target,), family) for names, family in found.blocks]
+
+
+def with_kinds_of(model: Any, X: Rows) -> Any:
+    """The model, or a copy in which columns of which no cell was seen yet are of the kind that they are in these rows.
+
+    A part of a table in which all cells of a column are missing says nothing of what they are.
+    """
+    columns = model.columns
+    rest = columns.get(..., None) if isinstance(columns, Mapping) else columns
+    unseen = [name for factor, found in model._feature_factors() for name in _unseen(factor, found)]
+    named = {n for key in columns for n in (key if isinstance(key, tuple) else (key,))} if rest != columns else set()
+    unseen = [name for name in unseen if name not in named] if isinstance(rest, str) and rest == "auto" else []
+    if not unseen:
+        return model
+    source = open_source(X)
+    table = open_features(X if source is None else source.first())
+    kinds = {name: default_family(table, name) for name in unseen if name in table.columns}
+    tally: Tally = model.tally_
+    for name, family in kinds.items():
+        tally = _moved(tally, name, family, model._target)
+    return model if tally is model.tally_ else copy.copy(model)._adopt(tally)
+
+
+def _unseen(factor: Factor, statistics: Any) -> list[Name]:
+    """The columns of labels, or of numbers, of which no cell was counted."""
+    if factor.family == Categorical():
+        return [name for name, size in zip(factor.columns, statistics.segments.sizes, strict=True) if not size]
+    if factor.family == Gaussian() and statistics.n_columns == len(factor.columns) == statistics.weight.shape[-1]:
+        weight = statistics.weight.sum(axis=tuple(range(len(statistics.given_shape))))
+        return [name for name, seen in zip(factor.columns, weight, strict=True) if not seen]
+    return []
+
+
+def _moved(tally: Tally, name: Name, family: Family, target: Name) -> Tally:
+    """The tally with a column that was never seen among those of another family."""
+    pairs = list(zip(tally.factors, tally.statistics, strict=True))
+    at = next(k for k, (factor, _) in enumerate(pairs) if factor.given and name in factor.columns)
+    factor, statistics = pairs[at]
+    if family == factor.family or family not in (Gaussian(), Categorical()):
+        return tally
+    kept = [k for k, other in enumerate(factor.columns) if other != name]
+    del pairs[at]
+    if kept:
+        rest = factor.replace(columns=tuple(factor.columns[k] for k in kept))
+        pairs.insert(at, (rest, statistics.columns(np.array(kept))))
+    domains = dict(tally.domains)
+    domains.pop(str(name), None)
+    if family == Categorical():
+        domains[str(name)] = Domain([], str(name))
+    place = next((k for k, (one, _) in enumerate(pairs) if one.given and one.family == family), len(pairs))
+    n_classes = len(tally.domains[str(target)].levels)
+    empty = Counts(np.zeros((n_classes, 0)), []) if family == Categorical() else Moments.zeros((n_classes,), 0)
+    before, found = pairs[place] if place < len(pairs) else (Factor((), (target,), family), empty)
+    pairs[place : place + 1] = [(before.replace(columns=(*before.columns, name)), _with_unseen(found))]
+    return Tally([one for one, _ in pairs], [part for _, part in pairs], domains, tally.schema, soft=tally.soft)
+
+
+def _with_unseen(statistics: Any) -> Any:
+    """The same statistics with one more column, of which nothing was counted."""
+    if isinstance(statistics, Counts):
+        return Counts(statistics.table, [*statistics.segments.sizes.tolist(), 0])
+
+    def wider(part: DoubleDouble) -> DoubleDouble:
+        shape = statistics.first_sum.shape
+        return part.map(lambda a: np.concatenate([np.broadcast_to(a, shape), np.zeros((*shape[:-1], 1))], axis=-1))
+
+    sums = (wider(part) for part in (statistics.weight_sum, statistics.first_sum, statistics.second_sum))
+    return Moments(np.append(statistics.anchor, 0.0), *sums)
+
+
+def retally(model: Any, other: Any) -> Tally:
+    """The tally read by the other model's families, where they keep the same statistics."""
+    tally: Tally = model.tally_
+    if same(model.columns, other.columns):
+        return tally
+    known = {name for factor in tally.factors for name in factor.columns}
+    return tally.with_factors(
+        [
+            f if not f.given or is_presence(f.columns[0], known) else f.replace(family=_family_of(other.columns, f))
+            for f in tally.factors
+        ]
+    )
+
+
+def column_tags(model: Any, tags: Any) -> Any:
+    """What scikit-learn may pass, where one family says it for all columns."""
+    if isinstance(model.columns, Family):
+        family = model.columns
+        tags.input_tags.sparse = family.takes_sparse
+        tags.input_tags.positive_only = family.nonnegative_cells
+        tags.input_tags.allow_nan = family.takes_missing
+        if tags.classifier_tags is not None:
+            words = not family.takes_missing and family.takes_sparse
+            tags.classifier_tags.poor_score = words  # on measurements
+    return tags
+
+
+def _family_of(columns: Any, factor: Factor) -> Family:
+    """The one family that ``columns=`` gives to a factor's columns."""
+    if isinstance(columns, Family):
+        return columns
+    found = []
+    if isinstance(columns, Mapping):
+        by_name = {n: f for key, f in columns.items() for n in (key if isinstance(key, tuple) else (key,))}
+        found = [by_name.get(name) for name in factor.columns]
+    if not found or found[0] is None or any(family != found[0] for family in found):
+        raise DataError(
+            f"the columns {factor.columns} were counted together as {factor.family!r}; expected one family for "
+            "them in columns=.\n    Fit again to count them otherwise."
+        )
+    return found[0].inner or found[0]

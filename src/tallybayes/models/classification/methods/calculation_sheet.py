@@ -1,0 +1,57 @@
+"""Sheet: a computation with a column for every class, written line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tallybayes.errors import printable
+
+
+class CalculationSheet:
+    """Lines of numbers, one of each class, under a formula.
+
+    Parameters
+    ----------
+    formula : str
+    classes : sequence of labels
+    """
+
+    def __init__(self, formula: str, classes: Sequence[Any]) -> None:
+        self.formula, self.classes = formula, [printable(label) for label in classes]
+        self._lines: list[tuple[str, str, list[str] | None]] = []
+
+    def add(self, title: str, numbers: Any, value: str = "") -> None:
+        """A line: what it is, of which cell, and the numbers."""
+        self._lines.append((title, value, [_number(number) for number in np.asarray(numbers, dtype=float)]))
+
+    def note(self, text: str) -> None:
+        """A line of text."""
+        self._lines.append((text, "", None))
+
+    def rule(self) -> None:
+        """What is above the line adds up to what is below."""
+        self._lines.append(("", "", []))
+
+    def written(self, prediction: Any) -> str:
+        """All lines, numbers below their classes."""
+        counted = [line for line in self._lines if line[2]]
+        wide = max((len(title) for title, _, _ in counted), default=0) + 2
+        cell = max([12, *(len(value) for _, value, _ in counted)])
+        width = max([10, *(len(text) + 2 for _, _, numbers in counted for text in [*self.classes, *(numbers or [])])])
+        out = [self.formula, "", " " * (wide + cell + 2) + "".join(f"{label:>{width}}" for label in self.classes)]
+        for title, value, numbers in self._lines:
+            if numbers is None:
+                out.append(title)
+            elif not numbers:
+                out.append(" " * (wide + cell + 2) + "─" * (width * len(self.classes)))
+            else:
+                cells = "".join(f"{number:>{width}}" for number in numbers)
+                out.append(f"{title:<{wide}}{value:>{cell}}  {cells}")
+        return "\n".join([*out, "", f"prediction: {printable(prediction)}"])
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 1e6 or not np.isfinite(value) else f"{value:.6g}"

@@ -1,0 +1,407 @@
+"""Explanations: how far every column pulls a row from one class towards another."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes._utils.html import html_parts
+from tallybayes._utils.memory import require_memory
+from tallybayes.data.data_frames import as_frame
+from tallybayes.data.encoding import is_missing
+from tallybayes.errors import printable
+from tallybayes.estimation.factor_sampling import check_class
+from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, chunk_rows
+from tallybayes.families._shared.blocks import SparseRows, n_columns
+from tallybayes.models.inputs.input_format import open_rows
+from tallybayes.models.inputs.invalid_cells import answering
+from tallybayes.typing import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from tallybayes.plotting.plot import Picture
+
+PRIOR = "(class prior)"
+ABSENT_WORDS = "(absent words)"
+
+
+class Explanation:
+    """The weight of evidence of every column, for some rows: log p(x_j | class) − log p(x_j | other).
+
+    The contributions of a row, the class prior's included, sum to the log-odds log p(class | row) − log p(other | row).
+    A column that is missing contributes 0. A cell that is impossible in one class is +inf or −inf; one that is so in
+    both pulls neither way, 0, and is printed as impossible. Where a row is impossible in both classes, only the class
+    prior speaks: its log-odds are the row's. Rows are worked out when they are looked at.
+
+    Attributes
+    ----------
+    columns : list
+        What contributes: the class prior, then the columns.
+    contributions : ndarray of shape (n, columns)
+        In nats, positive towards ``classes``.
+    log_odds : ndarray of shape (n,)
+        log p(class | row) − log p(other | row).
+    classes, others : ndarray of shape (n,)
+        The class explained, and the one it is compared with.
+    values : sequence of list
+        The cells of every row, as shown.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> mail = {"offer": [1, 1, 0, 0, 0, 1], "kind": ["spam", "spam", "spam", "ham", "ham", "ham"]}
+    >>> found = tb.NaiveBayes({"offer": tb.Bernoulli()}, prior=1).fit(mail, "kind").explain({"offer": [1]})
+    >>> {column: round(weight, 3) for column, weight in found.to_dict().items()}
+    {'offer': 0.405, '(class prior)': 0.0}
+    """
+
+    def __init__(
+        self,
+        columns: list[Any],
+        parts: Sequence[ExplanationPart],
+        log_odds: np.ndarray,
+        classes: np.ndarray,
+        others: np.ndarray,
+        impossible: np.ndarray,
+        frame: str | None = None,
+    ) -> None:
+        self.columns, self.log_odds, self.classes, self.others = columns, log_odds, classes, others
+        self._parts, self._impossible, self._frame = parts, impossible, frame
+        self.note = ""  # whose explanation it is, where a model has several to give
+
+    @cached_property
+    def contributions(self) -> np.ndarray:
+        """In nats, positive towards ``classes``: shape (n, columns)."""
+        n, d = len(self.classes), len(self.columns)
+        require_memory(8 * n * d, f"the contributions of {d} columns to {n} rows", "Explain fewer rows at a time.")
+        out = np.empty((n, d))
+        step = chunk_rows(1, d)
+        for start in range(0, n, step):
+            out[start : start + step] = self._gaps(slice(start, min(start + step, n)))
+        return np.where(np.isnan(out), 0.0, out)
+
+    @property
+    def values(self) -> Sequence[list[Any]]:
+        """The cells of every row, as shown."""
+        return _Values(self._parts, len(self.classes))
+
+    def _gaps(self, rows: slice) -> np.ndarray:
+        """The contributions to some rows; NaN where a cell is impossible in both classes."""
+        return np.concatenate([part.gaps(rows) for part in self._parts], axis=1)
+
+    def to_dict(self, row: int = 0) -> dict[Any, float]:
+        """The contributions to one row, largest magnitude first."""
+        return {self.columns[i]: weight for i, weight in self._ordered(row, impossible=0.0)}
+
+    def _ordered(self, row: int, impossible: float = np.nan) -> list[tuple[int, float]]:
+        """The places of columns and what they contribute, the largest and what is impossible first."""
+        row = range(len(self.classes))[row]
+        gaps = self._gaps(slice(row, row + 1))[0]
+        order = np.argsort(-np.where(np.isnan(gaps), np.inf, np.abs(gaps)), kind="stable")
+        return [(int(i), impossible if np.isnan(gaps[i]) else float(gaps[i])) for i in order]
+
+    def to_frame(self) -> pd.DataFrame:
+        """All contributions, one line per row and column, as a data frame of the kind the model was fitted on.
+
+        That is pandas' where it was none. Other kinds have names and cells as strings.
+        """
+        n, d = self.contributions.shape
+        names, cells = self.columns * n, [value for row in self.values for value in row]
+        if self._frame not in (None, "pandas"):
+            names = [str(name) for name in names]
+            cells = [None if is_missing(cell) else str(cell) for cell in cells]
+        columns: dict[Any, Any] = {
+            "row": np.repeat(np.arange(n), d),
+            "class": np.repeat(self.classes, d),
+            "against": np.repeat(self.others, d),
+            "column": names,
+            "value": cells,
+            "contribution": self.contributions.ravel(),
+        }
+        return as_frame(columns, self._frame or "pandas")
+
+    def __repr__(self) -> str:
+        shown = [self._table(row) for row in range(min(len(self.classes), 3))]
+        more = len(self.classes) - len(shown)
+        return "\n\n".join(shown) + (f"\n\n… {more} more rows" if more > 0 else "")
+
+    def _repr_html_(self) -> str:
+        parts: list[Any] = []
+        for row in range(min(len(self.classes), 3)):
+            found, cells = self._ordered(row), self.values[row]
+            largest = _largest([weight for _, weight in found])
+            rows = [[self.columns[i], shown(cells[i]), *_bar_cells(weight, largest)] for i, weight in found]
+            parts.append((self._head(row), ["column", "value", "against", "weight", "for"], rows))
+        more = len(self.classes) - len(parts)
+        return html_parts(*parts, *([f"… {more} more rows"] if more > 0 else []))
+
+    def _head(self, row: int) -> str:
+        top, other = printable(self.classes[row]), printable(self.others[row])
+        head = f"row {row}: {top} against {other}, log-odds {self.log_odds[row]:+.3f}"
+        head += f" ({self.note})" if self.note else ""
+        if self._impossible[row]:
+            head += " by the class prior alone: the row is impossible in both"
+        return head
+
+    def _table(self, row: int, most: int = 12) -> str:
+        """One row as a table with bars."""
+        found, cells = self._ordered(row), self.values[row]
+        weights = np.array([weight for _, weight in found])
+        largest = _largest(weights)
+        names = [printable(self.columns[place]) for place, _ in found[:most]]
+        values = [shown(cells[place]) for place, _ in found[:most]]
+        widths = max(map(len, names), default=0), max(map(len, values), default=0)
+        lines = [self._head(row)]
+        for name, value, (_, weight) in zip(names, values, found, strict=False):
+            bar = _bar(weight, largest)
+            side = f"{'':>20}│{bar}" if weight >= 0 else f"{bar:>20}│"
+            text = f"{weight:+9.3f}  {side}" if not np.isnan(weight) else "impossible in both"
+            lines.append(f"  {name:<{widths[0]}}  {value:>{widths[1]}}  {text}".rstrip())
+        if len(found) > most:
+            rest = np.nan_to_num(weights[most:], posinf=np.inf, neginf=-np.inf)
+            both = np.isposinf(rest).any() and np.isneginf(rest).any()
+            text = f"{'±inf':>9}" if both else f"{rest.sum():+9.3f}"
+            lines.append(f"  {f'{len(found) - most} more':<{widths[0]}}  {'':>{widths[1]}}  {text}")
+        return "\n".join(lines)
+
+    def plot(self, row: int = 0, ax: Axes | None = None) -> Picture:
+        """A picture of one row's contributions; needs matplotlib.
+
+        Parameters
+        ----------
+        row : int, default 0
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        Picture
+        """
+        from tallybayes.plotting.classifier.explanation import plot_explanation
+
+        return plot_explanation(self, row, ax)
+
+
+def _largest(weights: Any) -> float:
+    """The largest finite magnitude, which has the longest bar."""
+    magnitudes = np.abs(np.asarray(weights, dtype=float))
+    return float(magnitudes[np.isfinite(magnitudes)].max(initial=0.0)) or 1.0
+
+
+def _bar(weight: float, largest: float) -> str:
+    return "█" * (round(20 * min(abs(weight) / largest, 1.0)) if np.isfinite(weight) else 20)
+
+
+def _bar_cells(weight: float, largest: float) -> tuple[str, str, str]:
+    """A weight between bars: to the left of it against the class, to the right for it."""
+    if np.isnan(weight):
+        return "", "impossible in both", ""
+    bar = _bar(weight, largest)
+    return "" if weight >= 0 else bar, f"{weight:+.3f}", bar if weight >= 0 else ""
+
+
+class ExplanationPart:
+    """What one thing, the class prior or a factor, contributes to rows: of the class explained less the other."""
+
+    def __init__(self, top: np.ndarray, other: np.ndarray) -> None:
+        self.top, self.other = top, other
+
+    def gaps(self, rows: slice) -> np.ndarray:
+        """The contributions to some rows, shape (rows, columns); NaN where both classes forbid a cell."""
+        raise NotImplementedError
+
+    def cells(self, row: int) -> list[Any]:
+        """The cells of one row as a person knows them."""
+        raise NotImplementedError
+
+    def _between(self, terms: np.ndarray, rows: slice) -> np.ndarray:
+        """The gap between the two classes of every row, from terms (rows, classes, columns)."""
+        each = np.arange(len(terms))
+        top, other = terms[each, self.top[rows]], terms[each, self.other[rows]]
+        with np.errstate(invalid="ignore"):
+            gap = top - other
+        unknown = np.isnan(top) | np.isnan(other)  # a class has no estimate of it
+        return np.where(unknown, 0.0, gap)
+
+
+class PriorPart(ExplanationPart):
+    """What the class prior contributes."""
+
+    def __init__(self, log_prior: np.ndarray, top: np.ndarray, other: np.ndarray) -> None:
+        super().__init__(top, other)
+        self.log_prior = log_prior
+
+    def gaps(self, rows: slice) -> np.ndarray:
+        """The log-odds of the prior, one column."""
+        terms = np.broadcast_to(self.log_prior[:, None], (len(self.top[rows]), len(self.log_prior), 1))
+        return self._between(terms, rows)
+
+    def cells(self, row: int) -> list[Any]:
+        """None: no cell."""
+        return [None]
+
+
+class _Evidence(ExplanationPart):
+    def __init__(self, model: Any, scored: FactorScorer, rows: Any, top: np.ndarray, other: np.ndarray) -> None:
+        super().__init__(top, other)
+        self.scored, self.n_classes = scored, len(model.class_log_prior_)
+        self.levels = [domain.levels for domain in model._level_domains(scored)]
+        # Rows are worked out later, so what they hold now is kept.
+        self.rows: Any = copy.deepcopy(rows)
+        self.sparse = scored.cells if isinstance(rows, SparseRows) else None
+
+    def gaps(self, rows: slice) -> np.ndarray:
+        if self.sparse is not None:
+            each = range(len(self.top))[rows]
+            return np.stack([self._sparse_gap(row) for row in each])
+        if rows.stop - rows.start > 1:  # all classes of all these rows may be too much at a time
+            step = chunk_rows(self.n_classes, n_columns(self.rows))
+            if step < rows.stop - rows.start:
+                starts = range(rows.start, rows.stop, step)
+                return np.concatenate([self.gaps(slice(start, min(start + step, rows.stop))) for start in starts])
+        return self._between(self.scored.contributions(chunk_of(self.rows, rows)), rows)
+
+    def _sparse_gap(self, row: int) -> np.ndarray:
+        assert self.sparse is not None
+        return self.sparse.gap(self.rows.rows(slice(row, row + 1)), int(self.top[row]), int(self.other[row]))
+
+    def cells(self, row: int) -> list[Any]:
+        cells = chunk_of(self.rows, slice(row, row + 1))[0]
+        whole = len(self.scored.factor.columns) == len(cells)
+        return shown_cells(self.levels, cells) if whole else list(cells)
+
+
+class _Words(_Evidence):
+    """What the words of text contribute: those that occur in some of the rows and, last, all others together."""
+
+    def __init__(self, model: Any, scored: FactorScorer, rows: SparseRows, top: np.ndarray, other: np.ndarray) -> None:
+        super().__init__(model, scored, rows, top, other)
+        self.places = np.unique(rows.indices)
+        assert self.sparse is not None
+        silent = rows.n_columns == len(self.places) or not np.any(self.sparse.at_zero)
+        self.names = [model._called(scored.factor.column(int(place), rows.n_columns)) for place in self.places]
+        self.names += [] if silent else [ABSENT_WORDS]
+
+    def _sparse_gap(self, row: int) -> np.ndarray:
+        gap = super()._sparse_gap(row)
+        some = gap[self.places]
+        if len(self.names) == len(some):
+            return some
+        return np.append(some, np.delete(gap, self.places).sum())
+
+    def cells(self, row: int) -> list[Any]:
+        cells = self.rows.rows(slice(row, row + 1)).take_columns(self.places).dense()[0]
+        found = [None if np.isnan(value) else float(value) for value in cells]
+        return found + [None] * (len(self.names) - len(found))
+
+
+class _Values(Sequence[list[Any]]):
+    """The cells of rows, made when they are looked at: sparse rows have far too many to keep."""
+
+    def __init__(self, parts: Sequence[ExplanationPart], n_rows: int) -> None:
+        self._parts, self._n_rows = parts, n_rows
+
+    def __len__(self) -> int:
+        return self._n_rows
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return [self[place] for place in range(len(self))[row]]
+        place = range(len(self))[row]
+        return [value for part in self._parts for value in part.cells(place)]
+
+
+@answering
+def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
+    """How far every column pulls each row: the weights of evidence, which sum exactly to the log-odds.
+
+    Parameters
+    ----------
+    X : as for `fit`, without the target
+    against : label, optional
+        The class to compare with; by default the runner-up.
+
+    Returns
+    -------
+    Explanation
+        Of the most probable class of every row; it prints as a table, and has ``to_frame`` and ``plot``.
+    """
+    check_is_fitted(model, "tally_")
+    joint = model._joint(X, whole=False)
+    table = open_rows(model, X)
+    top, other = compared(joint, model._class_domain.levels, against)
+    prior = PriorPart(model.class_log_prior_, top, other)
+    parts: list[ExplanationPart] = [prior]
+    names: list[Any] = [PRIOR]
+    for scored in model._scored:
+        cells = model._rows(table, scored)
+        if scored.factor.columns[0] in model._kept_words and scored.cells is not None:
+            words = _Words(model, scored, cells, top, other)
+            parts.append(words)
+            names += words.names
+            continue
+        parts.append(_Evidence(model, scored, cells, top, other))
+        width = n_columns(cells)
+        names += [model._called(scored.factor.column(place, width)) for place in range(width)]
+    log_odds, impossible = log_odds_of(joint, top, other, prior)
+    return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame)
+
+
+def log_odds_of(
+    joint: np.ndarray, top: np.ndarray, other: np.ndarray, prior: PriorPart
+) -> tuple[np.ndarray, np.ndarray]:
+    """The log-odds of every row, those of the prior where it is impossible in both classes, and where it is."""
+    rows = np.arange(len(joint))
+    first, second = joint[rows, top], joint[rows, other]
+    impossible = np.isneginf(first) & np.isneginf(second)
+    with np.errstate(invalid="ignore"):
+        return np.where(impossible, np.nan_to_num(prior.gaps(slice(0, len(rows)))[:, 0]), first - second), impossible
+
+
+def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The most probable class of every row and the one it is compared with, as codes."""
+    order = np.argsort(-joint, axis=1, kind="stable")  # impossible classes last, never the same one twice
+    top, second = order[:, 0], order[:, min(1, len(levels) - 1)]
+    if against is None:
+        return top, second
+    other = np.full(len(joint), check_class(against, levels))
+    return np.where(top == other, second, top), other
+
+
+@answering
+def plot_explanation(model: Any, row: Rows, against: Hashable = None, ax: Axes | None = None) -> Picture:
+    """A picture of one row's weights of evidence; needs matplotlib.
+
+    Parameters
+    ----------
+    row : the features of one row
+    against : label, optional
+        The class to compare with; by default the runner-up.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Picture
+    """
+    return model.explain(row, against).plot(0, ax)
+
+
+def shown_cells(levels: Sequence[tuple[Any, ...]], cells: np.ndarray) -> list[Any]:
+    """A row's cells as a person knows them: numbers, or the levels of every column that codes stand for."""
+    if not levels:
+        return [None if np.isnan(value) else float(value) for value in cells]
+    pairs = zip(levels, cells.tolist(), strict=True)
+    return [None if code < 0 else known[code] if code < len(known) else "(unseen)" for known, code in pairs]
+
+
+def shown(value: Any) -> str:
+    """A cell in few characters."""
+    if value is None:
+        return "—"
+    return f"{value:.6g}" if isinstance(value, float) else printable(value)

@@ -1,0 +1,175 @@
+"""Uncertainty: how sure a classifier is of its own probabilities, and the classes a row may well belong to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.data.table import Table
+from tallybayes.distributions.parameter_distribution import Interval, tail_probabilities
+from tallybayes.errors import EstimateError
+from tallybayes.estimation.scoring.row_scorer import RowScorer
+from tallybayes.families.estimates import read_estimate
+from tallybayes.models.classification.class_prior import class_belief
+from tallybayes.models.inputs.input_format import open_rows
+from tallybayes.models.inputs.invalid_cells import answering
+from tallybayes.statistics.counts import Counts
+from tallybayes.typing import RandomState, Rows
+
+_CELLS = 16_000_000  # probabilities held at a time: rows come in chunks, so that memory does not grow with them
+
+
+@answering
+def predict_interval(
+    model: Any, X: Rows, mass: float = 0.95, *, n_draws: int = 400, random_state: RandomState = 0
+) -> Interval:
+    """Credible intervals of the predicted probabilities: how much they may yet change with more rows.
+
+    If the rows came from the model, p(class | row, θ) of the true parameters θ lies in the interval with
+    probability `mass`. But for rows without a known cell it has no closed form, so the parameters of every factor
+    are drawn from their posterior, that of ``estimate="bayes"`` whichever estimate predicts. The class prior is
+    drawn too where it was learned: from a `Dirichlet` given as ``class_prior``, or from ``Dirichlet(1)``, with
+    "frequency" over the classes that have rows. Probabilities that were given are certain. Shrunk moments, and those
+    that EM completed, pass for counted ones: the interval leaves out what is unsure about them.
+
+    Parameters
+    ----------
+    X : as for `fit`, without the target
+    mass : float, default 0.95
+    n_draws : int, default 400
+        How often the parameters are drawn; at least 2/(1 − mass) − 1 times.
+    random_state : int, Generator or None, default 0
+        The same seed gives the same intervals, however many rows are asked about at once.
+
+    Returns
+    -------
+    Interval
+        ``low`` and ``high``, each of shape (n, classes), every class by itself.
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> rows, labels = [[0], [0], [1], [1], [1]], ["no", "no", "no", "yes", "yes"]
+    >>> model = tb.NaiveBayes(tb.Bernoulli(), prior=1).fit(rows, labels)
+    >>> model.predict_proba([[1]])[0].round(2)
+    array([0.42, 0.58])
+    >>> low, high = model.predict_interval([[1]])
+    >>> bool(low[0, 1] < 0.2), bool(high[0, 1] > 0.8)           # five rows say little
+    (True, True)
+    """
+    check_is_fitted(model, "tally_")
+    model._need_counts("how sure a probability is")
+    ends = tail_probabilities(mass)
+    _check_draws(n_draws, mass)
+    if not read_estimate(model.estimate).integrates:
+        model = model._derive("posterior", lambda: model.reestimate(estimate="bayes"))
+    model._check_estimated(model.class_log_prior_)
+    table = _read_once(model, open_rows(model, X))
+    model._plan.joint(table, whole=False)  # a cell that cannot be scored is named here, by its row among all
+    rng = np.random.default_rng(random_state)
+    log_priors = _draw_log_priors(model, n_draws, rng)
+    # A seed for every draw, not one stream: each chunk of rows meets the same parameters, however many there are, and
+    # one draw of them is held at a time.
+    seeds = rng.integers(2**63, size=n_draws)
+    shape = (table.n_rows, len(model._class_domain.levels))
+    low, high = np.empty(shape), np.empty(shape)
+    step = max(1, _CELLS // (n_draws * shape[1]))
+    for start in range(0, table.n_rows, step):
+        part = slice(start, start + step)
+        shares = _shares(model, table.rows(part), log_priors, seeds)
+        # Position p · (draws + 1): one more draw from the posterior falls between the ends with probability `mass`.
+        low[part], high[part] = np.quantile(shares, ends, axis=0, method="weibull", overwrite_input=True)
+    return Interval(low, high)
+
+
+@answering
+def predict_set(model: Any, X: Rows, mass: float = 0.95) -> np.ndarray:
+    """The smallest set of classes whose probabilities reach `mass` together: a credible set for every row.
+
+    Parameters
+    ----------
+    X : as for `fit`, without the target
+    mass : float, default 0.95
+
+    Returns
+    -------
+    ndarray of bool of shape (n, classes)
+        Which of ``classes_`` are in the set. The most probable one always is; equals go to the first.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = tb.NaiveBayes().fit(X, load_iris().target_names[y])
+    >>> sets = model.predict_set(X.iloc[[0, 70]], 0.9)
+    >>> [model.classes_[chosen].tolist() for chosen in sets]
+    [['setosa'], ['versicolor', 'virginica']]
+    """
+    tail_probabilities(mass)
+    log_proba = model.predict_log_proba(X)
+    order = np.argsort(-log_proba, axis=1, kind="stable")
+    sorted_p = np.exp(np.take_along_axis(log_proba, order, axis=1))
+    before = np.cumsum(sorted_p, axis=1) - sorted_p
+    chosen = before < mass - 1e-12  # 0.6 and 0.3 reach 0.9, whatever their last bits
+    chosen[:, :1] = True
+    out = np.zeros_like(chosen)
+    np.put_along_axis(out, order, chosen, axis=1)
+    return out
+
+
+def _check_draws(n_draws: int, mass: float) -> None:
+    least = int(np.ceil(2 / (1 - mass) - 1 - 1e-9))
+    whole = isinstance(n_draws, int | np.integer) and not isinstance(n_draws, bool)
+    if not whole or n_draws < least:
+        raise EstimateError(
+            f"n_draws is {n_draws!r}; expected a whole number of at least {least}, so that some draws lie beyond each "
+            f"end of an interval of mass {mass}."
+        )
+
+
+def _shares(model: Any, table: Table, log_priors: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """p(class | row) under the parameters of every draw: (draws, n, classes)."""
+    out = np.empty((len(seeds), table.n_rows, log_priors.shape[1]))
+    domains = [model._level_domains(part) for part in model._scored]
+    for seed, log_prior, shares in zip(seeds, log_priors, out, strict=True):
+        rng = np.random.default_rng(seed)
+        scored = [
+            part._replace(
+                parameters=part.family.from_belief(part.parameters, "sample", random_state=rng), predictive=False
+            )
+            for part in model._scored
+        ]
+        joint = RowScorer(scored, log_prior, domains, model.unseen).joint(table, whole=False)
+        best = joint.max(axis=1, keepdims=True)
+        joint = np.where(np.isneginf(best), log_prior, joint - np.where(np.isneginf(best), 0.0, best))
+        np.exp(joint, out=shares)
+        shares /= shares.sum(axis=1, keepdims=True)
+    return out
+
+
+def _draw_log_priors(model: Any, n_draws: int, rng: np.random.Generator) -> np.ndarray:
+    """log p(class) drawn from its posterior, (draws, classes), or as the user gave it. What cannot be stays so."""
+    out = np.tile(model.class_log_prior_, (n_draws, 1))
+    belief = class_belief(model.class_prior, model.estimate)
+    if belief is not None:
+        counts: Any = model.tally_[model._target]
+        possible = np.isfinite(model.class_log_prior_)
+        with np.errstate(divide="ignore"):
+            out[:, possible] = np.log(belief.update(Counts(counts.table[possible])).sample(n_draws, random_state=rng))
+    return out
+
+
+def _read_once(model: Any, table: Table) -> Table:
+    """The table with its numeric columns as arrays of numbers, so that no draw reads lists or objects again."""
+    if table.matrix is not None:
+        return table
+    columns = dict(table.columns)
+    for part in model._scored:
+        if part.family.reads != "codes":
+            for name in part.factor.columns:
+                block = table.numbers((name,))
+                columns[name] = block[0] if isinstance(block, list) else block
+    return Table(columns)

@@ -1,0 +1,115 @@
+"""Rows that lack their label, or cells that a covariance needs: refused, left out, or expected by EM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tallybayes.data.counting import check_weight
+from tallybayes.data.encoding import count_levels
+from tallybayes.data.table import Table
+from tallybayes.errors import DataError
+from tallybayes.estimation.em.em_loop import EMSummary, is_integer_at_least, warn_unless_converged
+from tallybayes.estimation.em.soft_counts import rows_with_missing
+from tallybayes.models.classification.class_em import ClassEM
+from tallybayes.models.classification.classifier_fit import count_rows
+from tallybayes.models.inputs.labels import Labels, new_names, read_labels
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor
+from tallybayes.tally.tally import Tally
+
+
+def count_first(model: Any, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, EMSummary | None]:
+    """The tally of the first rows, which decide what there is to count; and how EM ended, if it was needed."""
+    labels, weights = _labels(model, table, model.unlabelled == "em"), check_weight(weight, table.n_rows)
+    if labels.n_missing and model._shape.y_dtype is not None and model._shape.y_dtype.kind == "O":
+        model._shape = model._shape._replace(y_dtype=None)  # objects only because None is among them
+    if weights is not None and not weights.any():
+        raise DataError("the weight of every row is zero; expected at least one row that counts.")
+    if labels.n_missing or (weights is not None and not weights.all()):
+        table, labels, weights = _that_count(model, table, labels, weights)
+    named = np.flatnonzero(labels.rows)
+    n_more = 0 if model.n_classes is None and len(named) else _n_unnamed(model, len(named), labels.n_missing)
+    if not labels.n_missing:
+        try:
+            return count_rows(model, table, weights, factors), None
+        except DataError:
+            if not rows_with_missing(table, factors).any():
+                raise
+    levels = [labels.domain.levels[k] for k in named]
+    names = new_names(levels, n_more, model.missing_label)
+    domain = Domain([*levels, *names], str(model._target), ordered=True)
+    where = np.full(len(labels.domain.levels) + 1, -1)
+    where[named] = domain.positions_of(levels)
+    has_rows = np.isin(np.arange(len(domain.levels)), where[named])
+    tally, done = ClassEM(model, table, where[labels.codes], domain, has_rows, weights, factors).run()
+    warn_unless_converged(done)
+    return tally, done
+
+
+def count_more(model: Any, table: Table, weight: Any) -> Tally:
+    """The tally of rows that are added to others, or taken out of them: they cannot be expected."""
+    labels, weights = _labels(model, table, False), check_weight(weight, table.n_rows)
+    if labels.n_missing:
+        known = np.flatnonzero(labels.codes >= 0)
+        table, weights = table.rows(known), None if weights is None else weights[known]
+    try:
+        return count_rows(model, table, weights, list(model.tally_.factors), model.tally_)
+    except DataError:
+        if not rows_with_missing(table, model.tally_.factors).any():
+            raise
+        raise DataError(
+            "some of these rows have missing cells, which under a full covariance are filled in by EM over all "
+            "rows at once.\n    Use fit on all rows, or leave the incomplete ones out."
+        ) from None
+
+
+def _labels(model: Any, table: Table, missing: bool) -> Labels:
+    """The labels of the rows; some may be missing only if they can be expected, or are to be skipped."""
+    labels = read_labels(table, model._target, model.missing_label)
+    if not missing and model.unlabelled != "skip":
+        how = "Use fit with all rows at once" if model.unlabelled == "em" else "Pass unlabelled='em' or 'skip'"
+        labels.refuse_missing(f"{how}, or leave the unlabelled rows out.", model.missing_label)
+    return labels
+
+
+def _that_count(
+    model: Any, table: Table, labels: Labels, weights: np.ndarray | None
+) -> tuple[Table, Labels, np.ndarray | None]:
+    """The rows that have a weight and, where those without a label are skipped, a label."""
+    skip = model.unlabelled == "skip" and labels.n_missing > 0
+    if skip and not labels.rows.any():
+        raise DataError("no row has a label; expected at least one that does.\n    Pass unlabelled='em'.")
+    if not skip and (weights is None or weights.all()):
+        return table, labels, weights
+    codes, domain, _ = labels
+    counts = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
+    kept = np.flatnonzero(counts & (codes >= 0) if skip else counts)
+    codes = codes[kept]
+    labels = Labels(codes, domain, count_levels(codes, len(domain.levels)))
+    return table.rows(kept), labels, None if weights is None else weights[kept]
+
+
+def _n_unnamed(model: Any, n_named: int, n_unlabelled: int) -> int:
+    """How many classes there are besides those that have labels."""
+    if model.n_classes is None:
+        if n_unlabelled and not n_named:
+            raise DataError(
+                "no row has a label, so how many classes there are is not known.\n"
+                "    Pass n_classes, or use tb.Mixture."
+            )
+        return 0
+    if model.unlabelled != "em":
+        raise DataError(f"n_classes={model.n_classes!r} needs rows without labels.\n    Pass unlabelled='em'.")
+    if not is_integer_at_least(model.n_classes, max(n_named, 1)):
+        raise DataError(
+            f"n_classes is {model.n_classes!r}; expected a whole number of at least {max(n_named, 1)}"
+            + (", the classes that have labels." if n_named else ".")
+        )
+    if model.n_classes > n_named and not n_unlabelled:
+        raise DataError(
+            f"n_classes is {model.n_classes!r}, but every row has a label and these show {n_named} classes.\n"
+            "    Leave n_classes out, or declare the others: partial_fit(..., classes=...)."
+        )
+    return int(model.n_classes) - n_named

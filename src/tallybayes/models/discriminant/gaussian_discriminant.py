@@ -1,0 +1,424 @@
+"""GaussianDiscriminant: every discriminant analysis from one set of moments."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes._utils.string_options import StringOptions
+from tallybayes.data.table import Table
+from tallybayes.errors import EstimateError, NotLinearError
+from tallybayes.estimation.em.em_objective import plot_climb
+from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of
+from tallybayes.estimation.scoring.row_scorer import check_cells
+from tallybayes.families._shared.fixed_parameters import check_parameters
+from tallybayes.families.family import Family
+from tallybayes.families.gaussian import Gaussian, SphericalGaussian, TiedGaussian, TiedSphericalGaussian
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian, TiedMultivariateGaussian
+from tallybayes.models.classification.classifier import Classifier
+from tallybayes.models.classification.classifier_from_parameters import discriminant_from_parameters
+from tallybayes.models.classification.methods.linear_form import linear_terms
+from tallybayes.models.inputs.batching import predict_in_batches
+from tallybayes.models.inputs.input_format import open_rows
+from tallybayes.models.inputs.invalid_cells import answering
+from tallybayes.models.sklearn_bases import TransformerMixin
+from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.typing import ClassPrior, Labels, RandomState, Rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
+    from tallybayes.distributions.normal_inverse_wishart import NormalInverseWishart
+    from tallybayes.plotting.plot import Picture
+    from tallybayes.tally.tally import Tally
+
+
+class DiscriminantFunctions(NamedTuple):
+    """Linear discriminants: log p(class | x) = intercept + x · coef + a term common to all classes."""
+
+    intercept: np.ndarray
+    coef: np.ndarray
+
+
+class GaussianDiscriminant(TransformerMixin, Classifier):
+    """Gaussian discriminant analysis: quadratic, linear, diagonal, spherical, regularised, Bayesian.
+
+    The tally holds the moments of every class, products included, so every covariance and every estimate can be had
+    from one pass over the data: `reestimate`.
+
+    Parameters
+    ----------
+    covariance : {"full", "tied", "diagonal", "tied_diagonal", "spherical", "tied_spherical"}, default "full"
+        ``"full"`` is quadratic discriminant analysis, ``"tied"`` linear, ``"diagonal"`` Gaussian naive Bayes,
+        ``"tied_diagonal"`` diagonal linear.
+    shrinkage : float in [0, 1], "auto" or None
+        λ of λ·diag(Σ) + (1 − λ)·Σ, regularised discriminant analysis, per class or for the tied covariance. ``"auto"``
+        is the oracle-approximating λ (OAS) of the correlations, from the moments alone.
+    estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
+        ``"bayes"`` is the full Bayesian predictive: normal-inverse-Wishart to multivariate t. ``"unbiased"`` is R's.
+    prior : NormalInverseWishart, NormalInverseGamma (diagonal and spherical covariance), "empirical" or Tally, optional
+        None is a weak prior that no scale or offset of a column changes. ``"empirical"`` makes the classes' moments
+        most probable, and is as indifferent to scales. A tally of the same columns counts as seen before.
+    class_prior : {label: probability}, "uniform", "frequency", Dirichlet or None
+        "frequency" is the classes' share of the rows. None has one pseudo-row more for every class, under the estimates
+        that have priors, so that a class that was declared but not seen is improbable, not impossible.
+        No class prior touches the covariance.
+    calibration : {"temperature", "isotonic", "auto"} or None
+        Whether `fit` mends the probabilities by its rows left out, and how: see `calibrate`.
+    unlabelled : {"em", "skip"} or None
+        What to do with rows without a label: use them by EM, or leave them out. None refuses them.
+    missing_label : label, optional
+        What stands for a missing label, such as −1, besides None and NaN.
+    unlabelled_weight : float, default 1
+        What a row without a label is worth, compared with one that has it.
+    n_classes : int, optional
+        How many classes there are, where some have no labelled row.
+    max_iter, tol : int and float
+        EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
+    n_init : int, default 1
+        From how many random starts, the best of which counts; used only where a class has no label.
+    random_state : int, Generator or None
+        For those starts.
+
+    Attributes
+    ----------
+    tally_ : Tally
+        All that was learnt.
+    classes_ : ndarray
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> quadratic = tb.GaussianDiscriminant().fit(X, y)
+    >>> linear = quadratic.reestimate(covariance="tied")       # no data needed
+    >>> round(quadratic.score(X, y), 3), round(linear.score(X, y), 3)
+    (0.98, 0.98)
+    """
+
+    families: ClassVar[dict[str, type[Family]]] = {
+        "full": MultivariateGaussian,
+        "tied": TiedMultivariateGaussian,
+        "diagonal": Gaussian,
+        "tied_diagonal": TiedGaussian,
+        "spherical": SphericalGaussian,
+        "tied_spherical": TiedSphericalGaussian,
+    }
+
+    _words: ClassVar[Mapping[str, StringOptions]] = {**Classifier._words, "covariance": StringOptions(tuple(families))}
+
+    def __init__(
+        self,
+        covariance: str = "full",
+        *,
+        shrinkage: float | str | None = None,
+        estimate: str = "bayes",
+        prior: NormalInverseWishart | NormalInverseGamma | Tally | str | None = None,
+        class_prior: ClassPrior = None,
+        calibration: str | None = None,
+        unlabelled: str | None = None,
+        missing_label: Hashable = None,
+        unlabelled_weight: float = 1.0,
+        n_classes: int | None = None,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        n_init: int = 1,
+        random_state: RandomState = None,
+    ) -> None:
+        self.covariance = covariance
+        self.shrinkage: Any = shrinkage
+        self.estimate = estimate
+        self.prior = prior
+        self.class_prior = class_prior
+        self.calibration = calibration
+        self.unlabelled = unlabelled
+        self.missing_label = missing_label
+        self.unlabelled_weight = unlabelled_weight
+        self.n_classes = n_classes
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.random_state = random_state
+
+    from_parameters = classmethod(discriminant_from_parameters)
+    plot_climb = plot_climb
+
+    def _make_factors(self, table: Table, target: Name, weight: Any) -> list[Factor]:
+        self._family()
+        names = tuple(name for name in table.columns if name != target)
+        table.require_numbers(names)
+        return [Factor(names, (target,), MultivariateGaussian())]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        self._family()
+
+    def _family(self) -> Family:
+        """The family that reads the moments."""
+        shrinkage = self.shrinkage
+        if shrinkage is not None:
+            if self.covariance not in ("full", "tied"):
+                raise EstimateError(
+                    f"shrinkage={shrinkage!r} does nothing to a {self.covariance!r} covariance, without correlations.\n"
+                    "    Use covariance='full' or 'tied', or leave shrinkage out."
+                )
+            number = isinstance(shrinkage, int | float | np.integer | np.floating) and not isinstance(shrinkage, bool)
+            auto = isinstance(shrinkage, str) and shrinkage == "auto"
+            if not auto and not (number and 0 <= shrinkage <= 1):
+                raise EstimateError(f"shrinkage is {shrinkage!r}; expected a number from 0 to 1, 'auto' or None.")
+        return self.families[self.covariance]()
+
+    def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
+        """The one factor, read by the family of `covariance`, with its scatter shrunk."""
+        factor, moments = super()._feature_factors()[0]
+        assert isinstance(moments, Moments)
+        if self.shrinkage is not None:
+            moments = shrunk(moments, self.shrinkage, tied=self.covariance == "tied")
+        return [(self._reading(factor), moments)]
+
+    def _given_features(self) -> list[Any]:
+        """The means and covariances that were given, read as `covariance` says: as most likely if so counted."""
+        mean, matrices = super()._given_features()[0]
+        assert self._given is not None
+        family, weight = self._family(), self._given[0].table[:, None, None]
+        if "groups" in family.shared:
+            matrices = np.broadcast_to((weight * matrices).sum(axis=0), matrices.shape)
+        if self.shrinkage is not None:
+            if self.shrinkage == "auto":
+                self._need_counts("shrinkage='auto'")
+            matrices = matrices * (1 - self.shrinkage * (1 - np.eye(matrices.shape[-1])))
+        variance = np.diagonal(matrices, axis1=-2, axis2=-1)
+        if "columns" in family.shared:
+            variance = np.broadcast_to(variance.mean(axis=-1, keepdims=True), variance.shape)
+        return [check_parameters(family, {"mean": mean, "covariance": matrices, "variance": variance}, [], "the model")]
+
+    def _reading(self, factor: Factor) -> Factor:
+        """The factor in the family of `covariance`."""
+        return Factor(factor.columns, factor.given, self._family())
+
+    def _refuse_measure(self, what: str) -> None:
+        if self.shrinkage not in (None, 0):
+            raise EstimateError(
+                f"a model with shrinkage={self.shrinkage!r} has no {what}: a shrunk covariance is no posterior.\n"
+                "    Use reestimate(shrinkage=None), or state the same belief as a prior, a tb.NormalInverseWishart."
+            )
+
+    def _forgets_by_row(self) -> bool:
+        """Shrinking changes more of a covariance than the row brought to it."""
+        return self.shrinkage is None
+
+    @property
+    def shrinkage_(self) -> Any:
+        """The λ in use: one number, or one per class where ``shrinkage="auto"`` finds one for each."""
+        check_is_fitted(self, "tally_")
+        if self.shrinkage != "auto":
+            return 0.0 if self.shrinkage is None else float(self.shrinkage)
+        moments = super()._feature_factors()[0][1]
+        assert isinstance(moments, Moments)
+        amount = oas(moments, tied=self.covariance == "tied")
+        return float(amount[0]) if self.covariance == "tied" else amount
+
+    def shrinkage_path(self, lambdas: Iterable[float]) -> list[Self]:
+        """The same moments under each λ: fitted models, without touching the data.
+
+        Parameters
+        ----------
+        lambdas : iterable of float
+
+        Returns
+        -------
+        list of GaussianDiscriminant
+        """
+        return [self.reestimate(shrinkage=float(amount)) for amount in lambdas]
+
+    @property
+    def discriminant_functions_(self) -> DiscriminantFunctions:
+        """γ and β of every class, log p(class | x) = γ + x · β + const, where one covariance serves all classes."""
+        check_is_fitted(self, "tally_")
+        try:
+            coef, bias = linear_terms(self._scored[0])
+        except NotLinearError:
+            raise NotLinearError(
+                "the discriminants are linear only where the classes share their covariance and it is plugged in.\n"
+                "    Use reestimate(covariance='tied', estimate='map') or another tied covariance and point estimate."
+            ) from None
+        return DiscriminantFunctions(self.class_log_prior_ + bias, coef)
+
+    @predict_in_batches
+    @answering
+    def predict(self, X: Rows) -> np.ndarray:
+        """The most probable class of every row; ties go to the first.
+
+        Parameters
+        ----------
+        X : array or data frame of numbers; missing cells are marginalised
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        check_is_fitted(self, "tally_")
+        scored = self._scored[0]
+        if (
+            self._calibration is not None
+            or scored.predictive
+            or not scored.family.light
+            or "groups" not in scored.family.shared
+        ):
+            return super().predict(X)
+        # One covariance for all, plugged in: the quadratic term is common to the classes, and a linear one decides.
+        self._check_estimated(self.class_log_prior_)
+        table = open_rows(self, X)
+        rows, codes = self._rows(table, scored), np.empty(table.n_rows, dtype=np.intp)
+        coef, bias, centre = self._derive("linear", lambda: _centred_terms(scored, self.class_log_prior_))
+        for start in range(0, table.n_rows, 1024):  # few enough rows to stay in cache
+            part = slice(start, start + 1024)
+            piece = chunk_of(rows, part)
+            score = (piece if centre is None else piece - centre) @ coef + bias
+            if not np.isfinite(score).all():  # a missing cell, a forbidden one, or a class without weight
+                return super().predict(X)
+            codes[part] = score.argmax(axis=1)
+        return self.classes_[codes]
+
+    @property
+    def scalings_(self) -> np.ndarray:
+        """The discriminant directions, shape (columns, n): within them the pooled covariance is the identity.
+
+        Fisher's: ordered by how far they part the classes, at most one fewer than there are classes.
+        """
+        check_is_fitted(self, "tally_")
+        return self._derive("scalings", self._make_scalings)
+
+    def _make_scalings(self) -> np.ndarray:
+        weight, mean, within = self._spreads()
+        n_classes = int((weight > 0).sum())
+        if not n_classes:
+            return np.empty((len(within), 0))
+        deviation = np.sqrt(np.diagonal(within))
+        deviation = np.where(deviation > 0, deviation, 1.0)
+        values, vectors = np.linalg.eigh(within / np.outer(deviation, deviation))
+        kept = values > 1e-12 * values.max(initial=0.0)
+        white = vectors[:, kept] / np.sqrt(values[kept]) / deviation[:, None]
+        centre = weight @ mean / weight.sum()
+        between = np.sqrt(weight)[:, None] * (mean - centre) @ white
+        _, sizes, rotation = np.linalg.svd(between, full_matrices=False)
+        n_directions = min(n_classes - 1, int((sizes > 1e-10 * sizes.max(initial=0.0)).sum())) if sizes.size else 0
+        return white @ rotation[:n_directions].T
+
+    def _spreads(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What every class weighs, its mean, and the covariance within classes."""
+        if self._given is not None:
+            weight, (mean, matrices) = self._given[0].table, super()._given_features()[0]
+            return weight, mean, (weight[:, None, None] * matrices).sum(axis=0)
+        moments = super()._feature_factors()[0][1]
+        assert isinstance(moments, Moments)
+        weight = moments.weight[..., 0]
+        return weight, moments.mean, moments.scatter.sum(axis=0) / max(weight.sum() - (weight > 0).sum(), 1.0)
+
+    @answering
+    def transform(self, X: Rows) -> np.ndarray:
+        """Rows projected onto the discriminant directions, from the mean of all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, columns)
+
+        Returns
+        -------
+        ndarray of shape (n, directions)
+            NaN where a cell is missing.
+        """
+        check_is_fitted(self, "tally_")
+        table = open_rows(self, X)
+        scored = self._scored[0]
+        rows = chunk_of(self._rows(table, scored), slice(None))
+        check_cells(scored, rows)
+        weight, mean, _ = self._spreads()
+        return (rows - weight @ mean / weight.sum()) @ self.scalings_
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """The names of the directions that `transform` gives, numbered as scikit-learn does: "gaussiandiscriminant0".
+
+        Parameters
+        ----------
+        input_features : ignored
+        """
+        return np.array([f"gaussiandiscriminant{k}" for k in range(self.scalings_.shape[1])], dtype=object)
+
+    def plot_projection(self, X: Rows, y: Labels, ax: Axes | None = None) -> Picture:
+        """Rows on the first two discriminant directions, coloured by class; needs matplotlib.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, columns)
+        y : array-like of shape (n,)
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        Picture
+        """
+        from tallybayes.plotting.classifier.decision_boundary import plot_projection
+
+        return plot_projection(self, X, y, ax)
+
+
+def oas(moments: Moments, *, tied: bool) -> np.ndarray:
+    """The oracle-approximating shrinkage of the correlations of every class, or of all together."""
+    scatter, weight = moments.scatter, moments.weight[..., 0]
+    if tied:
+        scatter, weight = scatter.sum(axis=0, keepdims=True), weight.sum(keepdims=True)
+    return oas_of(scatter, weight)
+
+
+def oas_of(scatter: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The oracle-approximating shrinkage of the correlations in scatter matrices (…, columns, columns).
+
+    It needs the number of rows, the trace and the sum of squares only (Chen, Wiesel, Eldar and Hero, 2010).
+    """
+    d = scatter.shape[-1]
+    variance = np.diagonal(scatter, axis1=-2, axis2=-1)
+    deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
+    correlation = scatter / (deviation[..., :, None] * deviation[..., None, :])
+    level = (variance > 0).mean(axis=-1)  # the mean variance after scaling, 1 unless a column is constant
+    spread = (correlation**2).mean(axis=(-2, -1))
+    gap = (weight + 1) * (spread - level**2 / d)
+    amount = np.where(gap > 0, (spread + level**2) / np.where(gap > 0, gap, 1.0), 1.0)
+    return np.minimum(amount, 1.0)
+
+
+def shrunk(moments: Moments, shrinkage: Any, *, tied: bool) -> Moments:
+    """Moments whose scatter is λ·diag(S) + (1 − λ)·S."""
+    amount = oas(moments, tied=tied) if shrinkage == "auto" else np.array([float(shrinkage)])
+    off = moments.scatter * (1 - np.eye(moments.n_columns))
+    return moments.with_scatter(-amount[:, None, None] * off)
+
+
+def _centred_terms(scored: FactorScorer, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Weights (columns, classes), biases and a centre: scores linear in the rows about it.
+
+    The centre is None where the rows are so near 0 that they keep their digits without.
+    """
+    mean = np.array(scored.parameters.mean, dtype=float)
+    centre = np.nanmean(mean, axis=0)
+    gap = mean - centre
+    gap[:, scored.constant] = 0.0
+    coef = np.linalg.solve(np.asarray(scored.parameters.covariance)[0], gap.T)
+    coef[scored.constant] = 0.0
+    bias = log_prior - 0.5 * (coef * gap.T).sum(axis=0)
+    deviation = np.sqrt(np.diagonal(np.asarray(scored.parameters.covariance)[0]))
+    if (np.abs(centre) < 1000 * deviation).all():
+        return coef, bias - centre @ coef, None
+    return coef, bias, centre

@@ -1,0 +1,189 @@
+"""Views: the columns of a table as one kind of candidate reads them. Fixed once chosen, and kept in files."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tallybayes._utils.frozen_value import FrozenValue
+from tallybayes.data.dates import origins
+from tallybayes.data.indicator_columns import hidden
+from tallybayes.data.table import Table
+from tallybayes.errors import DataError
+from tallybayes.models.inputs.features import free_name
+from tallybayes.tally.factor import Name
+from tallybayes.typing import Labels
+
+BLOCK = "columns as numbers"  # no column of the user's is called so
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RawColumns(FrozenValue):
+    """Columns as they are, with one more for each whose absence is to count: whether its cell is missing.
+
+    Parameters
+    ----------
+    names : tuple of names
+    absent : tuple of names
+    """
+
+    names: tuple[Name, ...]
+    absent: tuple[Name, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.names, tuple | list) or not isinstance(self.absent, tuple | list):
+            raise DataError.wrong_type("the columns of a view", f"{self!r:.60}", "their names")
+
+    def apply(self, table: Table, *more: Name) -> Table:
+        """The table as this view has it, with `more` columns that are none of the features."""
+        columns = {name: table.columns[name] for name in (*more, *self.names)}
+        out = Table(columns)
+        out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
+        for name in self.absent:
+            flags = is_missing(table, name)
+            out = Table({**out.columns, absent_name(name, table): flags})
+            out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
+        return out
+
+    def hide(self, table: Table, name: Name) -> Table:
+        """The columns that `apply` made, with those of one column unknown."""
+        flags = list(table.columns)[len(table.columns) - len(self.absent) :]
+        made = [flag for flag, source in zip(flags, self.absent, strict=True) if source == name]
+        return hidden(table, [*made, *([name] if name in self.names else [])])
+
+    def read_names(self) -> list[Name]:
+        """The columns that rows must have."""
+        return list(dict.fromkeys([*self.names, *self.absent]))
+
+    def made(self, model: Any) -> bool:
+        """Whether a model from a file has the columns that this view makes."""
+        known = set(self.names)
+        more = {name for name in model._read_names if known.isdisjoint(origins(name))}
+        return len(more) <= len(self.absent)
+
+    def column_names(self) -> dict[Any, Any]:
+        """What columns are called elsewhere: all as they are."""
+        return {}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NumericBlock(FrozenValue):
+    """All columns as one block of numbers: numbers with a value in place of missing ones, and 0 or 1 for the rest.
+
+    Parameters
+    ----------
+    numbers : tuple of (name, value)
+        The value stands for a missing cell.
+    absent : tuple of names
+        Each is one more number: 1 where the cell is missing.
+    levels : tuple of (name, levels)
+        Each level is one more number: 1 where the cell is the level.
+    """
+
+    numbers: tuple[tuple[Name, float], ...] = ()
+    absent: tuple[Name, ...] = ()
+    levels: tuple[tuple[Name, tuple[object, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        pairs: list[tuple[Any, Any]] = [(pair, float) for pair in self.numbers]
+        pairs += [(pair, tuple | list) for pair in self.levels]
+        for pair, kind in pairs:
+            if len(pair) != 2 or not isinstance(pair[1], kind) or (kind is float and not math.isfinite(pair[1])):
+                raise DataError.wrong_type("a column as numbers", f"{pair!r:.60}", "a name with a number, or levels")
+        if not isinstance(self.absent, tuple | list):
+            raise DataError.wrong_type("columns whose absence counts", f"{self.absent!r:.60}", "names")
+
+    @property
+    def width(self) -> int:
+        """The number of columns of the block."""
+        return len(self.numbers) + len(self.absent) + sum(len(levels) for _, levels in self.levels)
+
+    def hide(self, table: Table, name: Name) -> Table:
+        """The block that `apply` made, with the places of one column missing."""
+        owners = [*(one for one, _ in self.numbers), *self.absent]
+        owners += [one for one, levels in self.levels for _ in levels]
+        block = np.array(table.columns[BLOCK])
+        block[:, [place for place, one in enumerate(owners) if one == name]] = np.nan
+        return Table({**table.columns, BLOCK: block})
+
+    def read_names(self) -> list[Name]:
+        """The columns that rows must have."""
+        return [*(name for name, _ in self.numbers), *self.absent, *(name for name, _ in self.levels)]
+
+    def made(self, model: Any) -> bool:
+        """Whether a model from a file has the columns that this view makes."""
+        found = [(factor.columns, statistics.n_columns) for factor, statistics in model._feature_factors()]
+        return found == [((BLOCK,), self.width)]
+
+    def column_names(self) -> dict[Any, Any]:
+        """What the columns of the block are called where rows are told of."""
+        names: list[Any] = [name for name, _ in self.numbers]
+        names += [f"{name} is missing" for name in self.absent]
+        names += [f"{name} = {level}" for name, levels in self.levels for level in levels]
+        return {(BLOCK, place): name for place, name in enumerate(names)}
+
+    def apply(self, table: Table, *more: Name) -> Table:
+        """The table as this view has it, with `more` columns that are none of the features."""
+        block = np.zeros((table.n_rows, self.width))
+        place = 0
+        for name, value in self.numbers:
+            column = numbers_of(table, name)
+            refuse_infinite(column, name)
+            block[:, place] = np.where(np.isnan(column), value, column)
+            place += 1
+        for name in self.absent:
+            block[:, place] = is_missing(table, name)
+            place += 1
+        for name, levels in self.levels:
+            codes, (domain,) = table.levels([name], lambda _: False)
+            where = {level: number for number, level in enumerate(domain.levels)}
+            column = np.asarray(codes.columns[0] if not isinstance(codes.columns, np.ndarray) else codes.columns[:, 0])
+            for level in levels:
+                block[:, place] = column == where[level] if level in where else 0.0
+                place += 1
+        columns = {name: table.columns[name] for name in more}
+        out = Table({**columns, BLOCK: block})
+        out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
+        return out
+
+
+def numbers_of(table: Table, name: Name) -> np.ndarray:
+    """A column of numbers."""
+    cells = table.numbers([name])
+    return np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0], dtype=np.float64)
+
+
+def refuse_infinite(column: np.ndarray, name: Name) -> None:
+    """Refuse a column with an infinite number, by its row."""
+    lost = np.isinf(column)
+    if lost.any():
+        row = int(lost.argmax())
+        raise DataError.bad_cell(float(column[row]), row, name, "a finite number (or missing)")
+
+
+def is_missing(table: Table, name: Name) -> np.ndarray:
+    """Which cells of a column are missing."""
+    if table.kind(name) == "number":
+        return np.isnan(numbers_of(table, name))
+    codes = table.levels([name], lambda _: False)[0].columns
+    column = np.asarray(codes[0] if not isinstance(codes, np.ndarray) else codes[:, 0])
+    return column.astype(np.int64) < 0
+
+
+def absent_name(name: Name, table: Table) -> str:
+    """What the column is called that tells whether another's cell is missing."""
+    return free_name(f"{name} is missing", list(table.columns))
+
+
+def refuse_columns(table: Table, target: Labels) -> None:
+    """Refuse what no candidate reads: blocks of columns, and infinite numbers."""
+    for name in table.columns:
+        if name != target and table.is_block(name):
+            what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
+            hint = "tb.NaiveBayes takes sparse blocks of words."
+            raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
+        if name != target and table.kind(name) == "number":
+            refuse_infinite(numbers_of(table, name), name)

@@ -1,0 +1,1 @@
+"""Fitting of hidden Markov models: counting, Baum-Welch, initialization."""

@@ -1,0 +1,1 @@
+"""Inference in hidden Markov models: decoding, filtering, smoothing, forecasting."""

@@ -1,0 +1,100 @@
+"""Rows that come in parts: what is counted or asked batch by batch, so that memory holds one at a time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes._utils.progress import progress_of
+from tallybayes.data.dates import origins
+from tallybayes.data.open_source import open_source
+from tallybayes.data.source import Source
+from tallybayes.data.source_batches import tables_of_batches
+from tallybayes.data.table import Table, open_table
+from tallybayes.errors import DataError
+from tallybayes.models.inputs.features import is_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Parameters = ParamSpec("Parameters")
+Answer = TypeVar("Answer")
+
+
+def check_names(source: Source, **names: Any) -> None:
+    """Refuse labels or weights that are no columns of the source."""
+    for what, name in names.items():
+        if name is not None and not is_name(name):
+            raise DataError.wrong_type(
+                what, "values beside rows that are read in batches", f"the name of a column of {source.name}"
+            )
+        if name is not None:
+            source.check_columns([name])
+
+
+def names_to_read(model: Any, source: Source) -> list[str]:
+    """The columns of a source that a model asks for, in its own order; all that it was fitted on, if it knows them."""
+    fitted = getattr(getattr(model, "_shape", None), "feature_names", None)
+    if fitted is not None:
+        source.check_columns(fitted)
+        return list(fitted)
+    known = set(source.schema.names)
+    wanted = (other for name in model._read_names for other in origins(name))
+    return [str(name) for name in dict.fromkeys(wanted) if name in known]
+
+
+def query_batches(model: Any, source: Source, names: Sequence[str], what: str) -> Iterator[tuple[Table, pa.Table]]:
+    """The rows of every batch as a model takes them, and some columns of the same rows.
+
+    Both are of one pass: in another one a database may give its rows in another order, and an iterator gives none.
+    """
+    source.check_columns(names)
+    wanted = names_to_read(model, source)
+    columns = list(dict.fromkeys([*wanted, *names])) if wanted else None
+    for batch in progress_of(source.read_ahead(columns), what, len, source.n_rows):
+        yield open_table(batch.select(wanted) if wanted else batch), batch.select(names)
+
+
+def joined_columns(parts: list[pa.Table]) -> Table:
+    """Columns of all batches below each other."""
+    import pyarrow as pa
+
+    return (
+        open_table(pa.concat_tables(parts, promote_options="permissive"))
+        if parts and parts[0].num_columns
+        else Table({})
+    )
+
+
+def predict_in_batches(method: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+    """A method that answers about every row, made to take a source, one batch at a time."""
+
+    @functools.wraps(method)
+    def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Answer:
+        if len(given) < 2 or isinstance(given[1], np.ndarray | list):  # in memory, as a glance tells
+            return method(*given, **named)
+        model: Any = given[0]
+        X, *rest = given[1:]
+        source = open_source(X)
+        if source is None:
+            return method(*given, **named)
+        check_is_fitted(model)
+        names = names_to_read(model, source) or None
+        found = [method(model, table, *rest, **named) for table in tables_of_batches(source, "predicting", names)]  # type: ignore[arg-type]
+        return _joined(found) if found else method(model, open_table(source.first()), *rest, **named)  # type: ignore[arg-type]
+
+    return answer
+
+
+def _joined(parts: list[Any]) -> Any:
+    """What was answered about each batch, as if about all rows: arrays, or what is made of arrays."""
+    first = parts[0]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(parts)
+    if isinstance(first, dict):
+        return {name: _joined([part[name] for part in parts]) for name in first}
+    return first.joined(parts)

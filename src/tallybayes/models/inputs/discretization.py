@@ -1,0 +1,172 @@
+"""Columns as levels: labels as they are, numbers cut into bins, which are chosen by a random sample of the rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.data.counting import check_weight
+from tallybayes.data.missing_indicators import with_missing_level
+from tallybayes.data.sampling import sampled_rows
+from tallybayes.data.table import Table
+from tallybayes.errors import DataError
+from tallybayes.families._shared.bin_edges import mdl_edges, mdl_edges_by_fold, quantile_edges
+from tallybayes.families.binned import Binned
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.family import Family
+from tallybayes.families.with_missing import WithMissing
+from tallybayes.models.inputs.columns import by_word, read_columns
+from tallybayes.models.inputs.family_selection import identifiers
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Name
+
+_MOST_ROWS = 50_000  # that bins are chosen by, sampled at random
+
+
+class DiscretizedColumns(NamedTuple):
+    """The family of every column, each of which has levels; and the columns that say nothing, with the reason."""
+
+    families: dict[Name, Family]
+    left_out: dict[Name, str]
+
+    def cut(self, table: Table) -> Table:
+        """The same rows with the bins of their numbers as labels, by number; and absence as a level where it is one."""
+        labels = [name for name, family in self.families.items() if family.inner is not None and not family.bins]
+        seen, found = with_missing_level(table, labels), {}
+        for name, family in self.families.items():
+            if family.bins:
+                cells = table.numbers([name])
+                column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
+                codes = _codes(family.inner or family, column, name)
+                if family.inner is not None:  # the last level
+                    absent = codes < 0
+                    absent &= ~table.unknown.get(name, np.zeros(len(codes), dtype=bool))
+                    codes[absent] = len(family.bins) - 1
+                found[name] = codes, Domain(range(len(family.bins)), str(name))
+            elif family.inner is not None:
+                found[name] = seen._encode(name, False)
+        if not found:
+            return table
+        out = Table({**table.columns, **{name: codes for name, (codes, _) in found.items()}})
+        out._encoded = {key: one for key, one in table._encoded.items() if key[0] not in found}
+        out._encoded |= {(name, ordered): one for name, one in found.items() for ordered in (True, False)}
+        return out
+
+    def counted(self, name: Name) -> Family:
+        """The family in which a column is counted: a bin is there whether or not a row has been in it."""
+        family = self.families[name]
+        return Categorical(tuple(range(len(family.bins)))) if family.bins else family.inner or family
+
+    def absent_level(self, name: Name, domain: Domain) -> int | None:
+        """The place of absence among the levels of a column, where it is one."""
+        family = self.families[name]
+        if family.inner is None:
+            return None
+        return len(family.bins) - 1 if family.bins else domain.index[None]
+
+
+def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any, model: str) -> DiscretizedColumns:
+    """The families of the columns, by what ``columns=`` says; numbers that it leaves open are cut into bins.
+
+    Parameters
+    ----------
+    columns : as for `read_columns`
+    bins : int or "mdl"
+        So many bins of about the same weight, or as many as tell the classes apart.
+    table : Table
+        The rows that the bins are chosen by.
+    target : name
+    weight : array-like of shape (n,), optional
+    model : str
+        Whose columns they are, for messages.
+    """
+    whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
+    if bins != "mdl" and not (whole and bins >= 2):
+        raise DataError.wrong_type("bins", repr(bins), "a whole number of at least 2, or 'mdl'")
+    weights = check_weight(weight, table.n_rows)
+    rows = np.arange(table.n_rows) if weights is None else np.flatnonzero(weights > 0)
+    if len(rows) > _MOST_ROWS:
+        rows = rows[sampled_rows(len(rows), _MOST_ROWS)]
+    groups = np.asarray(table.levels([target], lambda _: True)[0].columns[0])[rows].astype(np.intp)
+    read = read_columns(columns, table, [target], target, weights)
+    found = DiscretizedColumns({}, dict(read.left_out))
+    features = [name for name in table.columns if name != target]
+    free = by_word(columns, features, "auto") - found.left_out.keys()
+    labels = [name for name in free if not table.is_block(name) and table.kind(name) == "label"]
+    if labels:
+        found.left_out.update(identifiers(table, labels, weights))  # pairs of their levels would be many
+    free |= by_word(columns, features, "suggest")
+    families = {name: family for names, family in read.blocks for name in names}
+    absence = {table.source_of(name) for name in families if name not in table.columns}
+    for name, family in families.items():
+        if name not in table.columns or name in found.left_out:
+            continue
+        if table.is_block(name):
+            hint = f"{model} counts pairs of columns. Pass those of interest as an array."
+            what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
+            raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
+        measured = family.reads != "codes" and not family.bins
+        if measured and name not in free | absence:
+            hint = "Leave it to columns='auto', which cuts numbers into bins."
+            what = f"the family of column {name!r} in {model}"
+            raise DataError.wrong_type(what, repr(family), "one with levels: Categorical() or Binned(...)", hint)
+        if measured or (name in free and family.bins):
+            cuts = _cuts(table, name, bins, rows, groups, weights)
+            if not cuts and name not in absence:
+                found.left_out[name] = "no cut tells the classes apart" if bins == "mdl" else "constant"
+                continue
+            family = Binned((None, *(cuts or (0.0,)), None))  # some bin, where absence alone tells
+        found.families[name] = WithMissing(family) if name in absence else family
+    order = {name: place for place, name in enumerate(table.columns)}
+    return DiscretizedColumns(dict(sorted(found.families.items(), key=lambda item: order[item[0]])), found.left_out)
+
+
+def _cuts(
+    table: Table, name: Name, bins: Any, rows: np.ndarray, groups: np.ndarray, weights: np.ndarray | None
+) -> tuple[float, ...]:
+    cells = table.numbers([name])
+    column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
+    _refuse_infinite(column, name)
+    column = column[rows].astype(np.float64)
+    known = ~np.isnan(column) & (groups >= 0)
+    weight = None if weights is None else weights[rows][known]
+    if bins == "mdl":
+        return mdl_edges(column[known], groups[known], int(groups.max(initial=-1)) + 1, weight)
+    return quantile_edges(column[known], weight, int(bins))
+
+
+def class_bins_by_fold(
+    columns: DiscretizedColumns, table: Table, codes: np.ndarray, fold: np.ndarray, weight: np.ndarray | None
+) -> list[DiscretizedColumns]:
+    """The same columns with numbers cut where the classes change, by the rows without each fold and, last, by all."""
+    out = [DiscretizedColumns({}, {}) for _ in range(int(fold.max()) + 2)]
+    for name, family in columns.families.items():
+        if not family.bins:
+            for one in out:
+                one.families[name] = family
+            continue
+        cells = table.numbers([name])
+        column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0], dtype=np.float64)
+        known = np.flatnonzero(~np.isnan(column))
+        heavy = None if weight is None else weight[known]
+        found = mdl_edges_by_fold(column[known], codes[known], int(codes.max()) + 1, fold[known], heavy)
+        for one, cuts in zip(out, found, strict=True):
+            if cuts:
+                one.families[name] = Binned((None, *cuts, None))
+    return out
+
+
+def _codes(family: Family, column: np.ndarray, name: Name) -> np.ndarray:
+    codes = np.asarray(family.transform(column))
+    if column.dtype.kind == "f" and (codes == len(family.bins)).any():
+        _refuse_infinite(column, name)
+    return codes.astype(np.int16 if len(family.bins) < 2**15 else np.int64)
+
+
+def _refuse_infinite(column: np.ndarray, name: Name) -> None:
+    if column.dtype.kind == "f":
+        lost = np.isinf(column)
+        if lost.any():
+            row = int(lost.argmax())
+            raise DataError.bad_cell(column[row].item(), row, name, Binned.expects)

@@ -1,0 +1,223 @@
+"""Families chosen for columns by evidence: what is tried for each, and the length of the column's code in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.data.table import Table
+from tallybayes.families.categorical import Categorical
+from tallybayes.families.family import Family
+from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.multinomial import Multinomial
+from tallybayes.families.text import Text
+from tallybayes.families.with_missing import WithMissing
+from tallybayes.models.inputs.family_evidence import FamilySelectionRows, family_code_lengths
+from tallybayes.models.inputs.uninformative_columns import ColumnValues, duplicate_columns, why_uninformative
+from tallybayes.tally.factor import Name
+
+_SAID = 1.0  # bits: what it takes to say of a column that its absence is a value
+_BY_KIND: dict[str, Family] = {
+    "number": Gaussian(),
+    "label": Categorical(),
+    "date": Categorical(),  # one that no model reads as its parts, and that is refused when it is counted
+    "sparse": Multinomial(),
+    "text": Text(),
+}
+_PIECE = 2**13  # rows that are looked at together, since they lie in the cache then
+
+
+class FamilyCandidate(NamedTuple):
+    """A family that was tried for a column, and the length of the column's code in it."""
+
+    family: Family
+    bits: float
+
+
+class ColumnSuggestion(NamedTuple):
+    """What was found for one column: the candidates, shortest code first, and the family ``"auto"`` would take."""
+
+    column: Any
+    candidates: tuple[FamilyCandidate, ...]
+    default: Family
+    remark: str = ""
+    left_out: bool = False
+    absence: float = (
+        0.0  # by how many bits the classes are told better apart if it says something that cells are missing
+    )
+
+    @property
+    def family(self) -> Family:
+        """The family proposed."""
+        best = self.candidates[0].family if self.candidates else self.default
+        return WithMissing(best) if self.absence > 0 else best
+
+    @property
+    def gain(self) -> float:
+        """By how many bits the proposal describes the column more briefly than the family ``"auto"`` would take."""
+        bits = {candidate.family: candidate.bits for candidate in self.candidates}
+        return bits[self.default] - self.candidates[0].bits if self.default in bits else 0.0
+
+
+def default_family(table: Table, name: Name) -> Family:
+    """The family that a column's type alone speaks for."""
+    return _BY_KIND[table.kind(name)]
+
+
+class FamilyChoices(NamedTuple):
+    """What was found for columns by all rows, and which families the rows without each fold speak for."""
+
+    of_all: list[ColumnSuggestion]
+    by_fold: list[dict[Name, Family]]
+
+
+def select_families(
+    table: Table, names: Sequence[Name], target: Name | None, weight: np.ndarray | None = None
+) -> list[ColumnSuggestion]:
+    """The families that columns allow, by evidence given the target, and which columns say nothing.
+
+    Parameters
+    ----------
+    table : Table
+    names : sequence of names
+    target : name of the column of the classes, or None
+        Rows whose class is not known take no part, unless all are so: then columns are judged without it.
+    weight : array of shape (n,), optional
+
+    Returns
+    -------
+    list of ColumnSuggestion
+    """
+    return select_families_by_fold(table, names, target, weight, None).of_all
+
+
+def select_families_by_fold(
+    table: Table, names: Sequence[Name], target: Name | None, weight: np.ndarray | None, fold: np.ndarray | None
+) -> FamilyChoices:
+    """As `select_families`, and again without each fold: whatever looks at the classes is counted once, by fold.
+
+    Which bins are tried, and which columns say nothing, does not look at the classes: that is found from all rows.
+
+    Parameters
+    ----------
+    table, names, target, weight
+        As for `select_families`.
+    fold : ndarray of int of shape (n,), optional
+    """
+    labels = [name for name in names if not table.is_block(name) and table.kind(name) == "label"]
+    if labels:
+        table.levels(labels, lambda _: False)  # of all rows, which are encoded once
+    rows = FamilySelectionRows.of(table, target, weight, fold)
+    found: dict[Name, ColumnSuggestion] = {}
+    seen: list[ColumnValues] = []
+    holes: list[ColumnValues] = []
+    for name in names:
+        default = default_family(table, name)
+        if table.is_block(name):
+            found[name] = ColumnSuggestion(name, (), default, "a block: not examined")
+            continue
+        one = rows.labels(name) if name in set(labels) else rows.numbers(name)
+        reason = why_uninformative(one, rows.thinned)
+        holes += [one] if one.n_known < rows.table.n_rows and reason in (None, "constant") else []
+        if reason is not None:
+            found[name] = ColumnSuggestion(name, (), default, reason, left_out=True)
+        else:
+            seen.append(one)
+    for one, other in duplicate_columns(seen):
+        found[one.name] = ColumnSuggestion(
+            one.name, (), default_family(table, one.name), f"repeats {other.name!r}", left_out=True
+        )
+    seen = [one for one in seen if one.name not in found]
+    lengths = family_code_lengths(rows, seen)
+    tried: dict[Name, list[FamilyCandidate]] = {}
+    without: list[dict[Name, Family]] = [{} for _ in range(rows.n_folds if fold is not None else 0)]
+    for one in seen:
+        families = [family for family, _ in lengths[one.name]]
+        bits = np.array([nats for _, nats in lengths[one.name]]) / math.log(2)
+        for chosen, best in zip(without, np.round(bits, 6).argmin(axis=0), strict=False):
+            chosen[one.name] = families[best]
+        every = [FamilyCandidate(family, float(length)) for family, length in zip(families, bits[:, -1], strict=True)]
+        tried[one.name] = sorted(every, key=lambda candidate: round(candidate.bits, 6))  # at ties the first tried
+    if rows.thinned > 1:
+        numbers = {one.name: tried[one.name] for one in seen if one.is_number}
+        _drop_what_fails(numbers, rows)
+        tried |= numbers
+    for name, candidates in tried.items():
+        found[name] = ColumnSuggestion(name, tuple(candidates), default_family(table, name))
+    absences = _telling_absences(rows, holes)
+    for chosen, telling in zip(without, absences, strict=False):
+        for name in telling:
+            if name in chosen or found[name].remark == "constant":
+                chosen[name] = WithMissing(chosen.get(name, found[name].default))
+    for name, bits_told in absences[-1].items():
+        remark = "constant where it is there" if found[name].remark == "constant" else found[name].remark
+        left_out = found[name].left_out and found[name].remark != "constant"
+        found[name] = found[name]._replace(absence=bits_told, remark=remark, left_out=left_out)
+    return FamilyChoices([found[name] for name in names], without)
+
+
+def _drop_what_fails(tried: dict[Name, list[FamilyCandidate]], rows: FamilySelectionRows) -> None:
+    """Drop the best candidates of columns that cannot count all rows that are there, not only those looked at."""
+    columns: dict[Name, np.ndarray] = {}
+    for name, candidates in tried.items():
+        if _outside(candidates[0].family, np.zeros(1)) is not None:
+            block: Any = rows.source.numbers([name])
+            column = np.asarray(block[:, 0] if isinstance(block, np.ndarray) else block[0])
+            columns[name] = column if rows.there is None else column[rows.there]
+    failing = set()
+    for start in range(0, rows.source.n_rows, _PIECE):  # rows of an array are read once for all columns
+        for name, column in columns.items():
+            if name not in failing and not _holds(tried[name][0].family, column[start : start + _PIECE]):
+                failing.add(name)
+    for name in failing:
+        first = next(place for place, (family, _) in enumerate(tried[name]) if _holds(family, columns[name]))
+        tried[name] = tried[name][first:]
+
+
+def _holds(family: Family, cells: np.ndarray) -> bool:
+    """Whether a family can count all cells that are numbers."""
+    wrong = _outside(family, cells)
+    return wrong is None or not wrong.any() or not (wrong & ~np.isnan(cells)).any()
+
+
+def _outside(family: Family, cells: np.ndarray) -> np.ndarray | None:
+    """Which numbers a family cannot count; labels are whole numbers."""
+    return cells != np.floor(cells) if family.reads == "codes" else family.outside(cells)
+
+
+def identifiers(table: Table, labels: Sequence[Name], weight: np.ndarray | None = None) -> dict[Name, str]:
+    """The columns of labels of which nearly every cell is another, with the reason."""
+    table.levels(labels, lambda _: False)  # of all rows, which are encoded once
+    rows = FamilySelectionRows.of(table, None, weight)
+    seen = [rows.labels(name) for name in labels]
+    found = {one.name: why_uninformative(one, rows.thinned) for one in seen if len(one.values) > 1}
+    return {name: reason for name, reason in found.items() if reason is not None}
+
+
+def _telling_absences(rows: FamilySelectionRows, holes: Sequence[ColumnValues]) -> list[dict[Name, float]]:
+    """The columns whose absence tells the classes apart, and by how many bits: without each fold, and by all rows.
+
+    Columns are often missing together. So the most telling one comes first, and another counts only if it still says
+    something where each of those before is there, and where it is not.
+    """
+    found: list[dict[Name, float]] = [{} for _ in range(rows.n_folds + (rows.n_folds > 1))]
+    if rows.group is None or not holes:
+        return found
+    flags = {one.name: (~np.isnan(one.column) if one.is_number else one.column >= 0).astype(np.intp) for one in holes}
+    alone = {name: rows.absence(flag) for name, flag in flags.items()}
+    beside: dict[tuple[Name, Name], np.ndarray] = {}
+    for place, chosen in enumerate(found):
+        for name in sorted(alone, key=lambda name: -alone[name][place]):
+            if alone[name][place] <= _SAID:
+                break
+            for other in chosen:
+                if (name, other) not in beside:
+                    beside[name, other] = rows.absence(flags[name], flags[other])
+                if beside[name, other][place] <= 0:
+                    break
+            else:
+                chosen[name] = float(alone[name][place])
+    return found

@@ -1,0 +1,286 @@
+"""Shape: what a classifier remembers of the shape of its input, and reading X, y and weights by it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from tallybayes._utils.frozen_value import from_json, to_json
+from tallybayes.data.array_input import unmerged
+from tallybayes.data.counting import check_weight
+from tallybayes.data.data_frames import as_frame
+from tallybayes.data.dates import dates_of, origins, with_dates_whole, with_parts_of_dates
+from tallybayes.data.indicator_columns import is_presence, with_unknown
+from tallybayes.data.missing_indicators import sources_of
+from tallybayes.data.open_source import open_source
+from tallybayes.data.table import Table
+from tallybayes.errors import DataError, FileError, LabelError, closest_names
+from tallybayes.families._shared.blocks import SparseRows
+from tallybayes.models.inputs.features import (
+    as_rows,
+    check_target,
+    feature_names,
+    is_name,
+    is_rows_of_mappings,
+    only_column,
+    open_features,
+    target_dtype,
+    target_name,
+)
+from tallybayes.models.inputs.invalid_cells import tolerated
+from tallybayes.models.inputs.labels import read_labels
+from tallybayes.tally.factor import Name
+from tallybayes.tally.tally import Tally
+
+_DTYPE = re.compile(r"[<>|=][biufOSU][0-9]{0,9}")  # of labels, in a file
+
+
+class InputFormat(NamedTuple):
+    """The rows that were fitted: the column of their classes, its type, and what scikit-learn knows of the features."""
+
+    target: Name
+    by_name: bool = True  # whether the target is a column of X, so that others are found by name, too
+    y_dtype: np.dtype | None = None
+    feature_names: np.ndarray | None = None
+    n_features: int | None = None
+    dates: tuple[Name, ...] = ()  # the columns of dates, which are read as their parts
+    columns: tuple[str, ...] | None = None  # the names of the features, where they have some
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether the target has the default name, because y had none."""
+        return not self.by_name and str(self.target).rstrip("_") == "class"
+
+    @classmethod
+    def of_tally(cls, target: Name, names: list[Name]) -> Self:
+        """Of rows that were counted elsewhere: columns by name, unless they are all the columns of an array."""
+        if sorted(names, key=str) == sorted(range(len(names)), key=str):
+            return cls(target, by_name=False, n_features=len(names))
+        named = tuple(map(str, names)) if all(isinstance(name, str) for name in names) else None
+        return cls(target, n_features=len(names), columns=named)
+
+    def to_json(self) -> dict[str, Any]:
+        """What a file keeps of it."""
+        return {
+            "target": to_json(self.target),
+            "by_name": self.by_name,
+            "y_dtype": None if self.y_dtype is None else self.y_dtype.str,
+            "feature_names": None if self.feature_names is None else list(self.feature_names),
+            "n_features": self.n_features,
+            "dates": [to_json(name) for name in self.dates],
+            "feature_columns": None if self.columns is None else list(self.columns),
+        }
+
+    @classmethod
+    def from_json(cls, state: dict[str, Any], tally: Tally) -> Self:
+        """What `to_json` gave, checked: a file may come from anyone."""
+        target, by_name = from_json(state.pop("target")), state.pop("by_name") is True
+        dtype, names, n_features = state.pop("y_dtype"), state.pop("feature_names"), state.pop("n_features")
+        dates, columns = state.pop("dates", []), state.pop("feature_columns", None)  # older files have neither
+        if dtype is not None and not _DTYPE.fullmatch(dtype):
+            raise FileError(f"the labels of the model are of type {dtype!r:.60}; expected bool, numbers or text.")
+        if str(target) not in tally.domains:
+            raise FileError(f"the model's target {target!r} is not in its tally.")
+        return cls(
+            target,
+            by_name,
+            None if dtype is None else np.dtype(dtype),
+            None if names is None else np.array([str(name) for name in names], dtype=object),
+            None if n_features is None else int(n_features),
+            tuple(map(from_json, dates)),
+            None if columns is None else tuple(map(str, columns)),
+        )
+
+
+def read_initial_rows(X: Any, y: Any, sample_weight: Any) -> tuple[InputFormat, Table, Any]:
+    """The first rows, which decide the shape of all others: X and y as one table, and the weights."""
+    X = as_rows(X)
+    table, weight = with_weight(open_features(X), sample_weight)
+    features = [name for name in table.columns if not is_name(y) or name != y]
+    n_features = sum(table.width(name) for name in features)
+    named = _has_names(X, y) and n_features == len(features) and all(isinstance(name, str) for name in features)
+    columns = tuple(map(str, features)) if named else None
+    if is_name(y):
+        parts = with_parts_of_dates(table, keep=[y])
+        dtype, dates = target_dtype(table._column(y)), dates_among(table, parts)
+        return InputFormat(y, True, dtype, None, n_features, dates, columns), parts, weight
+    y = only_column(y)
+    column = check_target(y, table.n_rows)
+    target = target_name(y, "class", table)
+    typed = hasattr(y, "dtype") or not isinstance(column, np.ndarray) or column.dtype.kind != "O"
+    dtype = target_dtype(column) if typed else None  # a list has no type of its own
+    parts = with_parts_of_dates(table)
+    shape = InputFormat(target, False, dtype, feature_names(X, table), n_features, dates_among(table, parts), columns)
+    return shape, parts.with_column(target, column), weight
+
+
+def _has_names(X: Any, y: Any) -> bool:
+    """Whether the columns of X have names: those of a frame, a mapping, rows as mappings, or a source."""
+    if is_name(y) or isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
+        return is_name(y)
+    named = isinstance(X, Mapping | Table) or is_rows_of_mappings(X) or hasattr(X, "columns")
+    return named or open_source(X) is not None
+
+
+def dates_among(table: Table, parts: Table) -> tuple[Name, ...]:
+    """The columns of a table that stand as their parts in another."""
+    return () if parts is table else tuple(name for name in table.columns if name not in parts.columns)
+
+
+def read_more_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any]:
+    """More rows of a fitted model: X and y as one table, checked against what was fitted, and the weights."""
+    X = as_rows(X, model)
+    table, weight = with_weight(open_features(X), sample_weight)
+    table, target = _as_fitted(model, X, table), model._shape.target
+    if not is_name(y):
+        table = table.with_column(target, check_target(y, table.n_rows))
+    elif y not in table.columns:
+        raise DataError.unknown_column([y], table.columns)
+    elif y != target:
+        table = table.with_column(target, table.columns[y])
+    _check_features(model, X, table)
+    return with_parts_of_dates(table, _parts_of_dates(model)), weight
+
+
+def read_codes(model: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[np.ndarray, Table, np.ndarray | None]:
+    """Labelled rows of a fitted classifier: the places of their classes, the rows without the target, the weights."""
+    table, weight = read_more_rows(model, X, y, sample_weight)
+    if table.n_rows == 0:
+        raise DataError("X has 0 rows; expected at least 1 labelled row.")
+    labels, domain = read_labels(table, model._target), model._class_domain
+    unknown = [
+        level for level, n in zip(labels.domain.levels, labels.rows, strict=True) if n and level not in domain.index
+    ]
+    if unknown:
+        raise LabelError.no_such_class(unknown[0], domain.levels)
+    if labels.n_missing:
+        row = int(np.flatnonzero(labels.codes < 0)[0])
+        raise LabelError(f"y is missing in row {row}; expected a label for every row.")
+    codes = domain.positions_of(labels.domain.levels)[labels.codes]
+    return codes, table.without(model._target), check_weight(weight, table.n_rows, any_size=True)
+
+
+def open_columns(model: Any, X: Any) -> Table:
+    """The features of some rows, checked against those that were fitted."""
+    if isinstance(X, list | tuple) and not X and model._word_readers and not model._shape.by_name:
+        X = np.zeros(0, dtype=str)  # no text, where there may be any
+    X = as_rows(X, model)
+    table = _as_fitted(model, X, open_features(X))
+    _check_features(model, X, table)
+    return with_parts_of_dates(table, _parts_of_dates(model))
+
+
+def open_rows(model: Any, X: Any) -> Table:
+    """As `open_columns`, without the cells that cannot be what they are, and with what absence says."""
+    if type(X) is list and X and type(X[0]) is str and model._reads_text_alone:  # the short way for the plain case
+        ((name, reader),) = model._word_readers.items()
+        return Table({name: reader.read(X, name)})
+    table = bound_texts(model, open_columns(model, X))
+    kept, unseen = tolerated(table, getattr(model, "_parts", list)), getattr(model, "unseen", "error")
+    factors = model.tally_.factors
+    beside = [factor for factor in factors if factor.given and sources_of(factor.columns[0])]  # they are one factor
+    absence = [name for factor in beside for name in factor.columns if name not in kept.columns]
+    if not absence or unseen == "error":
+        return kept
+    domains = model.tally_.domains
+    levels = {name: domains[str(name)] for factor in factors for name in factor.level_columns if str(name) in domains}
+    return with_unknown(kept, absence, levels if unseen == "missing" else {})
+
+
+def bound_texts(model: Any, table: Table) -> Table:
+    """The same rows, columns of text in the words that a model reads."""
+    readers = model._word_readers
+    if not readers:
+        return table
+    read = {name: reader.read(table._column(name), name) for name, reader in readers.items()}
+    return table.replaced({**table.columns, **read})
+
+
+def shaped(
+    shape: InputFormat,
+    columns: dict[Name, Any],
+    frame: str | None = None,
+    like: Any = None,
+    changed: Collection[Name] = (),
+) -> Any:
+    """Columns as they were given: one array, a frame of that kind, or a dictionary; see `as_frame`."""
+    if frame is not None:
+        order = [] if shape.feature_names is None else shape.feature_names.tolist()
+        if shape.dates:
+            order = [column for name in order for column in columns if name == column or name in dates_of(column)]
+        return as_frame({name: columns[name] for name in (*order, *columns) if name in columns}, frame, like, changed)
+    if not shape.by_name and all(isinstance(name, int) for name in columns):
+        return np.stack(unmerged([columns[name] for name in sorted(columns)]), axis=-1)
+    alone = len(columns) == 1 and not shape.by_name
+    if alone and ("text" in columns or next(iter(columns.values())).ndim == 2):
+        return next(iter(columns.values()))
+    return columns
+
+
+def with_weight(table: Table, sample_weight: Any) -> tuple[Table, Any]:
+    """The table without the column of the weights, and the weights."""
+    if not is_name(sample_weight):
+        return table, sample_weight
+    weight = table._column(sample_weight)
+    return table.without(sample_weight), weight
+
+
+def _as_fitted(model: Any, X: Any, table: Table) -> Table:
+    """The features in the form they were fitted in: sparse or dense, absent keys of rows as missing cells."""
+    names = model._read_names
+    absent = [name for name in names if name not in table.columns]
+    if absent:
+        known = set(names)
+        absent = [name for name in absent if not is_presence(name, known) and not table.has(name)]
+    if not absent:
+        return table
+    dates = [date for date in model._shape.dates if date not in table.columns and isinstance(date, str)]
+    if dates and any(date in dates_of(name) for date in dates for name in absent) and not is_rows_of_mappings(X):
+        raise DataError.unknown_column(dates, table.columns)
+    if is_rows_of_mappings(X):
+        read = {origin for name in names for origin in origins(name)} | {model._shape.target}
+        extra = [name for name in table.columns if name not in read | {*dict(getattr(model, "_left_out", ()))}]
+        misspelt = [name for name in absent if closest_names(name, extra)]
+        if misspelt:
+            raise DataError.unknown_column(misspelt, extra)
+        return Table({**table.columns, **{name: [None] * len(X) for name in absent}})
+    blocks, by_name = list(table.columns.values()), model._shape.by_name
+    if not by_name and len(names) == 1 and table.matrix is not None:
+        return Table({names[0]: table.matrix})
+    if not by_name and len(names) == len(blocks) == 1 and model._word_readers:
+        return Table({names[0]: blocks[0]})
+    if not by_name and len(blocks) == 1 and isinstance(blocks[0], SparseRows):
+        return open_features(blocks[0].dense())
+    return table
+
+
+def _parts_of_dates(model: Any) -> list[Name]:
+    """The columns that a model reads and that may be parts of dates."""
+
+    def make() -> list[Name]:
+        return [name for name in model._read_names if dates_of(name)]
+
+    return model._derive("parts of dates", make) if hasattr(model, "_derive") else make()
+
+
+def _check_features(model: Any, X: Any, table: Table) -> None:
+    shape: InputFormat = model._shape
+    if shape.by_name:
+        return
+    columns = {name: table.width(name) for name in table.columns if name != shape.target}
+    columns = with_dates_whole(columns, shape.dates)
+    if shape.feature_names is not None and hasattr(X, "columns"):
+        found = list(columns)
+        if found != list(shape.feature_names):
+            from sklearn.utils.validation import _check_feature_names
+
+            _check_feature_names(model, X, reset=False)
+    n_features = sum(columns.values())
+    if n_features != shape.n_features:
+        raise DataError(
+            f"X has {n_features} features, but {type(model).__name__} is expecting {shape.n_features} features "
+            "as input.\n    Pass the columns the model was fitted on."
+        )

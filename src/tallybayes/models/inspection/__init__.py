@@ -1,0 +1,1 @@
+"""Parameter tables, summaries and information criteria of fitted models."""

@@ -1,0 +1,185 @@
+"""What a fitted model consists of: its columns, their families, levels, priors and missing cells."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes._utils.html import html_parts
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
+from tallybayes.errors import DataError, NoCountsError, printable, short_repr
+from tallybayes.families.family import Family
+from tallybayes.models.inputs.columns import shown_family
+from tallybayes.tally.factor import Factor
+
+_MOST_LINES = 40  # of a printed table
+
+
+class ColumnSummary(NamedTuple):
+    """One column of a model: its family, how many levels or bins it has, the share of missing cells, and its prior."""
+
+    column: Any
+    family: str
+    levels: int | None
+    missing: float | None
+    prior: str
+
+
+class Summary:
+    """What a fitted model consists of. Made by ``model.summary()``.
+
+    Attributes
+    ----------
+    title : str
+        The model, its rows and its classes.
+    columns : list of ColumnSummary
+    left_out : dict
+        Why other columns are not read.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows = {"sky": ["sun", "rain", "sun", None], "eggs": [2, 1, 3, 0], "kept": ["yes", "no", "yes", "no"]}
+    >>> tb.NaiveBayes({"sky": "auto", "eggs": tb.Poisson()}).fit(rows, "kept").summary()
+    NaiveBayes of 4 rows, classes no: 2, yes: 2
+      column  family         levels  missing  prior
+      sky     Categorical()       2     25 %  Dirichlet([0.5774, 0.4226])
+      eggs    Poisson()                  0 %  Gamma(1.3, 1)
+    """
+
+    def __init__(self, title: str, columns: list[ColumnSummary], left_out: dict[Any, str]) -> None:
+        self.title, self.columns, self.left_out = title, columns, left_out
+
+    def to_frame(self) -> Any:
+        """One line for every column, as a pandas data frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns, columns=list(ColumnSummary._fields))
+
+    def _lines(self, columns: list[ColumnSummary]) -> list[tuple[str, str, str, str, str]]:
+        """A line for each of these columns, as text."""
+        found = []
+        for one in columns:
+            levels = "" if one.levels is None else str(one.levels)
+            missing = "" if one.missing is None else _percent(one.missing)
+            found.append((printable(one.column), one.family, levels, missing, one.prior))
+        return found
+
+    def _repr_html_(self) -> str:
+        left_out = [("left out", ["column", "because"], self.left_out.items())] if self.left_out else []
+        return html_parts((self.title, ColumnSummary._fields, self._lines(self.columns)), *left_out)
+
+    def __repr__(self) -> str:
+        lines = [ColumnSummary._fields, *self._lines(self.columns[:_MOST_LINES])]
+        widths = [max(len(line[place]) for line in lines) for place in range(5)]
+        out = [self.title]
+        for name, family, levels, missing, prior in lines:
+            left = [f"{name:<{widths[0]}}", f"{family:<{widths[1]}}"]
+            cells = [*left, f"{levels:>{widths[2]}}", f"{missing:>{widths[3]}}"]
+            out.append("  " + "  ".join([*cells, prior]).rstrip())
+        if len(self.columns) > _MOST_LINES:
+            out.append(f"  … and {len(self.columns) - _MOST_LINES:,} more")
+        if self.left_out:
+            width = max(len(printable(name)) for name in self.left_out)
+            out.append("left out")
+            reasons = list(self.left_out.items())
+            out += [f"  {printable(name):<{width}}  {reason}" for name, reason in reasons[:_MOST_LINES]]
+            out += [f"  … and {len(reasons) - _MOST_LINES:,} more"] if len(reasons) > _MOST_LINES else []
+        return "\n".join(out)
+
+
+def summary(model: Any) -> Summary:
+    """What the model consists of: every column's family, levels, share of missing cells and prior.
+
+    Returns
+    -------
+    Summary
+        It prints as a table.
+    """
+    check_is_fitted(model, "tally_")
+    n_rows, found = model._weight(), []
+    try:
+        beliefs = model._with_beliefs()
+    except (DataError, NoCountsError):  # there is no row that a default prior could go by
+        beliefs = {}
+    for factor in model._with_prior(model.tally_):
+        statistics: Any = model.tally_[factor.columns]
+        prior = beliefs.get(factor.columns if len(factor.columns) > 1 else factor.columns[0])
+        found += _columns(model, factor, statistics, prior, n_rows)
+    order = {name: place for place, name in enumerate(getattr(model, "feature_names_in_", ()))}
+    found.sort(key=lambda one: order.get(one.column, len(order)))
+    return Summary(model._summary_title(n_rows), found, getattr(model, "left_out_", {}))
+
+
+def rows_by_class(model: Any) -> float:
+    """The weight of all rows that were counted, of a model with classes."""
+    counts: Any = model.tally_[model._target]
+    return float(counts.table.sum())
+
+
+def title_by_class(model: Any, n_rows: float) -> str:
+    """The model, its rows, and how many there are of every class."""
+    counts: Any = model.tally_[model._target] if model._given is None else model._given[0]
+    shares = [f"{printable(c)}: {n:.6g}" for c, n in zip(model._class_domain.levels, counts.table, strict=True)]
+    shown = ", ".join(shares[:10]) + (f" and {len(shares) - 10} more" if len(shares) > 10 else "")
+    rows = f"of {n_rows:.12g} rows" if model._given is None else "as it was given"
+    return f"{type(model).__name__} {rows}, {model._groups} {shown}"
+
+
+def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: float) -> list[ColumnSummary]:
+    """A line for every column of a factor, or one for a block of them."""
+    family, width = factor.family, int(statistics.n_columns)
+    if len(factor.columns) == 1 and width > 1:
+        shown = f"{shown_family(family, 40)}, {width:,} {'words' if family.has_words else 'columns'}"
+        return [ColumnSummary(factor.columns[0], shown, None, None, short_repr(prior, 60))]
+    weight = family.row_weight(statistics) if family.columnwise else statistics.weight
+    known = np.broadcast_to(np.asarray(weight), (*statistics.given_shape, width)).reshape(-1, width).sum(axis=0)
+    out = []
+    for place, name in enumerate(factor.columns):
+        levels = len(family.bins) or None
+        if family.reads == "codes":
+            levels = len(model.tally_.domains[model.tally_.schema.domain(name)].levels)
+        read = model._family_of(factor, name)
+        there = float(known[place]) - _absent(model, read, name, place, statistics)
+        missing = round(max(0.0, 1 - there / n_rows), 9) if n_rows else None  # shares of rows are rounded
+        shown = shown_family(read, 40)
+        if model._shows_given and factor.given:
+            shown = f"{shown}, given {', '.join(map(printable, factor.given))}"
+        out.append(ColumnSummary(name, shown, levels, missing, _prior(prior, place, statistics)))
+    return out
+
+
+def _absent(model: Any, family: Family, name: Any, place: int, statistics: Any) -> float:
+    """The weight of the rows that a column counts as absent, where that is one of its levels."""
+    if family.inner is None or not hasattr(statistics, "segments"):
+        return 0.0
+    level = -1 if family.bins else model.tally_.domains[model.tally_.schema.domain(name)].index[None]
+    return float(statistics.segments.split(statistics.pooled().table)[place][level])
+
+
+def _prior(prior: Any, place: int, statistics: Any) -> str:
+    """The prior of one column of a block."""
+    width, segments = int(statistics.n_columns), getattr(statistics, "segments", None)
+    if not isinstance(prior, ParameterDistribution):
+        return "" if prior is None else short_repr(prior, 60)
+    parts = []
+    for value in prior._fields().values():
+        if value is None or isinstance(value, str | tuple):  # what is shared, and not about
+            continue
+        array = np.asarray(value, dtype=float)
+        if segments is not None and array.shape == (segments.n_cells,) and segments.n_cells > 1:  # of levels
+            kind: Any = type(prior)
+            start, stop = segments.offsets[place : place + 2]
+            return short_repr(kind(array[start:stop]), 60)
+        if array.ndim > 1 or (array.ndim == 1 and array.shape[0] not in (1, width)):
+            return short_repr(prior, 60)
+        parts.append(float(array[place % array.shape[0]] if array.ndim else array))
+    return f"{type(prior).__name__}({', '.join(f'{part:.4g}' for part in parts)})"
+
+
+def _percent(share: float) -> str:
+    if 0 < share < 0.001:
+        return "< 0.1 %"
+    return f"{100 * share:.1f} %" if 0 < share < 0.095 else f"{100 * share:.0f} %"

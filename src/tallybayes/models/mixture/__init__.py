@@ -1,0 +1,1 @@
+"""Mixture models: naive Bayes without class labels."""

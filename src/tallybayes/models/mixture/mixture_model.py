@@ -1,0 +1,189 @@
+"""Mixture: classes that nobody named, found by EM. Clusters of tables with mixed columns and missing cells."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import ClassifierTags
+
+from tallybayes.data.open_source import open_source
+from tallybayes.errors import DataError, StatisticsError
+from tallybayes.estimation.em.em_loop import is_integer_at_least
+from tallybayes.estimation.em.em_objective import check_n_groups, initial_model, plot_climb
+from tallybayes.models.classification import classifier_fit
+from tallybayes.models.classification.class_conditional import ClassConditionalModel
+from tallybayes.models.classification.classifier_from_parameters import mixture_from_parameters
+from tallybayes.models.classification.independent_columns import column_factors, column_tags, retally
+from tallybayes.models.classification.methods.classifier_plots import plot_words
+from tallybayes.models.classification.semi_supervised import count_first
+from tallybayes.models.inputs.columns import columns_of, left_out_of, shown_choice
+from tallybayes.models.inputs.features import open_features
+from tallybayes.models.inspection.information_criteria import evidence_bound
+from tallybayes.models.sklearn_bases import typed_property
+from tallybayes.typing import ClassPrior, Columns, Priors, RandomState, Rows, Weights
+
+
+class Mixture(ClassConditionalModel):
+    """A mixture: p(row) = Σ p(component) Π p(column | component), of any columns, with cells missing.
+
+    It is naive Bayes without labels: the components are classes that nobody named. They are numbered 0, 1, …; their
+    numbers mean nothing. Columns that vary together within a component are one block of `MultivariateGaussian`.
+
+    Parameters
+    ----------
+    n_components : int, default 2
+    columns : "auto", "suggest", a Family, or a mapping from names, positions or tuples of them to these
+        As for `NaiveBayes`; ``"suggest"`` judges columns by themselves, since no class is known.
+    estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
+        EM climbs the log posterior, or under ``"mle"`` the log likelihood; this is what is made of its counts then.
+    prior : as for `NaiveBayes`
+    class_prior : {component: probability}, "uniform", "frequency", Dirichlet or None
+        Of the components. None learns their shares, with one pseudo-row each under the estimates that have priors, so
+        that none dies; "frequency" learns them without.
+    unseen : {"missing", "smooth", "error"}, default "missing"
+    max_iter, tol : int and float
+        EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
+    n_init : int, default 3
+        From how many starts (k-means++ on what is observed); the one that climbs highest counts.
+    warm_start : bool, default False
+        Whether `fit` sets out from what was learnt before, if anything was.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    columns_, left_out_ : dict
+        The family of every column, and why others are not read.
+    tally_ : Tally
+        The expected statistics of every component.
+    history_ : list of float
+        The objective after every step; it never falls.
+    objectives_ : list of float
+        Where every start ended.
+    converged_ : bool
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> rows = {"length": [1.0, 1.2, np.nan, 5.0, 5.3, 5.1], "colour": ["red", "red", "red", "blue", None, "blue"]}
+    >>> model = tb.Mixture(2, random_state=0).fit(rows)
+    >>> found = model.predict(rows)
+    >>> bool((found[:3] == found[0]).all() and (found[3:] == found[3]).all() and found[0] != found[3])
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        columns: Columns = "auto",
+        *,
+        estimate: str = "bayes",
+        prior: Priors = None,
+        class_prior: ClassPrior = None,
+        unseen: str = "missing",
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        n_init: int = 3,
+        warm_start: bool = False,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.columns = columns
+        self.estimate = estimate
+        self.prior = prior
+        self.class_prior = class_prior
+        self.unseen = unseen
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    _counted_instead = "Its evidence_bound_ is below its evidence."
+    _groups = "components"
+    unlabelled = "em"
+    unlabelled_weight = 1.0
+    missing_label = None
+    n_classes = property(lambda model: model.n_components)
+    evidence_bound_ = typed_property(evidence_bound)
+    from_parameters = classmethod(mixture_from_parameters)
+    columns_ = typed_property(columns_of)
+    left_out_ = typed_property(left_out_of)
+    _shown = shown_choice
+    _make_factors = column_factors
+    _retally = retally
+    _count_first = count_first
+    fit_tally = classifier_fit.fit_tally
+    drop_class = classifier_fit.drop_class
+    plot_climb = plot_climb
+    plot_words = plot_words
+
+    def fit(self, X: Rows, y: None = None, sample_weight: Weights = None, *, initial: Mixture | None = None) -> Self:
+        """Find the components.
+
+        Parameters
+        ----------
+        X : as for `NaiveBayes`
+        y : None
+            Not used: scikit-learn's pipelines pass it.
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+        initial : Mixture, optional
+            Where EM starts, and from nowhere else: at the parameters of this one, fitted or from parameters; its
+            components keep their numbers. The first step is what these expect of the rows.
+
+        Returns
+        -------
+        self
+        """
+        initial = initial_model(self, initial)
+        if initial is not None:
+            check_n_groups(len(initial.classes_), "components", "n_components", self.n_components)
+        if not is_integer_at_least(self.n_components):
+            raise DataError.wrong_type("n_components", repr(self.n_components), "a whole number of at least 1")
+        X = X if open_source(X) is None else open_features(X)  # EM needs all rows at a time
+        classifier_fit.fit_initial(self, X, np.full(open_features(X).n_rows, None), sample_weight, initial=initial)
+        self._shape = self._shape._replace(y_dtype=np.dtype(np.int64))
+        return self
+
+    def score(self, X: Rows, y: None = None, sample_weight: Weights = None) -> float:
+        """The mean log p(row), in nats.
+
+        Parameters
+        ----------
+        X : as for `fit`
+        y : None
+            Not used.
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+        """
+        weight: Any = sample_weight
+        if isinstance(sample_weight, str):
+            table = open_features(X)
+            X, weight = table.without(sample_weight), table._column(sample_weight)
+        return float(np.average(self.score_samples(X), weights=weight))
+
+    def fit_predict(self, X: Rows, y: None = None, sample_weight: Weights = None) -> np.ndarray:
+        """Find the components, and the most probable one of every row.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+        """
+        return self.fit(X, y, sample_weight).predict(X)
+
+    def __add__(self, other: Any) -> Any:
+        raise StatisticsError(
+            "mixtures fitted apart number their components each in its own way, so they do not add up.\n"
+            "    Fit one on all rows."
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = column_tags(self, super().__sklearn_tags__())
+        tags.estimator_type = "density_estimator"
+        tags.target_tags.required = False
+        tags.classifier_tags = ClassifierTags()  # scikit-learn looks there at whatever has predict_proba
+        return tags

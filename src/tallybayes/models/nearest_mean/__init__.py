@@ -1,0 +1,1 @@
+"""Nearest class mean with a learned metric."""

@@ -1,0 +1,181 @@
+"""Answers of the nearest class mean: by squared distances, which are no densities."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.data.table import Table
+from tallybayes.errors import DataError, EstimateError, printable
+from tallybayes.estimation.scoring.extreme_rows import far_leads, rows_without_precision
+from tallybayes.estimation.scoring.factor_scorer import (
+    FactorScorer,
+    ResolvedPrior,
+    chunk_of,
+    factor_cells,
+    make_factor_scorer,
+)
+from tallybayes.families.gaussian import TiedGaussian
+from tallybayes.models.classification.class_parameters import labeled_class_prior
+from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
+from tallybayes.models.classification.methods.explanation import shown
+from tallybayes.models.classification.methods.show_work import MOST_COLUMNS, one_row
+from tallybayes.models.inputs.batching import predict_in_batches
+from tallybayes.models.inputs.input_format import open_rows
+from tallybayes.models.inspection.labeled_parameters import LabeledFactor
+from tallybayes.tally.factor import Factor
+from tallybayes.typing import Rows
+
+
+def class_log_prior(model: Any) -> np.ndarray:
+    """log p(class): distances alone decide, so all classes are as probable."""
+    n_classes = len(model.classes_)
+    return np.full(n_classes, -np.log(max(n_classes, 1)))
+
+
+def scored(model: Any) -> list[FactorScorer]:
+    """The means of every class, with the variance that all have in common: for pictures, and to be told of."""
+    return model._derive("scored", lambda: _scored(model))
+
+
+def _scored(model: Any) -> list[FactorScorer]:
+    read, factor, moments = TiedGaussian(), model.tally_.factors[1], model._moments().diagonal()
+    flat = ResolvedPrior(None, read.flat_columns(moments))
+    return [make_factor_scorer(Factor(factor.columns, factor.given, read), moments, flat, "mle")]
+
+
+def told(model: Any) -> list[LabeledFactor]:
+    """p(class), and the means of every class; the metric is ``projection_``."""
+    return [
+        labeled_class_prior(model),
+        LabeledFactor(model._scored[0], (model._target,), (model.classes_.tolist(),), only=("mean",)),
+    ]
+
+
+def refuse(model: Any, *arguments: object, **more: object) -> NoReturn:
+    """Refuse what takes a density of the rows, or a prior."""
+    raise EstimateError(
+        "NearestClassMean has no density of rows, and so no likelihood, posterior, bits or information criteria: it "
+        "compares\n    distances. tb.GaussianDiscriminant('tied', class_prior='uniform') decides alike and has them."
+    )
+
+
+@predict_in_batches
+def squared_distances(model: Any, X: Rows) -> np.ndarray:
+    """d² of every row to every class mean, shape (n, classes).
+
+    Parameters
+    ----------
+    X : array or data frame of numbers
+    """
+    check_is_fitted(model, "tally_")
+    if not len(model.means_):
+        raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
+    rows, means, projection = model._numbers(open_rows(model, X)), model.means_, model._projection()
+    out = np.empty((len(rows), len(means)))
+    if projection is not None:  # once for all classes, about the middle of the means, so that no offset hurts
+        middle = means.mean(axis=0)
+        rows, means = (rows - middle) @ projection.T, (means - middle) @ projection.T
+    for k, mean in enumerate(means):
+        if projection is not None:
+            out[:, k] = ((rows - mean) ** 2).sum(axis=1)
+            continue
+        found = np.asarray(model.metric(rows, mean), dtype=float)
+        if found.shape != (len(rows),):
+            raise DataError.wrong_shape("what metric(X, mean) returned", found.shape, f"({len(rows)},), d² per row")
+        out[:, k] = found
+    return out
+
+
+def numbers(model: Any, table: Table) -> np.ndarray:
+    """The cells of whole rows."""
+    factor = model.tally_.factors[1]
+    rows = chunk_of(factor_cells(table, factor.columns, factor.family, [], "missing"), slice(None))
+    check_whole(rows, factor)
+    return rows
+
+
+@predict_in_batches
+def predict_proba(model: Any, X: Rows) -> np.ndarray:
+    """p(class | x) ∝ exp(−½ d²(x, μ_c)), shape (n, classes)."""
+    return np.exp(model.predict_log_proba(X))
+
+
+@predict_in_batches
+def predict_log_proba(model: Any, X: Rows) -> np.ndarray:
+    """log p(class | x), shape (n, classes)."""
+    score = negative_half_squared_distances(model, X)
+    score -= score.max(axis=1, keepdims=True)
+    return score - np.log(np.exp(score).sum(axis=1, keepdims=True))
+
+
+@predict_in_batches
+def predict(model: Any, X: Rows) -> np.ndarray:
+    """The class of the nearest mean; ties go to the first.
+
+    Parameters
+    ----------
+    X : array or data frame of numbers
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    nearest = negative_half_squared_distances(model, X).argmax(axis=1)
+    return model.classes_[nearest]
+
+
+def negative_half_squared_distances(model: Any, X: Rows) -> np.ndarray:
+    """−½ d² of every row to every mean; for rows so far off that all squares are one, less what they share."""
+    with np.errstate(over="ignore"):
+        score = -0.5 * model.squared_distances(X)
+    lost, projection = rows_without_precision(score.max(axis=1)), model._projection()
+    if lost is not None and projection is not None:
+        score[lost] = far_leads(model._numbers(open_rows(model, X))[lost], model.means_, projection)
+    return score
+
+
+def show_work(model: Any, row: Rows) -> str:
+    """The squared distances of one row to every mean, direction by direction, and the probabilities they give.
+
+    Parameters
+    ----------
+    row : the features of one row
+
+    Returns
+    -------
+    str
+    """
+    table = one_row(model, row)
+    squares = model.squared_distances(row)[0]
+    sheet = CalculationSheet("p(class | x) ∝ exp(−½ d²(x, μ)), d² = ‖W (x − μ)‖²", list(model.classes_))
+    projection, cells, names = model._projection(), model._numbers(table)[0], model.tally_.factors[1].columns
+    for place in range(min(len(cells), MOST_COLUMNS)):
+        name = model._called(model.tally_.factors[1].column(place, len(cells))) if len(names) == 1 else names[place]
+        sheet.add(f"  mean of {printable(name)}", model.means_[:, place], shown(float(cells[place])))
+    if projection is None:
+        sheet.note("  d² as the metric given has it")
+    else:
+        gaps = (cells - model.means_) @ projection.T
+        for k in range(min(len(projection), MOST_COLUMNS)):
+            sheet.add(f"(W (x − μ))² in direction {k}", gaps[:, k] ** 2)
+        if len(projection) > MOST_COLUMNS:
+            rest = (gaps[:, MOST_COLUMNS:] ** 2).sum(axis=1)
+            sheet.add(f"in {len(projection) - MOST_COLUMNS:,} more directions", rest)
+    sheet.rule()
+    sheet.add("d²(x, μ)", squares)
+    sheet.add("p(class | x)", model.predict_proba(row)[0])
+    return sheet.written(model.predict(row)[0])
+
+
+def check_whole(rows: np.ndarray, factor: Factor) -> None:
+    """Distances need whole rows: name the first cell that is missing or infinite."""
+    wrong = ~np.isfinite(rows)
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        name = factor.column(column, rows.shape[1])
+        expected = "a finite number (distances need whole rows, without NaN)"
+        hint = "tb.NaiveBayes and tb.GaussianDiscriminant take rows with missing cells."
+        raise DataError.bad_cell(float(rows[row, column]), row, name, expected, hint)

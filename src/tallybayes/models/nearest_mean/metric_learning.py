@@ -1,0 +1,168 @@
+"""Metrics as a matrix W, d² = ‖W(x − μ)‖²: of a covariance, of a matrix, or learned from the rows."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.errors import DataError, EstimateError
+from tallybayes.estimation.scoring.factor_scorer import make_factor_scorer, resolve_prior
+from tallybayes.families.continuous import pooled_scale
+from tallybayes.families.multivariate_gaussian import TiedMultivariateGaussian
+from tallybayes.statistics.moments import Moments
+from tallybayes.tally.factor import Factor
+
+
+class MetricFit(NamedTuple):
+    """A learned metric and how its training ended."""
+
+    projection: np.ndarray
+    history: list[float]  # mean −log p(class | row) after every step, in nats
+    converged: bool
+    message: str
+
+
+def whitening_matrix(moments: Moments, factor: Factor) -> np.ndarray:
+    """W that makes the pooled covariance the identity: unbiased, or its MAP estimate where that is singular."""
+    family = TiedMultivariateGaussian()
+    if not moments.full:
+        raise EstimateError(
+            "metric='mahalanobis' needs the products of the columns, which were not counted under the metric of fit.\n"
+            "    Fit with metric='mahalanobis'; any other metric can be had from that."
+        )
+    if not len(moments.weight):
+        raise DataError(
+            "no class is left to measure distances by: every row was forgotten.\n    Learn some rows first."
+        )
+    covariance = family.unbiased(moments).covariance[0]
+    if family.is_definite(covariance):
+        return np.linalg.inv(np.linalg.cholesky(covariance))
+    read = Factor(factor.columns, factor.given, family)
+    scored = make_factor_scorer(read, moments, resolve_prior(read, moments, None, "map"), "map")
+    root = np.linalg.inv(np.linalg.cholesky(np.asarray(scored.parameters.covariance)[0]))
+    root[:, scored.constant] = 0.0
+    return root
+
+
+def metric_root(metric: Any, n_columns: int) -> np.ndarray:
+    """W of a matrix A = WᵀW, symmetric and without negative eigenvalues."""
+    try:
+        matrix = np.asarray(metric, dtype=float)
+    except (TypeError, ValueError):
+        matrix = np.zeros(0)
+    if matrix.ndim != 2 or not np.isfinite(matrix).all():
+        raise EstimateError(
+            f"metric is {metric!r}; expected 'mahalanobis', 'euclidean', 'learned', a matrix of finite numbers or a "
+            "callable."
+        )
+    if matrix.shape != (n_columns, n_columns) or not np.allclose(matrix, matrix.T):
+        raise EstimateError(
+            f"metric is a matrix of shape {matrix.shape}; expected a symmetric one of ({n_columns}, {n_columns}).\n"
+            "    Of a projection W, with d² = ‖W(x − μ)‖², pass W.T @ W."
+        )
+    values, vectors = np.linalg.eigh(matrix)
+    if values.min(initial=0.0) < -1e-10 * np.abs(values).max(initial=0.0):
+        raise EstimateError(f"metric has the negative eigenvalue {values.min():.3g}; expected d² of at least 0.")
+    return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+
+
+def objective(
+    projection: np.ndarray, rows: np.ndarray, codes: np.ndarray, weight: np.ndarray, means: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Mean −log p(class | row) under p ∝ exp(−½‖W(x − μ_c)‖²), and its gradient with respect to W.
+
+    Parameters
+    ----------
+    projection : ndarray of shape (components, columns)
+        W.
+    rows : ndarray of shape (n, columns)
+    codes : ndarray of int of shape (n,)
+    weight : ndarray of shape (n,), summing to 1
+    means : ndarray of shape (classes, columns)
+
+    Returns
+    -------
+    value : float
+    gradient : ndarray of shape (components, columns)
+    """
+    seen, centres = rows @ projection.T, means @ projection.T
+    # ‖Wx‖² is the same for every class, so only the parts that differ are needed
+    score = seen @ centres.T - 0.5 * (centres**2).sum(axis=1)
+    score -= score.max(axis=1, keepdims=True)
+    proba = np.exp(score)
+    total = proba.sum(axis=1, keepdims=True)
+    proba /= total
+    index = np.arange(len(rows))
+    value = -float(weight @ (score[index, codes] - np.log(total[:, 0])))
+    # pull = Σ_c (p_c − [c = y]) ∂score_c, with score_c = xᵀWᵀWμ_c − ½ μ_cᵀWᵀWμ_c
+    proba[index, codes] -= 1.0
+    proba *= weight[:, None]
+    cross = proba.T @ rows  # (classes, columns)
+    gradient = centres.T @ cross + (proba.T @ seen).T @ means - (centres * proba.sum(axis=0)[:, None]).T @ means
+    return value, gradient
+
+
+def learn_metric(
+    rows: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    moments: Moments,
+    n_components: int | None,
+    **settings: Any,
+) -> MetricFit:
+    """The metric that makes p(class | row) right on these rows.
+
+    Columns are scaled for the search, so that units do not matter, and the rows centred for its accuracy.
+    """
+    centre, spread, _ = pooled_scale(moments)
+    scale = np.sqrt(np.where(spread > 0, spread, 1.0))
+    rows, means = (rows - centre) / scale, (moments.mean - centre) / scale
+    d = rows.shape[1]
+    start = _parting(codes, weight, means)[: d if n_components is None else min(n_components, d)] / np.sqrt(d)
+    trained = train(start, rows, codes, weight, means, **settings)
+    # A constant column parts no classes, so what another value there would mean was not learned.
+    return trained._replace(projection=np.where(spread > 0, trained.projection / scale, 0.0))
+
+
+def _parting(codes: np.ndarray, weight: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """The directions that part the class means most, then those of the largest spread."""
+    share = np.bincount(codes, weight, minlength=len(means))
+    return np.linalg.svd(np.sqrt(share)[:, None] * (means - share @ means / share.sum()), full_matrices=True)[2]
+
+
+def train(
+    start: np.ndarray,
+    rows: np.ndarray,
+    codes: np.ndarray,
+    weight: np.ndarray,
+    means: np.ndarray,
+    max_iter: int,
+    tol: float,
+    verbose: bool,
+) -> MetricFit:
+    """Minimise `objective` by L-BFGS from `start`.
+
+    It stops when a step improves the objective by less than `tol`, relatively, or after `max_iter` steps; ``converged``
+    says which.
+    """
+    from scipy.optimize import minimize
+
+    weight = weight / weight.sum()
+    history = [objective(start, rows, codes, weight, means)[0]]
+
+    def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        found, gradient = objective(flat.reshape(start.shape), rows, codes, weight, means)
+        return found, gradient.ravel()
+
+    def watch(intermediate_result: Any) -> None:
+        history.append(float(intermediate_result.fun))
+        if verbose:
+            sys.stderr.write(f"\rmetric: step {len(history) - 1} of at most {max_iter}, log-loss {history[-1]:.6f}")
+
+    options = {"maxiter": max_iter, "ftol": tol, "gtol": 0.0}
+    found = minimize(value, start.ravel(), jac=True, method="L-BFGS-B", callback=watch, options=options)
+    if verbose:
+        sys.stderr.write("\n")
+    return MetricFit(found.x.reshape(start.shape), history, bool(found.status == 0), str(found.message))

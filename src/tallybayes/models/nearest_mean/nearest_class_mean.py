@@ -1,0 +1,423 @@
+"""NearestClassMean: the class whose mean is nearest, in a metric that is given or learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes._utils.string_options import StringOptions
+from tallybayes.data.counting import check_weight
+from tallybayes.data.table import Table
+from tallybayes.errors import EstimateError, FileError, StatisticsError
+from tallybayes.estimation.em.em_loop import EMSummary
+from tallybayes.estimation.scoring.factor_scorer import chunk_of, factor_cells
+from tallybayes.families.family import Family
+from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.multivariate_gaussian import MultivariateGaussian
+from tallybayes.models.base import Model
+from tallybayes.models.classification import classifier_fit
+from tallybayes.models.classification.class_parameters import class_prior
+from tallybayes.models.classification.methods import classifier_plots
+from tallybayes.models.classification.methods.report_page import report
+from tallybayes.models.inputs.input_format import InputFormat, read_more_rows
+from tallybayes.models.inputs.labels import read_labels
+from tallybayes.models.inspection import labeled_parameters
+from tallybayes.models.inspection.model_summary import rows_by_class, summary, title_by_class
+from tallybayes.models.nearest_mean import distance_predictions
+from tallybayes.models.nearest_mean.distance_predictions import check_whole
+from tallybayes.models.nearest_mean.metric_learning import MetricFit, learn_metric, metric_root, whitening_matrix
+from tallybayes.models.sklearn_bases import ClassifierMixin, typed_property
+from tallybayes.statistics.moments import Moments
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.warnings import warn
+
+
+class NearestClassMean(ClassifierMixin, Model):
+    """Classify by the nearest class mean: p(class | x) ∝ exp(−½ d²(x, μ_c)).
+
+    A class is its mean, so a new one can be added from a single example without touching the metric.
+
+    Parameters
+    ----------
+    metric : {"mahalanobis", "euclidean", "learned"}, matrix or callable, default "mahalanobis"
+        ``"mahalanobis"`` is the tied Gaussian discriminant (``estimate="unbiased"``) with a uniform class prior; where
+        that covariance is singular, its MAP estimate serves. ``"learned"`` trains W of d² = ‖W(x − μ)‖² to make
+        p(class | x) right on the training rows. A matrix A gives d² = (x − μ)ᵀA(x − μ); a callable ``d2(X, mean)`` the
+        squared distances of all rows to one mean.
+    n_components : int, optional
+        The rank of a learned W; the number of columns if left out. Other metrics do not use it.
+    max_iter : int, default 200
+        The most steps of training.
+    tol : float, default 1e-6
+        Training has converged when a step improves the log-loss by less than this, as a share of it or, below 1 nat,
+        in nats.
+    verbose : bool, default False
+        Show the progress of training.
+
+    Attributes
+    ----------
+    means_ : ndarray of shape (classes, columns)
+    projection_ : ndarray of shape (components, columns)
+        W, with d² = ‖W(x − μ)‖².
+    history_ : list of float
+        The log-loss of a learned metric after every step.
+    converged_ : bool
+        Whether training ended by `tol`.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = tb.NearestClassMean().fit(X[:100], y[:100])
+    >>> _ = model.add_class(2, X[100:101])                     # one example is enough
+    >>> round(model.score(X, y), 2)
+    0.86
+    """
+
+    def __init__(
+        self,
+        metric: str | npt.ArrayLike | Callable[[np.ndarray, np.ndarray], npt.ArrayLike] = "mahalanobis",
+        *,
+        n_components: int | None = None,
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        verbose: bool = False,
+    ) -> None:
+        self.metric = metric
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    _words: ClassVar[Mapping[str, StringOptions]] = {
+        "metric": StringOptions(("mahalanobis", "euclidean", "learned"), ("a matrix", "a callable"))
+    }
+    classes_ = typed_property(classifier_fit.classes)
+    feature_names_in_ = typed_property(classifier_fit.feature_names_in)
+    n_features_in_ = typed_property(classifier_fit.n_features_in)
+    target_ = typed_property(classifier_fit.target)
+    report = report
+    _target = typed_property(classifier_fit.target)
+    _with_one_target = classifier_fit.with_one_target
+    _class_domain = typed_property(classifier_fit.class_domain)
+    forget = classifier_fit.forget
+    fit_tally = classifier_fit.fit_tally
+    drop_class = classifier_fit.drop_class
+    score = classifier_fit.score
+    tally_: Tally
+    _shape: InputFormat
+
+    def _make_factors(self, table: Table, target: Name, weight: Any) -> list[Factor]:
+        names = tuple(name for name in table.columns if name != target)
+        table.require_numbers(names)
+        family: Family = MultivariateGaussian() if _is(self.metric, "mahalanobis") else Gaussian()
+        factor = Factor(names, (target,), family)
+        check_whole(chunk_of(factor_cells(table, names, family, [], "missing"), slice(None)), factor)
+        return [factor]
+
+    def _reading(self, factor: Factor) -> Factor:
+        """Rows are scored by the means, and one matrix for all classes."""
+        return Factor(factor.columns, factor.given, Gaussian())
+
+    def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, None]:
+        return self._count_more(table, weight, factors), None
+
+    def _count_more(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
+        read_labels(table, self._target).refuse_missing("Leave the unlabelled rows out.")
+        like = None if factors is not None else self.tally_
+        return classifier_fit.count_rows(self, table, weight, factors or list(self.tally_.factors), like)
+
+    def fit(self, X: Rows, y: Labels, sample_weight: Weights = None) -> Self:
+        """Count the means, and train the metric if it is to be learned.
+
+        Parameters
+        ----------
+        X : array or data frame of numbers
+        y : array-like of shape (n,), or the name of a column of X
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+
+        Returns
+        -------
+        self
+        """
+        self._check_settings()
+        fresh = clone(self)
+        classifier_fit.fit_initial(fresh, X, y, sample_weight)
+        if _is(self.metric, "learned"):
+            fresh._train(X, y, sample_weight)
+        fresh._projection()  # refuses a metric that does not fit the columns, before anything is changed
+        self._take_from(fresh)._adopt(fresh.tally_)
+        if self._trained is not None and not self._trained.converged:
+            steps = len(self._trained.history) - 1
+            warn(
+                f"the metric was still improving after {steps} steps ({self._trained.message}).\n"
+                "    Raise max_iter, or tol if this is good enough.",
+                ConvergenceWarning,
+            )
+        return self
+
+    def partial_fit(
+        self, X: Rows, y: Labels, sample_weight: Weights = None, classes: Iterable[Hashable] | None = None
+    ) -> Self:
+        """Count more rows into the means; a learned metric stays as it is.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        classes : array-like, optional
+            Accepted for scikit-learn's sake; a class without a row has no mean, so it does not exist yet.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "tally_"):
+            return self.fit(X, y, sample_weight)
+        self._numbers(read_more_rows(self, X, y, sample_weight)[0])  # refuses rows that are not whole
+        return classifier_fit.partial_fit(self, X, y, sample_weight)
+
+    def add_class(self, label: Hashable, X: Rows, sample_weight: Weights = None) -> Self:
+        """Add a class from its rows, one is enough; the metric is unchanged.
+
+        Parameters
+        ----------
+        label : bool, int or str
+        X : rows of the new class
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "tally_")
+        metric = self._projection()
+        classifier_fit.add_class(self, label, X, sample_weight)
+        self._kept = metric
+        return self
+
+    def __add__(self, other: Self) -> Self:
+        mine, its = self._trained, getattr(other, "_trained", None)
+        if mine is not None and its is not None and not np.array_equal(mine.projection, its.projection):
+            raise StatisticsError(
+                "the metrics were learned apart and differ, so distances to the means of both have no common scale.\n"
+                "    Learn the metric once, then add the other rows with partial_fit."
+            )
+        return super().__add__(other)
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Change parameters; a fitted model follows, but for the metric that `add_class` kept.
+
+        Parameters
+        ----------
+        **parameters
+            Any parameters of the constructor.
+
+        Returns
+        -------
+        self
+        """
+        kept = self._kept
+        super().set_params(**parameters)
+        self._kept = None if "metric" in parameters else kept
+        return self
+
+    def reestimate(self, **parameters: Any) -> Self:
+        """A new classifier with the same means under other parameters, such as another metric; no data are needed.
+
+        Parameters
+        ----------
+        **parameters
+            Any parameters of the constructor.
+
+        Returns
+        -------
+        A fitted classifier of the same class
+        """
+        other = super().reestimate(**parameters)
+        other._kept = None if "metric" in parameters else self._kept
+        return other
+
+    _trained: MetricFit | None = None
+    _kept: np.ndarray | None = None  # W from before a class was added, which the tally no longer tells
+
+    def _take_from(self, other: Any) -> Self:
+        self._shape, self._trained = other._shape, other._trained
+        return self
+
+    def _shape_to_json(self) -> dict[str, Any]:
+        """What was learnt about the shape of the input, for a file."""
+        return self._shape.to_json()
+
+    def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
+        self._shape = InputFormat.from_json(state, tally)
+
+    def _check_loaded(self) -> None:
+        """Refuse labels that are not of the type a file names."""
+        _ = self.classes_
+
+    def _adopt(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
+        self._kept = None  # the metric follows the tally
+        return super()._adopt(tally, climbed)
+
+    def _projection(self) -> np.ndarray | None:
+        """W of the metric, or None for a callable."""
+        return self._kept if self._kept is not None else self._derive("projection", self._make_metric)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.n_components is not None and self.n_components < 1:
+            raise EstimateError(f"n_components is {self.n_components!r}; expected at least 1, or None for all.")
+
+    def _moments(self) -> Moments:
+        moments = self.tally_.statistics[1]
+        assert isinstance(moments, Moments)
+        return moments
+
+    def _make_metric(self) -> np.ndarray | None:
+        d = self._moments().n_columns
+        if callable(self.metric):
+            return None
+        if isinstance(self.metric, str):
+            if self.metric == "euclidean":
+                return np.eye(d)
+            if self.metric == "learned":
+                if self._trained is None:
+                    raise EstimateError("no metric was learned yet, and a tally is not enough for it.\n    Use fit.")
+                return self._trained.projection
+            return whitening_matrix(self._moments(), self.tally_.factors[1])
+        return metric_root(self.metric, d)
+
+    def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
+        table, weight = read_more_rows(self, X, y, sample_weight)
+        rows = self._numbers(table)
+        encoded, (found,) = table.levels([self._target], lambda _: True)
+        codes = self._class_domain.positions_of(found.levels)[np.asarray(encoded.columns[0])]
+        weights = check_weight(weight, table.n_rows)
+        kept = slice(None) if weights is None else weights > 0
+        weights = np.ones(table.n_rows) if weights is None else weights
+        settings = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
+        self._trained = learn_metric(
+            rows[kept], codes[kept], weights[kept], self._moments(), self.n_components, **settings
+        )
+
+    @property
+    def means_(self) -> np.ndarray:
+        """The class means, in the order of ``classes_``."""
+        check_is_fitted(self, "tally_")
+        return self._derive("means", lambda: self._moments().mean)
+
+    parameters_ = typed_property(labeled_parameters.parameters)
+    table = labeled_parameters.table
+    class_prior_ = typed_property(class_prior)
+    class_log_prior_ = typed_property(distance_predictions.class_log_prior)
+    _told = distance_predictions.told
+    show_work = distance_predictions.show_work
+    plot_decision = classifier_plots.plot_nearest
+    plot_classes = classifier_plots.plot_classes
+    _scored = typed_property(distance_predictions.scored)
+    summary = summary
+    _weight = rows_by_class
+    _groups = "classes"
+
+    def _summary_title(self, n_rows: float) -> str:
+        metric = self.metric if isinstance(self.metric, str) else "given"
+        return f"{title_by_class(self, n_rows)}, metric {metric}"
+
+    def _with_prior(self, tally: Tally) -> list[Factor]:
+        return [factor for factor in tally.factors if factor.given]
+
+    def _with_beliefs(self) -> dict[Any, Any]:
+        return {}  # means have no prior here
+
+    posterior_ = property(distance_predictions.refuse)
+    log_likelihood = distance_predictions.refuse
+    log_evidence = distance_predictions.refuse
+    bits = distance_predictions.refuse
+    bic_ = property(distance_predictions.refuse)
+    aic_ = property(distance_predictions.refuse)
+
+    @property
+    def projection_(self) -> np.ndarray:
+        """W of d² = ‖W(x − μ)‖²."""
+        check_is_fitted(self, "tally_")
+        projection = self._projection()
+        if projection is None:
+            raise EstimateError("the metric is a callable, so it has no matrix W.")
+        return projection
+
+    @property
+    def history_(self) -> list[float]:
+        """The log-loss of a learned metric on its training rows, at the start and after every step, in nats."""
+        check_is_fitted(self, "tally_")
+        return [] if self._trained is None else list(self._trained.history)
+
+    @property
+    def converged_(self) -> bool:
+        """Whether a learned metric's training ended because it no longer improved."""
+        check_is_fitted(self, "tally_")
+        return self._trained is None or self._trained.converged
+
+    squared_distances = distance_predictions.squared_distances
+    predict = distance_predictions.predict
+    predict_proba = distance_predictions.predict_proba
+    predict_log_proba = distance_predictions.predict_log_proba
+    _numbers = distance_predictions.numbers
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a sealed file that `tb.load` reads; a metric that is code cannot be written.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        check_is_fitted(self, "tally_")
+        if callable(self.metric):
+            raise FileError(
+                "cannot save a metric that is a callable: files hold no code.\n"
+                "    Save reestimate(metric='euclidean') and set the callable again after loading, with set_params."
+            )
+        super().save(path)
+
+    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What the tally does not tell: the metric that was learned, or kept when a class was added."""
+        state: dict[str, Any] = {}
+        arrays: dict[str, np.ndarray] = {}
+        if self._kept is not None:
+            arrays["metric/kept"] = self._kept
+        if self._trained is not None:
+            arrays["metric/learned"] = self._trained.projection
+            arrays["metric/history"] = np.array(self._trained.history)
+            state = {"converged": self._trained.converged, "message": self._trained.message}
+        return state, arrays
+
+    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        d = self._moments().n_columns
+        for name in ("metric/kept", "metric/learned"):
+            found = arrays.get(name)
+            if found is not None and (found.ndim != 2 or found.shape[1] != d or not np.isfinite(found).all()):
+                raise FileError(f"{name} is no projection of {d} columns.")
+        if "metric/learned" in arrays:
+            history = [float(value) for value in arrays.pop("metric/history")]
+            learned, converged, message = arrays.pop("metric/learned"), state.pop("converged"), state.pop("message")
+            self._trained = MetricFit(learned, history, bool(converged), str(message))
+        self._kept = arrays.pop("metric/kept", None)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False
+        return tags
+
+
+def _is(metric: Any, name: str) -> bool:
+    return isinstance(metric, str) and metric == name

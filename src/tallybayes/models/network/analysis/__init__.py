@@ -1,0 +1,1 @@
+"""Analysis of Bayesian networks: d-separation, causal effects, sensitivity, value of information."""

@@ -1,0 +1,1 @@
+"""Inference in Bayesian networks: exact by clique trees, approximate by likelihood weighting."""

@@ -1,0 +1,177 @@
+"""Draws from a Bayesian network, parents first: for questions where exact inference needs more than memory has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from tallybayes._utils.memory import available_memory
+from tallybayes.errors import EstimateError, TooLargeError
+from tallybayes.models.network.inference.evidence import Evidence
+from tallybayes.models.network.inference.network_inference import NetworkInference
+from tallybayes.models.network.inference.query_result import Answer, title_of
+from tallybayes.tally.factor import Name
+from tallybayes.warnings import warn
+
+_DRAWS = 1 << 14  # at a time
+_FEW = 100  # draws that the weighted ones are worth: fewer are warned of
+
+Codes = dict[Name, np.ndarray]
+
+
+class SampledQueryResult(Answer):
+    """p(nodes | given) as weighted draws tell it: an answer with standard errors.
+
+    Attributes
+    ----------
+    nodes, levels, probabilities, given
+        As of every answer.
+    standard_errors : ndarray of shape (*levels)
+        Of the probabilities; of a level that no draw had, or all of them, 1 / `effective_size`.
+    n_draws : int
+    effective_size : float
+        How many draws from p(· | given) itself would tell as much.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tallybayes.models.network.inference.likelihood_weighting import SampledQueryResult
+    >>> errors = np.array([0.001, 0.001])
+    >>> SampledQueryResult(("fire",), ((False, True),), np.array([0.75, 0.25]), {}, errors, 200_000, 187_500.0)
+    p(fire), by 200,000 draws worth 187,500
+      False  0.7500  ± 0.0010
+      True   0.2500  ± 0.0010
+    """
+
+    def __init__(
+        self,
+        nodes: tuple[Name, ...],
+        levels: tuple[tuple[Any, ...], ...],
+        probabilities: np.ndarray,
+        given: Mapping[Any, Any],
+        standard_errors: np.ndarray,
+        n_draws: int,
+        effective_size: float,
+    ) -> None:
+        super().__init__(nodes, levels, probabilities, given)
+        self.standard_errors, self.n_draws, self.effective_size = np.array(standard_errors), n_draws, effective_size
+        self.standard_errors.setflags(write=False)
+
+    def _title(self) -> str:
+        return f"{super()._title()}, by {self.n_draws:,} draws worth {self.effective_size:,.0f}"
+
+    def _shown(self, place: int) -> str:
+        return f"± {self.standard_errors.ravel()[place]:.4f}"
+
+
+def query_by_sampling(
+    found: NetworkInference,
+    asked: tuple[Name, ...],
+    known: Evidence,
+    do: Iterable[Name],
+    told: Mapping[Any, Any],
+    n_draws: int,
+    random_state: Any,
+) -> SampledQueryResult:
+    """p(asked | known) by likelihood weighting: nodes are drawn given their parents, what is known only weighs."""
+    levels = tuple(found.levels[node] for node in asked)
+    shape = tuple(map(len, levels))
+    needed, here = 24 * math.prod(shape), available_memory()
+    if needed > here:
+        raise TooLargeError.of("the answer", needed, here, "Ask for fewer nodes at a time.")
+    observed = [*known.codes, *known.cells, *known.likelihoods]
+    wanted = found.graph.cut(found.cut(do)).ancestors([*asked, *observed])
+    rng, top = np.random.default_rng(random_state), -np.inf
+    first, second = np.zeros(math.prod(shape)), np.zeros(math.prod(shape))  # sums of weights and of their squares
+    for codes, logs in draws(found, known, do, n_draws, rng, wanted):
+        here_top = max(top, float(logs.max()))
+        if np.isneginf(here_top):
+            continue
+        scale = math.exp(top - here_top) if np.isfinite(top) else 0.0
+        top, weights = here_top, np.exp(logs - here_top)
+        place = np.ravel_multi_index([codes[node] for node in asked], shape)
+        first = first * scale + np.bincount(place, weights, len(first))
+        second = second * scale**2 + np.bincount(place, weights**2, len(second))
+    total = first.sum()
+    if not total > 0:
+        raise EstimateError(
+            f"none of {n_draws:,} draws agrees with {title_of(told)}: it is impossible, or too improbable to be met by "
+            "chance.\n    Raise n_draws=, give less, or ask exactly, with inference='exact'."
+        )
+    p, size = first / total, float(total**2 / second.sum())
+    # Σ w² (1[level] − p)², of every level: those that have it, and those that do not.
+    squares = second * (1 - p) ** 2 + (second.sum() - second) * p**2
+    errors = np.where(squares > 0, np.sqrt(squares) / total, 1 / size)
+    if size < _FEW:
+        warn(
+            f"{n_draws:,} draws are worth only {size:.0f}, because few agree with {title_of(told)}: the standard "
+            "errors of this answer are not to be trusted. Raise n_draws=.",
+            UserWarning,
+        )
+    return SampledQueryResult(asked, levels, p.reshape(shape), told, errors.reshape(shape), n_draws, size)
+
+
+def draws(
+    found: NetworkInference,
+    known: Evidence,
+    do: Iterable[Name],
+    n: int,
+    rng: np.random.Generator,
+    wanted: Iterable[Name] | None = None,
+) -> Iterator[tuple[Codes, np.ndarray]]:
+    """Labels drawn parents first, some at a time, and the log weight that what is known gives each draw.
+
+    Parameters
+    ----------
+    found : NetworkInference
+    known : Known
+        Of one row, and of the nodes that are set.
+    do : nodes that are set
+    n : int
+    rng : Generator
+    wanted : nodes, optional
+        With all that they depend on; None draws all.
+    """
+    done, chosen = found.cut(do), None if wanted is None else set(wanted)
+    cut = found.graph.cut(done)
+    nodes = [node for node in cut.nodes if chosen is None or node in chosen]
+    ends = {node: np.cumsum(found.tables[node], axis=-1) for node in nodes if node in found.tables}
+    cells = {node: found.leaf_logs(node, column)[0] for node, column in known.cells.items() if node not in done}
+    lost = found.unknown_lines()
+    for start in range(0, n, _DRAWS):
+        size = min(_DRAWS, n - start)
+        codes: Codes = {}
+        logs = np.zeros(size)
+        for node in nodes:
+            if node in known.codes:
+                codes[node] = np.full(size, known.codes[node][0])
+            if node in done or (node in found.leaves and node not in cells):
+                continue
+            above = tuple(codes[name] for name in cut.parents[node])
+            unknown = np.flatnonzero(lost[node][above] & ~np.isneginf(logs)) if node in lost else np.zeros(0, np.intp)
+            if len(unknown):
+                raise found.not_known(node, [int(code[unknown[0]]) for code in above])
+            with np.errstate(divide="ignore"):
+                if node in cells:
+                    logs += cells[node][found.group(node, codes, size)]
+                elif node in known.codes:
+                    logs += np.log(found.tables[node][(*above, codes[node])])
+                else:
+                    until = np.broadcast_to(ends[node][above], (size, len(found.levels[node])))
+                    codes[node] = (rng.random((size, 1)) * until[:, -1:] >= until[:, :-1]).sum(axis=1)
+                if node in known.likelihoods:
+                    logs += np.log(known.likelihoods[node])[codes[node]]
+        yield codes, logs
+
+
+def draw_labels(
+    found: NetworkInference, known: Evidence, do: Iterable[Name], n: int, rng: np.random.Generator
+) -> Codes:
+    """Draws of all labels where nothing is known but what is set: each weighs the same."""
+    parts = [codes for codes, _ in draws(found, known, do, n, rng)]
+    return {
+        node: np.concatenate([np.zeros(0, dtype=np.intp), *(part[node] for part in parts)]) for node in found.levels
+    }

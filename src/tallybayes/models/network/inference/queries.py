@@ -1,0 +1,329 @@
+"""Questions to a Bayesian network: what follows from what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tallybayes._utils.string_options import StringOptions
+from tallybayes.data.data_frames import as_frame
+from tallybayes.data.indicator_columns import with_absences
+from tallybayes.errors import DataError, EstimateError, ImpossibleError, TooLargeError
+from tallybayes.estimation.em.em_loop import is_integer_at_least
+from tallybayes.estimation.factor_sampling import sample_factor
+from tallybayes.families._shared.joint_gaussian import JointGaussian
+from tallybayes.models.inputs.features import one_row
+from tallybayes.models.network.analysis.d_separation import listed
+from tallybayes.models.network.inference.clique_tree import Propagated
+from tallybayes.models.network.inference.continuous_query_result import MeasuredAnswer, is_normal, measured_answer
+from tallybayes.models.network.inference.evidence import Evidence, read_evidence
+from tallybayes.models.network.inference.likelihood_weighting import draw_labels, query_by_sampling
+from tallybayes.models.network.inference.marginal_map import most_probable_of
+from tallybayes.models.network.inference.mixed_query_result import MixedAnswer, mixed_answer
+from tallybayes.models.network.inference.network_inference import NetworkInference
+from tallybayes.models.network.inference.query_result import Answer, MostProbableAssignment
+from tallybayes.models.network.inference.row_predictions import require_labels
+from tallybayes.tally.domain import labels_of
+from tallybayes.tally.factor import Name
+from tallybayes.typing import Names, RandomState
+
+if TYPE_CHECKING:
+    from tallybayes.models.network.bayesian_network import BayesianNetwork
+
+_INFERENCE = StringOptions(("exact", "sampling"))
+
+
+def query(
+    model: BayesianNetwork,
+    nodes: Names,
+    given: Mapping[Any, Any] | None = None,
+    *,
+    do: Mapping[Any, Any] | None = None,
+    inference: str = "exact",
+    n_draws: int = 200_000,
+    random_state: RandomState = None,
+) -> Answer | MeasuredAnswer | MixedAnswer:
+    """p(nodes | given), exactly or by draws.
+
+    Parameters
+    ----------
+    nodes : name, or sequence of names
+        What is asked for: labels or Gaussian nodes, of several their joint distribution.
+    given : mapping from node to what is known of it, optional
+        A level, or a measured value; or, where it is only hinted at, a mapping from every level to its
+        likelihood, p(what was noticed | level), up to a factor (elsewhere called soft or virtual evidence).
+        Where levels are words, True and False are those that spell true and false, or yes and no, in upper or lower
+        case, if just one level spells each.
+    do : mapping from node to level, optional
+        Nodes that are set from outside, so that their parents have no say.
+    inference : {"exact", "sampling"}, default "exact"
+        ``"sampling"`` draws from the network and weighs by what is given (likelihood weighting), for networks that
+        exact inference refuses as too large. The less probable what is given is, the more draws are needed.
+    n_draws : int, default 200,000
+    random_state : int, Generator or None
+        Of the draws.
+
+    Returns
+    -------
+    Answer
+        A mapping from levels, or tuples of levels, to probabilities. Of draws it has ``standard_errors`` and
+        ``effective_size``; few are warned of. Of Gaussian nodes it is a `MeasuredAnswer`, with mean, deviation,
+        quantiles and density; of both together a `MixedAnswer`, which has one of these for every level.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> barometer = tb.BayesianNetwork.from_tables(
+    ...     {"glass": ["storm"]}, {"storm": ["no", "yes"], "glass": ["high", "low"]},
+    ...     {"storm": [0.9, 0.1], "glass": [[0.9, 0.1], [0.2, 0.8]]})
+    >>> round(barometer.query("storm", {"glass": "low"})["yes"], 3)       # a falling glass tells of storms
+    0.471
+    >>> round(barometer.query("storm", do={"glass": "low"})["yes"], 3)    # turning its hand makes none
+    0.1
+    """
+    asked = tuple(listed(nodes))
+    given = one_row(given)
+    found = model._inference.under(do)
+    found.structure.require(asked)
+    _INFERENCE.check("inference", inference)
+    measured = [node for node in asked if found.is_measured(node)]
+    if measured and all(is_normal(found, node) for node in measured):
+        _require_rows(model, tuple(measured))
+        return _query_measured(found, asked, given, do, inference)
+    require_labels(model, asked)
+    _check_asked(asked)
+    if inference == "sampling":
+        if not is_integer_at_least(n_draws):
+            raise DataError.wrong_type("n_draws", repr(n_draws), "a whole number of at least 1")
+        known, told = read_evidence(found, given, do), display_evidence(given, do)
+        return query_by_sampling(found, asked, known, do or (), told, int(n_draws), random_state)
+    _, answer = run_query(found, asked, given, do, together=asked)
+    table = answer.marginal(found.scope(asked))[..., 0]
+    return Answer(asked, tuple(found.levels[node] for node in asked), table, display_evidence(given, do))
+
+
+def _require_rows(model: BayesianNetwork, asked: tuple[Name, ...]) -> None:
+    """Refuse measured nodes that no row shows: nothing tells where they are, or how wide."""
+    nodes = model._network.nodes if model._given is None else {}
+    unseen = [node for node in asked if node in nodes and not np.any(nodes[node].flat().presence())]
+    if unseen:
+        beside = " together with its measured parents" if nodes[unseen[0]].inputs else ""
+        raise EstimateError(
+            f"no row shows {unseen[0]!r}{beside}, so nothing is known of it.\n    Learn from rows that do."
+        )
+
+
+def _query_measured(
+    found: NetworkInference, asked: tuple[Name, ...], given: Any, do: Any, inference: str
+) -> MeasuredAnswer | MixedAnswer:
+    """The distribution of measured nodes, perhaps with labels: a mixture over the labels they depend on."""
+    _check_asked(asked)
+    measured = [node for node in asked if found.is_measured(node)]
+    if inference != "exact":
+        raise DataError(
+            f"inference={inference!r} counts levels, and {measured[0]!r} is measured.\n    Ask exactly, or use sample."
+        )
+    known = [node for node in asked if node in (given or {}) or node in (do or {})]
+    if known:
+        raise DataError(
+            f"node {known[0]!r} is asked about and known; expected one of them.\n    Leave one of the two out."
+        )
+    above = {name for node in measured for name in found.graph.parents[found.leaf_of(node)]}
+    labels = [name for name in found.levels if name in above or name in asked]
+    row, answer = run_query(found, asked, given, do, together=labels)
+    shares = found.shares(labels, answer, row, slice(0, 1))[:, 0]
+    answered = measured_answer if len(measured) == len(asked) else mixed_answer
+    return answered(found, asked, labels, shares, row, display_evidence(given, do))
+
+
+def most_probable(
+    model: BayesianNetwork,
+    given: Mapping[Any, Any] | None = None,
+    nodes: Names | None = None,
+    *,
+    do: Mapping[Any, Any] | None = None,
+) -> MostProbableAssignment:
+    """The most probable levels of nodes together, given what is known.
+
+    They need not be made of the most probable level of each, nor those of some nodes of the most probable of all.
+
+    Parameters
+    ----------
+    given, do
+        As for `query`.
+    nodes : name, or sequence of names, optional
+        Some nodes, over all others of which is summed (marginal MAP); None takes all (MPE). Sums have to come before
+        maxima, so some nodes may take more memory than all of them; too much is refused.
+
+    Returns
+    -------
+    MostProbable
+        A mapping from node to level.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> weather = tb.BayesianNetwork.from_tables(
+    ...     {"wind": ["sky"]}, {"sky": ["sun", "rain"], "wind": ["none", "some", "gale"]},
+    ...     {"sky": [0.4, 0.6], "wind": [[1.0, 0.0, 0.0], [0.3, 0.4, 0.3]]})
+    >>> weather.most_probable()
+    most probable together, p = 0.4
+      sky   'sun'
+      wind  'none'
+    >>> weather.most_probable(nodes="sky")
+    most probable together, whatever the others are, p = 0.6
+      sky  'rain'
+    """
+    given = one_row(given)
+    found = model._inference.under(do)
+    if nodes is not None:
+        asked = tuple(listed(nodes))
+        require_labels(model, asked)
+        _check_asked(asked)
+        known, answer = run_query(found, asked, given, do)
+        levels, log_joint = most_probable_of(found, asked, known, do or ())
+        log_share = min(0.0, log_joint - float(answer.log_likelihood[0]))
+        return MostProbableAssignment(
+            levels, log_share, display_evidence(given, do), some=len(asked) < len(found.levels)
+        )
+    known, answer = run_query(found, found.levels, given, do)
+    compiled, (likelihoods, offset) = found.compile(do or ()), found.likelihoods(known, slice(0, 1), do or ())
+    codes, log_probability = compiled.tree.most_probable(compiled.potentials, likelihoods, 1)
+    levels = {node: found.levels[node][int(code)] for node, code in zip(found.levels, codes[:, 0], strict=True)}
+    log_share = log_probability[0] + offset[0] - answer.log_likelihood[0]
+    return MostProbableAssignment(levels, float(log_share), display_evidence(given, do))
+
+
+def probability(model: BayesianNetwork, given: Mapping[Name, Any], *, do: Mapping[Any, Any] | None = None) -> float:
+    """p(given): a density where measured nodes are among it; 0 where it is impossible.
+
+    Parameters
+    ----------
+    given, do
+        As for `query`.
+
+    Returns
+    -------
+    float
+    """
+    given = one_row(given)
+    found = model._inference.under(do)
+    known = read_evidence(found, given, do)
+    ((rows, answer),) = found.batches(known, do or ())
+    found.refuse_unknown(answer, known, rows, None, do or ())
+    return float(np.exp(answer.log_likelihood[0]))
+
+
+def sample(
+    model: BayesianNetwork,
+    n: int = 1,
+    given: Mapping[Any, Any] | None = None,
+    *,
+    do: Mapping[Any, Any] | None = None,
+    random_state: RandomState = None,
+) -> Any:
+    """Rows drawn from the network, or from what it says given something.
+
+    Parameters
+    ----------
+    n : int, default 1
+    given, do
+        As for `query`.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    A data frame of the kind the network was fitted on, else a dict from node to an array of shape (n,)
+        Columns, as `fit` takes them.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> coin = tb.BayesianNetwork.from_tables({"coin": []}, {"coin": ["heads", "tails"]}, {"coin": [0.5, 0.5]})
+    >>> coin.sample(3, random_state=0)
+    {'coin': array(['tails', 'heads', 'heads'], dtype='<U5')}
+    """
+    if not isinstance(n, int | np.integer) or n < 0:
+        raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
+    rng = np.random.default_rng(random_state)
+    given = one_row(given)
+    found = model._inference.under(do)
+    known = read_evidence(found, given, do)
+    try:
+        _, answer = run_query(found, found.structure.nodes, given, do)
+        codes = dict(zip(found.levels, answer.sample(int(n), rng), strict=True))
+    except TooLargeError:
+        if given:
+            raise
+        codes = draw_labels(found, known, do or (), int(n), rng)  # parents first: as exact
+    measured = {**(given or {}), **(do or {})}
+    out: dict[Name, np.ndarray] = {}
+    linked: dict[Name, np.ndarray] = {}
+    for node in found.structure.nodes:
+        if node in found.levels:
+            out[node] = labels_of(found.domains[node].levels, None)[codes[node]]
+        elif node in measured:
+            whole = found.presence.get(node) is None
+            out[node] = np.repeat(np.asarray([measured[node]]) if whole else known.cells[node][:, 0], n, axis=0)
+        elif any(node == beside and other in measured for other, beside in found.presence.items()):
+            continue  # it is known to be there, or not
+        elif node in found.places:
+            leaf, place = found.places[node]
+            if leaf not in linked:
+                linked[leaf] = _draw_linked(found, leaf, known, codes, int(n), rng)
+            out[node] = linked[leaf][:, place]
+        else:
+            group = found.group(node, codes, int(n))
+            drawn = sample_factor(found.leaves[node], group, model._network.nodes[node].flat(), rng)
+            out[node] = drawn if drawn.shape[1] > 1 else drawn[:, 0]
+    return as_frame(with_absences(out) if found.presence else out, model._frame)
+
+
+def _draw_linked(
+    found: NetworkInference,
+    leaf: Name,
+    known: Evidence,
+    codes: dict[Name, np.ndarray],
+    n: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Linked nodes drawn together, given the labels and those of them that are known: (n, nodes)."""
+    width = len(found.components[leaf].nodes)
+    cells = np.repeat(known.cells.get(leaf, np.full((1, width), np.nan)), n, axis=0)
+    return JointGaussian().draw(found.leaves[leaf].parameters, cells, found.group(leaf, codes, n), rng)
+
+
+def _check_asked(asked: tuple[Name, ...]) -> None:
+    if not asked or len(set(asked)) < len(asked):
+        raise DataError(f"the nodes asked for are {asked}; expected at least one, and each once.")
+
+
+def run_query(
+    found: NetworkInference, nodes: Iterable[Name], given: Any, do: Any, together: Iterable[Name] = ()
+) -> tuple[Evidence, Propagated]:
+    """What is known, and what follows from it for some nodes; refused where that is impossible, or not known."""
+    known = read_evidence(found, given, do)
+    ((rows, answer),) = found.batches(known, do or (), together=together)
+    refuse_impossible(found, answer.log_likelihood[0], given, do)
+    found.refuse_unknown(answer, known, rows, nodes, do or ())
+    return known, answer
+
+
+def refuse_impossible(inference: NetworkInference, log_likelihood: float, given: Any, do: Any) -> None:
+    """Name what cannot happen: as little of what is given as contradicts the network."""
+    if not np.isneginf(log_likelihood):
+        return
+    blamed = dict(given or {})
+    for node in list(blamed):
+        rest = {other: value for other, value in blamed.items() if other != node}
+        ((_, answer),) = inference.batches(read_evidence(inference, rest, do), do or (), down=False)
+        if np.isneginf(answer.log_likelihood[0]):
+            blamed = rest
+    raise ImpossibleError.of(display_evidence(blamed, do))
+
+
+def display_evidence(given: Mapping[Any, Any] | None, do: Mapping[Name, Any] | None) -> dict[Any, Any]:
+    """All that a question says, for its answer."""
+    return {**(given or {}), **{f"do({node})": value for node, value in (do or {}).items()}}

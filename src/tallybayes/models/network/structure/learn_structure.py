@@ -1,0 +1,245 @@
+"""Structures learned from rows: tb.learn_structure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tallybayes._utils.progress import progress, progress_of
+from tallybayes._utils.string_options import StringOptions
+from tallybayes.errors import DataError, EstimateError, TooLargeError
+from tallybayes.models.network.bde_prior import BDe
+from tallybayes.models.network.graph import Graph
+from tallybayes.models.network.structure.constraints import Constraints, read_constraints
+from tallybayes.models.network.structure.encoded_rows import EncodedRows as Coded
+from tallybayes.models.network.structure.encoded_rows import read_rows
+from tallybayes.models.network.structure.equivalence_class import completed, extended
+from tallybayes.models.network.structure.exact_search import best_of_all
+from tallybayes.models.network.structure.hill_climbing import hill_climb
+from tallybayes.models.network.structure.learned_structure import Structure
+from tallybayes.models.network.structure.pc import pc_marks
+from tallybayes.models.network.structure.structure_scores import ScoreCache, n_cells_of, places_of, read_score
+from tallybayes.tally.factor import Name
+from tallybayes.typing import Columns, Parents, Prior, RandomState, Rows, Weights
+
+_METHODS = {"hill": "hill climbing", "exact": "exact search", "pc": "PC"}
+_SETTINGS = {"start": "hill", "tabu": "hill", "restarts": "hill", "alpha": "pc"}  # of one method alone
+
+_Found = tuple[np.ndarray, int]  # arrows [parent, child], and what was counted
+
+
+def learn_structure(
+    data: Rows,
+    *,
+    score: Prior | BDe = "bdeu",
+    method: str = "hill",
+    required: Iterable[Iterable[Name]] = (),
+    forbidden: Iterable[Iterable[Name]] = (),
+    tiers: Iterable[Iterable[Name]] | None = None,
+    max_parents: int | None = None,
+    start: Parents | None = None,
+    tabu: int | None = None,
+    restarts: int | None = None,
+    alpha: float | None = None,
+    bootstrap: int = 0,
+    missing: str = "error",
+    columns: Columns = "auto",
+    sample_weight: Weights = None,
+    names: Iterable[Name] | None = None,
+    random_state: RandomState = 0,
+) -> Structure:
+    """Search for the structure of a Bayesian network: which column depends on which.
+
+    A structure is worth the sum of its families' scores, each a column given its parents: the log evidence under a
+    prior, or the log-likelihood less a price for every parameter. Families are counted once, however often they are
+    asked for.
+
+    Parameters
+    ----------
+    data : data frame, mapping of columns, list of dicts, or array
+        Labels. Measured columns (floats) are refused: cut them into bins.
+    score : {"bdeu", "k2", "bic", "aic"} or a prior, default "bdeu"
+        ``"bdeu"`` is ``tb.BDeu(1)``; ``tb.BDeu(10)`` is worth ten rows. ``tb.Dirichlet(0.5)``, or a number, is in every
+        cell; ``tb.BDe(network, 10)`` is another network's rows. Under BDeu, BDe, BIC and AIC, structures that say the
+        same score alike.
+    method : {"hill", "exact", "pc"}, default "hill"
+        ``"hill"`` adds, removes or turns one arrow at a time, whichever gains most. ``"exact"`` finds the best of all
+        structures, of up to about 20 columns. ``"pc"`` removes edges by tests of independence (G²), and scores what is
+        left.
+    required, forbidden : lists of (parent, child)
+        Arrows that must be there, or must not.
+    tiers : list of lists of columns, optional
+        The earliest first: no arrow leads from a later tier to an earlier one. Columns in none are free.
+    max_parents : int, optional
+        Of every column, at most.
+    start : graph, optional
+        Where hill climbing begins; without, at no arrows but those required.
+    tabu : int, default 20
+        So many moves hill climbing goes on without gaining, never back to where it has been, before it stops at the
+        highest place.
+    restarts : int, default 5
+        So many times it climbs again, by other ways: between moves it turns arrows at random that can be turned for
+        nothing. The highest top is kept.
+    alpha : float, default 0.01
+        PC keeps an edge whose test of independence has a smaller p-value.
+    bootstrap : int, default 0
+        So many times the search is repeated in rows drawn with replacement, which tells how sure every edge is.
+    missing : {"error", "available"}, default "error"
+        Refuse missing cells, or judge every family by the rows that know all of it, as if all rows were like these.
+    columns : "auto", a Family, or a mapping from columns to families, default "auto"
+        As for `BayesianNetwork`: ``tb.Categorical()`` makes labels of floats, ``levels=`` declares levels.
+    sample_weight : array-like of shape (n,), or the name of a column, optional
+    names : sequence, optional
+        The names of an array's columns.
+    random_state : int, Generator or None, default 0
+        For restarts and drawn rows.
+
+    Returns
+    -------
+    Structure
+        It prints as a table of arrows; ``tb.BayesianNetwork(structure).fit(data)`` learns its tables.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows = {"fire": [0, 0, 1, 1] * 9, "smoke": [0, 0, 1, 1] * 9, "day": [0, 1, 0, 1] * 9}
+    >>> tb.learn_structure(rows, forbidden=[("fire", "smoke")])
+    Structure of 3 columns: 1 arrow, BDeu(1) -56.83
+      by hill climbing from 36 rows in ... s, ... families
+      forbidden: fire → smoke
+                    worth
+      smoke → fire   24.1
+    """
+    began = time.perf_counter()
+    StringOptions(tuple(_METHODS)).check("method", method)
+    StringOptions(("error", "available")).check("missing", missing)
+    given = {"start": start, "tabu": tabu, "restarts": restarts, "alpha": alpha}
+    for name, value in given.items():
+        if value is not None and _SETTINGS[name] != method:
+            raise EstimateError(f"{name}= is for method={_SETTINGS[name]!r}, found method={method!r}.")
+    tabu, restarts = (
+        _whole("tabu", 20 if tabu is None else tabu),
+        _whole("restarts", 5 if restarts is None else restarts),
+    )
+    bootstrap, alpha = _whole("bootstrap", bootstrap), 0.01 if alpha is None else alpha
+    if not isinstance(alpha, float | np.floating) or not 0 < alpha < 1:
+        raise DataError.wrong_type("alpha", repr(alpha), "a number between 0 and 1")
+    scoring = read_score(score)
+    rows = read_rows(data, columns, sample_weight, names, missing)
+    constraints = read_constraints(rows.names, required, forbidden, tiers, max_parents)
+    first = _start(rows, constraints, start)
+    rng = np.random.default_rng(random_state)
+
+    def search(families: ScoreCache, what: str) -> _Found:
+        if method == "pc":
+            marks, counted = pc_marks(families.rows, constraints, float(alpha))
+            return extended(marks), counted
+        if method == "exact":
+            parents, counted = best_of_all(families, constraints)
+            return _arrows(parents), counted
+        steps = hill_climb(families, constraints, first, tabu, restarts, rng)
+        *_, (best, _) = progress_of(steps, what, lambda _: 1, unit="steps") if what else steps
+        return _arrows(best), families.n_counted
+
+    families = ScoreCache(rows, scoring)
+    _refuse_large(families, first)
+    arrows, counted = search(families, "the search")
+    strengths = _strengths(
+        rows, constraints.known, bootstrap, rng, lambda some: search(ScoreCache(some, scoring), "")[0]
+    )
+    masks = [sum(1 << k for k in np.flatnonzero(arrows[:, child]).tolist()) for child in range(len(arrows))]
+    total = float(np.sum(families.of(list(enumerate(masks)))))
+    worth = _worth(families, masks)
+    marks = completed(arrows, constraints.known)
+    named: dict[tuple[Name, Name], tuple[float, bool]] = {
+        (rows.names[a], rows.names[b]): (value, bool(marks[b, a])) for (a, b), value in worth.items()
+    }
+    graph = Graph.read(
+        {rows.names[child]: [rows.names[k] for k in places_of(mask)] for child, mask in enumerate(masks)}
+    )
+    told = {
+        "seconds": time.perf_counter() - began,
+        "counted": counted,
+        "what": "tests" if method == "pc" else "families",
+        "method": _METHODS[method],
+        "score": scoring.name,
+        "rows": rows.total,
+        "bootstrap": bootstrap,
+        "constraints": constraints.told,
+    }
+    return Structure(graph, total, named, None if strengths is None else _named(strengths, rows.names), told)
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise DataError.wrong_type(name, repr(value), "a whole number from 0 on")
+    return int(value)
+
+
+def _start(rows: Coded, constraints: Constraints, start: Any) -> list[int]:
+    """Where the search begins: the parents of every column, as the bits of a number."""
+    edges = constraints.required.copy()
+    if start is not None:
+        graph = Graph.read(start)
+        index = {name: place for place, name in enumerate(rows.names)}
+        unknown = [node for node in graph.nodes if node not in index]
+        if unknown:
+            raise DataError.unknown_column(unknown, rows.names)
+        edges[:] = False
+        for parent, child in graph.edges:
+            edges[index[parent], index[child]] = True
+        broken = edges & ~constraints.allowed | constraints.required & ~edges
+        if broken.any() or (edges.sum(axis=0) > constraints.most).any():
+            where = np.argwhere(broken)
+            shown = f": look at {rows.names[where[0, 0]]!r} → {rows.names[where[0, 1]]!r}" if len(where) else ""
+            raise DataError(f"start= does not keep to required=, forbidden=, tiers= and max_parents={shown}.")
+    return [sum(1 << k for k in np.flatnonzero(edges[:, child]).tolist()) for child in range(len(edges))]
+
+
+def _refuse_large(families: ScoreCache, start: list[int]) -> None:
+    """Refuse a start, or required arrows, whose tables no network can have."""
+    rows = families.rows
+    for child, score in enumerate(families.of(list(enumerate(start)))):
+        if score == -np.inf:
+            parents = places_of(start[child])
+            names = [rows.names[place] for place in parents]
+            raise TooLargeError.table(rows.names[child], names, n_cells_of(rows, (*parents, child)))
+
+
+def _arrows(parents: list[int]) -> np.ndarray:
+    """Arrows [parent, child] from the parents of every column."""
+    out = np.zeros((len(parents), len(parents)), dtype=bool)
+    for child, mask in enumerate(parents):
+        out[list(places_of(mask)), child] = True
+    return out
+
+
+def _worth(families: ScoreCache, masks: list[int]) -> dict[tuple[int, int], float]:
+    """What the score loses without every arrow."""
+    edges = [(parent, child) for child, mask in enumerate(masks) for parent in places_of(mask)]
+    own = families.of([(child, masks[child]) for _, child in edges])
+    less = families.of([(child, masks[child] ^ 1 << parent) for parent, child in edges])
+    return {edge: a - b for edge, a, b in zip(edges, own, less, strict=True)}
+
+
+def _strengths(
+    rows: Coded, known: np.ndarray, bootstrap: int, rng: np.random.Generator, search: Callable[[Coded], np.ndarray]
+) -> np.ndarray | None:
+    """How often searches of drawn rows have every arrow; half of it each way where it can be turned."""
+    if not bootstrap:
+        return None
+    found = np.zeros((len(rows.names), len(rows.names)))
+    for _ in progress(range(bootstrap), "searches in drawn rows"):
+        marks = completed(search(rows.drawn(rng)), known)
+        found += np.where(marks & marks.T, 0.5, marks)
+    return found / bootstrap
+
+
+def _named(strengths: np.ndarray, names: list[Name]) -> dict[tuple[Name, Name], tuple[float, float]]:
+    """(strength, direction) of every pair that was ever joined, the strongest first."""
+    both = strengths + strengths.T
+    pairs = sorted(np.argwhere(np.triu(both) > 0).tolist(), key=lambda pair: -both[tuple(pair)])
+    return {(names[a], names[b]): (float(both[a, b]), float(strengths[a, b] / both[a, b])) for a, b in pairs}

@@ -1,0 +1,1 @@
+"""One-dependence classifiers: averaged (AODE) and tree-augmented naive Bayes (TAN)."""

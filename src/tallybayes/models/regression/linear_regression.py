@@ -1,0 +1,247 @@
+"""Regression: lines and polynomials from counted moments, under every estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes._utils.string_options import StringOptions
+from tallybayes.errors import printable
+from tallybayes.estimation.estimated_factors import EstimatedFactors
+from tallybayes.families.estimates import ESTIMATE_WORDS, read_estimate
+from tallybayes.models.base import Model
+from tallybayes.models.inspection import information_criteria
+from tallybayes.models.inspection.model_summary import ColumnSummary, Summary
+from tallybayes.models.regression import (
+    coefficients,
+    regression_counts,
+    regression_fit,
+    regression_plots,
+    target_prediction,
+)
+from tallybayes.models.regression.design_matrix import Design
+from tallybayes.models.sklearn_bases import RegressorMixin, typed_property
+from tallybayes.statistics.moments import Moments
+from tallybayes.tally.factor import Factor
+from tallybayes.tally.tally import Tally
+from tallybayes.typing import Name
+
+if TYPE_CHECKING:
+    from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInverseGamma
+
+_MOST_TERMS = 6  # that a fitted model's repr shows
+
+
+class Regression(RegressorMixin, Model):
+    """Targets that are linear in inputs, their powers, products and labels, with Gaussian noise.
+
+    What is kept are the moments of inputs and targets together. From one tally come least squares, weight decay and the
+    Bayesian predictive, every lower degree and every λ (`reestimate`); rows are added, taken out, and counted by a
+    database.
+
+    Parameters
+    ----------
+    degree : int or several, default 1
+        All monomials of the columns of numbers up to this degree, as scikit-learn's ``PolynomialFeatures`` has them. Of
+        several, ``range(1, 8)``, the one under which the targets are most probable: ``degree_``.
+    estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
+        ``"mle"`` is least squares, the shortest weights where columns are collinear; ``"unbiased"`` divides the squared
+        errors by the rows less the weights; ``"map"`` is weight decay; ``"bayes"`` integrates weights and noise out:
+        a Student t, wider where fewer rows were seen.
+    prior : float, LinearNormalInverseGamma, mapping from target to one, or None
+        A number is λ of weight decay, λ·|w|² beside the squared errors, the intercept free: ``"map"`` is then
+        scikit-learn's ``Ridge(alpha=λ)``. None finds λ by evidence, on inputs of unit variance.
+    intercept : bool, default True
+        False for lines through the origin.
+    by : name of a column, optional
+        A line of its own for every label of this column.
+    levels : mapping from column to a sequence of labels or None, optional
+        Columns that are labels, whatever they hold, and the labels there are; None finds them. Labels become
+        indicators, told from the first label: the first in order, or the first declared.
+
+    Attributes
+    ----------
+    tally_ : Tally
+        All that was learnt.
+    coef_ : ndarray
+        The slopes of ``terms_``: ([targets,] [groups,] terms).
+    intercept_, noise_ : float or ndarray
+        The intercept, and the standard deviation of targets about the line.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> x, y = [[-2.0], [-1.0], [0.0], [1.0], [2.0]], [5.0, 0.0, 1.0, 1.0, 4.0]
+    >>> model = tb.Regression(4, estimate="mle").fit(x, y)          # through every point
+    >>> parabola = model.reestimate(degree=2)                       # no data needed
+    >>> parabola.predict([[-3.0], [3.0]]).round(2)
+    array([10. ,  9.4])
+    >>> low, high = parabola.reestimate(estimate="bayes").predict_interval([[3.0]], mass=0.8)
+    >>> bool(low[0] < 9 < high[0])
+    True
+    """
+
+    _words: ClassVar[Mapping[str, StringOptions]] = {"estimate": ESTIMATE_WORDS}
+    _design: Design
+    tally_: Tally
+
+    def __init__(
+        self,
+        degree: int | Iterable[int] = 1,
+        *,
+        estimate: str = "bayes",
+        prior: float | LinearNormalInverseGamma | Mapping[Any, float | LinearNormalInverseGamma] | None = None,
+        intercept: bool = True,
+        by: Name | None = None,
+        levels: Mapping[Any, Iterable[Any] | None] | None = None,
+    ) -> None:
+        self.degree = degree
+        self.estimate = estimate
+        self.prior = prior
+        self.intercept = intercept
+        self.by = by
+        self.levels = levels
+
+    fit = regression_fit.fit
+    partial_fit = regression_fit.partial_fit
+    forget = regression_fit.forget
+    predict = target_prediction.predict
+    predict_interval = target_prediction.predict_interval
+    predictive = target_prediction.predictive
+    sample = target_prediction.sample
+    score = target_prediction.score
+    log_prob = target_prediction.log_prob
+    feature_importance = target_prediction.feature_importance
+    log_likelihood = target_prediction.log_likelihood
+    table = coefficients.table
+    plot = regression_plots.plot
+    coef_ = typed_property(coefficients.coef)
+    intercept_ = typed_property(coefficients.intercept)
+    noise_ = typed_property(coefficients.noise)
+    terms_ = typed_property(coefficients.terms)
+    degree_ = typed_property(coefficients.degree_in_use)
+    prior_ = typed_property(coefficients.priors)
+    posterior_ = typed_property(coefficients.posteriors)
+    log_evidence = information_criteria.log_evidence
+    bits = information_criteria.bits
+    bic_ = typed_property(information_criteria.bic)
+    aic_ = typed_property(information_criteria.aic)
+    n_parameters_ = typed_property(information_criteria.n_parameters)
+    _degrees = coefficients.degrees_of
+    _whole = typed_property(coefficients.all_targets)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        self._degrees()
+
+    def _check_prior(self, factors: list[Factor]) -> None:
+        """Refuse a prior that does not fit the targets, before anything changes."""
+        coefficients.priors_of(self)
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many columns X had."""
+        check_is_fitted(self, "tally_")
+        return len(self._design.columns_in) if self._design.n_features is None else self._design.n_features
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the columns of X, where it had some."""
+        check_is_fitted(self, "tally_")
+        names = self._design.feature_names or self._design.columns_in
+        if not all(isinstance(name, str) for name in names):
+            raise AttributeError("X had no names of columns")
+        return np.array(names, dtype=object)
+
+    def _take_from(self, other: Any) -> Self:
+        self._design = other._design
+        return self
+
+    def __add__(self, other: Self) -> Self:
+        if type(other) is not type(self):
+            return NotImplemented
+        for model in (self, other):
+            check_is_fitted(model, "tally_")
+        names = (other if self._design.unnamed else self)._design.targets
+        one, two = (regression_fit.with_targets(model, names) for model in (self, other))
+        tallies = regression_counts.merge_tallies(one._design, one.tally_, two.tally_)
+        mine, its = (clone(m)._take_from(m)._adopt(tally) for m, tally in zip((one, two), tallies, strict=True))
+        both = Model.__add__(mine, its)
+        both._frame = self._frame
+        return both
+
+    def _weight(self) -> float:
+        found = regression_counts.target_moments(self._design, self.tally_)
+        return max(float(moments.presence().sum()) for _, moments in found)
+
+    def _with_prior(self, tally: Tally) -> list[Factor]:
+        return [f for f, s in zip(tally.factors, tally.statistics, strict=True) if isinstance(s, Moments)]
+
+    @property
+    def _read_names(self) -> list[Any]:
+        return self._design.inputs
+
+    def _shape_to_json(self) -> dict[str, Any]:
+        """What was learnt about the shape of the input, for a file."""
+        return self._design.to_json()
+
+    def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
+        self._design = Design.from_json(state)
+
+    def _check_loaded(self) -> None:
+        """Refuse a file whose columns are not those of its tally."""
+        _ = self._weight()
+
+    def summary(self) -> Summary:
+        """What the model consists of: inputs, targets, how many rows lack each, and the weight decay.
+
+        Returns
+        -------
+        Summary
+            It prints as a table.
+        """
+        check_is_fitted(self, "tally_")
+        n_rows, design, rows = self._weight(), self._design, []
+        for name in (*design.numbers, *design.labels):
+            levels = len(self.tally_.domains[str(name)].levels) if name in design.labels else None
+            rows.append(ColumnSummary(name, "indicators" if levels else "number", levels, 0.0, ""))
+        fitted: EstimatedFactors = self._whole
+        for place, (factor, moments) in enumerate(fitted.pairs):
+            prior = ""
+            if read_estimate(self.estimate).has_prior:
+                decay = np.diagonal(fitted.beliefs[place].precision)
+                prior = f"weight decay {decay[0]:.4g}" if len({*decay}) == 1 else "weight decay by column"
+            missing = max(0.0, 1 - float(moments.presence().sum()) / n_rows) if n_rows else 0.0
+            rows.append(ColumnSummary(factor.columns[-1], f"target, {factor.family!r}", None, missing, prior))
+        return Summary(f"Regression of {n_rows:.12g} rows, degree {self.degree_}", rows, {})
+
+    def _shown(self) -> list[str]:
+        """The lines, where they are few."""
+        try:
+            names, found = self.terms_, self._whole.estimated
+        except Exception:  # what cannot be estimated is told when it is asked for
+            return []
+        if self._design.by is not None or len(names) > _MOST_TERMS or len(found) > _MOST_TERMS:
+            return []
+        out = []
+        for target, one in zip(self._design.targets, found, strict=True):
+            line, parts = one.point, []
+            if self.intercept:
+                parts.append(f"{line.intercept:.4g}")
+            for name, slope in zip(names, np.asarray(line.slope), strict=True):
+                sign = " - " if slope < 0 else " + " if parts else ""
+                shown = f"x{name}" if isinstance(name, int) else printable(name)
+                parts.append(f"{sign}{abs(slope):.4g} {shown}")
+            out.append(f"  {printable(target)} = {''.join(parts) or '0'}, noise {np.sqrt(line.variance):.4g}")
+        return out

@@ -1,0 +1,301 @@
+"""Learning from rows: what fills, adds to and takes from the tally of a regression."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.data.array_input import as_array
+from tallybayes.data.data_frames import frame_kind
+from tallybayes.data.dates import origins, with_dates_whole, with_parts_of_dates
+from tallybayes.data.numeric_columns import numeric
+from tallybayes.data.open_source import open_source
+from tallybayes.data.source import Source
+from tallybayes.data.source_batches import tables_of_batches, with_file_location
+from tallybayes.data.table import Table, open_table
+from tallybayes.errors import DataError
+from tallybayes.models.inputs.batching import check_names
+from tallybayes.models.inputs.features import as_rows, feature_names, open_features, target_name
+from tallybayes.models.inputs.input_format import dates_among, with_weight
+from tallybayes.models.receipt import with_receipt
+from tallybayes.models.regression.design_matrix import Design
+from tallybayes.models.regression.regression_counts import (
+    check_counted,
+    count_rows,
+    merge_tallies,
+    subtract_tally_columns,
+)
+from tallybayes.tally.factor import Name
+from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows, Weights
+
+Model = TypeVar("Model", bound=Any)
+
+
+def fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> Model:
+    """Count the rows, forgetting any counted before.
+
+    Parameters
+    ----------
+    X : array, data frame, mapping of columns, list of dicts; path, source or table of a database
+        Columns of numbers, of labels, which become indicators, and of dates, which are read as their parts. Rows that
+        lack a cell of an input are not counted, with a warning.
+    y : array-like of shape (n,) or (n, targets), the name of a column of X, or a list of names
+        A missing target (NaN) is skipped, for that target alone.
+    sample_weight : array-like of shape (n,), or the name of a column of X, optional
+
+    Returns
+    -------
+    self
+    """
+    source = open_source(X)
+    fresh = clone(model)
+    fresh._check_settings()
+    if source is None:
+        table, weight, fresh._design = _read_first(fresh, X, y, sample_weight)
+        tally = count_rows(fresh, table, weight, None)
+    else:
+        _check_source(source, y, sample_weight)
+        with source.snapshot():
+            first, _, fresh._design = _read_first(fresh, source.first(), y, sample_weight)
+            _refuse_no_rows(first.n_rows)
+            tally = _count_source(fresh, source, sample_weight, None)
+    check_counted(fresh._design, tally)
+    model._take_from(fresh)._frame = frame_kind(X)
+    return model._adopt(tally)
+
+
+def partial_fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> Model:
+    """Count more rows; new labels may appear. Any order, any split gives what `fit` on all gives.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for `fit`.
+
+    Returns
+    -------
+    self
+    """
+    if not hasattr(model, "tally_"):
+        return fit(model, X, y, sample_weight)
+    mine, more = merge_tallies(model._design, model.tally_, _count_more(model, X, y, sample_weight))
+    return model._adopt(mine + more)
+
+
+@with_receipt
+def forget(model: Model, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> Model:
+    """Take rows out again, exactly: as if they had never been seen.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        Rows that were learned, as for `fit`.
+
+    Returns
+    -------
+    self
+    """
+    check_is_fitted(model, "tally_")
+    return model._adopt(subtract_tally_columns(model._design, model.tally_, _count_more(model, X, y, sample_weight)))
+
+
+def _refuse_no_rows(n_rows: int) -> None:
+    if n_rows == 0:
+        raise DataError("Found array with 0 sample(s): there are 0 rows to learn from; expected at least 1.")
+
+
+# ---- Reading ---------------------------------------------------------------------------------------------------------
+
+
+def _read_first(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any, Design]:
+    """The first rows, which decide what is an input of which kind, and what a target."""
+    table, weight = with_weight(open_features(X), sample_weight)
+    _refuse_no_rows(table.n_rows)
+    by_name, given, by = _is_named(y), table, model.by
+    table = with_parts_of_dates(table, keep=[by, *(([y] if isinstance(y, str) else y) if by_name else ())])
+    if by_name:
+        targets: tuple[Name, ...] = (y,) if isinstance(y, str) else tuple(y)
+        for name in targets:
+            table._column(name)
+        full, single = table, isinstance(y, str)
+    else:
+        columns, single = _targets(y, table.n_rows)
+        targets = tuple(target_name(y if single else None, str(name), table) for name in columns)
+        full = _with_targets(table, dict(zip(targets, columns.values(), strict=True)))
+    if by is not None and by not in table.columns:
+        raise DataError.unknown_column([by], table.columns)
+    inputs = [name for name in table.columns if name not in (*targets, by)]
+    declared = model.levels or {}
+    unknown = [name for name in declared if name not in inputs]
+    if unknown:
+        raise DataError.unknown_column(unknown, inputs)
+    for name in inputs:
+        if table.kind(name) in ("sparse", "text") or table.is_block(name):
+            found = f"{table.kind(name)} or a block"
+            raise DataError.wrong_type(f"column {name!r}", found, "one number or label in every row", "Make it dense.")
+    labels = tuple(name for name in inputs if name in declared or (table.kind(name) == "label" and _shows(table, name)))
+    numbers = tuple(name for name in inputs if name not in labels)
+    names_in = feature_names(X, given)
+    design = Design(
+        targets,
+        numbers,
+        labels,
+        by,
+        max(model._degrees()),
+        by_name,
+        single,
+        None if by_name else len(given.columns),
+        None if by_name or names_in is None else tuple(names_in),
+        dates_among(given, table),
+    )
+    design.check_size()
+    return full, weight, design
+
+
+def _shows(table: Table, name: Name) -> bool:
+    """Whether a column of labels shows one; a column of which no cell is there may be of numbers."""
+    return bool((table.levels([name], lambda _: True)[0].columns[0] >= 0).any())
+
+
+def _is_named(y: Any) -> bool:
+    return isinstance(y, str) or (isinstance(y, list | tuple) and bool(y) and all(isinstance(one, str) for one in y))
+
+
+def _targets(y: Any, n_rows: int) -> tuple[dict[Any, np.ndarray], bool]:
+    """Targets by name, as numbers, and whether they were one column by itself."""
+    if y is None:
+        raise DataError(
+            "this regression requires y to be passed, but the target y is None.\n"
+            "    Pass a number for every row, or the name of the column that holds them."
+        )
+    if hasattr(y, "columns") and not isinstance(y, np.ndarray):
+        frame = open_table(y)
+        found = {name: numeric(frame._column(name), name) for name in frame.columns}
+        single = False
+    else:
+        array = y if isinstance(y, np.ndarray) else as_array(y)
+        array = np.asarray(numeric(array, "y"))
+        single = array.ndim == 1
+        if array.ndim not in (1, 2):
+            raise DataError.wrong_shape("y", array.shape, "(rows,) or (rows, targets)")
+        found = {"y": array} if single else {f"y{k}": array[:, k] for k in range(array.shape[1])}
+    for column in found.values():
+        if len(column) != n_rows:
+            raise DataError.lengths_differ({"X": n_rows, "y": len(column)})
+    return found, single
+
+
+def _with_targets(table: Table, targets: dict[Name, np.ndarray]) -> Table:
+    for name, column in targets.items():
+        table = table.with_column(name, column)
+    return table
+
+
+def read_rows(model: Any, X: Rows, y: Any, sample_weight: Weights) -> tuple[Table, Any]:
+    """More rows of a fitted regression: X and y as one table, and the weights."""
+    design: Design = model._design
+    X = as_rows(X, model)
+    table, weight = with_weight(open_features(X), sample_weight)
+    if _is_named(y):
+        names = [y] if isinstance(y, str) else list(y)
+        columns: dict[Any, Any] = {name: table._column(name) for name in names}
+    else:
+        columns, _ = _targets(y, table.n_rows)
+        check_features(model, X, table)
+    table = with_parts_of_dates(table, design.inputs)
+    if len(columns) != len(design.targets):
+        raise DataError(
+            f"there are {len(columns)} targets; expected {len(design.targets)}, as the model was fitted on: "
+            f"{', '.join(map(repr, design.targets))}."
+        )
+    renamed = dict(zip(design.targets, columns.values(), strict=True))
+    return _with_targets(table, renamed), weight
+
+
+def with_targets(model: Model, names: tuple[Name, ...]) -> Model:
+    """Return a copy of a regression with other names of its targets, where their own are the default ones."""
+    design: Design = model._design
+    if not design.unnamed or len(names) != len(design.targets) or {*names} & {*design.inputs}:
+        return model
+    tally = model.tally_
+    for old, new in zip(design.targets, names, strict=True):
+        tally = tally.renamed(old, new)
+    found = copy.copy(model)
+    found._design = design._replace(targets=names)
+    return found._adopt(tally)
+
+
+def check_features(model: Any, X: Rows, table: Table) -> None:
+    """Refuse other columns than those that were fitted."""
+    design: Design = model._design
+    known = list(with_dates_whole({n: 1 for n in table.columns if n not in design.targets}, design.dates))
+    absent = [name for name in design.inputs if not table.has(name)]
+    if design.feature_names is not None and hasattr(X, "columns") and known != list(design.feature_names):
+        from sklearn.utils.validation import _check_feature_names
+
+        _check_feature_names(model, X, reset=False)
+    if design.n_features is not None and len(known) != design.n_features:
+        raise DataError(
+            f"X has {len(known)} features, but {type(model).__name__} is expecting {design.n_features} features "
+            "as input.\n    Pass the columns the model was fitted on."
+        )
+    if absent:
+        raise DataError.unknown_column(absent, table.columns)
+
+
+# ---- Counting --------------------------------------------------------------------------------------------------------
+
+
+def _count_more(model: Any, X: Any, y: Any, sample_weight: Any) -> Tally:
+    """The tally of more rows, whether in memory or not."""
+    source = open_source(X)
+    if source is None:
+        return count_rows(model, *read_rows(model, X, y, sample_weight), model.tally_)
+    _check_source(source, y, sample_weight)
+    if tuple([y] if isinstance(y, str) else y) != model._design.targets:
+        raise DataError.wrong_type("y", repr(y), f"{list(model._design.targets)}, the columns that were fitted")
+    with source.snapshot():
+        return _count_source(model, source, sample_weight, model.tally_)
+
+
+def _check_source(source: Source, y: Any, sample_weight: Any) -> None:
+    """Refuse targets or weights that are no columns of the source."""
+    for name in y if _is_named(y) and not isinstance(y, str) else [y]:
+        check_names(source, y=name)
+    if y is None:
+        _targets(None, 0)
+    check_names(source, sample_weight=sample_weight)
+
+
+def _count_source(model: Any, source: Source, sample_weight: Any, like: Tally | None) -> Tally:
+    """The tally of the rows of a source: counted where they lie, or batch by batch."""
+    from tallybayes.models.regression.regression_sql import count_there
+
+    design: Design = model._design
+    names = [*design.inputs, *design.targets]
+    read = {origin for name in names for origin in origins(name)}
+    known = set(source.schema.names)
+    source.check_columns(name for name in names if known.isdisjoint(origins(name)))
+    there = count_there(model, source, sample_weight)
+    if there is not None:
+        return there
+    wanted = [name for name in source.schema.names if name in read or name == sample_weight]
+    total: Tally | None = None
+    for table in tables_of_batches(source, "learning", wanted):
+        rows, weight = with_weight(table, sample_weight)
+        with with_file_location(table):
+            part = count_rows(model, rows, weight, like)
+        if total is None:
+            total = part
+        else:
+            mine, its = merge_tallies(design, total, part)
+            total = mine + its
+    if total is None:
+        _refuse_no_rows(0)
+    assert total is not None
+    return total

@@ -1,0 +1,417 @@
+"""What a regression answers about rows: expected targets, their predictive distributions, draws and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtr, stdtrit
+from sklearn.base import clone
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.data.counting import check_weight
+from tallybayes.data.dates import with_parts_of_dates
+from tallybayes.data.indicator_columns import hidden
+from tallybayes.data.numeric_columns import numeric
+from tallybayes.data.open_source import open_source
+from tallybayes.data.table import Table
+from tallybayes.distributions.log_gamma import log_gamma_half_step
+from tallybayes.distributions.parameter_distribution import Interval, tail_probabilities
+from tallybayes.errors import DataError, LabelError
+from tallybayes.estimation.importance import FeatureImportance, chosen_columns
+from tallybayes.models.inputs.batching import joined_columns, predict_in_batches, query_batches
+from tallybayes.models.inputs.features import as_rows, is_rows_of_mappings, open_features
+from tallybayes.models.inspection.information_criteria import weighted_sum
+from tallybayes.models.regression import coefficients
+from tallybayes.models.regression.coefficients import degree_in_use, terms, weights_of
+from tallybayes.models.regression.design_matrix import MissingInputError, codes_of
+from tallybayes.models.regression.regression_counts import levels_of
+from tallybayes.models.regression.regression_fit import check_features, read_rows
+from tallybayes.typing import Labels, Name, RandomState, Rows, Weights
+
+
+class TargetPredictive(NamedTuple):
+    """p(target | inputs, data) of every row: Student's t about `location`, or a normal where freedom is infinite.
+
+    Made by ``model.predictive(X)``. Arrays are shaped as `predict` shapes its answers.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> model = tb.Regression(prior=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.1, 2.9])
+    >>> found = model.predictive([[1.5]])
+    >>> found.mean().round(3), found.interval(0.5).low.round(3)
+    (array([1.5]), array([1.127]))
+    """
+
+    location: np.ndarray
+    scale: np.ndarray
+    freedom: np.ndarray
+
+    def mean(self) -> np.ndarray:
+        """The expected targets."""
+        return self.location
+
+    def deviation(self) -> np.ndarray:
+        """Their standard deviations; infinite up to two degrees of freedom."""
+        usual = self.freedom > 2
+        wide = np.where(usual, self.freedom, 3.0)
+        with np.errstate(invalid="ignore"):
+            factor = np.where(np.isinf(wide), 1.0, wide / (wide - 2))
+        return np.where(usual, self.scale * np.sqrt(factor), np.inf)
+
+    def interval(self, mass: float = 0.95) -> Interval:
+        """Equal-tailed intervals that hold `mass` of the targets."""
+        return Interval(
+            *(self.location + self.scale * _quantile(self.freedom, tail) for tail in tail_probabilities(mass))
+        )
+
+    def cdf(self, y: npt.ArrayLike) -> np.ndarray:
+        """P(target ≤ y)."""
+        from scipy.special import ndtr
+
+        z = (np.asarray(y, dtype=float) - self.location) / self.scale
+        return np.where(np.isinf(self.freedom), ndtr(z), stdtr(np.where(np.isinf(self.freedom), 1.0, self.freedom), z))
+
+    def log_prob(self, y: npt.ArrayLike) -> np.ndarray:
+        """log p(y); 0 where it is missing."""
+        y = np.asarray(y, dtype=float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = np.where(y == self.location, 0.0, (y - self.location) / self.scale)
+            shape = np.where(np.isinf(self.freedom), 1.0, self.freedom / 2)
+            student = (
+                log_gamma_half_step(shape)
+                - 0.5 * np.log(2 * np.pi * shape)
+                - (shape + 0.5) * np.log1p(z**2 / (2 * shape))
+            )
+            found = np.where(np.isinf(self.freedom), -0.5 * (np.log(2 * np.pi) + z**2), student) - np.log(self.scale)
+        return np.where(np.isnan(y), 0.0, found)
+
+    def sample(self, n: int, *, random_state: RandomState = None) -> np.ndarray:
+        """Targets drawn for every row: (n, *rows)."""
+        rng = np.random.default_rng(random_state)
+        noise = rng.standard_normal((n, *self.location.shape))
+        shape = np.where(np.isinf(self.freedom), 1.0, self.freedom / 2)
+        precision = np.where(np.isinf(self.freedom), 1.0, rng.standard_gamma(shape, noise.shape) / shape)
+        return self.location + self.scale * noise / np.sqrt(precision)
+
+    @classmethod
+    def joined(cls, parts: list[TargetPredictive]) -> TargetPredictive:
+        """Of some batches of rows, as if of all."""
+        return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+def _quantile(freedom: np.ndarray, tail: float) -> np.ndarray:
+    from scipy.special import ndtri
+
+    return np.where(np.isinf(freedom), ndtri(tail), stdtrit(np.where(np.isinf(freedom), 1.0, freedom), tail))
+
+
+def open_inputs(model: Any, X: Any) -> Table:
+    """Some rows, checked against those that were fitted."""
+    check_is_fitted(model, "tally_")
+    X = as_rows(X, model)
+    table = open_features(X)
+    if is_rows_of_mappings(X):  # an absent key is a missing cell
+        absent = [name for name in model._design.inputs if not table.has(name)]
+        table = Table({**table.columns, **{name: [None] * len(X) for name in absent}})
+    check_features(model, X, table)
+    return with_parts_of_dates(table, model._design.inputs)
+
+
+def inputs_of(model: Any, table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """The terms of some rows, (n, terms), and their groups."""
+    design = model._design
+    made = design._replace(degree=degree_in_use(model)).expand(table, levels_of(design, model.tally_))
+    names = terms(model)
+    x = np.stack([made[name] for name in names], axis=1) if names else np.zeros((table.n_rows, 0))
+    if design.by is None:
+        return x, np.zeros(table.n_rows, dtype=np.intp)
+    levels = model.tally_.domains[str(design.by)].levels
+    codes, known = codes_of(table, design.by, levels)
+    where = np.full(max([*codes.tolist(), 0]) + 1, -1, dtype=np.intp)
+    for place, level in enumerate(levels):
+        if 0 <= known[level] < len(where):
+            where[known[level]] = place
+    return x, where[codes]
+
+
+def _expected(weights: coefficients.LinearCoefficients, x: np.ndarray, group: np.ndarray) -> np.ndarray:
+    if len(weights.slope) == 1:
+        return (x - weights.centre[0]) @ weights.slope[0] + weights.level[0]
+    return ((x - weights.centre[group]) * weights.slope[group]).sum(axis=1) + weights.level[group]
+
+
+def shape(model: Any, parts: list[np.ndarray]) -> np.ndarray:
+    """Columns of every target: one where y was one."""
+    return parts[0] if model._design.single else np.stack(parts, axis=1)
+
+
+@overload
+def predict(model: Any, X: Rows, return_std: Literal[False] = False) -> np.ndarray: ...
+@overload
+def predict(model: Any, X: Rows, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+@predict_in_batches
+def predict(model: Any, X: Rows, return_std: bool = False) -> Any:
+    """The expected target of every row.
+
+    Parameters
+    ----------
+    X : as for `fit`, without the targets
+    return_std : bool, default False
+        Also the standard deviations of the predictive distributions: of the noise and, under ``"bayes"``, the weights.
+
+    Returns
+    -------
+    ndarray of shape (n,), or (n, targets) where y had two axes; a tuple of two where deviations are wanted
+    """
+    if return_std:
+        found = predictive(model, X)
+        return PredictionArrays((found.mean(), found.deviation()))
+    table = open_inputs(model, X)
+    try:
+        x, group = inputs_of(model, table)
+    except (MissingInputError, LabelError):
+        return predictive_of(model, table).mean()
+    return shape(model, [_expected(weights, x, group) for weights in weights_of(model)])
+
+
+class PredictionArrays(tuple[np.ndarray, ...]):
+    """Several arrays of answers."""
+
+    @classmethod
+    def joined(cls, parts: list[PredictionArrays]) -> PredictionArrays:
+        """Of some batches of rows, as if of all."""
+        return cls(np.concatenate(part) for part in zip(*parts, strict=True))
+
+
+@predict_in_batches
+def predictive(model: Any, X: Rows) -> TargetPredictive:
+    """p(target | inputs) of every row: Student's t under ``"bayes"``, else a normal about the line.
+
+    Of a row that lacks inputs it is that of the regression on the others, from the same counts.
+
+    Parameters
+    ----------
+    X : as for `predict`
+
+    Returns
+    -------
+    TargetPredictive
+    """
+    return predictive_of(model, open_inputs(model, X))
+
+
+def predictive_of(model: Any, table: Table) -> TargetPredictive:
+    """As `predictive`, of rows that are open."""
+    try:
+        return _predictive(model, *inputs_of(model, table))
+    except (MissingInputError, LabelError):
+        missing = model._design.missing(table, levels_of(model._design, model.tally_))
+        if not missing.any():
+            raise
+    patterns, which = np.unique(missing, axis=0, return_inverse=True)
+    shape_of = (table.n_rows,) if model._design.single else (table.n_rows, len(model._design.targets))
+    out = [np.full(shape_of, np.nan) for _ in TargetPredictive._fields]
+    for place, pattern in enumerate(patterns):
+        rows = np.flatnonzero(which.reshape(-1) == place)
+        part = table.rows(rows)
+        for all_rows, some in zip(out, predictive_of(without_inputs(model, pattern), part), strict=True):
+            all_rows[rows] = some
+    return TargetPredictive(*out)
+
+
+def without_inputs(model: Any, missing: np.ndarray) -> Any:
+    """The regression on the other inputs, from the same counts: that of rows which lack some."""
+    design = model._design
+    names = {n for n, gone in zip((*design.numbers, *design.labels), missing, strict=True) if gone}
+    if not names:
+        return model
+    known = model._derive("without inputs", dict)
+    if missing.tobytes() not in known:
+        if any(np.ndim(getattr(prior, "location", 0.0)) for prior in coefficients.priors_of(model)):
+            raise DataError(
+                f"some row lacks {min(names, key=str)!r}, and prior= has a parameter for every term; expected all "
+                "inputs.\n"
+                "    Fill in the cell, or use a prior without arrays."
+            )
+        other = clone(model).set_params(degree=degree_in_use(model))._take_from(model)
+        other._design = design.without(names)
+        known[missing.tobytes()] = other._adopt(model.tally_)
+    return known[missing.tobytes()]
+
+
+def _predictive(model: Any, x: np.ndarray, group: np.ndarray) -> TargetPredictive:
+    parts = []
+    for weights in weights_of(model):
+        location, posterior = _expected(weights, x, group), weights.posterior
+        if posterior is None:
+            parts.append((location, np.sqrt(weights.noise)[group], np.full(len(x), np.inf)))
+            continue
+        n = len(weights.slope)
+        half, scale = (np.broadcast_to(part, (n,)) for part in (posterior.shape, posterior.scale))
+        wide = np.zeros(len(x))
+        for code in range(n):
+            rows = np.flatnonzero(group == code)
+            own = posterior if not posterior._given else of_group(posterior, code, weights.slope.shape[1])
+            wide[rows] = own.leverage(x[rows])
+        parts.append((location, np.sqrt(scale[group] / half[group] * (1 + wide)), 2 * half[group]))
+    return TargetPredictive(*(shape(model, list(part)) for part in zip(*parts, strict=True)))
+
+
+def of_group(posterior: Any, code: int, p: int) -> Any:
+    """The belief about the line of one group."""
+    given = posterior._given
+    return posterior.replace(
+        location=np.broadcast_to(posterior.location, (*given, p))[code],
+        precision=np.broadcast_to(posterior.precision, (*given, p, p))[code],
+        root=np.broadcast_to(posterior.root, (*given, p, p))[code],
+        centre=np.broadcast_to(posterior.centre, (*given, p))[code],
+        level=np.broadcast_to(posterior.level, given)[code],
+        shape=np.broadcast_to(posterior.shape, given)[code],
+        scale=np.broadcast_to(posterior.scale, given)[code],
+        strength=None if posterior.strength is None else np.broadcast_to(posterior.strength, given)[code],
+    )
+
+
+def predict_interval(model: Any, X: Rows, mass: float = 0.95) -> Interval:
+    """Intervals that hold the targets of rows, each with probability `mass`.
+
+    Parameters
+    ----------
+    X : as for `predict`
+    mass : float, default 0.95
+
+    Returns
+    -------
+    Interval
+        ``low`` and ``high``, each shaped as `predict` shapes its answers.
+    """
+    return predictive(model, X).interval(mass)
+
+
+def sample(model: Any, X: Rows, n: int = 1, *, random_state: RandomState = None) -> np.ndarray:
+    """Targets drawn for every row from its predictive distribution: (n, rows), or (n, rows, targets).
+
+    Parameters
+    ----------
+    X : as for `predict`
+    n : int, default 1
+        How many for every row.
+    random_state : int, Generator or None
+    """
+    return predictive(model, X).sample(n, random_state=random_state)
+
+
+def asked(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[TargetPredictive, np.ndarray, Any]:
+    """What is said of every row's targets, what they are, (n,) or (n, targets), and the weights."""
+    check_is_fitted(model, "tally_")
+    source = open_source(X)
+    if source is not None:
+        names = [*([y] if isinstance(y, str) else y), *([] if sample_weight is None else [sample_weight])]
+        parts = [(predictive(model, rows), columns) for rows, columns in query_batches(model, source, names, "scoring")]
+        told, table = TargetPredictive.joined([part for part, _ in parts]), joined_columns([c for _, c in parts])
+        weight = None if sample_weight is None else np.asarray(table._column(sample_weight))
+        columns = [table._column(name) for name in ([y] if isinstance(y, str) else y)]
+    else:
+        table, weight = read_rows(model, X, y, sample_weight)
+        told = predictive_of(model, table)
+        columns = [table._column(name) for name in model._design.targets]
+    cells = [np.asarray(numeric(column, "y"), dtype=float) for column in columns]
+    return told, shape(model, cells), weight
+
+
+def score(model: Any, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> float:
+    """R², the share of the targets' variance that the line explains: 1 at best, 0 for the mean alone.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for `fit`; rows without a target are left out.
+    """
+    told, found, weight = asked(model, X, y, sample_weight)
+    known = ~np.isnan(found) if found.ndim == 1 else ~np.isnan(found).any(axis=1)
+    weight = None if weight is None else np.asarray(weight)[known]
+    return float(r2_score(found[known], told.mean()[known], sample_weight=weight))
+
+
+def log_prob(model: Any, X: Rows, y: Labels | None = None) -> np.ndarray:
+    """log p(targets | inputs) of every row, in nats; a missing target adds nothing.
+
+    Parameters
+    ----------
+    X, y
+        As for `fit`.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    told, found, _ = asked(model, X, y, None)
+    logs = told.log_prob(found)
+    return logs if logs.ndim == 1 else logs.sum(axis=1)
+
+
+def log_likelihood(model: Any, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> float:
+    """Σ log p(targets | inputs) of some rows, in nats.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for `fit`.
+    """
+    told, found, weight = asked(model, X, y, sample_weight)
+    logs = told.log_prob(found)
+    return weighted_sum(logs if logs.ndim == 1 else logs.sum(axis=1), weight)
+
+
+def feature_importance(
+    model: Any,
+    X: Rows,
+    y: Labels | None = None,
+    *,
+    columns: Iterable[Name] | None = None,
+    sample_weight: Weights = None,
+) -> FeatureImportance:
+    """Return the increase of the log loss, −log p(targets | inputs), without each input column.
+
+    A column is removed as if its cells were missing: with the same rows this is the regression on the other columns.
+    Permutation importance replaces the cells by those of other rows instead. Use rows that the model was not fitted on.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for `fit`; missing targets add nothing.
+    columns : list of names, optional
+        The columns to remove, one at a time; all inputs if left out.
+
+    Returns
+    -------
+    FeatureImportance
+        It prints as a table; see ``to_frame()`` and ``plot()``.
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> rows = {"size": [1.0, 2.0, 3.0, 4.0] * 5, "noise": [0.3, 0.1] * 10, "price": [1.1, 1.9, 3.2, 3.9] * 5}
+    >>> tb.Regression().fit(rows, "price").feature_importance(rows, "price").columns
+    ['size', 'noise']
+    """
+    check_is_fitted(model, "tally_")
+    table, weight = read_rows(model, X, y, sample_weight)
+    if table.n_rows == 0:
+        raise DataError("X has 0 rows; expected at least 1 row with a target.")
+    design = model._design
+    targets = shape(model, [np.asarray(numeric(table._column(name), "y"), dtype=float) for name in design.targets])
+
+    def loss(rows: Table) -> np.ndarray:
+        logs = predictive_of(model, rows).log_prob(targets)
+        return -(logs if logs.ndim == 1 else logs.sum(axis=1))
+
+    names = chosen_columns(columns, [*design.numbers, *design.labels])
+    base = loss(table)
+    lost = [loss(hidden(table, [name])) - base for name in names]
+    return FeatureImportance.of_losses(names, base, lost, check_weight(weight, table.n_rows, any_size=True))

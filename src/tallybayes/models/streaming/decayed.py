@@ -1,0 +1,225 @@
+"""tb.Decayed: a model in which the older a row is, the less it counts."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes._utils import sealed_file
+from tallybayes.data.counting import LEAST_WEIGHT
+from tallybayes.data.open_source import open_source
+from tallybayes.errors import DataError, FileError, NotForgettableError, StatisticsError
+from tallybayes.models.io import model_from_parts, model_to_parts
+from tallybayes.models.streaming.stream_model import StreamModel, scaled
+from tallybayes.models.streaming.timestamps import (
+    Duration,
+    Moment,
+    Times,
+    TimeSpan,
+    When,
+    format_span,
+    read_span,
+    read_times,
+)
+from tallybayes.typing import Labels, Rows, Weights
+
+if TYPE_CHECKING:
+    from tallybayes.models.estimator import Estimator
+
+
+class Decayed(StreamModel):
+    """A model in which rows count less as they grow old: half as much after every half-life.
+
+    A row of age a counts 2 to the power of −a / `half_life` times its weight, whatever batches it came in and in
+    whatever order: ``model_`` is what a model fitted with those weights would be. The tally is scaled, so no row is
+    kept, and none can be forgotten.
+
+    Parameters
+    ----------
+    model : a model that learns and forgets
+        Such as `NaiveBayes` or `Regression`, or a `HiddenMarkovModel` of labelled sequences. One that is fitted lends
+        its choices: ``model.without_rows()``.
+    half_life : number or timedelta
+        In rows (or sequences), counted as they come, unless they have times; else in the unit of their times.
+
+    Attributes
+    ----------
+    model_ : the fitted model
+    now_ : the latest time so far
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> fading = tb.Decayed(tb.NaiveBayes(), half_life=2)
+    >>> fading.partial_fit({"sky": ["sun", "rain", "fog"], "picnic": ["yes", "no", "no"]}, "picnic")
+    Decayed with a half-life of 2: 2.20711 rows, NaiveBayes()
+    >>> fading.model_.tally_["picnic"].table.round(3).tolist()  # no: 1 + 2**-0.5; yes: 2**-1
+    [1.707, 0.5]
+    """
+
+    def __init__(self, model: Estimator, *, half_life: Duration) -> None:
+        self.model = model
+        self.half_life = half_life
+
+    def partial_fit(
+        self,
+        X: Rows,
+        y: Labels | None = None,
+        sample_weight: Weights = None,
+        time: When | None = None,
+        *,
+        lengths: npt.ArrayLike | None = None,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> Self:
+        """Learn rows; what was learned before counts less by the time that has passed.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As the model takes them.
+        time : array-like of shape (n,), one number or date, or the name of a column of X, optional
+            When the rows came, in any order: late ones count as much as if they had come in time. The column is not
+            learned from; said once by name, it is that of the rows to come, too. A sequence came when its last step
+            did. Without it every row, or sequence, is one tick of the clock.
+        lengths, sequence, order
+            Of sequences, as `HiddenMarkovModel` takes them.
+
+        Returns
+        -------
+        self
+        """
+        half, dated = read_span(self.half_life, "half_life")
+        time = self._time if time is None else time
+        if self._now is not None and (time is None) is not self._by_rows:
+            found = "no time" if time is None else "a time"
+            raise DataError(f"these rows have {found}, unlike those before; expected the same for all of one stream.")
+        if time is None and dated:
+            raise DataError(
+                f"half_life is a span of time, {self.half_life!r}, and rows have none.\n"
+                "    Pass time=, or a half-life in rows."
+            )
+        model, source = self._begun(), open_source(X)
+        how = {"lengths": lengths, "sequence": sequence, "order": order}
+        if source is not None:
+            return self._through(source, y, sample_weight, time, how)
+        X, kept, times = self._read(X, y, sample_weight, time, how)
+        if times is None:
+            ticks = np.arange(kept.n, dtype=np.float64)
+            times = Times(ticks + (0.0 if self._now is None else self._now) + 1, False)
+        else:
+            self._check_times(times, dated or None)
+        if kept.n == 0:
+            raise DataError("there are 0 rows to learn from; expected at least 1.")
+        latest = times.values.max().item()
+        now = latest if self._now is None else max(latest, self._now)
+        weight = 2.0 ** ((times.values - now) / half)
+        weight = weight if kept.weight is None else weight * kept.weight
+        weight[weight < LEAST_WEIGHT] = 0.0  # next to nothing, and no weight of a row
+        model = self._faded(model, now)
+        if X is None or isinstance(sample_weight, str):
+            model = model.partial_fit(**kept._replace(weight=weight).arguments())
+        else:
+            model = model.partial_fit(X, **({} if y is None else {"y": y}), sample_weight=weight)
+        self._now, self._dated, self._by_rows, self.model_ = now, times.dated, time is None, model
+        self._time = time if isinstance(time, str) else self._time
+        return self
+
+    def advance(self, time: Moment) -> Self:
+        """Let time pass: all that was learned counts less by then.
+
+        Parameters
+        ----------
+        time : number or date
+            Now; earlier than the latest so far, it changes nothing.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        times = read_times(time, 1)
+        self._check_times(times, None)
+        assert self._now is not None
+        now = max(self._now, times.values[0].item())
+        self.model_ = self._faded(self._begun(), now)
+        self._now = now
+        return self
+
+    def forget(self, *rows: object, **named: object) -> NoReturn:
+        """Refused: how much a row still counts depends on when it came, and that is not kept."""
+        raise NotForgettableError(
+            "rows of a fading model cannot be taken out: what they count by now is not known of them.\n"
+            "    They fade by themselves; tb.Window forgets exactly."
+        )
+
+    def __add__(self, other: Self) -> Self:
+        if type(other) is not type(self):
+            return NotImplemented
+        for one in (self, other):
+            check_is_fitted(one)
+        if read_span(self.half_life, "half_life") != read_span(other.half_life, "half_life"):
+            raise StatisticsError.incompatible("the half-lives", self.half_life, other.half_life)
+        if (self._now, self._dated) != (other._now, other._dated):
+            raise StatisticsError(
+                f"the times of the models are {self.now_} and {other.now_}; expected the same.\n"
+                "    Bring the earlier one there first: advance(time)."
+            )
+        both = clone(self)
+        both._now, both._dated, both._by_rows, both._time = self._now, self._dated, self._by_rows, self._time
+        both.model_ = self.model_ + other.model_
+        return both
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model and its clock to a sealed file that `tb.load` reads; it goes on from there.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        check_is_fitted(self)
+        content, arrays = model_to_parts(self.model_)
+        half, dated = read_span(self.half_life, "half_life")
+        clock: dict[str, Any] = {"half_life": half, "spans_dates": dated, "now": self._now, "dated": self._dated}
+        clock |= {"by_rows": self._by_rows} | ({} if self._time is None else {"time": self._time})
+        sealed_file.write(path, "Decayed", {"model": content, "clock": clock}, arrays)
+
+    @classmethod
+    def _from_parts(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        clock, model = manifest.pop("clock"), model_from_parts(manifest.pop("model"), arrays)
+        sealed_file.refuse_rest("the fading model", manifest)
+        half, now, time = clock.pop("half_life"), clock.pop("now"), clock.pop("time", None)
+        flags = [clock.pop(name) for name in ("spans_dates", "dated", "by_rows")]
+        sealed_file.refuse_rest("the clock", clock)
+        fits = all(isinstance(one, int | float) and np.isfinite(one) for one in (half, now)) and half > 0
+        fits = fits and all(type(flag) is bool for flag in flags) and flags[0] is flags[1]
+        fits = fits and (time is None or (isinstance(time, str) and not flags[2]))
+        if not fits or (flags[2] and flags[1]):
+            raise FileError("the clock of the fading model is none; expected what Decayed.save wrote.")
+        unfitted = type(model)(**model.get_params(deep=False))
+        found = cls(unfitted, half_life=np.timedelta64(int(half), "ns") if flags[0] else half)
+        found._now, found._dated, found._by_rows = (int(now) if flags[1] else float(now)), flags[1], flags[2]
+        found.model_, found._time = model, time
+        return found
+
+    _by_rows = True
+
+    def _faded(self, model: Any, now: TimeSpan) -> Any:
+        """A model at a later time."""
+        if self._now is None or now == self._now:
+            return model
+        half, _ = read_span(self.half_life, "half_life")
+        return scaled(model, float(2.0 ** ((self._now - now) / half)))
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        if not hasattr(self, "model_"):
+            return super().__repr__(N_CHAR_MAX)
+        half, dated = read_span(self.half_life, "half_life")
+        long = str(format_span(half)) if dated else f"{half:.12g}"
+        what = "steps" if self._of_sequences else "rows"
+        return f"Decayed with a half-life of {long}: {self.n_rows_:.6g} {what}, {self.model!r}"

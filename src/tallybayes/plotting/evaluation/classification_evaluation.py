@@ -1,0 +1,164 @@
+"""Pictures of an evaluation: confusion, reliability, precision and recall."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tallybayes.errors import DataError
+from tallybayes.evaluation.metrics.classification_metrics import Curve, precision_recall
+from tallybayes.plotting.plot import Picture, table_of
+from tallybayes.plotting.style import COLOURS, WIDEST, hide_top_right_spines, new_axes, words
+
+if TYPE_CHECKING:
+    from tallybayes.evaluation.metrics.classification_evaluation import Evaluation
+
+_MOST_NUMBERS = 25  # a larger confusion matrix has colours only
+_MOST_CURVES = 6  # more classes than this have their curves in grey, but for the hardest
+
+
+def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Picture:
+    """The confusion matrix: numbers are weights, colours the shares of each true class.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    ax : matplotlib Axes, optional
+    """
+    table, labels = (
+        evaluation.confusion,
+        [words(label, WIDEST) for label in evaluation.classes.tolist()],
+    )
+    n, longest = len(labels), max(map(len, labels))
+    side = min(max(0.42 * n, 2.4), 10.0)
+    ax = new_axes(ax, figsize=(side + 1.6 + 0.08 * longest, side + 1.0 + 0.06 * longest), layout="constrained")
+    total = table.sum(axis=1, keepdims=True)
+    share = np.divide(table, total, out=np.zeros(table.shape), where=total > 0)
+    image = ax.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    slant = longest > 8 or n > 8
+    step = -(-n // 40)  # with more classes than lines of text, every second label, and so on
+    at = range(0, n, step)
+    size = 10 if n <= 12 else 8
+    style = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if slant else {}
+    ax.set_xticks(at, labels[::step], fontsize=size, **style)
+    ax.set_yticks(at, labels[::step], fontsize=size)
+    if n <= _MOST_NUMBERS:
+        for i, j in np.argwhere(table > 0):
+            colour = "white" if share[i, j] > 0.55 else "black"
+            text = _amount(table[i, j])
+            number = min(11, 60 * side / n / max(len(text), 3))
+            ax.text(j, i, text, ha="center", va="center", color=colour, fontsize=number)
+    ax.set_xlabel("predicted")
+    ax.set_ylabel("true")
+    ax.set_title(f"accuracy {evaluation.accuracy!r}", fontsize=11)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    ax.tick_params(length=0)
+    ax.set_xticks(np.arange(1, n) - 0.5, minor=True)
+    ax.set_yticks(np.arange(1, n) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", linewidth=1.5 if n <= 12 else 0.6)
+    ax.tick_params(which="minor", length=0)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, ticks=[0, 0.5, 1], label="share of the true class")
+    bar.outline.set_visible(False)
+    classes = evaluation.classes.tolist()
+    return Picture(ax, table_of(("true", "predicted", "weight"), classes, classes, table))
+
+
+def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Picture:
+    """How often the predicted class is right, by the probability it was given; above, how many rows were given it.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    ax : matplotlib Axes, optional
+    """
+    bins = evaluation.reliability
+    ax = new_axes(ax, figsize=(5.6, 5.6), layout="constrained")
+    start = min(float(bins.edges.min()), 1 / len(evaluation.classes))
+    ax.plot([start, 1], [start, 1], color="0.6", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+    found = bins.accuracy
+    spread = np.stack([found.value - found.low, found.high - found.value])
+    ax.vlines(bins.confidence, found.value, bins.confidence, color=COLOURS[5], alpha=0.35, linewidth=5, zorder=2)
+    style = {"fmt": "o", "color": COLOURS[0], "markersize": 5, "capsize": 2.5, "linewidth": 1.3}
+    ax.errorbar(bins.confidence, found.value, spread, zorder=3, **style)
+    ax.plot(bins.confidence, found.value, color=COLOURS[0], linewidth=1, alpha=0.5, zorder=2)
+    ax.set_xlim(start - 0.01, 1.01)
+    ax.set_ylim(min(start, float(found.low.min())) - 0.02, 1.02)
+    ax.set_xlabel("probability given to the predicted class")
+    ax.set_ylabel(f"share that is right, with {evaluation.mass:.0%} intervals")
+    hide_top_right_spines(ax)
+    strip = ax.inset_axes([0, 1.02, 1, 0.13])
+    share = bins.weight / bins.weight.sum()
+    strip.bar(bins.edges[:, 0], share, np.diff(bins.edges)[:, 0], align="edge", color="0.75", edgecolor="white")
+    strip.set_xlim(ax.get_xlim())
+    strip.set_ylim(0, 1.25 * share.max())
+    strip.set_xticks([])
+    strip.set_yticks([])
+    for side in ("top", "left", "right"):
+        strip.spines[side].set_visible(False)
+    for (left, right), part in zip(bins.edges, share, strict=True):
+        if part >= 0.0005:
+            text = f"{part:.0%}" if part >= 0.01 else "<1%"
+            strip.text((left + right) / 2, part, text, ha="center", va="bottom", fontsize=7, color="0.4")
+    strip.set_title(f"calibration error {evaluation.calibration_error!r}", fontsize=11)
+    columns = {"low": bins.edges[:, 0], "high": bins.edges[:, 1], "weight": bins.weight, "confidence": bins.confidence}
+    told = {"accuracy": found.value, "accuracy_low": found.low, "accuracy_high": found.high}
+    return Picture(ax, {**columns, **told})
+
+
+def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Picture:
+    """Precision against recall as the threshold falls, with a dot where the most probable class is predicted.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    ax : matplotlib Axes, optional
+    """
+    scores, labels = evaluation._scores, evaluation.classes.tolist()
+    total = scores.per_class.true
+    places = [k for k in ([1] if len(labels) == 2 else range(len(labels))) if total[k] > 0]
+    if not places:
+        label = labels[1] if len(labels) == 2 else labels
+        raise DataError(f"no row is of class {label!r}, so there is no recall to draw; expected some that are.")
+    curves = {k: precision_recall(scores, k) for k in places}
+    hardest = sorted(curves, key=lambda k: (curves[k].average_precision, k))
+    shown = sorted(hardest[:_MOST_CURVES] if len(hardest) > 8 else hardest)
+    many = len(shown) > 4  # then the legend would hide curves
+    ax = new_axes(ax, figsize=(8.6, 5) if many else (6, 5), layout="constrained")
+    others = [k for k in places if k not in shown]
+    for place, k in enumerate(others):
+        name = f"{len(others)} other classes" if place == 0 else None
+        _draw(ax, curves[k], color="0.8", linewidth=0.8, label=name, zorder=1)
+    for place, k in enumerate(shown):
+        colour = COLOURS[place % len(COLOURS)]
+        text = f"{words(labels[k], WIDEST)}  (average {curves[k].average_precision:.3f})"
+        _draw(ax, curves[k], color=colour, linewidth=1.8, label=text, zorder=2)
+        found = evaluation.recall[labels[k]].value, evaluation.precision[labels[k]].value
+        if not np.isnan(found).any():
+            ax.plot(*found, "o", color=colour, markersize=6, markeredgecolor="white", zorder=4)
+    if len(places) == 1:
+        base = float(total[places[0]] / total.sum())
+        ax.axhline(base, color="0.6", linewidth=1, linestyle=(0, (4, 3)), label=f"guessing ({base:.3f})")
+    ax.set_xlim(-0.01, 1.01)
+    ax.set_ylim(0, 1.02)
+    ax.set_xlabel("recall")
+    ax.set_ylabel("precision")
+    title = "Precision and recall" if len(labels) == 2 else "Precision and recall of each class against the rest"
+    ax.set_title(title if not others else f"{title}: the hardest {len(shown)}", fontsize=11)
+    place_of_legend = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if many else {"loc": "lower left"}
+    ax.legend(frameon=False, fontsize=9, **place_of_legend)
+    hide_top_right_spines(ax)
+    drawn = [{"class": labels[k], "recall": curves[k].recall, "precision": curves[k].precision} for k in places]
+    return Picture(ax, *drawn)
+
+
+def _draw(ax: Any, curve: Curve, **style: Any) -> None:
+    """The curve as steps; of very many, as many as a picture shows."""
+    keep = np.unique(np.linspace(0, len(curve.recall) - 1, min(len(curve.recall), 4000)).astype(int))
+    ax.step(curve.recall[keep], curve.precision[keep], where="pre", **style)
+
+
+def _amount(weight: float) -> str:
+    whole = weight >= 100 or weight == round(weight)
+    return f"{weight:.0f}" if whole and weight < 1e6 else f"{weight:.3g}"

@@ -1,0 +1,226 @@
+"""Tallies in sealed files: what goes into the manifest, and what into arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import compress
+from typing import Any
+
+import numpy as np
+
+from tallybayes._utils import sealed_file
+from tallybayes._utils.frozen_value import from_config
+from tallybayes.errors import FileError
+from tallybayes.families._shared.blocks import Codes
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.double_double import DoubleDouble
+from tallybayes.statistics.moments import Moments
+from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.statistics.totals import Totals
+from tallybayes.tally.domain import Domain
+from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.tally import Tally
+from tallybayes.tally.vocabulary import Strings, Vocabulary
+
+_MOST_EMPTY = 10_000_000  # numbers a group may have where a file has no group
+
+
+def save_tally(tally: Tally, path: Any) -> None:
+    """Write a tally to a sealed file."""
+    sealed_file.write(path, "Tally", *tally_to_parts(tally))
+
+
+def tally_to_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A tally as plain JSON and named arrays, for its own file or within a model's."""
+    manifest, arrays = axes_to_parts(tally)
+    statistics = []
+    for number, statistic in enumerate(tally.statistics):
+        prefix = f"statistics/{number}"
+        statistics.append(type(statistic).__name__)
+        if isinstance(statistic, Counts):
+            arrays[f"{prefix}/sizes"] = statistic.segments.sizes
+        if isinstance(statistic, Moments):
+            arrays[f"{prefix}/anchor"] = statistic.anchor
+        for name, part in statistic._parts().items():
+            if isinstance(part, DoubleDouble):
+                arrays[f"{prefix}/{name}.high"], arrays[f"{prefix}/{name}.low"] = part.high, part.low
+            else:
+                arrays[f"{prefix}/{name}"] = part
+    return manifest | {"statistics": statistics, "soft": tally.soft}, arrays
+
+
+def axes_to_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A tally's factors and levels without what was counted, as plain JSON and named arrays."""
+    arrays: dict[str, np.ndarray] = {}
+    domains = []
+    for number, (key, domain) in enumerate(tally.domains.items()):
+        prefix, kind = f"domain/{number}", domain.kind
+        levels = [level for level in domain.levels if level is not None] if domain.absent else domain.levels
+        if isinstance(domain, Vocabulary):
+            kind = "words"
+            arrays[f"{prefix}/text"], arrays[f"{prefix}/offsets"] = domain.levels.data, domain.levels.offsets
+        elif kind == "string":
+            arrays[f"{prefix}/text"], arrays[f"{prefix}/offsets"] = sealed_file.pack_strings(list(levels))
+        else:
+            arrays[f"{prefix}/levels"] = _pack_levels(levels, kind)
+        if domain.declared - {None}:
+            arrays[f"{prefix}/declared"] = np.array([level in domain.declared for level in levels], dtype=bool)
+        place = {"absent": domain.index[None]} if domain.absent else {}
+        domains.append({"key": key, "name": domain.name, "kind": kind, "ordered": domain.ordered, **place})
+    factors = [factor.to_config() for factor in tally.factors]
+    return {"factors": factors, "schema": tally.schema.to_config(), "domains": domains}, arrays
+
+
+def _pack_levels(levels: Sequence[Any], kind: str | None) -> np.ndarray:
+    """Levels that are no strings, in an array."""
+    if kind == "bool":
+        return np.array(levels, dtype=bool)
+    return np.array(levels, dtype=np.int64 if max(levels, default=0) < 2**63 else np.uint64)
+
+
+@sealed_file.register("Tally")
+def load_tally(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
+    """The tally of a file that holds nothing else."""
+    tally = tally_from_parts(manifest, arrays)
+    sealed_file.refuse_rest("the file", arrays)
+    return tally
+
+
+def tally_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
+    """The tally that `tally_to_parts` described, every part checked and taken out of both."""
+    factors, domains, schema = axes_from_parts(manifest, arrays)
+    kinds = _checked(manifest.pop("statistics"), list)
+    statistics = [_statistic(kind, f"statistics/{number}", arrays) for number, kind in enumerate(kinds)]
+    soft = _checked(manifest.pop("soft"), bool)
+    sealed_file.refuse_rest("the tally", manifest)
+    tally = Tally(factors, statistics, domains, schema, soft=soft)
+    for factor, statistic in zip(tally.factors, tally.statistics, strict=True):
+        _check_kept(factor, statistic)
+        for name in (*factor.given, *factor.level_columns, *factor.word_columns):
+            if isinstance(domains[schema.domain(name)], Vocabulary) is not (name in factor.word_columns):
+                raise FileError(f"the domain of {name!r} is not of the kind that {factor!r} has.")
+    return tally
+
+
+def axes_from_parts(
+    manifest: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> tuple[list[Factor], dict[str, Domain], Schema]:
+    """The factors and levels that `axes_to_parts` described, checked and taken out of both."""
+    domains = {}
+    for number, config in enumerate(_checked(manifest.pop("domains"), list)):
+        key = _checked(config.pop("key"), str)
+        domains[key] = _domain(config, f"domain/{number}", arrays)
+    factors = [_checked(from_config(config), Factor) for config in manifest.pop("factors")]
+    return factors, domains, _checked(from_config(manifest.pop("schema")), Schema)
+
+
+def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) -> Domain:
+    kind, name, ordered = config.pop("kind"), _checked(config.pop("name"), str), _checked(config.pop("ordered"), bool)
+    absent = config.pop("absent", None)
+    sealed_file.refuse_rest(prefix, config)
+    if kind == "words":
+        return _vocabulary(name, prefix, arrays)
+    plain = kind == "int" and absent is None and f"{prefix}/declared" not in arrays
+    if plain and arrays[f"{prefix}/levels"].dtype.kind in "iu":
+        found = Domain.of_integers(_listed(f"{prefix}/levels", arrays), name, ordered=ordered)
+        if found.kind == kind:
+            return found
+        raise FileError(f"{prefix} has no levels; expected some of kind 'int'.")
+    levels: Sequence[Any]
+    if kind == "string":
+        levels = sealed_file.unpack_strings(arrays.pop(f"{prefix}/text"), arrays.pop(f"{prefix}/offsets"))
+    else:
+        levels = _listed(f"{prefix}/levels", arrays)
+    marks = _listed(f"{prefix}/declared", arrays) if f"{prefix}/declared" in arrays else [False] * len(levels)
+    if len(marks) != len(levels) or not set(map(type, marks)) <= {bool}:
+        raise FileError(f"{prefix}/declared has {len(marks)} marks; expected True or False for {len(levels)} levels.")
+    declared = list(compress(levels, marks))
+    if absent is not None:
+        place = _place(absent, len(levels), prefix)
+        levels = [*levels[:place], None, *levels[place:]]
+    domain = Domain(levels, name, declared=declared, ordered=ordered, absent=absent is not None)
+    if domain.kind != kind:
+        raise FileError(f"{prefix} has levels of kind {domain.kind}; expected {kind!r}.")
+    return domain
+
+
+def _place(absent: Any, n_levels: int, prefix: str) -> int:
+    """Where among the levels that of absence is."""
+    if type(absent) is not int or not 0 <= absent <= n_levels:
+        raise FileError(f"{prefix} has absence at place {absent!r:.60}; expected one from 0 to {n_levels}.")
+    return absent
+
+
+def _vocabulary(name: str, prefix: str, arrays: dict[str, np.ndarray]) -> Vocabulary:
+    """The words of a column of text, each once and each text."""
+    words = Strings(arrays.pop(f"{prefix}/text"), arrays.pop(f"{prefix}/offsets"))
+    sealed_file.check_strings(words.data, words.offsets)
+    found = Vocabulary(words, name)
+    if not np.array_equal(found.positions_of(words), np.arange(len(words))):
+        raise FileError(f"{prefix} has a word twice; expected every word once.")
+    return found
+
+
+def _listed(name: str, arrays: dict[str, np.ndarray]) -> list[Any]:
+    """An array of one axis as a list; of (2⁴⁰, 0) there would be a list for every row."""
+    array = arrays.pop(name)
+    if array.ndim != 1:
+        raise FileError(f"{name} has {array.ndim} dimensions; expected 1.")
+    return _checked(array.tolist(), list)
+
+
+def _check_kept(factor: Factor, statistic: Statistics) -> None:
+    """Refuse statistics that the factor's family does not keep: compared with what it keeps of no rows.
+
+    Arrays of no groups take no bytes whatever their other axes, so those are bounded before anything is made of them.
+    """
+    for part in statistic._parts().values():
+        rest = math.prod(part.shape[len(factor.given) :])
+        if math.prod(part.shape) == 0 and rest > _MOST_EMPTY:
+            raise FileError(f"{factor!r} has statistics of no groups and {rest} numbers a group.")
+    labels = bool(factor.level_columns)
+    family = factor.family.of_words or factor.family
+    if not labels:
+        n_columns = statistic.n_columns  # type: ignore[attr-defined]
+        if len(factor.columns) > 1 and len(factor.columns) != n_columns:
+            raise FileError(f"{factor!r} has statistics of {n_columns} columns.")
+    block: Any = Codes([np.zeros(0, np.int8)], np.ones(1, np.int64)) if labels else np.zeros((0, 1))
+    none = family.collect(block)  # refuses a block that is not its own
+    same = {name: len(part.shape) for name, part in none.reshape_groups(())._parts().items()}
+    found = {name: len(part.shape) - len(factor.given) for name, part in statistic._parts().items()}
+    if "failures" not in found:  # as files had it that were written before failures were kept
+        same.pop("failures", None)
+    if isinstance(none, Counts) and isinstance(statistic, Counts):
+        sizes = statistic.segments.sizes
+        if not labels and (sizes != none.segments.sizes[0]).any():  # bins, whose number the family says
+            raise FileError(f"{factor!r} has statistics of {sizes.tolist()} bins.")
+    if type(none) is not type(statistic) or same != found:
+        raise FileError(f"{factor!r} cannot have {statistic!r}.")
+
+
+def _statistic(kind: str, prefix: str, arrays: dict[str, np.ndarray]) -> Statistics:
+    def pair(name: str) -> DoubleDouble:
+        high, low = (np.asarray(arrays.pop(f"{prefix}/{name}.{part}"), dtype=np.float64) for part in ("high", "low"))
+        if high.shape != low.shape or not (np.isfinite(high).all() and np.isfinite(low).all()):
+            raise FileError(f"{prefix}/{name} holds numbers that are no sums.")
+        return DoubleDouble(high, low)
+
+    if kind == "Counts":
+        return Counts(arrays.pop(f"{prefix}/table"), arrays.pop(f"{prefix}/sizes"))
+    if kind == "Totals":
+        names = ("weight", "total", "log_base", "failures")
+        return Totals(**{name: arrays.pop(f"{prefix}/{name}") for name in names if f"{prefix}/{name}" in arrays})
+    if kind == "Moments":
+        sums = [pair(name) for name in ("weight_sum", "first_sum", "second_sum")]
+        anchor = arrays.pop(f"{prefix}/anchor")
+        if (sums[0].value < 0).any() or not np.isfinite(anchor).all():
+            raise FileError(f"{prefix} holds negative weights, or an anchor that is no number.")
+        return Moments(anchor, *sums)
+    raise FileError(f"unknown statistics {kind!r}; expected Counts, Totals or Moments.")
+
+
+def _checked(value: Any, expected: type) -> Any:
+    if not isinstance(value, expected):
+        raise FileError(f"found a {type(value).__name__} where a {expected.__name__} was expected.")
+    return value

@@ -1,0 +1,101 @@
+"""All the laws of a family at once, for families of your own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tallybayes._utils.frozen_value import FrozenValue
+from tallybayes.families.family import Family
+from tallybayes.tally.factor import Factor
+from tallybayes.testing.posterior_laws import check_belief, check_samples, check_value
+from tallybayes.testing.tally_laws import (
+    check_addition,
+    check_file,
+    check_forgetting,
+    check_names,
+    check_order,
+    check_refusal,
+    check_soft_groups,
+    check_split,
+    check_weights,
+)
+from tallybayes.testing.weighted_rows import WeightedRows
+
+
+def check_family(
+    family: Family,
+    draw_rows: Callable[[np.random.Generator, int], Any],
+    *,
+    parameters: Any = None,
+    n_examples: int = 10,
+    seed: int = 0,
+) -> None:
+    """Check every law that a family must keep, on rows of your making.
+
+    Parameters
+    ----------
+    family : Family
+    draw_rows : callable
+        ``draw_rows(rng, n)`` gives n rows that the family can count: an array of shape (n,) or (n, columns), or a
+        mapping from name to column. Missing cells (NaN, None) are welcome where the family allows them.
+    parameters : the family's parameters without groups, optional
+        If given, samples drawn with them are checked too.
+    n_examples : int, default 10
+        How many random tables, splits, weights and groups are tried.
+    seed : int, default 0
+
+    Raises
+    ------
+    AssertionError
+        Naming the law and the numbers that differ.
+
+    Examples
+    --------
+    >>> import numpy as np, tallybayes as tb
+    >>> from tallybayes.testing import check_family
+    >>> check_family(tb.Poisson(), lambda rng, n: rng.poisson(3.0, (n, 2)), parameters=np.array([3.0, 0.5]))
+    """
+    for example in range(n_examples):
+        rng = np.random.default_rng([seed, example])
+        _check_table(family, _rows(family, draw_rows, rng, int(rng.integers(4, 30))), rng)
+    if parameters is not None:
+        check_samples(family, parameters, rng=seed)
+    if type(family) is FrozenValue._registry.get(type(family).__name__):  # files know the families of this package only
+        check_value(family)
+        check_file(_rows(family, draw_rows, np.random.default_rng(seed), 8).count())
+
+
+def _rows(family: Family, draw_rows: Callable[..., Any], rng: np.random.Generator, n: int) -> WeightedRows:
+    values = draw_rows(rng, n)
+    if not isinstance(values, Mapping):
+        array = np.asarray(values)
+        values = {f"x{i}": array.reshape(n, -1)[:, i] for i in range(array[:1].size)}
+    columns = {name: np.asarray(column) for name, column in values.items()}
+    group = np.array(["a", "b", "c"], dtype=object)[rng.integers(0, 3, n)]
+    return WeightedRows({**columns, "group": group}, (Factor(tuple(columns), "group", family),))
+
+
+def _check_table(family: Family, rows: WeightedRows, rng: np.random.Generator) -> None:
+    n = len(rows)
+    piece = rng.integers(0, 3, n)
+    parts = [np.flatnonzero(piece == number) for number in range(3)]
+    for weight in (None, rng.uniform(0.0, 3.0, n)):
+        weighted = rows.weighted(weight)
+        a, b, c = (weighted.take(part).count() for part in parts)
+        zero = weighted.take([]).count()
+        check_addition(a, b, c, zero, exact=weighted.exact)
+        check_forgetting(a, b, zero, exact=weighted.exact)
+        check_split(weighted, parts)
+        check_order(weighted, rng.permutation(n))
+        check_soft_groups(weighted)
+        check_names(weighted, {"group": {"a": "z", "b": "a", "c": "m"}})
+    check_refusal(rows.take(parts[0]).count(), rows.take(np.arange(n)).count())
+    check_weights(rows, rng.integers(0, 3, n))
+    whole = rows.count()
+    first, rest = (
+        rows.take(half).count().align(whole.domains).statistics[0] for half in (range(n // 2), range(n // 2, n))
+    )
+    check_belief(family.prior(None, whole.statistics[0], "bayes"), first, rest)

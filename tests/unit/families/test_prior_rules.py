@@ -1,0 +1,40 @@
+"""Prior rules: what they resolve to for tables of any shape, and what they refuse."""
+
+import numpy as np
+import pytest
+
+import tallybayes as tb
+from tallybayes.errors import PriorError
+from tallybayes.families.prior_rules import PriorRule
+
+
+@pytest.mark.parametrize("sample_size", [0.5, 1, 12])
+def test_bdeu_spreads_its_rows_over_groups_and_levels(sample_size):
+    counts = tb.Counts(np.zeros((2, 3, 5)), [2, 3])
+    found = tb.BDeu(sample_size).resolve(tb.Categorical(), counts, "bayes")
+    expected = np.repeat([sample_size / 12, sample_size / 18], [2, 3])
+    np.testing.assert_allclose(np.broadcast_to(found.concentration, 5), expected, rtol=1e-15)
+
+
+def test_without_groups_and_without_levels():
+    found = tb.BDeu(3).resolve(tb.Categorical(), tb.Counts([1.0, 2.0, 0.0]), "bayes")
+    np.testing.assert_allclose(np.broadcast_to(found.concentration, 3), [1, 1, 1])
+    assert tb.BDeu(3).resolve(tb.Categorical(), tb.Counts(np.zeros((0, 2))), "bayes").concentration.tolist() == [
+        1.5,
+        1.5,
+    ]
+    assert tb.BDeu().resolve(tb.Categorical(), tb.Counts(np.zeros(0), [0]), "bayes").concentration.size == 0
+
+
+@pytest.mark.parametrize("bad", [0, -1.0, float("nan"), "many", None])
+def test_a_size_that_is_none_is_refused(bad):
+    with pytest.raises(PriorError, match=r"BDeu.*sample_size"):
+        tb.BDeu(bad)
+
+
+def test_rules_are_of_levels():
+    with pytest.raises(PriorError, match="BDeu is for categorical columns"):
+        tb.BDeu().resolve(tb.Poisson(), tb.Totals([1.0], [1.0]), "bayes")
+    assert tb.K2().resolve(tb.Categorical(), tb.Counts([1.0]), "bayes") == tb.Dirichlet(1.0)
+    with pytest.raises(NotImplementedError):
+        PriorRule().resolve(tb.Categorical(), tb.Counts([1.0]), "bayes")

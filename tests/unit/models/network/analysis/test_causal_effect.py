@@ -1,0 +1,271 @@
+"""Effects by adjustment: against networks in which the node is set, and against every other set of nodes."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import assume
+from hypothesis import given as hypothesis_given
+from hypothesis import strategies as st
+
+import tallybayes as tb
+from tallybayes.errors import DataError, EstimateError
+from tallybayes.models.network.graph import Graph
+from tests.examples import examples
+from tests.unit.models.network.network_cases import given, graphs, networks
+from tests.unit.plotting.network_pictures import fire_alarm
+
+
+def random_tables(graph, rng):
+    tables = {node: rng.dirichlet([1.0, 1.0], [2] * len(above)) for node, above in graph.parents.items()}
+    return tb.BayesianNetwork.from_tables(graph.parents, dict.fromkeys(graph.nodes, (0, 1)), tables)
+
+
+def if_set(network, of, on, known=None):
+    """p(on | do(of)) in the network in which the node's arrows are cut."""
+    return np.array([list(network.query(on, known, do={of: level}).values()) for level in network.levels_[of]])
+
+
+def adjusted(network, of, on, some):
+    """Σ p(on | of, some) p(some), written out."""
+    table = network.query([of, *some, on]).probabilities
+    table = table.reshape(len(table), -1, table.shape[-1])
+    weight = table.sum(axis=2, keepdims=True)
+    return (weight.sum(axis=0) * table / weight).sum(axis=1)
+
+
+@pytest.mark.slow
+@examples(80)
+@hypothesis_given(st.data())
+def test_effects_equal_those_of_the_cut_network_by_the_smallest_set_there_is(data):
+    graph = data.draw(graphs(6))
+    network = random_tables(graph, np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))))
+    of, on, *rest = data.draw(st.permutations(graph.nodes))
+    hidden = data.draw(st.sets(st.sampled_from(rest))) if rest else set()
+    seen = [node for node in rest if node not in hidden]
+    truth = if_set(network, of, on)
+    enough = [
+        set(some)
+        for size in range(len(seen) + 1)
+        for some in combinations(seen, size)
+        if np.allclose(adjusted(network, of, on, some), truth, atol=1e-9)
+    ]
+    try:
+        found = network.effect(of, on, hidden=hidden)
+    except EstimateError:
+        assert not enough  # tables at random: what is no adjustment does not come out right by chance
+        return
+    np.testing.assert_allclose(found.interventional, truth, atol=1e-12)
+    np.testing.assert_allclose(found.observational, [list(network.query(on, {of: x}).values()) for x in (0, 1)])
+    np.testing.assert_allclose(found.difference, found.interventional - found.observational)
+    assert not hidden & set(found.adjusted)
+    if found.criterion == "back-door":
+        assert set(found.adjusted) in enough
+        assert len(found.adjusted) == min(map(len, enough))
+        again = network.effect(of, on, adjust=found.adjusted, hidden=hidden)
+        np.testing.assert_array_equal(again.interventional, found.interventional)
+    elif found.criterion == "front-door":
+        assert not enough
+
+
+@pytest.mark.slow
+@examples(80)
+@hypothesis_given(st.data())
+def test_sets_of_ones_own_are_taken_where_they_are_enough(data):
+    graph = data.draw(graphs(5))
+    network = random_tables(graph, np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))))
+    of, on, *rest = data.draw(st.permutations(graph.nodes))
+    assume(on in graph.descendants(of))
+    some = data.draw(st.lists(st.sampled_from(rest), unique=True)) if rest else []
+    enough = np.allclose(adjusted(network, of, on, some), if_set(network, of, on), atol=1e-9)
+    if enough:
+        found = network.effect(of, on, adjust=some)
+        assert found.adjusted == tuple(some)
+        np.testing.assert_allclose(found.interventional, if_set(network, of, on), atol=1e-12)
+    else:
+        with pytest.raises(DataError, match=r"adjust= (holds|leaves)"):
+            network.effect(of, on, adjust=some)
+
+
+@examples(80)
+@hypothesis_given(st.data())
+def test_with_zeros_and_any_levels_what_is_told_is_right(data):
+    tables = data.draw(networks())
+    nodes = list(tables.parents)
+    assume(len(nodes) > 1)
+    of, on, *rest = data.draw(st.permutations(nodes))
+    network = given(tables)
+    hidden = data.draw(st.sets(st.sampled_from(rest))) if rest else set()
+    try:
+        found = network.effect(of, on, hidden=hidden)
+    except EstimateError:
+        return
+    told = ~np.isnan(found.interventional).any(axis=1)
+    np.testing.assert_allclose(found.interventional[told], if_set(network, of, on)[told], atol=1e-12)
+    for level, one in zip(tables.levels[of], told, strict=True):
+        if one:
+            assert list(found[level].values()) == pytest.approx(list(network.query(on, do={of: level}).values()))
+        else:
+            with pytest.raises(EstimateError, match="never occurs"):
+                found[level]
+            assert "never occurs" in repr(found)
+
+
+@examples(60)
+@hypothesis_given(st.data())
+def test_effects_among_some(data):
+    graph = data.draw(graphs(6))
+    network = random_tables(graph, np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))))
+    of, on, *rest = data.draw(st.permutations(graph.nodes))
+    before = [node for node in rest if node not in graph.descendants(of)]
+    assume(before)
+    known = dict.fromkeys(data.draw(st.sets(st.sampled_from(before), min_size=1)), 1)
+    left = [node for node in rest if node not in known]
+    hidden = data.draw(st.sets(st.sampled_from(left))) if left else set()
+    try:
+        found = network.effect(of, on, known, hidden=hidden)
+    except EstimateError:
+        assert hidden
+        return
+    np.testing.assert_allclose(found.interventional, if_set(network, of, on, known), atol=1e-12)
+    assert "given" in repr(found)
+
+
+def smoking():
+    """Pearl's example: a gene that nobody sees makes people smoke and get cancer; tar carries what smoking does."""
+    tables = {
+        "gene": [0.7, 0.3],
+        "smoking": [[0.8, 0.2], [0.1, 0.9]],
+        "tar": [[0.95, 0.05], [0.1, 0.9]],
+        "cancer": [[[0.95, 0.05], [0.8, 0.2]], [[0.6, 0.4], [0.3, 0.7]]],
+    }
+    parents = {"smoking": ["gene"], "tar": ["smoking"], "cancer": ["gene", "tar"]}
+    return tb.BayesianNetwork.from_tables(parents, dict.fromkeys(tables, ("no", "yes")), tables)
+
+
+def test_a_front_door():
+    network = smoking()
+    found = network.effect("smoking", "cancer", hidden="gene")
+    assert (found.criterion, found.adjusted) == ("front-door", ("tar",))
+    np.testing.assert_allclose(found.interventional, if_set(network, "smoking", "cancer"), rtol=1e-12)
+    assert "carried by tar (front door)" in repr(found)
+    open_one = network.effect("smoking", "cancer")
+    assert (open_one.criterion, open_one.adjusted) == ("back-door", ("gene",))
+    with pytest.raises(EstimateError, match=r"smoking ← gene → cancer stays open.*\n    Observe 'gene', or ask query"):
+        network.effect("smoking", "cancer", hidden=["gene", "tar"])
+
+
+def test_where_no_arrows_lead_nothing_changes():
+    network = fire_alarm()
+    found = network.effect("smoke", "alarm", hidden="fire")
+    assert (found.criterion, found.adjusted) == ("none", ())
+    np.testing.assert_allclose(found.interventional, [list(network.query("alarm").values())] * 2)
+    assert found.difference[1, 1] < -0.3
+    assert "no arrows lead there" in repr(found)
+    assert found.contrast(True, False) == {False: 0.0, True: 0.0}
+
+
+def test_what_two_causes_share_below_them_is_no_confounder():
+    bias = {"meet": ["u", "v"], "of": ["u"], "on": ["v", "of"]}
+    network = random_tables(Graph.read(bias), np.random.default_rng(0))
+    assert network.effect("of", "on", hidden=["u", "v"]).adjusted == ()
+    with pytest.raises(DataError, match=r"leaves a path open that is no effect: of ← u → meet ← v → on"):
+        network.effect("of", "on", adjust="meet")
+    with pytest.raises(DataError, match=r"adjust= holds 'u', which is hidden"):
+        network.effect("of", "on", adjust="u", hidden="u")
+
+
+def test_what_lies_on_the_way_is_not_adjusted_for():
+    with pytest.raises(DataError, match=r"holds 'tar', which 'smoking' changes on the way to 'cancer'"):
+        smoking().effect("smoking", "cancer", adjust=["gene", "tar"])
+
+
+def test_the_set_nearest_to_the_effect_leaves_the_cause_free_to_vary():
+    # either = lung or tub: given lung the cause is known, given bronc it is not
+    tables = {
+        "smoke": [0.5, 0.5],
+        "lung": [[0.99, 0.01], [0.9, 0.1]],
+        "bronc": [[0.7, 0.3], [0.4, 0.6]],
+        "tub": [0.99, 0.01],
+        "either": [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]],
+        "dysp": [[[0.9, 0.1], [0.3, 0.7]], [[0.2, 0.8], [0.1, 0.9]]],
+    }
+    parents = {"lung": ["smoke"], "bronc": ["smoke"], "either": ["lung", "tub"], "dysp": ["bronc", "either"]}
+    network = tb.BayesianNetwork.from_tables(parents, dict.fromkeys(tables, ("no", "yes")), tables)
+    found = network.effect("either", "dysp")
+    assert found.adjusted == ("bronc",)
+    np.testing.assert_allclose(found.interventional, if_set(network, "either", "dysp"), rtol=1e-12)
+    by_lung = network.effect("either", "dysp", adjust="lung")
+    assert np.isnan(by_lung.interventional[0]).all()
+    assert "either = 'no' never occurs where lung = 'yes'" in repr(by_lung)
+    assert "never occurs" in by_lung._repr_html_()
+    np.testing.assert_allclose(by_lung.interventional[1], found.interventional[1])
+    with pytest.raises(EstimateError, match=r"never occurs where lung = 'no', tub = 'yes'.*\n    Adjust for other"):
+        network.effect("either", "dysp", adjust=["lung", "tub"])
+
+
+def test_means_of_a_measured_node():
+    rng = np.random.default_rng(3)
+    old = rng.random(4000) < 0.4
+    drug = rng.random(4000) < np.where(old, 0.8, 0.2)
+    sex = rng.choice(["f", "m"], 4000)
+    days = rng.normal(5 + 4 * old - 2 * drug + (sex == "f"))
+    rows = {"old": old, "drug": drug, "sex": sex, "days": days}
+    network = tb.BayesianNetwork({"drug": ["old"], "days": ["drug", "old", "sex"]}).fit(rows)
+    found = network.effect("drug", "days")
+    assert found.adjusted == ("old",)
+    drawn = [network.sample(40_000, do={"drug": level}, random_state=0)["days"].mean() for level in (False, True)]
+    np.testing.assert_allclose(found.interventional, drawn, atol=0.05)
+    assert found.contrast(True, False) == pytest.approx(-2, abs=0.1)
+    assert found.observational[1] > found.observational[0]  # the old got it
+    assert "mean if set" in repr(found)
+    assert list(found.to_frame()) == ["drug", "if set", "if seen", "difference"]
+    among = network.effect("drug", "days", {"sex": "f"})
+    assert among.contrast(True, False) == pytest.approx(-2, abs=0.15)
+    assert among[True] == pytest.approx(found[True] + 0.5, abs=0.1)
+    same = network.effect("drug", "days", {"old": True, "sex": "m"})
+    assert same.adjusted == ()
+    assert same[True] == pytest.approx(same.observational[1], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"of": "fire", "on": "fire"}, "the effect of 'fire' on itself"),
+        ({"of": "fire", "on": "flood"}, "no node 'flood'"),
+        ({"of": "fire", "on": "alarm", "hidden": "flood"}, "no node 'flood'"),
+        ({"of": "fire", "on": "alarm", "adjust": "flood"}, "no node 'flood'"),
+        ({"of": "fire", "on": "alarm", "hidden": "alarm"}, "node 'alarm' is asked about and hidden"),
+        ({"of": "fire", "on": "alarm", "given": {"alarm": True}}, "node 'alarm' is asked about and given"),
+        ({"of": "fire", "on": "alarm", "given": {"smoke": True}}, "given= holds 'smoke', which depends on 'fire'"),
+        ({"of": "fire", "on": "alarm", "given": {"tampering": {True: 1, False: 2}}}, "expected a level"),
+        ({"of": "fire", "on": "alarm", "given": {"tampering": True}, "hidden": "tampering"}, "is hidden and given"),
+        ({"of": "fire", "on": "alarm", "adjust": ["alarm"]}, "adjust= holds 'alarm', which is asked about"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(asked, message):
+    with pytest.raises(DataError, match=message):
+        fire_alarm().effect(**asked)
+
+
+def test_measured_nodes_are_not_set_and_blocks_have_no_one_mean():
+    rows = {"a": ["x", "y"] * 20, "size": np.arange(40.0), "words": np.arange(80).reshape(40, 2)}
+    columns = {"words": tb.Poisson()}
+    network = tb.BayesianNetwork({"size": ["a"], "words": ["a"]}, columns=columns).fit(rows)
+    with pytest.raises(DataError, match="'size' is measured, and nothing leads from it to"):
+        network.effect("size", "a")
+    with pytest.raises(DataError, match="node 'words' has 2 columns"):
+        network.effect("a", "words")
+
+
+def test_it_prints_and_shows_in_notebooks():
+    found = fire_alarm().effect("alarm", "report")
+    assert repr(found).splitlines()[0] == "effect of alarm on report, adjusted for nothing"
+    assert "if seen" in found._repr_html_()
+    assert len(found.to_frame()) == 4
+    assert len(found) == 2
+    assert list(found) == [False, True]
+    with pytest.raises(KeyError):
+        found[1]

@@ -1,0 +1,172 @@
+"""Which question to ask next: against the joint distribution written out, and as a diagnosis goes."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import assume
+from hypothesis import given as hypothesis_given
+from hypothesis import strategies as st
+
+import tallybayes as tb
+from tallybayes.errors import DataError, EstimateError, ImpossibleError, LabelError
+from tests.examples import examples
+from tests.unit.models.network.network_cases import given, networks, questions, weigh
+from tests.unit.plotting.network_pictures import fire_alarm, mixed_network
+
+
+def entropy(shares):
+    return -math.fsum(p * math.log2(p) for p in shares if p > 0)
+
+
+@pytest.mark.slow
+@examples(150)
+@hypothesis_given(st.data())
+def test_bits_and_costs_equal_enumeration(data):
+    tables = data.draw(networks())
+    nodes = list(tables.parents)
+    target = data.draw(st.sampled_from(nodes))
+    observed, do = data.draw(questions(tables))
+    observed, do = ({node: value for node, value in part.items() if node != target} for part in (observed, do))
+    weights = weigh(tables, observed, do)
+    total = math.fsum(weights.values())
+    assume(total > 0)
+    levels = tables.levels[target]
+    costs = np.array(data.draw(st.lists(st.integers(-3, 9), min_size=len(levels) ** 2, max_size=len(levels) ** 2)))
+    costs = costs.reshape(len(levels), -1).astype(float)
+    found = given(tables).next_question(target, observed, cost=costs, do=do)
+
+    def least(shares):  # of p(target, answer)
+        return min(math.fsum(shares[k] * costs[k, d] for k in range(len(levels))) for d in range(len(levels)))
+
+    place = nodes.index(target)
+    prior = [math.fsum(p for row, p in weights.items() if row[place] == level) / total for level in levels]
+    assert found.entropy == pytest.approx(entropy(prior), abs=1e-9)
+    assert found.expected_cost == pytest.approx(least(prior), abs=1e-9)
+    hard = {node for node, value in observed.items() if not isinstance(value, dict)} | set(do)
+    assert set(found) == set(nodes) - hard - {target}
+    for node in found:
+        by_answer = defaultdict(lambda: np.zeros(len(levels)))
+        for row, p in weights.items():
+            by_answer[row[nodes.index(node)]][levels.index(row[place])] += p / total
+        after = math.fsum(sum(shares) * entropy(shares / sum(shares)) for shares in by_answer.values() if sum(shares))
+        assert found.bits[node] == pytest.approx(entropy(prior) - after, abs=1e-9)
+        saved = least(prior) - math.fsum(least(shares) for shares in by_answer.values())
+        assert found.saved[node] == pytest.approx(saved, abs=1e-9)
+        assert found[node] == found.saved[node]
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+
+
+def test_without_costs_it_is_bits_and_with_prices_errors_cost_one():
+    network = fire_alarm()
+    found = network.next_question("fire", {"report": True})
+    assert found.best == "smoke"
+    assert found["smoke"] == found.bits["smoke"]
+    assert found.decision is found.expected_cost is None
+    priced = network.next_question("fire", {"report": True}, prices={"smoke": 0.05, "alarm": 0.5})
+    assert priced.decision is False
+    assert priced.expected_cost == pytest.approx(network.query("fire", {"report": True})[True])
+    assert priced["smoke"] == pytest.approx(priced.saved["smoke"] - 0.05)
+    assert priced.prices == {node: {"smoke": 0.05, "alarm": 0.5}.get(node, 0.0) for node in priced}
+    assert network.next_question("fire", prices=5).best is None
+    assert "nothing is worth asking for" in repr(network.next_question("fire", prices=5))
+
+
+def test_decisions_need_not_be_levels():
+    network = fire_alarm()
+    cost = {True: {"call": 10, "wait": 1000}, False: {"call": 10, "wait": 0}}
+    found = network.next_question("fire", {"report": True}, cost=cost, prices=1)
+    assert (found.decision, found.expected_cost) == ("call", pytest.approx(10))
+    assert list(found.to_frame()) == ["node", "bits", "saved", "prices", "worth"]
+    assert list(network.next_question("fire").to_frame()) == ["node", "bits"]
+
+
+def test_a_diagnosis_ends_when_no_question_is_worth_its_price():
+    network = fire_alarm()
+    truth = network.sample(1, {"fire": True, "smoke": True}, random_state=0)
+    cost = {True: {"call": 10, "wait": 1000}, False: {"call": 10, "wait": 0}}
+    known, asked = {"report": True}, []
+    while (question := network.next_question("fire", known, cost=cost, prices=0.5).best) is not None:
+        asked.append(question)
+        known[question] = truth[question][0]
+    assert 1 <= len(asked) == len(set(asked)) < 5
+    end = network.next_question("fire", known, cost=cost, prices=0.5)
+    assert end.decision == "call"
+    assert max(end.values()) <= 0
+
+
+def test_what_tells_nothing_is_worth_nothing():
+    network = fire_alarm()
+    found = network.next_question("tampering", candidates=["fire", "smoke", "report"])
+    assert found["fire"] == found["smoke"] == 0.0
+    assert list(found) == ["report", "fire", "smoke"]
+    assert network.next_question("fire", {node: True for node in network.levels_ if node != "fire"}).best is None
+
+
+def test_hints_and_measured_nodes_count_as_what_is_known():
+    model = mixed_network()
+    found = model.next_question("kind", {"weight": 1.5})
+    assert list(found) == ["shop"]
+    assert found.entropy == pytest.approx(entropy(model.query("kind", {"weight": 1.5}).values()))
+    assert set(fire_alarm().next_question("fire", {"smoke": {False: 1, True: 4}})) >= {"smoke"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "message"),
+    [
+        ({"target": "flood"}, DataError, "no node 'flood'"),
+        ({"target": ["fire", "smoke"]}, DataError, "no node"),
+        ({"target": "fire", "given": {"fire": True}}, DataError, "target 'fire' is known already"),
+        ({"target": "fire", "candidates": ["fire"]}, DataError, "candidate 'fire' is the target"),
+        ({"target": "fire", "given": {"smoke": True}, "candidates": "smoke"}, DataError, "'smoke' is known already"),
+        ({"target": "fire", "prices": {"flood": 1}}, DataError, "no node 'flood'"),
+        ({"target": "fire", "prices": {"smoke": -1}}, DataError, "price of 'smoke' is -1.0; expected at least 0"),
+        ({"target": "fire", "prices": "much"}, DataError, "the price of 'tampering' is 'much'"),
+        ({"target": "fire", "cost": {True: {"call": 1}}}, DataError, "cost has no costs for the true class False"),
+        ({"target": "fire", "cost": {"yes": {"call": 1}}}, LabelError, "'yes'"),
+        ({"target": "fire", "given": {"smoke": {False: 0.0, True: 0.0}}}, ImpossibleError, "smoke"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(asked, error, message):
+    with pytest.raises(error, match=message):
+        fire_alarm().next_question(**asked)
+
+
+def test_a_measured_target_and_what_is_not_known_are_refused():
+    with pytest.raises(DataError, match="node 'weight' is measured"):
+        mixed_network().next_question("weight")
+    with pytest.raises(DataError, match="node 'weight' is measured"):
+        mixed_network().next_question("kind", candidates="weight")
+    rows = {"a": [0, 0, 1], "b": [0, 1, 0], "c": [0, 1, 1]}
+    unseen = tb.BayesianNetwork({"c": ["a", "b"]}, estimate="mle").fit(rows)
+    with pytest.raises(EstimateError, match="no row shows 'c' where a = 1, b = 1"):
+        unseen.next_question("a")
+    assert unseen.next_question("a", candidates="b")["b"] == 0.0
+
+
+def test_it_prints_and_shows_in_notebooks():
+    network = fire_alarm()
+    text = repr(network.next_question("fire", {"report": True}))
+    assert text.startswith("next question about fire, given report = True: 0.779 bits are not known\n")
+    assert text.splitlines()[2].split()[0] == "smoke"
+    assert "worth" in network.next_question("fire", prices=0.1)._repr_html_()
+    many = tb.BayesianNetwork({f"x{k}": ["y"] for k in range(20)}).fit(
+        {"y": [0, 1], **{f"x{k}": [0, 1] for k in range(20)}}
+    )
+    assert "… 8 worth less" in repr(many.next_question("y"))
+
+
+def test_measured_nodes_are_named_whose_worth_is_not_told():
+    model = tb.BayesianNetwork.from_parameters(
+        {
+            "ill": {"levels": ["no", "yes"], "probabilities": [0.9, 0.1]},
+            "fever": {"parents": ["ill"], "intercept": [36.8, 38.5], "deviation": [0.4, 0.8]},
+        }
+    )
+    asked = model.next_question("ill")
+    assert asked.measured == ("fever",)
+    assert repr(asked).endswith("  nothing is worth asking for of the labels\n  measured, so not told: fever")
+    assert model.next_question("ill", {"fever": 37.0}).measured == ()

@@ -1,0 +1,98 @@
+"""Classes of structures and distances, against all structures of four nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import tallybayes as tb
+from tallybayes.models.network.structure.equivalence_class import completed, extended
+from tests.unit.models.network.structure.structures import GRAPHS, graphs, is_acyclic, named, skeleton_and_colliders
+
+CLASSES: dict[object, list[np.ndarray]] = {}
+for graph in GRAPHS:
+    CLASSES.setdefault(skeleton_and_colliders(graph), []).append(graph)
+
+
+def test_there_are_as_many_as_known():
+    assert len(GRAPHS) == 543  # Robinson, 1973
+    assert len(CLASSES) == 185  # Gillispie and Perlman, 2002
+
+
+def test_a_class_has_the_arrows_that_all_its_members_have():
+    for members in CLASSES.values():
+        expected = np.logical_or.reduce(members)  # both ways where members differ
+        for edges in members:
+            assert (completed(edges) == expected).all()
+
+
+def test_a_class_is_extended_to_a_member():
+    for key, members in CLASSES.items():
+        edges = extended(completed(members[-1]))
+        assert is_acyclic(edges)
+        assert skeleton_and_colliders(edges) == key
+
+
+def test_contradictions_are_extended_to_a_graph_all_the_same():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        marks = rng.random((6, 6)) < 0.5
+        np.fill_diagonal(marks, False)
+        edges = extended(marks)
+        assert is_acyclic(edges)
+        assert ((edges | edges.T) == (marks | marks.T)).all()
+
+
+def test_the_asia_network():
+    # Lauritzen and Spiegelhalter's: its class is printed in many books.
+    edges = [
+        "asia>tub",
+        "smoke>lung",
+        "smoke>bronc",
+        "tub>either",
+        "lung>either",
+        "either>xray",
+        "either>dysp",
+        "bronc>dysp",
+    ]
+    found = tb.equivalence_class([tuple(edge.split(">")) for edge in edges])
+    assert set(found.directed) == {
+        ("tub", "either"),
+        ("lung", "either"),
+        ("either", "xray"),
+        ("either", "dysp"),
+        ("bronc", "dysp"),
+    }
+    assert {frozenset(edge) for edge in found.undirected} == {
+        frozenset({"asia", "tub"}),
+        frozenset({"smoke", "lung"}),
+        frozenset({"smoke", "bronc"}),
+    }
+
+
+@given(first=graphs, second=graphs)
+def test_distances_are_counted_pair_by_pair(first, second):
+    def expected(one, other):
+        return sum((one[a, b], one[b, a]) != (other[a, b], other[b, a]) for a in range(4) for b in range(a))
+
+    assert tb.structural_distance(named(first), named(second)) == expected(first, second)
+    classes = [tb.equivalence_class(named(edges)) for edges in (first, second)]
+    assert tb.structural_distance(*classes) == expected(completed(first), completed(second))
+
+
+def test_distances_of_whatever_has_a_graph():
+    rows = {"a": [0, 1] * 10, "b": [0, 1] * 10}
+    model = tb.BayesianNetwork({"b": ["a"]}).fit(rows)
+    assert tb.structural_distance(model, tb.learn_structure(rows)) == 0
+    assert tb.structural_distance(model.graph_, [("b", "a")]) == 1
+
+
+def test_other_things_are_refused():
+    chain = [("a", "b"), ("b", "c")]
+    with pytest.raises(tb.DataError, match="expected two of one kind"):
+        tb.structural_distance(chain, tb.equivalence_class(chain))
+    with pytest.raises(tb.DataError, match="no node in common"):
+        tb.structural_distance(chain, [("x", "y")])
+    with pytest.raises(tb.DataError, match="a cycle"):
+        tb.equivalence_class([("a", "b"), ("b", "a")])
