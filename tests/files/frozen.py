@@ -37,6 +37,11 @@ def rows():
     return frame
 
 
+def add_one(estimate):
+    """The prior that adds 1 to every count; the default under map."""
+    return None if estimate == "map" else 1
+
+
 def naive_bayes(estimate):
     columns = {
         "strength": tb.Gaussian(),
@@ -46,29 +51,31 @@ def naive_bayes(estimate):
         "bottled": tb.Bernoulli(),
         "price": tb.LogNormal(),
     }
-    return tb.NaiveBayes(columns, estimate=estimate, prior=1, class_prior="frequency").fit(rows(), "kind")
+    return tb.NaiveBayes(columns, estimate=estimate, prior=add_one(estimate), class_prior="frequency").fit(
+        rows(), "kind"
+    )
 
 
 def words(estimate):
     counts = np.random.default_rng(8).poisson(1.0, (60, 5)) + np.eye(5, dtype=int)[np.arange(60) % 5]
-    model = tb.NaiveBayes(tb.Multinomial(), estimate=estimate, prior=1, class_prior="frequency")
+    model = tb.NaiveBayes(tb.Multinomial(), estimate=estimate, prior=add_one(estimate), class_prior="frequency")
     return model.fit(counts, np.arange(60) % 3)
 
 
 def discriminant(covariance, estimate):
     frame = rows().dropna()
     model = tb.GaussianDiscriminant(covariance, estimate=estimate, class_prior="frequency")
-    return model.fit(frame[["strength", "sweetness"]], frame["kind"])
+    return model.fit(frame[["strength", "sweetness"]], frame["kind"].to_numpy())
 
 
 def nearest_mean():
     frame = rows().dropna()
-    return tb.NearestClassMean("mahalanobis").fit(frame[["strength", "sweetness"]], frame["kind"])
+    return tb.NearestClassMean("mahalanobis").fit(frame[["strength", "sweetness"]], frame["kind"].to_numpy())
 
 
 def mixture(estimate):
     frame = rows()[["strength", "colour"]]
-    return tb.Mixture(2, estimate=estimate, prior=1, random_state=0).fit(frame)
+    return tb.Mixture(2, estimate=estimate, prior=add_one(estimate), random_state=0).fit(frame)
 
 
 def chain(estimate):

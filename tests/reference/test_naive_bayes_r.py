@@ -64,7 +64,8 @@ def test_house_votes_tables(votes, laplace, estimate, prior):
 @pytest.mark.parametrize(("laplace", "estimate"), [(0, "mle"), (1, "bayes"), (1, "map")])
 def test_house_votes_posteriors(votes, laplace, estimate):
     reference = pd.read_csv(DATA / "reference" / f"votes_nb_laplace{laplace}_posterior.csv")
-    model = tb.NaiveBayes(estimate=estimate, prior=1, class_prior="frequency").fit(*votes)
+    model = tb.NaiveBayes(estimate=estimate, prior=tb.Dirichlet(2 if estimate == "map" else 1), class_prior="frequency")
+    model.fit(*votes)
     assert reference.columns.tolist() == model.classes_.tolist()
     np.testing.assert_allclose(model.predict_proba(votes[0]), reference, rtol=1e-9, atol=1e-14)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes._utils.html import html_parts
+from tallybayes._utils.html import html_parts, html_text
 from tallybayes.errors import NotForgettableError, StatisticsError, printable, short_repr
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
@@ -116,7 +116,10 @@ class Tally:
         counted = ([title(factor), short_repr(factor.family, 100), _rows(found)] for factor, found in factors)
         domains = ([name, len(domain.levels), levels_of(domain)] for name, domain in self.domains.items())
         parts = [("", ["labels", "levels", ""], domains)] if self.domains else []
-        return html_parts((self._heading(), ["counted", "family", "weight"], counted), *parts)
+        counts = zip(self.factors[:_MOST_LINES], self.statistics, strict=False)
+        texts = (f"{title(factor)}\n" + "\n".join(lines_of(self, factor, found)) for factor, found in counts)
+        tables = html_parts((self._heading(), ["counted", "family", "weight"], counted), *parts)
+        return tables + html_text("\n".join(texts))
 
     def _heading(self) -> str:
         return f"Tally: {len(self.factors)} factor{'s' * (len(self.factors) != 1)}"

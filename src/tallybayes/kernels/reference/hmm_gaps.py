@@ -39,7 +39,7 @@ class _Steps(NamedTuple):
     def rounds(self) -> list[tuple[Int64Array, bool]]:
         """The steps of all sequences that are as far from their first, a few at a time, and whether they are first."""
         found = []
-        most = max(1, _CELLS // self.powers[0].size)
+        most = max(1, _CELLS // len(self.start) ** 2)
         sizes, begins = np.diff(self.offsets), self.offsets[:-1]
         for place in range(int(sizes.max(initial=0))):
             steps = begins[sizes > place] + place
@@ -214,7 +214,9 @@ def _prepared(start: Any, moves: GappedTransitions, end: Any, emission: Any, off
     length = np.asarray(moves.gaps, dtype=np.int64) + 1
     length[offsets[:-1][np.diff(offsets) > 0]] -= 1  # nothing but the start lies before
     lengths, which = np.unique(length, return_inverse=True)
-    powers = np.stack([log_power(moves.transition, int(n)) for n in lengths] or [np.zeros((len(start),) * 2)])
+    powers = np.zeros((len(lengths), len(start), len(start)))  # none where no sequence has a step
+    for k, n in enumerate(lengths):
+        powers[k] = log_power(moves.transition, int(n))
     return _Steps(
         np.asarray(start), powers, which.ravel(), lengths, np.zeros(len(start)) if end is None else end, rows, offsets
     )

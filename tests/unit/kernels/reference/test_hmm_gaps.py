@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tallybayes.kernels import hmm, hmm_messages
@@ -27,6 +27,7 @@ def laid_out(emission, gaps, offsets):
 
 @examples(40)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.booleans(), st.booleans())
+@example(270, 2, True, False)  # no sequence has a step
 def test_as_if_they_were_there(seed, n_states, ends, zeros):
     rng = np.random.default_rng(seed)
     with np.errstate(divide="ignore"):
