@@ -236,17 +236,19 @@ def _counted(model: Any) -> str:
     total = sum(counted.values()) or 1.0
     balance = [[label, (f"{n:,.6g}", n / total), f"{n / total:.1%}"] for label, n in counted.items()]
     shown = _table(["class", "rows", "share"], balance[:_MOST_CLASSES], "Classes") if balance else ""
-    frame = model.summary().to_frame()
-    if "member" in frame:
-        members = frame.drop_duplicates("member")[["member", "weight"]]
-        lines = [[name, (f"{weight:.2f}", weight)] for name, weight in members.itertuples(index=False)]
-        shown += _table(["model", "weight"], lines, "A mixture of")
-    names = [str(name) for name in frame.columns]
-    lines = [list(map(_plain, row, names)) for row in frame.itertuples(index=False)]
+    summary = model.summary()
+    members = getattr(summary, "members", ())
+    if members:
+        weights = [[one.name, (f"{one.weight:.2f}", one.weight)] for one in members]
+        shown += _table(["model", "weight"], weights, "A mixture of")
+    found: list[Any] = [(column, (one.name, one.weight)) for one in members for column in one.summary.columns]
+    found = found or [(column, ()) for column in getattr(summary, "columns", ())]
+    names = [*(found[0][0]._fields if found else ()), *(("member", "weight") if members else ())]
+    lines = [list(map(_plain, (*column, *of), names)) for column, of in found]
     more = f"<p>The first 200 of {len(lines):,} lines.</p>" if len(lines) > 200 else ""
     opened = " open" if len(lines) <= 16 else ""
     columns = f"<details{opened}><summary>The columns</summary>{_table(names, lines[:200])}{more}</details>"
-    left = dict(getattr(model.summary(), "left_out", None) or {})
+    left = dict(getattr(summary, "left_out", None) or {})
     return shown + columns + (_table(["left out", "why"], [[name, why] for name, why in left.items()]) if left else "")
 
 
@@ -356,14 +358,12 @@ def _strain(model: Any, rows: ReportRows) -> str:
     if not isinstance(model, tb.NaiveBayes) or len(rows.columns) > 60:
         return ""
     try:
-        found = tb.dependence({**rows.columns, "(label)": rows.labels}, "(label)")
-        frame = found.to_frame()
+        pairs = tb.dependence({**rows.columns, "(label)": rows.labels}, "(label)").table[:8]
     except tb.TallybayesError:
         return ""
-    names = [str(name) for name in frame.columns]
-    lines = [[_plain(cell) for cell in row] for row in frame.head(8).itertuples(index=False)]
-    if not lines:
+    if not pairs:
         return ""
+    names, lines = list(pairs[0]._fields), [list(map(_plain, pair)) for pair in pairs]
     why = "<p>Pairs of columns that go together within classes; naive Bayes counts what they share twice.</p>"
     return why + _table(names, lines)
 

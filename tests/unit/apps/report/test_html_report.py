@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -291,3 +292,17 @@ def test_rows_that_are_one_text_each(given):
     page = model.report(given(texts), kinds).html
     assert "meeting" in page
     assert "<now>" not in page
+
+
+def test_neither_pandas_nor_matplotlib_is_needed(tmp_path):
+    # `make demo` and the extra "command" install neither.
+    code = "import sys\nclass Hidden:\n    def find_spec(self, name, path=None, target=None):\n"
+    code += "        if name in ('pandas', 'matplotlib'): raise ModuleNotFoundError(name)\n"
+    code += "sys.meta_path.insert(0, Hidden())\n"
+    code += "import tallybayes as tb\n"
+    code += "rows = {'x': [1.0, 2.0, 1.5, 2.5] * 9, 'z': [1.0, 2.1, 1.4, 2.6] * 9, 's': list('uvuw') * 9}\n"
+    code += "y = list('abab') * 9\n"
+    code += "for model in (tb.NaiveBayes(), tb.choose(rows, y)):\n"
+    code += "    print('What was counted' in model.fit(rows, y).report(rows, y).html)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.stdout == "True\nTrue\n", found.stderr
