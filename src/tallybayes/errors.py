@@ -138,9 +138,10 @@ class LabelError(TallybayesError, ValueError):
     @classmethod
     def no_such_class(cls, label: object, known: Iterable[object]) -> LabelError:
         """A class that a model does not have."""
-        return cls(
-            f"there is no class {label!r} (known: {_listed(known)}).\n    Learn it with partial_fit or add_class."
-        )
+        known = list(known)
+        near = closest_names(label, known) if isinstance(label, str) else []
+        hint = f"Did you mean {near[0]!r}?" if near else "Learn it with partial_fit or add_class."
+        return cls(f"there is no class {label!r} (known: {_listed(known)}).\n    {hint}")
 
     @classmethod
     def never_learned(cls, level: object, column: str, known: Iterable[object]) -> LabelError:

@@ -52,3 +52,15 @@ def test_sources_are_named_without_passwords():
     from tallybayes.data.source import Source
 
     assert Source("the table postgresql://ann:secret@h/db").name == "the table postgresql://…@h/db"
+
+
+def test_a_misspelt_class_or_level_is_answered_with_the_closest():
+    rows = {"rain": ["yes", "no", "yes"], "wet": ["soaked", "dry", "soaked"]}
+    model = tb.NaiveBayes().fit(rows, "wet")
+    with pytest.raises(tb.LabelError, match=r"no class 'soakd' .*\n    Did you mean 'soaked'\?"):
+        model.decide(rows, recall=0.9, held_out=(rows, rows["wet"]), positive="soakd")
+    network = tb.BayesianNetwork({"wet": ["rain"]}).fit(rows)
+    with pytest.raises(tb.LabelError, match=r"node 'wet' has no level 'soakd' .*\n    Did you mean 'soaked'\?"):
+        network.query("rain", {"wet": "soakd"})
+    with pytest.raises(tb.LabelError, match="Learn it with partial_fit"):
+        model.decide(rows, recall=0.9, held_out=(rows, rows["wet"]), positive=3)

@@ -131,7 +131,8 @@ def estimates(learned: Learned, prior: Prior = None, mass: float = 0.95) -> Esti
     posterior = belief.update(statistics)
     if not isinstance(posterior, Beta | Dirichlet | Gamma | NormalInverseGamma):
         raise EstimateError(
-            f"{family!r} under {belief!r:.80} has no table of estimates: its parameters are matrices or hypotheses.\n"
+            f"{family!r} under {type(belief).__name__} has no table of estimates: its parameters are matrices or "
+            "hypotheses.\n"
             "    Use estimate() and posterior()."
         )
     point = _parts(family.maximum_likelihood(statistics))

@@ -102,6 +102,8 @@ def pooled_scale(statistics: Moments, *, together: bool = False) -> PooledScale:
     # group, once their weights are shares; EM leaves shares next to nothing besides.
     least = 1e-29 * pooled.second_sum.value
     within, apart = (np.where(part > least, part, 0.0) for part in (moments.scatter.sum(axis=axes), pooled.scatter))
+    if statistics.full:  # products of columns are summed in float64 first: forgetting all rows but one leaves rounding
+        within = np.where(within > 1e-14 * apart, within, 0.0)
     total = apart / np.where(rows > 0, rows, 1.0)
     freedom = np.maximum(rows - (weight > 0).sum(axis=axes), 0.0)
     gaps = np.where(weight > 0, (moments.mean - mean) ** 2, 0.0)

@@ -121,3 +121,11 @@ def test_weights_of_less_than_a_row():
     np.testing.assert_allclose(some.spread, v * np.minimum(ROWS.var(axis=0) / v, 1000) ** (8 / 8.6))
     half = tb.Gaussian().collect(ROWS[:3], GROUP[:3], 1, np.full(3, 0.5))
     np.testing.assert_allclose(least_variance(half), 1e-20 * ROWS[:3].var(axis=0))
+
+
+def test_rounding_of_products_is_no_spread_within_groups():
+    """It is left by float64 products where a group of one row remains, once its other rows are forgotten."""
+    alone = tb.MultivariateGaussian().collect(ROWS[::4], np.array([0, 1, 2]), 3)
+    left = alone.with_scatter(np.broadcast_to(3e-16 * np.eye(2), (3, 2, 2)))
+    for expected, found in zip(pooled_scale(alone), pooled_scale(left), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)

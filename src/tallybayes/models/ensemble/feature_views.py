@@ -39,7 +39,7 @@ class RawColumns(FrozenValue):
 
     def apply(self, table: Table, *more: Name) -> Table:
         """The table as this view has it, with `more` columns that are none of the features."""
-        columns = {name: table.columns[name] for name in (*more, *self.names)}
+        columns = {name: table._column(name) for name in (*more, *self.names)}
         out = Table(columns)
         out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
         for name in self.absent:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes._utils.progress import progress_of
-from tallybayes.data.dates import origins
+from tallybayes.data.dates import origins, with_dates_whole
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source import Source
 from tallybayes.data.source_batches import tables_of_batches
@@ -38,12 +38,16 @@ def check_names(source: Source, **names: Any) -> None:
 
 def names_to_read(model: Any, source: Source) -> list[str]:
     """The columns of a source that a model asks for, in its own order; all that it was fitted on, if it knows them."""
-    fitted = getattr(getattr(model, "_shape", None), "feature_names", None)
+    shape = getattr(model, "_shape", None) or getattr(model, "_design", None)
+    fitted = getattr(shape, "feature_names", None)
     if fitted is not None:
         source.check_columns(fitted)
         return list(fitted)
-    known = set(source.schema.names)
-    wanted = (other for name in model._read_names for other in origins(name))
+    known, names = set(source.schema.names), model._read_names
+    wanted = [other for name in names for other in origins(name)]
+    if shape is not None and known.intersection(wanted):  # rows of a network may lack nodes
+        absent = dict.fromkeys((name for name in names if known.isdisjoint(origins(name))), 1)
+        source.check_columns(with_dates_whole(absent, shape.dates))
     return [str(name) for name in dict.fromkeys(wanted) if name in known]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, time, timedelta
 from numbers import Number
 from types import NoneType
@@ -17,7 +17,7 @@ from tallybayes.data.named_matrix import Named
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table, open_table
 from tallybayes.data.text_columns import plain_texts, read_texts
-from tallybayes.errors import DataError, LabelError
+from tallybayes.errors import DataError, LabelError, closest_names
 from tallybayes.families.text import Text
 from tallybayes.tally.factor import Name
 from tallybayes.warnings import warn
@@ -118,6 +118,28 @@ def one_row(given: Any) -> Any:
 def is_rows_of_mappings(X: Any) -> bool:
     """Whether X is a list of dictionaries, one for every row, where an absent key is a missing cell."""
     return isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
+
+
+def with_absent_keys(rows: Any, table: Table, absent: Iterable[Name], known: Collection[Name]) -> Table:
+    """Rows that were mappings, with missing cells for absent keys; raise DataError if a key is misspelt."""
+    absent, extra = list(absent), [name for name in table.columns if name not in known]
+    misspelt = [name for name in absent if closest_names(name, extra)]
+    if misspelt:
+        raise DataError.unknown_column(misspelt, extra)
+    return Table({**table.columns, **{name: [None] * len(rows) for name in absent}})
+
+
+def check_feature_names(model: Any, X: Any, found: Iterable[Name]) -> None:
+    """Raise ValueError if a frame has other columns than were fitted, as scikit-learn does, with the closest names."""
+    from sklearn.utils.validation import _check_feature_names
+
+    try:
+        _check_feature_names(model, X, reset=False)
+    except ValueError as error:
+        known, found = list(model.feature_names_in_), list(found)
+        extra = [name for name in found if name not in known]
+        near = [repr(close[0]) for name in known if name not in found and (close := closest_names(name, extra))]
+        raise DataError(f"{error}Did you mean {', '.join(near)}?" if near else str(error)) from None
 
 
 def is_name(value: Any) -> TypeGuard[Any]:

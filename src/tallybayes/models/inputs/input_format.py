@@ -17,10 +17,11 @@ from tallybayes.data.indicator_columns import is_presence, with_unknown
 from tallybayes.data.missing_indicators import sources_of
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table
-from tallybayes.errors import DataError, FileError, LabelError, closest_names
+from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.inputs.features import (
     as_rows,
+    check_feature_names,
     check_target,
     feature_names,
     is_name,
@@ -29,6 +30,7 @@ from tallybayes.models.inputs.features import (
     open_features,
     target_dtype,
     target_name,
+    with_absent_keys,
 )
 from tallybayes.models.inputs.invalid_cells import tolerated
 from tallybayes.models.inputs.labels import read_labels
@@ -242,11 +244,7 @@ def _as_fitted(model: Any, X: Any, table: Table) -> Table:
         raise DataError.unknown_column(dates, table.columns)
     if is_rows_of_mappings(X):
         read = {origin for name in names for origin in origins(name)} | {model._shape.target}
-        extra = [name for name in table.columns if name not in read | {*dict(getattr(model, "_left_out", ()))}]
-        misspelt = [name for name in absent if closest_names(name, extra)]
-        if misspelt:
-            raise DataError.unknown_column(misspelt, extra)
-        return Table({**table.columns, **{name: [None] * len(X) for name in absent}})
+        return with_absent_keys(X, table, absent, read | {*dict(getattr(model, "_left_out", ()))})
     blocks, by_name = list(table.columns.values()), model._shape.by_name
     if not by_name and len(names) == 1 and table.matrix is not None:
         return Table({names[0]: table.matrix})
@@ -275,9 +273,7 @@ def _check_features(model: Any, X: Any, table: Table) -> None:
     if shape.feature_names is not None and hasattr(X, "columns"):
         found = list(columns)
         if found != list(shape.feature_names):
-            from sklearn.utils.validation import _check_feature_names
-
-            _check_feature_names(model, X, reset=False)
+            check_feature_names(model, X, found)
     n_features = sum(columns.values())
     if n_features != shape.n_features:
         raise DataError(

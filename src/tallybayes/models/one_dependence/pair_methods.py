@@ -227,7 +227,8 @@ def fill(model: Any, X: Rows, how: str = "mean") -> Any:
         raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
     weights, table = model.predict_proba(X), open_rows(model, X)
     columns: dict[Any, Any] = {
-        name: np.array(X[name] if isinstance(X, Mapping) else column) for name, column in table.columns.items()
+        name: np.atleast_1d(X[name] if isinstance(X, Mapping) and name in X else column)
+        for name, column in table.columns.items()
     }
     every, cut, found = codes_of(model, table), model._cut(table), dict[Any, MissingCellPrediction]()
     for place, (name, domain) in enumerate(zip(model._pairs.names, model._pairs.domains, strict=True)):

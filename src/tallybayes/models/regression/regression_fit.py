@@ -19,7 +19,7 @@ from tallybayes.data.source_batches import tables_of_batches, with_file_location
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
 from tallybayes.models.inputs.batching import check_names
-from tallybayes.models.inputs.features import as_rows, feature_names, open_features, target_name
+from tallybayes.models.inputs.features import as_rows, check_feature_names, feature_names, open_features, target_name
 from tallybayes.models.inputs.input_format import dates_among, with_weight
 from tallybayes.models.receipt import with_receipt
 from tallybayes.models.regression.design_matrix import Design
@@ -236,9 +236,7 @@ def check_features(model: Any, X: Rows, table: Table) -> None:
     known = list(with_dates_whole({n: 1 for n in table.columns if n not in design.targets}, design.dates))
     absent = [name for name in design.inputs if not table.has(name)]
     if design.feature_names is not None and hasattr(X, "columns") and known != list(design.feature_names):
-        from sklearn.utils.validation import _check_feature_names
-
-        _check_feature_names(model, X, reset=False)
+        check_feature_names(model, X, known)
     if design.n_features is not None and len(known) != design.n_features:
         raise DataError(
             f"X has {len(known)} features, but {type(model).__name__} is expecting {design.n_features} features "

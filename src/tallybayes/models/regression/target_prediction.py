@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.data.counting import check_weight
-from tallybayes.data.dates import with_parts_of_dates
+from tallybayes.data.dates import origins, with_parts_of_dates
 from tallybayes.data.indicator_columns import hidden
 from tallybayes.data.numeric_columns import numeric
 from tallybayes.data.open_source import open_source
@@ -23,7 +23,7 @@ from tallybayes.distributions.parameter_distribution import Interval, tail_proba
 from tallybayes.errors import DataError, LabelError
 from tallybayes.estimation.importance import FeatureImportance, chosen_columns
 from tallybayes.models.inputs.batching import joined_columns, predict_in_batches, query_batches
-from tallybayes.models.inputs.features import as_rows, is_rows_of_mappings, open_features
+from tallybayes.models.inputs.features import as_rows, is_rows_of_mappings, open_features, with_absent_keys
 from tallybayes.models.inspection.information_criteria import weighted_sum
 from tallybayes.models.regression import coefficients
 from tallybayes.models.regression.coefficients import degree_in_use, terms, weights_of
@@ -116,8 +116,11 @@ def open_inputs(model: Any, X: Any) -> Table:
     X = as_rows(X, model)
     table = open_features(X)
     if is_rows_of_mappings(X):  # an absent key is a missing cell
-        absent = [name for name in model._design.inputs if not table.has(name)]
-        table = Table({**table.columns, **{name: [None] * len(X) for name in absent}})
+        inputs = model._design.inputs
+        known = {origin for name in inputs for origin in origins(name)}
+        table = with_absent_keys(
+            X, table, [name for name in inputs if not table.has(name)], known.union(model._design.targets)
+        )
     check_features(model, X, table)
     return with_parts_of_dates(table, model._design.inputs)
 

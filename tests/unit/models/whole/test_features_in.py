@@ -109,8 +109,7 @@ METHODS = (
 def test_one_row_in_every_form(kind):
     model = fitted(kind, data(kind))
     frame, row = X[:1], X.iloc[0]
-    forms = [row.to_dict(), {name: [cell] for name, cell in row.items()}]
-    forms += [] if kind == "hidden Markov" else [row]  # of a chain a series is one column of steps
+    forms = [row.to_dict(), {name: [cell] for name, cell in row.items()}, row]
     asked = 0
     for name in METHODS.split():
         method = getattr(model, name, None) if (kind, name) != ("hidden Markov", "fill") else None  # as what came
@@ -122,7 +121,7 @@ def test_one_row_in_every_form(kind):
         for form in forms:
             found, asked = method(form, *arguments), asked + 1
             if name == "fill":
-                found, expected = ({name: np.ravel(one[name]) for name in frame} for one in (found, expected))
+                found, expected = ({name: np.asarray(one[name]) for name in frame} for one in (found, expected))
             assert repr(found) == repr(expected), name
     assert asked >= 2 * len(forms)
 
@@ -152,3 +151,22 @@ def test_a_misspelt_key_of_a_row_is_no_missing_cell():
             with pytest.raises(tb.DataError, match=r"no column 'alpha' .*\n    Did you mean 'alhpa'"):
                 model.predict(row)
         assert len(model.predict([{"alpha": 1.0}])) == 1
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("kind", [kind for kind in MODELS if kind != "network"])  # rows of a network may lack nodes
+def test_a_misspelt_column_is_answered_with_the_closest(kind, apart, tmp_path):
+    rows = data(kind).rename(columns={"a": "alpha", "b": "beta"})
+    model = fitted(kind, rows.drop(columns="t"), rows["t"]) if apart and "t" in rows else fitted(kind, rows)
+    wrong = rows[["alpha", "beta"]].rename(columns={"alpha": "alhpa"})
+    for form in (wrong, wrong.iloc[0], wrong.iloc[0].to_dict(), written(wrong, tmp_path)):
+        if not (kind == "hidden Markov" and form is not wrong):  # steps of files need the column of their sequence
+            with pytest.raises(tb.DataError, match=r"(?s)alpha.*\n *Did you mean 'alhpa'\?$"):
+                model.predict(form)
+
+
+def test_one_row_that_lacks_a_key_is_filled():
+    for model in (tb.AveragedOneDependence(), tb.TreeAugmentedNaiveBayes()):
+        filled = model.fit(ROWS, "t").fill({"a": 1.0})
+        assert filled["a"].tolist() == [1.0]
+        assert np.isfinite(np.asarray(filled["b"], dtype=float)).tolist() == [True]

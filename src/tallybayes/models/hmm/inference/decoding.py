@@ -17,6 +17,7 @@ from tallybayes.kernels import hmm_messages
 from tallybayes.models.hmm.fitting.hmm_fit import open_labelled, read_states
 from tallybayes.models.hmm.hmm_parameters import HMMParameters
 from tallybayes.models.hmm.lagged_columns import with_lags
+from tallybayes.models.inputs.features import as_rows
 from tallybayes.models.inputs.input_format import bound_texts
 from tallybayes.models.inputs.invalid_cells import answering, tolerated
 from tallybayes.models.inputs.sequences import Sequences, open_sequences
@@ -318,7 +319,7 @@ def open_sequences_for_query(
     model: HiddenMarkovModel, X: Any, lengths: Any, sequence: Any, order: Any, *, silent: bool = True
 ) -> Sequences:
     """The sequences that something is asked of; between their steps others may be `silent`, or not."""
-    sequences = open_sequences(X, lengths, sequence, order, asked=True).with_gaps(model.gaps)
+    sequences = open_sequences(as_rows(X, model), lengths, sequence, order, asked=True).with_gaps(model.gaps)
     if sequences.gaps is not None and not silent:
         raise DataError(
             f"silent steps lie between these (column {model.gaps!r}), and this question is about every step.\n"

@@ -12,7 +12,7 @@ from tallybayes.data.encoding import is_missing
 from tallybayes.data.indicator_columns import with_unknown
 from tallybayes.data.missing_indicators import with_missing_level
 from tallybayes.data.table import Table
-from tallybayes.errors import DataError, LabelError
+from tallybayes.errors import DataError, LabelError, closest_names
 from tallybayes.estimation.scoring.factor_scorer import chunk_of, factor_cells
 from tallybayes.families._shared.blocks import SparseRows, cell
 from tallybayes.families.categorical import Categorical
@@ -193,9 +193,11 @@ def _code(network: NetworkInference, node: Name, level: Any) -> int:
         plain = boolean_levels(domain.levels).get(plain, plain)
     known = domain.index.get(plain) if isinstance(plain, bool | int | float | str) else None
     if known is None or type(domain.levels[known]) is not type(plain):
+        near = closest_names(plain, domain.shown) if isinstance(plain, str) else []
+        hint = "Check its spelling and type, or leave the node out where it is not known."
         raise LabelError(
             f"node {node!r} has no level {level!r} (known: {', '.join(map(repr, domain.shown[:8]))}).\n"
-            "    Check its spelling and type, or leave the node out where it is not known."
+            f"    {f'Did you mean {near[0]!r}?' if near else hint}"
         )
     return known
 
