@@ -25,11 +25,10 @@ def numeric(column: Any, name: Name) -> np.ndarray:
         if not is_missing(value) and not is_number(value):
             found = f"partly {short_repr(value)} ({type(value).__name__})"
             some = next((other for other in cells if not is_missing(other) and is_number(other)), None)
-            if some is not None and isinstance(value, str):
-                found = f"partly {short_repr(value)} (str) and partly {short_repr(some)}"
+            hint = turned(value) or "Use Categorical() for labels, or in tb.learn Bernoulli(success=...)."
+            if isinstance(value, str) and (some is not None or _is_spelled(value)):
+                found += "" if some is None else f" and partly {short_repr(some)}"
                 hint = "For numbers, take pd.to_numeric(column, errors='coerce'); for labels, column.astype(str)."
-            else:
-                hint = turned(value) or "Use Categorical() for labels, or in tb.learn Bernoulli(success=...)."
             raise DataError.wrong_type(f"column {name!r}", found, "numbers", hint)
     return np.array([np.nan if is_missing(v) else v for v in cells], dtype=np.float64).reshape(column.shape)
 
@@ -38,3 +37,12 @@ def is_number(value: Any) -> bool:
     """Whether a cell is a real number."""
     known = isinstance(value, int | float | Decimal | np.bool_ | np.number)
     return known and not isinstance(value, np.complexfloating | np.timedelta64)
+
+
+def _is_spelled(text: str) -> bool:
+    """Whether a text spells a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

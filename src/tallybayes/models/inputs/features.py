@@ -122,11 +122,17 @@ def is_rows_of_mappings(X: Any) -> bool:
 
 def with_absent_keys(rows: Any, table: Table, absent: Iterable[Name], known: Collection[Name]) -> Table:
     """Rows that were mappings, with missing cells for absent keys; raise DataError if a key is misspelt."""
-    absent, extra = list(absent), [name for name in table.columns if name not in known]
+    absent = list(absent)
+    check_keys(table, absent, known)
+    return Table({**table.columns, **{name: [None] * len(rows) for name in absent}})
+
+
+def check_keys(table: Table, absent: Iterable[Name], known: Collection[Name]) -> None:
+    """Raise DataError if a column of the table is none of the known ones and close to an absent one."""
+    extra = [name for name in table.columns if name not in known]
     misspelt = [name for name in absent if closest_names(name, extra)]
     if misspelt:
         raise DataError.unknown_column(misspelt, extra)
-    return Table({**table.columns, **{name: [None] * len(rows) for name in absent}})
 
 
 def check_feature_names(model: Any, X: Any, found: Iterable[Name]) -> None:

@@ -170,3 +170,21 @@ def test_one_row_that_lacks_a_key_is_filled():
         filled = model.fit(ROWS, "t").fill({"a": 1.0})
         assert filled["a"].tolist() == [1.0]
         assert np.isfinite(np.asarray(filled["b"], dtype=float)).tolist() == [True]
+
+
+def test_a_misspelt_node_of_a_row_is_not_unobserved():
+    rows = {"sprinkler": ["on", "off", "on"], "sprinkled": [1.0, 0.0, 2.0], "grass": ["wet", "dry", "wet"]}
+    network = tb.BayesianNetwork({"grass": ["sprinkler"], "sprinkled": ["sprinkler"]}).fit(rows)
+    for row in ({"gras": "wet"}, [{"gras": "wet"}]):
+        with pytest.raises(tb.DataError, match=r"no column 'grass' .*\n    Did you mean 'gras'\?"):
+            network.predict(row, "sprinkler")
+    assert network.predict({"sprinkle": 3.0, "grass": "wet"}, ["sprinkler", "sprinkled"])["sprinkler"].tolist() == [
+        "on"
+    ]
+
+
+def test_numbers_that_are_texts_are_converted_by_the_user():
+    with pytest.raises(tb.DataError, match=r"column 'a' is partly '1.5' \(str\); expected numbers.\n.*pd.to_numeric"):
+        tb.NaiveBayes().fit(X, Y).predict(X.assign(a="1.5"))
+    with pytest.raises(tb.DataError, match=r"column 'a' is partly 'much' \(str\); expected numbers.\n.*Categorical"):
+        tb.NaiveBayes().fit(X, Y).predict(X.assign(a="much"))
