@@ -474,6 +474,34 @@ def test_types_of_postgresql_alone_are_copied(postgresql_server, sizes, tmp_path
         assert (found[0]["ip"], found[0]["m"], found[0]["r"]) == ("10.0.0.1/8", "bad", "[1,5)")
 
 
+def test_values_that_only_postgresql_has_are_kept(postgresql_server, sizes):
+    import psycopg
+
+    values = {
+        "nan": "'NaN'::float8",
+        "small_nan": "'NaN'::real",
+        "free_nan": "'NaN'::numeric",
+        "never": "'infinity'::timestamp",
+        "ever": "'-infinity'::timestamptz",
+        "no_day": "'infinity'::date",
+        "caesar": "date '0044-03-15 BC'",
+        "late": "timestamp '99999-01-01 10:00'",
+        "bits": "b'101'",
+        "small": "1::smallint",
+        "plain": "1::integer",
+        "prices": "ARRAY[1.50, NULL]::numeric[]",
+    }
+    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS odd, odd_told")
+        listed = ", ".join(f"{value} AS {name}" for name, value in values.items())
+        connection.execute(f"CREATE TABLE odd AS SELECT 1.0::float AS size, {listed}")
+        tb.write_predictions(sizes, tb.table(connection, "odd"), (connection, "odd_told"), keep=list(values))
+        for what in ("{}::text", "pg_typeof({})"):
+            query = f"SELECT {', '.join(map(what.format, values))} FROM "
+            one, other = (connection.execute(query + name).fetchone() for name in ("odd", "odd_told"))
+            assert one == other
+
+
 # ---- Names and booleans of databases ----------------------------------------------------------------------------
 
 

@@ -67,7 +67,8 @@ def reason_against(start: bytes, strict: bool) -> str | None:
         return None
     lines = text.split(b"\n", 20)[:20]
     head = lines[: next((k for k, line in enumerate(lines) if not line.strip()), len(lines))]
-    if not text or any(_HEADER.match(line) and b"\0" not in line for line in head):
+    header = next((k for k, line in enumerate(head) if _HEADER.match(line)), None)
+    if not text or (header is not None and b"\0" not in b"".join(head[: header + 1])):
         return None
     if b"\0" in text or 10 * (len(text) - len(text.translate(None, _CONTROL))) > len(text):
         return "is binary, not mail"

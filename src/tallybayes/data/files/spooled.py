@@ -50,7 +50,7 @@ def spool(data: Any) -> Spooled:
         with open(data, "rb") as file:
             return _copied(file, data)
     of_input = data is sys.stdin or data is getattr(sys.stdin, "buffer", None)
-    return _copied(data, "standard input" if of_input else str(getattr(data, "name", "the open file")))
+    return _copied(data, "standard input" if of_input else str(getattr(data, "name", "") or "the open file"))
 
 
 def _copied(stream: Any, name: str) -> Spooled:

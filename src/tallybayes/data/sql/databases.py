@@ -174,7 +174,18 @@ class PostgreSQL(Dialect):
             return postgresql_schema(cursor.execute(f"SELECT * FROM {table} LIMIT 0"))
 
     def exact(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-        """The schema with decimal types for numeric columns without a precision, if all values are finite."""
+        """The schema with decimal types for finite numeric columns, and opaque ones for times that Python has not."""
+        import pyarrow as pa
+
+        for name in (name for name in columns if pa.types.is_temporal(schema.field(name).type)):
+            field, column = schema.field(name), self.quote(name)
+            if not pa.types.is_time(field.type):
+                strange = f"{column} < '0001-01-01' OR {column} > '9999-12-31'"
+                if self.run(f"SELECT 1 FROM {table} WHERE {strange} LIMIT 1"):
+                    kind = "date" if pa.types.is_date(field.type) else "timestamp"
+                    kind += "tz" if getattr(field.type, "tz", None) else ""
+                    opaque = field.with_type(pa.opaque(pa.string(), kind, "PostgreSQL"))
+                    schema = schema.set(schema.get_field_index(name), opaque)
         free = [name for name in columns if schema.field(name).metadata == {b"postgresql": b"numeric"}]
         if not free:
             return schema

@@ -261,7 +261,9 @@ class Query(Source):
         for date in dates_of(name):
             if date in self.names:
                 return self.dialect.part_of_date(str(name), date)
-        source = next(other for other in sources_of(name) if any(origin in self.names for origin in origins(other)))
+        known = (other for other in sources_of(name) if any(origin in self.names for origin in origins(other)))
+        if (source := next(known, None)) is None:
+            raise DataError.unknown_column([name], self.names)
         return f"CASE WHEN {self.written(source)} IS NULL THEN 0 ELSE 1 END"
 
     def _check_weights(self, weight: str) -> None:

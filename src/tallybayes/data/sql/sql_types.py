@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NESTED = "its cells are lists, structs or maps"
 _TIMES = ("date", "timestamp", "timestamptz")
+_NARROWED = ("int2", "int4", "float4", "numeric")  # types of PostgreSQL that a column is created with again
 
 
 def is_opaque(kind: pa.DataType) -> bool:
@@ -69,7 +70,7 @@ def postgresql_schema(cursor: Any) -> pa.Schema:
     names = {
         row[0]: row[1:]
         for row in cursor.execute(
-            "SELECT t.oid, format_type(t.oid, NULL), t.typtype, t.typname, e.typname FROM pg_catalog.pg_type t "
+            "SELECT t.oid, format_type(t.oid, -1), t.typtype, t.typname, e.typname FROM pg_catalog.pg_type t "
             f"LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem AND t.typcategory = 'A' WHERE t.oid IN ({numbers})"
         ).fetchall()
     }
@@ -77,15 +78,16 @@ def postgresql_schema(cursor: Any) -> pa.Schema:
     for column in described:
         name, kind, short, element = names[column.type_code]
         found = _postgresql_type(short, column, zone)
-        if found is None and element is not None and (inner := _postgresql_type(element, None)) is not None:
-            found = pa.list_(inner)
+        if found is None and element is not None and element != "numeric":  # whose digits no type of Arrow's has
+            inner = _postgresql_type(element, None)
+            found = None if inner is None else pa.list_(inner)
         if kind == "e" or short == "uuid":  # labels
             fields.append(pa.field(column.name, pa.string(), metadata={"postgresql": name}))
-        elif found is not None and short == "numeric":
-            own = None if pa.types.is_decimal(found) else {"postgresql": "numeric"}
+        elif found is not None:
+            own = {"postgresql": name} if short in _NARROWED and not pa.types.is_decimal(found) else None
             fields.append(pa.field(column.name, found, metadata=own))
         else:
-            fields.append(pa.field(column.name, found or pa.opaque(pa.string(), name, "PostgreSQL")))
+            fields.append(pa.field(column.name, pa.opaque(pa.string(), name, "PostgreSQL")))
     return pa.schema(fields)
 
 
@@ -177,7 +179,7 @@ def _array(values: Sequence[Any], field: pa.Field, source: str, guess: bool) -> 
         values = [None if isinstance(value, str) else value for value in values]  # such as infinity
     for one in (kind, pa.null()) if guess else (kind,):
         try:
-            found = pa.array(values, None if pa.types.is_null(one) else one, from_pandas=True)
+            found = pa.array(values, None if pa.types.is_null(one) else one)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             continue
         return pa.ExtensionArray.from_storage(field.type, found) if is_opaque(field.type) else found

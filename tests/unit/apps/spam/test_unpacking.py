@@ -81,6 +81,12 @@ def test_damaged_and_endless_files_are_rejected(ending, tmp_path, monkeypatch):
         (b"\x7fELF\2\1\1" + bytes(100), "is binary, not mail", "is binary, not mail"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is binary, not mail", "is binary, not mail"),
         (b"PK\3\4\n\0\0\0\0\0", "is binary, not mail", "is binary, not mail"),
+        (b"PK\3\4\n\0\0\0\n" + plain(), "is binary, not mail", "is binary, not mail"),
+        (
+            b"mail/1".ljust(512, b"\0") + plain().replace(b"\n", b"\nX-1: y\n"),
+            "is binary, not mail",
+            "is binary, not mail",
+        ),
     ],
 )
 def test_what_is_not_mail_is_known_by_its_start(start, alone, in_folder):

@@ -107,3 +107,8 @@ def test_the_command_reads_pipes(rows, tmp_path):
     ran = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert tb.load(tmp_path / "n.tally").tally_ == tb.NaiveBayes().fit(ROWS, "y").tally_
+
+
+def test_an_open_file_whose_name_is_empty():
+    with gzip.open(io.BytesIO(contents()["csv.gz"])) as file:  # named ""
+        assert tb.NaiveBayes().fit(file, "y").tally_ == tb.NaiveBayes().fit(ROWS, "y").tally_

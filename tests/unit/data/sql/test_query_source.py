@@ -1,6 +1,7 @@
 """Databases count by themselves what an array is counted as; what they cannot do is read."""
 
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import tallybayes as tb
 from tallybayes.data.sql import dialects
 from tallybayes.data.sql.query_source import Query
 from tallybayes.data.sql.spark import SparkFrame
+from tallybayes.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning")
 
@@ -481,3 +483,13 @@ def test_sequences_that_a_database_does_not_count(connect, steps):
     _assert_same(fitted(aside), expected)
     some = fitted("SELECT s, t, word, CASE WHEN t > 9 THEN tag END AS tag FROM steps")
     assert some.converged_  # a state that is not known is expected, from all rows
+
+
+@pytest.mark.parametrize("method", ["partial_fit", "forget"])
+def test_a_missing_column_is_named_when_the_database_counts(method):
+    rows = pd.DataFrame({"a": ["x", "y"] * 5, "b": [1.5, 2.5] * 5, "y": ["p", "q"] * 5})
+    model = tb.NaiveBayes().fit(rows, "y")
+    with closing(sqlite3.connect(":memory:")) as connection:
+        rows[["a", "y"]].to_sql("some", connection, index=False)
+        with pytest.raises(DataError, match=r"no column 'b' in the data \(found: 'a', 'y'\)"):
+            getattr(model, method)(tb.table(connection, "some"), "y")

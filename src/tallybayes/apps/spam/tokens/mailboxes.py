@@ -83,6 +83,8 @@ def _files(folder: str) -> Iterator[str]:
 def _mails_of(stream: Readable, name: str, strict: bool = False) -> Iterator[tuple[str, bytes]]:
     """The mails of one open file; text without headers is one, too, unless this is strict."""
     start, stream = unpacked(stream, name)
+    if not start and name != "-":  # a mailbox without mail
+        return
     reason = reason_against(start, strict)
     if reason is not None:
         raise NotMailError(name, reason)

@@ -172,7 +172,7 @@ def test_a_calibration_sees_the_words_that_others_have_counted(tmp_path):
 def test_many_mails_are_judged_as_each_is(tmp_path):
     place, folder = str(tmp_path / "store"), tmp_path / "mails"
     folder.mkdir()
-    raws = [*bulk(300), *HONEST.values(), b"Subject: x\n\nhttp://a\0b.c", b""]
+    raws = [*bulk(300), *HONEST.values(), b"Subject: x\n\nhttp://a\0b.c", b"\n"]
     for number, raw in enumerate(raws):
         (folder / f"{number:04}").write_bytes(raw)
     with Store(place, create=True) as store:
