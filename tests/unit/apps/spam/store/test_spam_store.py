@@ -337,7 +337,7 @@ def test_who_asks_sees_whole_messages_while_others_learn(place):
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
 def test_killed_a_hundred_times(place):
-    script = Path(__file__).with_name("killing.py")
+    script = Path(__file__).parents[1] / "killing.py"
     ran = subprocess.run(
         [sys.executable, str(script), place, "100"], capture_output=True, text=True, env=HERE, timeout=120
     )
