@@ -209,6 +209,8 @@ def shaped(
     changed: Collection[Name] = (),
 ) -> Any:
     """Columns as they were given: one array, a frame of that kind, or a dictionary; see `as_frame`."""
+    if shape.dates and like is not None:  # missing dates stay missing: their parts do not determine them
+        columns = {name: columns.get(name, column) for name, column in open_features(like).columns.items()}
     if frame is not None:
         order = [] if shape.feature_names is None else shape.feature_names.tolist()
         if shape.dates:

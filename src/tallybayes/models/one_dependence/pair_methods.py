@@ -27,6 +27,7 @@ from tallybayes.models.classification.methods.explanation import (
     compared,
     log_odds_of,
 )
+from tallybayes.models.inputs.features import as_rows
 from tallybayes.models.inputs.input_format import open_rows, shaped
 from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor, make_parameters
@@ -258,4 +259,4 @@ def fill(model: Any, X: Rows, how: str = "mean") -> Any:
                 rows, weights[rows], tuple(domain.levels[level] for level in known), shares
             )
         columns[name] = impute_column(columns[name], found[name], how)
-    return found if how == "distribution" else shaped(model._shape, columns, frame_kind(X), X, found)
+    return found if how == "distribution" else shaped(model._shape, columns, frame_kind(X), as_rows(X, model), found)

@@ -138,13 +138,19 @@ def test_evaluations_read_dates():
     assert "when.hour" in str(model.explain(X[1:2]))
 
 
-def test_filling_leaves_dates_as_they_are():
-    rows = X.copy()
+@pytest.mark.parametrize("kind", ["naive Bayes", "one-dependence", "tree"])
+def test_filling_leaves_dates_as_they_are(kind):
+    model, rows = copy.deepcopy(CLASSIFIERS[kind]).fit(ROWS, "place"), X.copy()
     rows.loc[:3, "x"] = np.nan
-    filled = REFERENCE.fill(rows)
+    filled = model.fill(rows)
     assert list(filled) == ["when", "x"]
     pd.testing.assert_series_equal(filled["when"], rows["when"])
-    assert set(REFERENCE.fill(rows, "distribution")) == {*NAMES, "x"}
+    assert set(model.fill(rows, "distribution")) == {*NAMES, "x"}
+    for row in (rows.iloc[1], rows.iloc[1].to_dict(), rows[1:2].to_dict("list")):
+        one = model.fill(row)
+        assert list(one) == ["when", "x"]
+        assert [pd.Timestamp(cell) for cell in one["when"]] == [rows["when"][1]]
+        assert float(one["x"][0]) == pytest.approx(filled["x"][1], rel=1e-12)
 
 
 def test_other_kinds_of_models():

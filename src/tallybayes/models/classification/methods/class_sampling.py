@@ -21,7 +21,7 @@ from tallybayes.estimation.factor_sampling import (
     sample_factor,
 )
 from tallybayes.families._shared.blocks import SparseRows
-from tallybayes.models.inputs.features import open_features
+from tallybayes.models.inputs.features import as_rows
 from tallybayes.models.inputs.input_format import open_rows, shaped
 from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.tally.domain import labels_at
@@ -116,9 +116,7 @@ def fill(model: Any, X: Rows, how: str = "mean") -> Any:
             else:  # a column of a block
                 block, where = name
                 columns[block][:, where] = impute_column(columns[block][:, where], cells, how)
-    if model._shape.dates:  # parts of dates are no dates: those that are missing stay so
-        columns = {name: columns.get(name, column) for name, column in open_features(X).columns.items()}
-    return found if how == "distribution" else shaped(model._shape, columns, frame_kind(X), X, found)
+    return found if how == "distribution" else shaped(model._shape, columns, frame_kind(X), as_rows(X, model), found)
 
 
 def _as_given(X: Any, name: Any) -> Any:
