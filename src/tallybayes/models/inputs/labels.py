@@ -42,7 +42,7 @@ class Labels(NamedTuple):
 
     def refuse_numbers(self, target: Name) -> None:
         """Raise LabelError if the labels are whole numbers most of which occur once, so that folds lack classes."""
-        n = len(self.domain.levels)
+        n = int((self.rows > 0).sum())  # codes of a range of numbers may have levels without rows
         if self.domain.kind == "int" and n > _MOST_NUMBERS and n > len(self.codes) / 2:
             raise LabelError(
                 f"y (column {target!r}) has {n} different whole numbers in {len(self.codes)} rows; expected classes.\n"

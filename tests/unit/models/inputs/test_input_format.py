@@ -113,3 +113,8 @@ def test_choose_takes_whole_numbers_for_continuous_where_most_occur_once():
         tb.choose(rows, "price")
     assert tb.choose(rows[:40], rows.price // 8, folds=2).classes_.tolist() == [0, 1, 2, 3]
     assert len(tb.choose(rows, rows.price.astype(str), folds=2).classes_) == 30  # on purpose
+
+
+def test_choose_counts_only_whole_numbers_that_rows_have():
+    rows = pd.DataFrame({"a": np.arange(30.0), "speed": [30, 50, 80] * 10})
+    assert tb.choose(rows, "speed", folds=2).classes_.tolist() == [30, 50, 80]
