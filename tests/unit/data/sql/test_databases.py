@@ -133,8 +133,9 @@ def test_a_cursor_of_the_users_goes_on(postgresql_server, rows):
             assert len(first) + len(mine.fetchall()) == len(rows)  # the transaction goes on, after an error too
 
 
-def test_errors_of_values_are_data_errors():
+def test_errors_of_values_are_data_errors(request):
     connection = sqlite3.connect(":memory:", detect_types=sqlite3.PARSE_DECLTYPES)
+    request.addfinalizer(connection.close)
     connection.execute("CREATE TABLE t (at timestamp, y text)")
     connection.execute("INSERT INTO t VALUES ('tomorrow', 'a'), ('never', 'b')")
     with pytest.raises(tb.DataError, match="cannot answer the query"):
