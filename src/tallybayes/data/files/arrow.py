@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from mmap import ACCESS_READ, MADV_DONTNEED, mmap
+from os import fstat
 from typing import TYPE_CHECKING
 
 from tallybayes.data.named_matrix import refuse_repeated
@@ -13,11 +14,9 @@ from tallybayes.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
-
 
 _PARQUET_ROWS = 1 << 17  # that are read together
-_LARGEST = 1 << 25  # bytes of a row group of Parquet, as they lie in the file, that are read into memory
+_LARGEST = 1 << 25  # bytes of a Parquet file whose row groups are read into memory
 
 
 class ArrowFiles(Source):
@@ -105,25 +104,56 @@ class ArrowFiles(Source):
         import pyarrow.parquet as pq
 
         metadata = pq.read_metadata(path)
-        labels = _with_dictionaries(metadata, [f.name for f in schema if pa.types.is_dictionary(f.type)])
         # By their places: to Arrow the name "a.b" is that of a column, and of field b of a column a.
         places, n = {}, 0
         for field in metadata.schema.to_arrow_schema():
             places[field.name] = range(n, n + _n_leaves(field.type))
             n = places[field.name].stop
         wanted = [place for name in schema.names for place in places[name]]
-        n_groups = metadata.num_row_groups
+        labels = {
+            metadata.schema.column(places[f.name][0]).path: places[f.name]
+            for f in schema
+            if pa.types.is_dictionary(f.type)
+        }
         with open(path, "rb") as raw:
-            # Arrow keeps what it has read of a row group; of a large one the pages are given back.
-            large = any(_n_bytes(metadata.row_group(k), wanted) > _LARGEST for k in range(n_groups))
-            mapped = mmap(raw.fileno(), 0, access=ACCESS_READ) if large else None
-            source = path if mapped is None else pa.py_buffer(mapped)
-            with pq.ParquetFile(source, metadata=metadata, read_dictionary=labels, pre_buffer=False) as file:
-                for batch in file.reader.iter_batches(n_rows, row_groups=range(n_groups), column_indices=wanted):
-                    table = pa.Table.from_batches([batch]).select(schema.names).replace_schema_metadata(None)
-                    yield table if table.schema == schema else table.cast(schema)
-                    if mapped is not None:
-                        mapped.madvise(MADV_DONTNEED)
+            # Arrow keeps what it has read of a row group; the pages of a large file are given back.
+            mapped = mmap(raw.fileno(), 0, access=ACCESS_READ) if fstat(raw.fileno()).st_size > _LARGEST else None
+
+            def decoded(as_codes: Iterable[str], columns: Sequence[int], n_rows: int) -> Iterator[pa.RecordBatch]:
+                source = path if mapped is None else pa.py_buffer(mapped)
+                with pq.ParquetFile(source, metadata=metadata, read_dictionary=as_codes, pre_buffer=False) as file:
+                    groups = range(metadata.num_row_groups)
+                    for batch in file.reader.iter_batches(n_rows, row_groups=groups, column_indices=columns):
+                        yield batch
+                        if mapped is not None:
+                            mapped.madvise(MADV_DONTNEED)
+
+            def has_codes(label: str) -> bool:
+                try:
+                    next(decoded([label], labels[label], 1), None)
+                    return True
+                except OSError:
+                    return False
+
+            # Strings encoded by differences (DELTA_BYTE_ARRAY, …) cannot be read as codes. The encodings are in the
+            # metadata of columns, but pyarrow ends the process where these are damaged: it is tried.
+            as_codes, n_read = list(labels), 0
+            while True:
+                n_known = n_read
+                try:
+                    for batch in decoded(as_codes, wanted, n_rows):
+                        if n_known < len(batch):
+                            table = pa.Table.from_batches([batch.slice(n_known)]).select(schema.names)
+                            table = table.replace_schema_metadata(None)
+                            n_read += len(table)
+                            yield table if table.schema == schema else table.cast(schema)
+                        n_known = max(0, n_known - len(batch))
+                    return
+                except OSError:
+                    if not as_codes:
+                        raise
+                    fewer = list(filter(has_codes, as_codes))
+                    as_codes = fewer if len(fewer) < len(as_codes) else []
 
     def _ipc(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.RecordBatch | pa.Table]:
         import pyarrow as pa
@@ -148,19 +178,6 @@ def _checked(part: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
             if not pa.types.is_primitive(array.type):
                 array.validate(full=True)
     return part
-
-
-def _with_dictionaries(file: pq.FileMetaData, names: Sequence[str]) -> list[str]:
-    """Return the columns that Arrow can read as codes: not those encoded by differences (DELTA_BYTE_ARRAY, …)."""
-    wanted = set(names)
-    places = [k for k in range(file.num_columns) if file.schema.column(k).path in wanted]
-    for group in map(file.row_group, range(file.num_row_groups)):
-        places = [k for k in places if not any(how.startswith("DELTA_") for how in group.column(k).encodings)]
-    return [file.schema.column(k).path for k in places]
-
-
-def _n_bytes(group: pq.RowGroupMetaData, places: Sequence[int]) -> int:
-    return sum(group.column(place).total_compressed_size for place in places)
 
 
 def _n_leaves(kind: pa.DataType) -> int:

@@ -31,11 +31,9 @@ class Spooled(NamedTuple):
 
 def is_stream(data: Any) -> bool:
     """Whether this is an open file, or the path of a pipe or device, which can be read once only."""
-    if isinstance(data, io.IOBase):
-        return True
-    return isinstance(data, str) and (
-        data.startswith(("/dev/", "/proc/")) or (os.path.exists(data) and Path(data).is_fifo())
-    )
+    if not isinstance(data, str) or data.startswith("/dev/shm/"):  # in memory, but files as all others
+        return isinstance(data, io.IOBase)
+    return data.startswith(("/dev/", "/proc/")) or (os.path.exists(data) and Path(data).is_fifo())
 
 
 def spool(data: Any) -> Spooled:
@@ -75,7 +73,8 @@ def _format_of_text(path: str, name: str) -> str:
 
     try:
         with pa.input_stream(path, compression="detect") as stream:
-            text = stream.read(1 << 16).lstrip(b"\xef\xbb\xbf \t\r\n\0")
+            # `read` of a packed file keeps its memory after an error.
+            text = stream.read_buffer(1 << 16).to_pybytes().lstrip(b"\xef\xbb\xbf \t\r\n\0")
     except OSError as error:
         raise DataError(f"{name} cannot be decompressed: {error}.") from None
     if not text:

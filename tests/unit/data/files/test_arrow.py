@@ -153,3 +153,33 @@ def test_strings_that_are_not_utf_8(kind: str, write: Any, tmp_path: Path) -> No
     for read in (lambda: tb.NaiveBayes().fit(path, "y"), lambda: tb.table(path).read("this")):
         with pytest.raises(tb.DataError, match=rf"rows.{kind} cannot be read as .*: Invalid UTF8"):
             read()
+
+
+def test_damaged_metadata_of_a_column(tmp_path: Path) -> None:
+    # A column that becomes required no longer fits its statistics: RowGroupMetaData.column() would end the process.
+    path = tmp_path / "rows.parquet"
+    _parquet(path)
+    for name in (b"x", b"y"):
+        raw = path.read_bytes()
+        damaged = raw.replace(b"\x25\x02\x18\x01" + name, b"\x25\x00\x18\x01" + name)
+        assert damaged != raw
+        (tmp_path / "damaged.parquet").write_bytes(damaged)
+        with pytest.raises(tb.DataError, match=r"damaged\.parquet cannot be read as parquet: "):
+            tb.NaiveBayes().fit(tmp_path / "damaged.parquet", "y")
+
+
+@pytest.mark.parametrize("n_labels", [0, 5000])
+def test_strings_whose_encoding_changes_from_group_to_group(n_labels: int, tmp_path: Path) -> None:
+    # Codes are read until they cannot be; then every row that is left is read without them, once.
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "rows.parquet"
+    query = f"SELECT if(i < {n_labels}, 'label', 'label ' || i) AS s, 'w' || (i % 3) AS t FROM range(10000) rows(i)"
+    options = "FORMAT parquet, PARQUET_VERSION V2, DICTIONARY_SIZE_LIMIT 100, ROW_GROUP_SIZE 2048"
+    duckdb.execute(f"COPY ({query}) TO '{path}' ({options})")
+    groups = pq.read_metadata(path)
+    how = {groups.row_group(k).column(0).encodings for k in range(groups.num_row_groups)}
+    assert len(how) == 1 + (n_labels > 0), how
+    assert groups.row_group(0).column(1).encodings == ("RLE_DICTIONARY",)
+    found = tb.table(path).read("this")
+    assert found["s"].to_pylist() == ["label"] * n_labels + [f"label {k}" for k in range(n_labels, 10000)]
+    assert found["t"].to_pylist() == [f"w{k % 3}" for k in range(10000)]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -96,6 +97,28 @@ def test_messages_name_the_pipe_and_not_its_copy(tmp_path):
         tb.NaiveBayes().fit(file, "y")
     assert str(found.value).startswith(f"{tmp_path / 'torn.part-1'}, line 3: ")
     assert tb.table(io.BytesIO(b"x\n1\n")).name == "the open file"
+
+
+def test_damaged_packed_files_keep_no_memory():
+    data = contents()["csv.gz"][:-20]
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            with pytest.raises(tb.DataError, match="the open file cannot be decompressed: Truncated compressed stream"):
+                tb.table(io.BytesIO(data))
+        assert tracemalloc.get_traced_memory()[0] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="this system has no files in memory")
+def test_files_in_memory_are_read_where_they_are(tmp_path):
+    with tempfile.NamedTemporaryFile(dir="/dev/shm", suffix=".csv") as file:
+        file.write(contents()["csv"])
+        file.flush()
+        assert len(tb.table(file.name).read("a test")) == 20
+        assert tb.table(file.name).paths == [file.name]
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
