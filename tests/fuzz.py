@@ -401,7 +401,13 @@ def parquet(folder: Path) -> Work:
         }
     )
     seeds = []
-    for number, options in enumerate([{}, {"use_dictionary": False, "compression": "none"}, {"row_group_size": 7}]):
+    kinds: list[dict[str, Any]] = [
+        {},
+        {"use_dictionary": False, "compression": "none"},
+        {"row_group_size": 7},
+        {"use_dictionary": ["y"], "column_encoding": {"s": "DELTA_BYTE_ARRAY"}, "compression": "none"},
+    ]
+    for number, options in enumerate(kinds):
         pq.write_table(table, folder / f"{number}", **options)
         seeds.append((folder / f"{number}").read_bytes())
     return _read_files(folder, "parquet", seeds)
@@ -434,8 +440,9 @@ def _read_files(folder: Path, kind: str, seeds: list[bytes]) -> Work:
             file, raw = packed, changed(bytearray(gzip.compress(bytes(raw))), rng, seeds)
         file.write_bytes(raw)
         options = {} if kind == "parquet" or rng.random() < 0.7 else {"on_bad": "skip"} if kind == "csv" else {}
+        opened = io.BytesIO(raw) if rng.random() < 0.1 else file  # its format is found by its first bytes
         try:
-            tb.NaiveBayes().fit(tb.table(file, **options), "y").predict(file)
+            tb.NaiveBayes().fit(tb.table(opened, **options), "y").predict(file)
         except TallybayesError as error:
             return type(error).__name__
         finally:

@@ -31,9 +31,10 @@ class Spooled(NamedTuple):
 
 def is_stream(data: Any) -> bool:
     """Whether this is an open file, or the path of a pipe or device, which can be read once only."""
-    if not isinstance(data, str) or data.startswith("/dev/shm/"):  # in memory, but files as all others
+    if not isinstance(data, str):
         return isinstance(data, io.IOBase)
-    return data.startswith(("/dev/", "/proc/")) or (os.path.exists(data) and Path(data).is_fifo())
+    device = data.startswith(("/dev/", "/proc/")) and not data.startswith("/dev/shm/")  # files in memory
+    return device or (os.path.exists(data) and Path(data).is_fifo())
 
 
 def spool(data: Any) -> Spooled:
