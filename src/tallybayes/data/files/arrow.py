@@ -45,6 +45,7 @@ class ArrowFiles(Source):
                         schemas[path] = stream.schema.remove_metadata()
                 else:
                     schemas[path] = self._schema_of(path)
+                refuse_repeated(schemas[path].names, path)  # they are decoded here, and may not be UTF-8
         schema = united(schemas)
         if self.format != "parquet":
             return schema

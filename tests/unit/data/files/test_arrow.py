@@ -155,6 +155,19 @@ def test_strings_that_are_not_utf_8(kind: str, write: Any, tmp_path: Path) -> No
             read()
 
 
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "stream.arrow"])
+def test_names_of_columns_that_are_not_utf_8(kind: str, tmp_path: Path) -> None:
+    path, rows = tmp_path / f"rows.{kind}", pa.table({"navn": ["a", "b"], "y": ["a", "b"]})
+    if kind == "parquet":
+        pq.write_table(rows, path, store_schema=False)
+    else:
+        with (pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream)(path, rows.schema) as file:
+            file.write_table(rows)
+    path.write_bytes(path.read_bytes().replace(b"navn", b"n\xebvn"))
+    with pytest.raises(tb.DataError, match=rf"rows\.{kind} cannot be read as .*: 'utf-8' codec can't decode byte 0xeb"):
+        tb.NaiveBayes().fit(path, "y")
+
+
 def test_damaged_metadata_of_a_column(tmp_path: Path) -> None:
     # A column that becomes required no longer fits its statistics: RowGroupMetaData.column() would end the process.
     path = tmp_path / "rows.parquet"
