@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,33 +91,31 @@ def duplicate_columns(seen: Sequence[ColumnValues]) -> Iterator[tuple[ColumnValu
     for one in seen:
         times = one.cells.weight
         key: tuple[Any, ...] = (one.n_known, len(times), times.max(), times.min())
-        ranked = one.is_number and len(one.values) > one.n_known / 2
-        if ranked:  # nearly all are different: only the order tells whether they repeat others
+        if _is_ranked(one):
             key += (frozenset((int(np.nanargmin(one.column)), int(np.nanargmax(one.column)))),)
-        earlier = alike.setdefault(key, [])
-        other = next((other for other in earlier if _same(one, other, ranked)), None) if earlier else None
-        if other is None:
-            earlier.append(one)
-        else:
-            yield one, other
+        alike.setdefault(key, []).append(one)
+    for some in alike.values():
+        first: dict[bytes, ColumnValues] = {}
+        for one in some if len(some) > 1 else ():
+            times = one.cells.weight
+            if gammaln(times.sum() + 1) - gammaln(times + 1).sum() >= _CHANCE * np.log(2):
+                other = first.setdefault(_digest(one), one)
+                if other is not one:
+                    yield one, other
 
 
-def _same(one: ColumnValues, other: ColumnValues, ranked: bool) -> bool:
-    """Whether the rows fall into values alike; where these are ranked, in the same order or the opposite one."""
-    times = one.cells.weight
-    if gammaln(times.sum() + 1) - gammaln(times + 1).sum() < _CHANCE * np.log(2):
-        return False
-    mine, its = _codes(one), _codes(other)
-    if ranked:
-        last = len(one.values) - 1
-        return bool(np.array_equal(mine, its) or np.array_equal(np.where(mine < 0, -1, last - mine), its))
-    pairs = np.unique(mine.astype(np.int64) * (len(other.values) + 1) + its)
-    known = np.array_equal(mine < 0, its < 0)
-    return bool(known and len(pairs) == len(one.values) + bool((mine < 0).any()))
+def _is_ranked(one: ColumnValues) -> bool:
+    """Whether nearly all values are different: only their order tells whether they repeat others."""
+    return one.is_number and len(one.values) > one.n_known / 2
 
 
-def _codes(one: ColumnValues) -> np.ndarray:
-    """Places among the different values, −1 where missing."""
-    if not one.is_number:
-        return np.where(one.column < 0, -1, np.searchsorted(one.values, one.column))
-    return np.where(np.isnan(one.column), -1, np.searchsorted(one.values, one.column))
+def _digest(one: ColumnValues) -> bytes:
+    """Equal for columns whose rows fall into values alike; where ranked, in the same order or the opposite one."""
+    missing = np.isnan(one.column) if one.is_number else one.column < 0
+    codes = np.where(missing, -1, np.searchsorted(one.values, one.column))
+    if _is_ranked(one):
+        forms = [codes, np.where(missing, -1, len(one.values) - 1 - codes)]
+    else:
+        _, first, groups = np.unique(codes, return_index=True, return_inverse=True)
+        forms = [np.where(missing, -1, first[groups])]  # the first row of the value of every row
+    return min(blake2b(form.astype(np.int64).data).digest() for form in forms)

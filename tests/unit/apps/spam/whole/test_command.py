@@ -195,7 +195,7 @@ def test_many_mails_take_several_processes(learned, done, tally, monkeypatch):
 @pytest.mark.slow
 def test_a_process_that_is_killed_is_told(learned):
     code = (
-        "import os, signal, sys; from tallybayes.apps.spam import mail, several\n"
+        "import os, signal, sys; from tallybayes.apps.spam.tokens import message_tokens as mail, parallel as several\n"
         "several.FEW = several._MAILS = 5\n"
         "parent, real = os.getpid(), mail.tokens_of\n"
         "def tokens_of(raw):\n"
