@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from mmap import ACCESS_READ, MADV_DONTNEED, mmap
 from os import fstat
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _PARQUET_ROWS = 1 << 17  # that are read together
 _LARGEST = 1 << 25  # bytes of a Parquet file whose row groups are read into memory
+_GIVE_BACK: int | None = getattr(mmap, "MADV_DONTNEED", None)  # None on Windows
 
 
 class ArrowFiles(Source):
@@ -118,7 +119,8 @@ class ArrowFiles(Source):
         }
         with open(path, "rb") as raw:
             # Arrow keeps what it has read of a row group; the pages of a large file are given back.
-            mapped = mmap(raw.fileno(), 0, access=ACCESS_READ) if fstat(raw.fileno()).st_size > _LARGEST else None
+            large = _GIVE_BACK is not None and fstat(raw.fileno()).st_size > _LARGEST
+            mapped = mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) if large else None
 
             def decoded(as_codes: Iterable[str], columns: Sequence[int], n_rows: int) -> Iterator[pa.RecordBatch]:
                 source = path if mapped is None else pa.py_buffer(mapped)
@@ -126,8 +128,8 @@ class ArrowFiles(Source):
                     groups = range(metadata.num_row_groups)
                     for batch in file.reader.iter_batches(n_rows, row_groups=groups, column_indices=columns):
                         yield batch
-                        if mapped is not None:
-                            mapped.madvise(MADV_DONTNEED)
+                        if mapped is not None and _GIVE_BACK is not None:
+                            mapped.madvise(_GIVE_BACK)
 
             def has_codes(label: str) -> bool:
                 try:
