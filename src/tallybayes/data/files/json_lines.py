@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 22  # bytes that are parsed together; the types of columns are those of the first four
 _MOST_NESTED = 64  # levels of lists and objects, as Arrow allows in its own files
 _ROW = re.compile(r"\.? in row (\d+)$")
+_NULL_FIRST = re.compile(rb"[ \t\r\n]*null")
 _KINDS = np.zeros(256, np.int8)  # of the characters that structure is made of
 _KINDS[list(b"[{")], _KINDS[list(b"]}")], _KINDS[ord('"')], _KINDS[ord("\n")] = 1, -1, 2, 3
 
@@ -108,6 +109,9 @@ class JsonFiles(Source):
 
         check_utf8(path, piece, "utf8")
         check_nesting(path, piece)
+        null = _NULL_FIRST.match(piece.data)
+        if null:  # Arrow reads null as a row without values, but ends the process if it is the first row
+            piece = piece._replace(data=piece.data[: null.end() - 4] + b"{}" + piece.data[null.end() :])
         options = json.ParseOptions(
             explicit_schema=schema,
             newlines_in_values=False,

@@ -86,3 +86,15 @@ def test_keys_that_appear_late(tmp_path, monkeypatch):
     assert tb.table(short).schema.names == ["x", "y", "late"]
     with pytest.raises(tb.DataError, match="no column 'lat'"):
         tb.NaiveBayes().fit(tb.table(short, types={"lat": "string"}), "y")
+
+
+def test_a_first_row_that_is_null(tmp_path):
+    # Arrow would end the process (apache/arrow#47409); elsewhere it reads such a row as missing cells.
+    path = tmp_path / "rows.jsonl"
+    for text in ('null\n{"y": "b"}\n', '\n null\n{"y": "b"}\n', 'null\nnull\n{"y": "b"}\n'):
+        path.write_text(text)
+        assert tb.table(path).read("this")["y"].to_pylist() == [None] * text.count("null") + ["b"]
+    for text in ('null}], "b": 1}\n{"y": "b"}\n', "nullx\n", "null"):
+        path.write_text(text)
+        with pytest.raises(tb.DataError):
+            tb.NaiveBayes().fit(path, "y")
