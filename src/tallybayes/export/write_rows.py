@@ -107,4 +107,8 @@ def plain_type(kind: Any) -> Any:
     """What codes stand for; a column of which no cell is known is text."""
     import pyarrow as pa
 
+    if pa.types.is_union(kind):
+        raise DataError.wrong_type(
+            "a column to be written", f"a {kind}", "one type", "Convert it: CAST(column AS TEXT)."
+        )
     return kind.value_type if pa.types.is_dictionary(kind) else pa.string() if pa.types.is_null(kind) else kind

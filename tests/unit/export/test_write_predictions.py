@@ -474,6 +474,15 @@ def test_types_of_postgresql_alone_are_copied(postgresql_server, sizes, tmp_path
         assert (found[0]["ip"], found[0]["m"], found[0]["r"]) == ("10.0.0.1/8", "bad", "[1,5)")
 
 
+@pytest.mark.parametrize("to", ["told.parquet", "told.csv", "pandas"])
+def test_unions_are_rejected(to, sizes, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        source = tb.table(connection, "SELECT 1.0 AS size, union_value(a := 1) AS u")
+        with pytest.raises(tb.DataError, match=r"a column to be written is a sparse_union.*\n.*CAST"):
+            tb.write_predictions(sizes, source, to if to == "pandas" else tmp_path / to, keep=["u"])
+
+
 def test_values_that_only_postgresql_has_are_kept(postgresql_server, sizes):
     import psycopg
 

@@ -21,6 +21,8 @@ _MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 
+_BINARY = {b"\x1f\x8b": "gzip", b"PK\3\4": "a zip archive or a workbook", b"PAR1": "Parquet", b"ARROW1": "Arrow IPC"}
+
 
 class TextChunk(NamedTuple):
     """Whole rows of a file, as UTF-8, and the line that the first of them is on."""
@@ -61,7 +63,7 @@ def row_chunks(
         unclosed = _unclosed(path, line, rest, delimiter)
         if unclosed is not None:
             raise unclosed
-        yield TextChunk(rest, line)
+        yield TextChunk(rest if line > 1 else rest + b"\n", line)  # Arrow takes a line of names alone only so
 
 
 def utf8_of(path: str, first: int, size: int, encoding: str = "utf8") -> Iterator[bytes]:
@@ -77,10 +79,13 @@ def utf8_of(path: str, first: int, size: int, encoding: str = "utf8") -> Iterato
         data = read(first)
         text = _as_utf8(path, next((name for mark, name in _MARKS.items() if data.startswith(mark)), encoding))
         found = text(data, False).removeprefix(codecs.BOM_UTF8)
-        if b"\0" in found[: found.find(b"\n")]:
+        kind = next((kind for start, kind in _BINARY.items() if found.startswith(start) and b"\0" in found[:64]), "")
+        if kind or b"\0" in found[: found.find(b"\n")]:
+            other = "utf-16-be" if found.startswith(b"\0") else "utf-16-le"
+            hint = f"UTF-16 without a byte-order mark is read with tb.table(path, encoding={other!r})."
             raise DataError(
-                f"{path}, line 1: found NUL bytes; expected text.\n"
-                "    UTF-16 without a byte-order mark is read with tb.table(path, encoding='utf-16-le')."
+                f"{path}, line 1: found {kind or 'NUL bytes'}; expected text.\n"
+                f"    {'Unpack or rename the file: its name has to end in what it is.' if kind else hint}"
             )
         while data:
             yield found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -174,7 +175,7 @@ class CsvFiles(Source):
     ) -> tuple[pa.Table, int]:
         """The rows of a piece, and how many lines of it were left out. With threads no error knows its line."""
         import pyarrow as pa
-        import pyarrow.csv as csv
+        import pyarrow.csv as arrow_csv
 
         nulls: dict[str, Any] = {} if self.null_values is None else {"null_values": list(self.null_values)}
         left_out = []
@@ -185,19 +186,19 @@ class CsvFiles(Source):
 
         if self.on_bad != "error":
             check_utf8(path, piece, self.encoding)  # Arrow decodes the rows that it hands over to be left out
-        table = csv.read_csv(
+        table = arrow_csv.read_csv(
             pa.BufferReader(piece.data),
-            read_options=csv.ReadOptions(
+            read_options=arrow_csv.ReadOptions(
                 block_size=_BLOCK // 8 if threads else len(piece.data) + 1,
                 column_names=self.names if piece.line == 1 else self._names[path],
                 use_threads=threads,
             ),
-            parse_options=csv.ParseOptions(
+            parse_options=arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
                 newlines_in_values=True,
                 invalid_row_handler=None if self.on_bad == "error" else leave_out,
             ),
-            convert_options=csv.ConvertOptions(
+            convert_options=arrow_csv.ConvertOptions(
                 column_types=dict(types), include_columns=columns, strings_can_be_null=True, **nulls
             ),
         )
@@ -216,7 +217,9 @@ class CsvFiles(Source):
         if column is None:
             said = re.sub(r"^Row #\d+: ", "", said)
             return DataError(f"{where}: {short_repr(said)}.\n    Pass on_bad='skip' to leave such lines out.")
-        names = self._names.get(path, self.names or ())
+        names = self._names.get(path, self.names) or next(
+            csv.reader([piece.data.splitlines()[0].decode()], delimiter=self.delimiter)
+        )
         name = names[int(column.group(1))] if int(column.group(1)) < len(names) else column.group(1)
         kind, _, value = said.partition(": invalid value ")
         wider = "float64" if kind.startswith(("int", "uint")) and _NUMBER.fullmatch(value) else "string"

@@ -52,6 +52,7 @@ class JsonFiles(Source):
             pieces = list(islice(self._pieces(path), 2))
             if not pieces:
                 raise DataError(f"{path} is empty; expected one JSON object a line.")
+            reject_array(path, pieces[0].data)
             found.append(self._parsed(path, None, pieces[0]).schema)
             is_whole &= len(pieces) == 1
         try:
@@ -129,6 +130,15 @@ class JsonFiles(Source):
                 "    Expected one JSON object a line. Set the type of a column: tb.table(..., types={...: 'float64'})."
             ) from None
         return next(with_location([table], path, "line", piece.line))
+
+
+def reject_array(name: str, text: bytes) -> None:
+    """Raise DataError for a file that is one array of all rows, by its first bytes."""
+    if text.lstrip()[:1] == b"[":
+        raise DataError(
+            f"{name} is one JSON array; expected JSON lines, one object a line, or CSV.\n"
+            "    jq -c '.[]' makes lines of it."
+        )
 
 
 def check_nesting(path: str, piece: TextChunk) -> None:

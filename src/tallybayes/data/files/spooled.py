@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from tallybayes.data.files.json_lines import reject_array
 from tallybayes.errors import DataError
 
 _MAGIC = {b"PAR1": "parquet", b"ARRO": "ipc", b"\xff\xff\xff\xff": "ipc"}
@@ -80,9 +81,5 @@ def _format_of_text(path: str, name: str) -> str:
         raise DataError(f"{name} cannot be decompressed: {error}.") from None
     if not text:
         raise DataError(f"{name} is empty; expected CSV with a line of names, or JSON lines.")
-    if text[:1] == b"[":
-        raise DataError(
-            f"{name} is one JSON array; expected JSON lines, one object a line, or CSV.\n"
-            "    jq -c '.[]' makes lines of it."
-        )
+    reject_array(name, text)
     return "json" if text[:1] == b"{" else "csv"

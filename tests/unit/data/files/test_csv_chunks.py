@@ -178,7 +178,7 @@ def test_utf_16_without_a_mark(tmp_path):
     path = tmp_path / "rows.csv"
     for encoding in ("utf-16-le", "utf-16-be"):
         path.write_bytes("x,y\n1,a\n".encode(encoding))
-        with pytest.raises(tb.DataError, match=r"rows.csv, line 1: found NUL bytes.*\n.*encoding='utf-16-le'"):
+        with pytest.raises(tb.DataError, match=rf"rows.csv, line 1: found NUL bytes.*\n.*encoding='{encoding}'"):
             tb.NaiveBayes().fit(path, "y")
         assert tb.NaiveBayes().fit(tb.table(path, encoding=encoding), "y").classes_ == ["a"]
 
@@ -216,3 +216,29 @@ def test_packed_files_that_are_cut_keep_no_memory(tmp_path):
         assert tracemalloc.get_traced_memory()[0] < 2e6
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [(b"\x1f\x8b\x08\0", "gzip"), (b"PK\3\4\n\0", "a zip archive or a workbook"), (b"PAR1\0", "Parquet")],
+)
+def test_binary_files_named_as_text(start, kind, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(start + bytes(50))
+    with pytest.raises(tb.DataError, match=rf"rows.csv, line 1: found {kind}; expected text.\n    Unpack or rename"):
+        tb.NaiveBayes().fit(path, "y")
+
+
+def test_names_in_errors_of_stated_types(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text('k,"a,b",y\n1,1,u\n2,1.5,v\n')
+    with pytest.raises(tb.DataError, match=r"line 3, column 'a,b': found '1.5'.*\n.*types=\{'a,b': 'float64'\}"):
+        tb.NaiveBayes().fit(tb.table(path, types={"a,b": "int64"}), "y")
+
+
+def test_names_alone_without_a_line_end(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y")
+    assert tb.table(path).read("this").column_names == ["x", "y"]
+    with pytest.raises(tb.DataError, match="there are 0 rows"):
+        tb.NaiveBayes().fit(path, "y")

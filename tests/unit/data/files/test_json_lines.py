@@ -98,3 +98,11 @@ def test_a_first_row_that_is_null(tmp_path):
         path.write_text(text)
         with pytest.raises(tb.DataError):
             tb.NaiveBayes().fit(path, "y")
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_one_array_of_all_rows(indent, tmp_path):
+    path = tmp_path / "rows.json"
+    path.write_text("\n" + json.dumps([{"x": 1, "y": "a"}, {"x": 2, "y": "b"}], indent=indent))
+    with pytest.raises(tb.DataError, match=r"rows.json is one JSON array; expected JSON lines"):
+        tb.NaiveBayes().fit(path, "y")
