@@ -29,7 +29,7 @@ def user_message(error: object) -> str | None:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}."
     if home in _DATABASES or {"ArrowException", "ArrowInvalid"} & names:
-        return f"{str(error).strip()}"
+        return str(error).strip().replace("\n\t", "\n    ")  # a tab would be printed as \\t
     if isinstance(error, MemoryError):
         return "there is not enough memory.\n    Take fewer rows or columns, or a model that counts batch by batch."
     return None

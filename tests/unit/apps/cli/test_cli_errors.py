@@ -1,6 +1,7 @@
 """What goes wrong is told in words, on standard error, with an exit code; never a traceback."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -148,6 +149,8 @@ def test_messages_speak_of_options():
     assert (
         user_message(FileNotFoundError(2, "No such file or directory", "x.csv")) == "x.csv: no such file or directory."
     )
+    refused = sqlite3.OperationalError("connection failed\n\tIs the server running?\n")
+    assert user_message(refused) == "connection failed\n    Is the server running?"
     assert user_message(ZeroDivisionError()) is None
     assert runner.DONE == 0
 
