@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -48,9 +49,12 @@ def row_chunks(
         A file that begins with the byte-order mark of UTF-16 or UTF-32 is read as that.
     """
     rest, line = b"", 1
-    for text in utf8_of(path, first, size, encoding):
-        data = rest + text
+    for text, following in pairwise(chain(utf8_of(path, first, size, encoding), [None])):
+        data = rest + (text or b"")
         end = _last_end(path, line, data, delimiter)
+        if following is None:  # the last row need not end in a line end
+            rest = data
+            break
         rest = data[end:]
         if end:
             yield TextChunk(data[:end], line)
@@ -63,7 +67,8 @@ def row_chunks(
         unclosed = _unclosed(path, line, rest, delimiter)
         if unclosed is not None:
             raise unclosed
-        yield TextChunk(rest if line > 1 else rest + b"\n", line)  # Arrow takes a line of names alone only so
+        ended = line > 1 or rest.endswith((b"\n", b"\r"))  # Arrow does not read a line of names without its end
+        yield TextChunk(rest if ended else rest + b"\n", line)
 
 
 def utf8_of(path: str, first: int, size: int, encoding: str = "utf8") -> Iterator[bytes]:

@@ -242,3 +242,11 @@ def test_names_alone_without_a_line_end(tmp_path):
     assert tb.table(path).read("this").column_names == ["x", "y"]
     with pytest.raises(tb.DataError, match="there are 0 rows"):
         tb.NaiveBayes().fit(path, "y")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_last_row_without_line_end_tells_the_types_too(end, tmp_path):
+    (tmp_path / "rows.csv").write_text(end.join(["x,y", "1,a", "2.5,b"]), newline="")
+    assert tb.table(tmp_path / "rows.csv").read("this").to_pydict() == {"x": [1.0, 2.5], "y": ["a", "b"]}
+    (tmp_path / "rows.jsonl").write_text('{"x": 1}\n{"x": 2.5, "y": "b"}')
+    assert tb.table(tmp_path / "rows.jsonl").read("this").to_pydict() == {"x": [1.0, 2.5], "y": [None, "b"]}
