@@ -299,7 +299,7 @@ def mail(folder: Path) -> Work:
                 found = [one for _, one in reading.mails_in([path])]
             except OSError:  # binary, or damaged as a compressed file
                 found = [read]
-            if not read.startswith(b"From ") and found != [read]:
+            if read and not read.startswith(b"From ") and found != [read]:  # an empty file has no mail
                 raise AssertionError("a mail is another one from a file")
         tokens = reading.tokens_of(read)
         if len(set(tokens)) != len(tokens) or not all(tokens) or len(reading.content_id(read)) != 32:
