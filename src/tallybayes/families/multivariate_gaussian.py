@@ -61,7 +61,7 @@ class MultivariateGaussian(ContinuousFamily):
 
     def n_numbers(self, n_columns: int) -> tuple[int, int]:
         """Sums of all products in two parts, and the arithmetic on them."""
-        return 2 * n_columns**2, 18 * n_columns**2
+        return 2 * n_columns**2, 6 * n_columns**2
 
     def collect(
         self,

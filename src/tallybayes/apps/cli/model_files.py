@@ -36,7 +36,7 @@ def load(path: str, *kinds: str, whole: bool = False) -> Any:
             return model
         model = model.model_
     name = type(model).__name__
-    if not hasattr(model, "summary"):
+    if not hasattr(model, "fit"):
         raise CommandError(f"{path} holds a {name}; expected a model.\n    'tally fit' writes one.")
     if kinds and name not in kinds:
         raise CommandError(f"{path} is a {name}; expected a {' or a '.join(kinds)}.")

@@ -51,7 +51,7 @@ def ended(error: BaseException, arguments: Sequence[str]) -> int:
         return INTERRUPTED
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else DONE if error.code is None else refused
-    if isinstance(error, CycloptsError | UsageError) or type(error).__name__ == "AskedError":
+    if isinstance(error, CycloptsError | UsageError) or type(error).__name__ == "CheckUsageError":
         print_problem("error", f"{printable_lines(error)}\n    See '{_help_of(arguments)}'.")
         return usage
     told = str(error) if isinstance(error, CommandError) else user_message(error)

@@ -70,7 +70,7 @@ def test_full_covariances(free):
     rows, y = np.zeros((100, 3000)), np.arange(100) % 50
     message = refused(lambda: tb.GaussianDiscriminant().fit(rows, y))
     assert message.startswith("GaussianDiscriminant: MultivariateGaussian() of 0, 1, 2, … (3000 columns) in 50 groups")
-    assert "would need 67.1 GiB" in message
+    assert "would need 26.8 GiB" in message
     assert "tb.NaiveBayes(tb.Gaussian())" in message
     assert "3000 columns" in refused(lambda: tb.Mixture(50, columns=tb.MultivariateGaussian()).fit(rows))
 

@@ -220,7 +220,7 @@ def test_killed_while_it_learns_in_bulk(learned, monkeypatch):
     for number in range(1000, 1600):
         (folder / f"{number}.eml").write_bytes(make_mail("ham", number))
     code = (
-        "import sys; from tallybayes.apps.spam import learning; learning._AT_ONCE = 50\n"
+        "import sys; from tallybayes.apps.spam import train; train._AT_ONCE = 50\n"
         "from tallybayes.apps.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", code, "spam", "learn", "--ham", "bulk", "--store", "bulk.sqlite"]

@@ -37,7 +37,9 @@ def mixed_rows(n=40, seed=0, missing=0.15):
 @pytest.mark.parametrize("estimate", ESTIMATES)
 def test_every_method_follows_from_the_textbook_s_joint(estimate):
     columns, labels = mixed_rows()
-    model = tb.NaiveBayes(MIXED, estimate=estimate, prior=1).fit(columns, labels)
+    model = tb.NaiveBayes(MIXED, estimate=estimate, prior=tb.Dirichlet(2) if estimate == "map" else 1).fit(
+        columns, labels
+    )
     rows = list(zip(*columns.values(), strict=True))
     expected = joint_log_prob(list(columns.values()), KINDS, labels, rows, estimate)
     assert np.isfinite(expected).any(axis=1).all()
