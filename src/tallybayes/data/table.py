@@ -227,7 +227,10 @@ class Table:
                 column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
                 there = ~np.isnan(column) if column.dtype.kind == "f" else np.ones(self.n_rows, dtype=bool)
             else:
-                there = self._encode(source, False)[0] >= 0
+                codes, domain = self._encode(source, False)
+                there = codes >= 0
+                if domain.absent:  # a missing cell has a code, too
+                    there &= codes != domain.index[None]
             self._derived[name] = there.astype(np.float64)
         return self._derived[name]
 

@@ -186,3 +186,12 @@ def test_unknown_column_and_wrong_codes() -> None:
     table = Table({"b": np.array([0, 1, 1])}).with_codes("a", np.array([0, 7, 1]), Domain([10, 20], "a"))
     with pytest.raises(DataError, match="7"):
         tb.count(table, NETWORK[:2])
+
+
+def test_presence_of_a_column_whose_missing_cells_are_a_level() -> None:
+    rows = {"colour": np.array(["red", "red", None, None, None], dtype=object), "kind": ["a"] * 5}
+    factors = [tb.Factor("colour", "kind", tb.Categorical()), tb.Factor("colour (there)", "kind", tb.Bernoulli())]
+    schema = Schema(domains=(("colour", "word"),), absent=("word",))
+    tally = counting.count(rows, factors, schema=schema)
+    assert tally["colour"].table[0].tolist() == [2.0, 3.0]
+    assert tally["colour (there)"].total.tolist() == [[2.0]]
