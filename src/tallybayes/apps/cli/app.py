@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cyclopts import App, Parameter
@@ -10,13 +11,30 @@ from cyclopts import App, Parameter
 import tallybayes
 from tallybayes.apps.cli.help_text import COMMANDS, COMPLETION, HELP
 
+_MOST_VALUES = 30  # values of one option that zsh completes after the first
+
 
 class _Tally(App):
-    """The application, whose completion in bash knows folders, and files where an option has several values."""
+    """The application, with completion of folders in bash and of options with several values in bash and zsh."""
 
     def generate_completion(self, **options: Any) -> str:
-        """The script of a shell."""
-        return super().generate_completion(**options).replace("complete -F ", "complete -o filenames -o default -F ")
+        """Return the completion script of a shell."""
+        script = super().generate_completion(**options).replace("complete -F ", "complete -o filenames -o default -F ")
+        several = "|".join(sorted({name.lstrip("-") for name in _options_of_several_values(self)}))
+        # In zsh, ":name:action" is one value of an option, and "::name:action" an optional one, before which other
+        # options are recognized. (":*PATTERN:name:action", any number of values, consumes the word that ends them.)
+        values = r"]:\1:\2" + r"::\1:\2" * _MOST_VALUES + r"\3"
+        return re.sub(rf"\]:({several}):([^'\"]+)(['\"])", values, script)
+
+
+def _options_of_several_values(app: App) -> Iterator[str]:
+    """Names of the options of a command and its subcommands that take more than one value."""
+    for argument in app.assemble_argument_collection() if app.default_command else ():
+        if argument.token_count()[1]:
+            yield from (name for name in argument.names if name.startswith("-"))
+    for name in app:
+        if not name.startswith("-"):
+            yield from _options_of_several_values(app[name])
 
 
 def make_app(asked: str | None = None, words: Sequence[str] = ()) -> App:

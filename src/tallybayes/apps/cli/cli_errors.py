@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from tallybayes.errors import TallybayesError
+from tallybayes.warnings import TallybayesWarning
+
 
 class CommandError(Exception):
     """Something that cannot be done: what happened, what was found, what was expected, what to try."""
@@ -16,19 +19,17 @@ class UsageError(CommandError):
 # What a message of the library calls a setting is an option here.
 _OPTIONS = "columns|delimiter|encoding|estimate|format|names|null_values|on_bad|order|prior|sequence|types|unlabelled"
 _ROW = re.compile(r"\brow (\d+)\b")
-_DATABASES = {"sqlite3", "duckdb", "_duckdb", "psycopg"}
+_LIBRARIES = {"sqlite3", "duckdb", "_duckdb", "psycopg", "pyarrow"}
 
 
 def user_message(error: object) -> str | None:
     """What an error of the library, of a file or of a database says; None for what nobody foresaw."""
-    home = type(error).__module__.partition(".")[0]
-    names = {kind.__name__ for kind in type(error).__mro__}
-    if {"TallybayesError", "TallybayesWarning"} & names:
+    if isinstance(error, TallybayesError | TallybayesWarning):
         return _as_options(str(error))
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}."
-    if home in _DATABASES or {"ArrowException", "ArrowInvalid"} & names:
+    if not _LIBRARIES.isdisjoint(kind.__module__.partition(".")[0] for kind in type(error).__mro__):
         return str(error).strip().replace("\n\t", "\n    ")  # a tab would be printed as \\t
     if isinstance(error, MemoryError):
         return "there is not enough memory.\n    Take fewer rows or columns, or a model that counts batch by batch."

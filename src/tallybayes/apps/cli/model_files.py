@@ -13,15 +13,15 @@ from tallybayes.apps.cli.console import print_status
 from tallybayes.apps.cli.stream_models import is_stream
 
 
-def load(path: str, *kinds: str, whole: bool = False) -> Any:
+def load(path: str, *kinds: type, whole: bool = False) -> Any:
     """The model of a file, one of these kinds or any.
 
     Parameters
     ----------
     path : str
         A file of `tally fit`; one that ends in .bif or .json is a network.
-    *kinds : str
-        The classes that are expected.
+    *kinds : type
+        The expected classes.
     whole : bool, default False
         Give a window, or a fading model, as such, and not the model in it, by which it answers.
     """
@@ -38,23 +38,26 @@ def load(path: str, *kinds: str, whole: bool = False) -> Any:
     name = type(model).__name__
     if not hasattr(model, "fit"):
         raise CommandError(f"{path} holds a {name}; expected a model.\n    'tally fit' writes one.")
-    if kinds and name not in kinds:
-        raise CommandError(f"{path} is a {name}; expected a {' or a '.join(kinds)}.")
+    if kinds and not isinstance(model, kinds):
+        raise CommandError(f"{path} is a {name}; expected a {' or a '.join(kind.__name__ for kind in kinds)}.")
     return model
 
 
 def target_of(model: Any) -> str | None:
     """The name of the column that a model predicts; None where it predicts none by itself."""
-    if type(model).__name__ != "Regression":
+    import tallybayes as tb
+
+    if not isinstance(model, tb.Regression):
         return getattr(model, "target_", None)
     return next(str(one.column) for one in model.summary().columns if one.family.startswith("target"))
 
 
 def read_by(model: Any, source: Any) -> Any:
     """The rows as a model takes them: a mixture has no name for columns that are not its own."""
-    if type(model).__name__ != "Mixture":
-        return source
     import tallybayes as tb
+
+    if not isinstance(model, tb.Mixture):
+        return source
 
     names = [str(one.column) for one in model.summary().columns]
     return tb.table(source, columns=[name for name in source.schema.names if name in names])

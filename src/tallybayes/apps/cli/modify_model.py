@@ -72,19 +72,21 @@ def _count(
     receipted: bool,
 ) -> Any:
     """Change the model; the receipt where one is asked for."""
+    import tallybayes as tb
+
     asked = {"receipt": True} if receipted else {}
     kind = type(model).__name__
     if stream_models.is_stream(model):
         return stream_models.came(model, how, source, target, weight, sequence, order, time, **asked)  # type: ignore[arg-type]
     if time is not None:
         raise UsageError(f"--time is of windows; this is a {kind}.\n    'tally window' makes one of it.")
-    if kind == "HiddenMarkovModel":
+    if isinstance(model, tb.HiddenMarkovModel):
         if sequence is None or target is None:
             raise UsageError("a hidden Markov model needs --target, the states, and --sequence (and --order).")
         return getattr(model, how)(source, target, sequence=sequence, order=order, **asked)
     if sequence or order:
         raise UsageError(f"--sequence and --order are of hidden Markov models; this is a {kind}.")
-    if kind == "BayesianNetwork":
+    if isinstance(model, tb.BayesianNetwork):
         return getattr(model, how)(source, sample_weight=weight, **asked)
     if not hasattr(model, how):
         raise CommandError(

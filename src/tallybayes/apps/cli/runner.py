@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cyclopts import CycloptsError
+from cyclopts import CycloptsError, UnusedCliTokensError
 
 from tallybayes.apps.cli.app import make_app
 from tallybayes.apps.cli.cli_errors import CommandError, UsageError, user_message
@@ -51,8 +51,10 @@ def ended(error: BaseException, arguments: Sequence[str]) -> int:
         return INTERRUPTED
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else DONE if error.code is None else refused
-    if isinstance(error, CycloptsError | UsageError) or type(error).__name__ == "CheckUsageError":
-        print_problem("error", f"{printable_lines(error)}\n    See '{_help_of(arguments)}'.")
+    if isinstance(error, CycloptsError | _usage_errors(of_spam)):
+        unused = error.unused_tokens if isinstance(error, UnusedCliTokensError) else []
+        found = f"unexpected arguments: {printable(' '.join(unused))}." if unused else printable_lines(error)
+        print_problem("error", f"{found}\n    See '{_help_of(arguments)}'.")
         return usage
     told = str(error) if isinstance(error, CommandError) else user_message(error)
     if told is not None:
@@ -66,6 +68,15 @@ def ended(error: BaseException, arguments: Sequence[str]) -> int:
         "    tells the versions.",
     )
     return FAULT
+
+
+def _usage_errors(of_spam: bool) -> Any:
+    """Return the classes of errors in a command line."""
+    if not of_spam:
+        return UsageError
+    from tallybayes.apps.spam.check_mail import CheckUsageError
+
+    return UsageError | CheckUsageError
 
 
 def _help_of(arguments: Sequence[str]) -> str:

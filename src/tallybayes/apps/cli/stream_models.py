@@ -25,11 +25,12 @@ def came(
     **more: Any,
 ) -> Any:
     """Count rows into a stream or out of it; what its method gives."""
+    import tallybayes as tb
     from tallybayes.apps.cli.model_files import target_of
 
     inside = getattr(stream, "model_", stream.model)
     given: dict[str, Any] = {"sample_weight": weight, "time": time, **more}
-    if type(inside).__name__ == "HiddenMarkovModel":
+    if isinstance(inside, tb.HiddenMarkovModel):
         if sequence is None or target is None:
             raise UsageError("a hidden Markov model needs --target, the states, and --sequence (and --order).")
         if weight is not None:

@@ -25,8 +25,11 @@ LINES = {
     "tally merge a.tally peng": "tally merge a.tally penguins.csv",
     "tally spam check lett": "tally spam check letters/",
     "tally spam learn --ham letters/fi": "--ham letters/first.mbox",
+    "tally spam learn --ham a letters/fi": "--ham a letters/first.mbox",
+    "tally spam learn --ham a b letters/fi": "--ham a b letters/first.mbox",
+    "tally spam learn --ham a b --spam c letters/fi": "--spam c letters/first.mbox",
+    "tally spam learn --ham a b --spa": "--ham a b --spam",
 }
-IN_BASH = {"tally spam learn --ham a letters/fi": "--ham a letters/first.mbox"}
 
 
 def completed(shell, lines, folder):
@@ -74,6 +77,5 @@ def test_words_are_completed(shell, tmp_path, monkeypatch, capsys):
     if shell == "zsh":
         with open(tmp_path / ".zshrc", "a") as file:
             file.write("autoload -Uz compinit && compinit -u\n")
-    lines = LINES | (IN_BASH if shell == "bash" else {})
-    found = completed(shell, lines, tmp_path)
-    assert {line: expected for line, expected in lines.items() if expected not in found[line]} == {}, found
+    found = completed(shell, LINES, tmp_path)
+    assert {line: expected for line, expected in LINES.items() if expected not in found[line]} == {}, found

@@ -56,7 +56,7 @@ def audit(
     import tallybayes as tb
 
     found = load(model)
-    if type(found).__name__ in ("Regression", "HiddenMarkovModel", "NearestClassMean"):
+    if isinstance(found, tb.Regression | tb.HiddenMarkovModel | tb.NearestClassMean):
         raise CommandError(
             f"{model} is a {type(found).__name__}; expected a model that describes whole rows.\n"
             "    'tally evaluate' measures what it predicts, --by group."

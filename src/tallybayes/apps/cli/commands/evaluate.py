@@ -66,7 +66,7 @@ def evaluate(
     with OpenResources() as places:
         source = places.source(data, reading, needed=(target, by, weight, sequence, order))
         rows: Any = source
-        if type(found).__name__ == "HiddenMarkovModel":
+        if isinstance(found, tb.HiddenMarkovModel):
             from tallybayes.apps.cli.sequence_rows import read_steps
 
             if sequence is None:

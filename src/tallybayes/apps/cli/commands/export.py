@@ -53,6 +53,8 @@ def export(
     force
         Replace files that are there.
     """
+    import tallybayes as tb
+
     if sum(way is not None for way in (sql, onnx, bif)) != 1:
         raise UsageError("one of --sql, --onnx and --bif is expected.")
     if sql is not None and table is None:
@@ -61,7 +63,8 @@ def export(
     method, path = ("to_sql", output) if sql else ("to_onnx", onnx) if onnx else ("to_bif", bif)
     if not hasattr(found, method):
         kind = type(found).__name__
-        way = "tally fit --model naive-bayes makes one that can." if kind == "Chosen" else "tally show says what it is."
+        chosen = isinstance(found, tb.Chosen)
+        way = "tally fit --model naive-bayes makes one that can." if chosen else "tally show says what it is."
         raise CommandError(f"{model} is a {kind}, which has no {method[3:].upper()}.\n    {way}")
     if path is not None:
         check_free(path, force)

@@ -133,6 +133,8 @@ def fit(
     reading
         How DATA is read.
     """
+    import tallybayes as tb
+
     families, ignored = read_families(columns)
     settings: dict[str, Any] = {
         "columns": families,
@@ -150,10 +152,10 @@ def fit(
             if any(value not in (None, {}) for value in settings.values()) or model != "choose" or structure:
                 raise UsageError("--like takes the kind and the settings of another model; expected no others.")
             other = load(like_model)
-            if type(other).__name__ == "Mixture":
+            if isinstance(other, tb.Mixture):
                 raise UsageError(f"--like takes a model whose rows add up; {like_model} is a Mixture.")
             fresh, target = other.without_rows(), target or target_of(other)
-            kind = next(word for word, name in MODELS.items() if name == type(fresh).__name__)
+            kind = next(word for word, name in MODELS.items() if type(fresh) is getattr(tb, name))
         else:
             fresh, kind = _made(model, settings, structure, source, target), model
             if target is not None and model not in ("regression", "network", "hidden-markov"):

@@ -37,12 +37,14 @@ def merge(
     json
         Write what was added as JSON.
     """
+    import tallybayes as tb
+
     if len(models) < 2:
         raise UsageError(f"there are {len(models)} models to merge; expected two or more, and -o.")
     found = [load(path, whole=True) for path in models]
     kind = type(found[0])
     for path, model in zip(models, found, strict=True):
-        if type(model).__name__ == "Window":
+        if isinstance(model, tb.Window):
             raise CommandError(
                 f"{path} is a window, which holds the last rows of one stream; expected models.\n"
                 "    'tally update' counts the rows of several streams into one window."

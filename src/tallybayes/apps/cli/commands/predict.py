@@ -75,7 +75,7 @@ def predict(
         to, kind = places.target(out, to_table)
         form = None if kind is None else "json" if json else kind
         source = places.source(data, reading, needed=(*keep, sequence, order))
-        if type(found).__name__ == "HiddenMarkovModel":
+        if isinstance(found, tb.HiddenMarkovModel):
             if sequence is None:
                 raise UsageError("which sequence a step belongs to is not said; expected --sequence COL.")
             told = predicted_steps(found, source, sequence, order, proba, keep)

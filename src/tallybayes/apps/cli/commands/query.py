@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from tallybayes.apps.cli.cli_errors import UsageError
 from tallybayes.apps.cli.console import File, answer_json, print_result
@@ -13,7 +15,7 @@ from tallybayes.apps.cli.model_files import load
 def query(
     network: File,
     /,
-    *,
+    *more: Annotated[str, Parameter(show=False)],
     ask: tuple[str, ...] = (),
     given: tuple[str, ...] = (),
     do: tuple[str, ...] = (),
@@ -31,6 +33,8 @@ def query(
     ----------
     network
         A network that `tally fit` wrote, or a .bif or .json file.
+    more
+        Words without an option, which are rejected.
     ask
         The columns asked for; of several, all combinations of their levels. Of measured ones, mean and deviation.
     given
@@ -40,7 +44,11 @@ def query(
     json
         Write the answer as JSON.
     """
-    model: Any = load(network, "BayesianNetwork")
+    import tallybayes as tb
+
+    model: Any = load(network, tb.BayesianNetwork)
+    if more:
+        raise UsageError(f"{more[0]!r} has no option before it; expected --ask COLUMN, --given or --do COLUMN=LEVEL.")
     model.graph_.require(list(ask))
     known, done = (_known(model, some, option) for some, option in ((given, "given"), (do, "do")))
     if not ask:

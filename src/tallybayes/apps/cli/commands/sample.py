@@ -69,24 +69,26 @@ def _drawn(model: Any, path: str, n: int, length: int, given: str | None, seed: 
     """Columns of rows that were drawn."""
     import numpy as np
 
-    kind = type(model).__name__
-    if kind == "HiddenMarkovModel":
+    import tallybayes as tb
+
+    if isinstance(model, tb.HiddenMarkovModel):
         sequences, states = model.sample([length] * n, random_state=seed)
         parts = [_columns(one) for one in sequences]
         found = {"sequence": np.repeat(np.arange(1, n + 1), [len(path) for path in states])}
         names = parts[0] if parts else {}
         found |= {name: np.concatenate([part[name] for part in parts]) for name in names}
         return {**found, "state": np.concatenate(states) if states else np.zeros(0)}
-    if not hasattr(model, "sample") or kind == "Regression":
+    if not hasattr(model, "sample") or isinstance(model, tb.Regression):
         raise CommandError(
-            f"{path} is a {kind}, which describes a target and not rows; expected a model that draws rows.\n"
+            f"{path} is a {type(model).__name__}, which describes a target and not rows; "
+            "expected a model that draws rows.\n"
             "    'tally fit --model naive-bayes' learns one."
         )
     if hasattr(model, "graph_"):
         if given is not None:
             raise UsageError("--class is of classifiers.")
         return _columns(model.sample(n, random_state=seed))
-    if kind == "Mixture":
+    if isinstance(model, tb.Mixture):
         X, y = model.sample(n, random_state=seed)
         return {**_columns(X), "component": y}
     label = next((one for one in model.classes_.tolist() if str(one) == given), given)

@@ -49,13 +49,14 @@ def show(
     json
         Write it as JSON.
     """
+    import tallybayes as tb
+
     whole: Any = load(model, whole=True)
     found: Any = whole.model_ if is_stream(whole) else whole
     if small_counts is not None:
         _show_small(whole, found, small_counts, all_lines, json)
         return
-    kind = type(found).__name__
-    if column and kind == "Regression":
+    if column and isinstance(found, tb.Regression):
         raise UsageError("--column is of models of columns; a regression shows all its weights without it.")
     names = [_named(found, one) for one in column]
     if json:
@@ -69,7 +70,7 @@ def show(
         if hasattr(found, "class_prior_"):
             print_result("")
             show_parameters(parameters_to_json(found, getattr(found, "target_", "component"), mass), mass, all_lines)
-        if kind == "Regression":
+        if isinstance(found, tb.Regression):
             print_result(f"\n{found.table(mass)!r}")
     for place, name in enumerate(names):
         print_result("") if place else None

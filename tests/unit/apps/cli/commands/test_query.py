@@ -22,3 +22,14 @@ def test_plain_text_is_a_network(done, files):
     text = json.dumps({"format": "tallybayes network", "version": 1, "nodes": nodes})
     (files / "n.json").write_text(text, encoding="utf-8")
     assert json.loads(done("query n.json --ask y --do x=3 --json"))["mean"] == 6.0
+
+
+def test_other_models_and_words_without_an_option_are_rejected(done, tally, files):
+    done("fit penguins.csv --model naive-bayes -t species -o m.tally")
+    for words in ("query m.tally", "query m.tally mass_g=4000", "query m.tally --ask species"):
+        code, _, problem = tally(words)
+        assert (code, problem) == (1, "error: m.tally is a NaiveBayes; expected a BayesianNetwork.\n")
+    done("fit penguins.csv --model network --structure species->mass_g -o n.tally")
+    code, _, problem = tally("query n.tally mass_g=4000")
+    assert code == 2
+    assert "'mass_g=4000' has no option before it; expected --ask COLUMN, --given or --do COLUMN=LEVEL." in problem
