@@ -31,7 +31,7 @@ SUBJECTS: dict[str, list[str]] = {
         "learn_tree",
         "learn_structure Structure",
         "equivalence_class EquivalenceClass structural_distance",
-        "Answer MeasuredAnswer MixedAnswer",
+        "QueryResult",
         "ActivePath MarkovBlanket",
         "Effect MeasuredEffect",
         "Sensitivity",

@@ -121,9 +121,7 @@ if TYPE_CHECKING:
     from tallybayes.models.network.analysis.value_of_information import NextQuestion as NextQuestion
     from tallybayes.models.network.bayesian_network import BayesianNetwork as BayesianNetwork
     from tallybayes.models.network.bde_prior import BDe as BDe
-    from tallybayes.models.network.inference.continuous_query_result import MeasuredAnswer as MeasuredAnswer
-    from tallybayes.models.network.inference.mixed_query_result import MixedAnswer as MixedAnswer
-    from tallybayes.models.network.inference.query_result import Answer as Answer
+    from tallybayes.models.network.inference.query_result import QueryResult as QueryResult
     from tallybayes.models.network.structure.chow_liu import learn_tree as learn_tree
     from tallybayes.models.network.structure.equivalence_class import EquivalenceClass as EquivalenceClass
     from tallybayes.models.network.structure.equivalence_class import equivalence_class as equivalence_class
@@ -157,7 +155,6 @@ __version__ = "0.1.0"
 # Every public name and the module it lives in; imported when first used, so that `import tallybayes` is quick.
 _PUBLIC = {
     "ActivePath": "models.network.analysis.d_separation",
-    "Answer": "models.network.inference.query_result",
     "Audit": "evaluation.checks.audit_result",
     "Autoregressive": "families.autoregressive",
     "AveragedOneDependence": "models.one_dependence.averaged_one_dependence",
@@ -213,9 +210,7 @@ _PUBLIC = {
     "LogNormal": "families.log_normal",
     "MarkovBlanket": "models.network.analysis.d_separation",
     "Measure": "evaluation.metrics.metric_intervals",
-    "MeasuredAnswer": "models.network.inference.continuous_query_result",
     "MeasuredEffect": "models.network.analysis.linear_causal_effect",
-    "MixedAnswer": "models.network.inference.mixed_query_result",
     "Mixture": "models.mixture.mixture_model",
     "Moments": "statistics.moments",
     "Multinomial": "families.multinomial",
@@ -238,6 +233,7 @@ _PUBLIC = {
     "Prequential": "evaluation.validation.prequential_result",
     "PriorError": "errors",
     "PriorPath": "evaluation.validation.prior_path",
+    "QueryResult": "models.network.inference.query_result",
     "Receipt": "models.receipt",
     "Regression": "models.regression.linear_regression",
     "RegressionEvaluation": "evaluation.metrics.regression_evaluation",

@@ -59,22 +59,30 @@ def query(
             print_result(repr(best))
         return
     found = model.query(list(ask), known, do=done)
-    if json and not hasattr(found, "items"):  # measured
-        one = len(ask) == 1
-        numbers: dict[str, Any] = {
-            "mean": found.mean if one else found.mean.tolist(),
-            "standard_deviation": found.standard_deviation if one else found.standard_deviation.tolist(),
-        }
-        numbers |= {"interval_90": found.interval(0.9).tolist()} if one else {"covariance": found.covariance.tolist()}
+    if json and not found.levels:
+        numbers = _moments(found)
+        numbers |= {"interval_90": found.interval(0.9).tolist()} if len(ask) == 1 else {}
         answer_json({"ask": list(ask), "given": known, "do": done, **numbers})
     elif json:
-        lines = [
-            {**dict(zip(ask, level if len(ask) > 1 else (level,), strict=True)), "probability": p}
-            for level, p in found.items()
+        discrete = found.marginal(*found.discrete_nodes)
+        rows = [
+            {
+                **dict(zip(discrete.nodes, level if len(discrete.nodes) > 1 else (level,), strict=True)),
+                "probability": probability,
+                **(_moments(found[level]) if found.continuous_nodes and probability else {}),
+            }
+            for level, probability in discrete.items()
         ]
-        answer_json({"ask": list(ask), "given": known, "do": done, "answer": lines})
+        answer_json({"ask": list(ask), "given": known, "do": done, "answer": rows})
     else:
         print_result(repr(found))
+
+
+def _moments(found: Any) -> dict[str, Any]:
+    """Mean and standard deviation of one continuous node; means, standard deviations and covariance of several."""
+    if len(found.continuous_nodes) == 1:
+        return {"mean": found.mean, "std": found.std}
+    return {"mean": found.mean.tolist(), "std": found.std.tolist(), "covariance": found.covariance.tolist()}
 
 
 def _known(model: Any, pairs: Sequence[str], option: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tallybayes.models.network.analysis.d_separation import listed
 from tallybayes.models.network.analysis.linear_causal_effect import MeasuredEffect, measured_effect
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.inference.queries import run_query
-from tallybayes.models.network.inference.query_result import Answer, title_of
+from tallybayes.models.network.inference.query_result import QueryResult, title_of
 from tallybayes.models.network.inference.row_predictions import require_labels
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Names
@@ -159,7 +159,7 @@ class Effect(Mapping[Any, Any]):
         found = self.interventional[place.index(True)]
         if self._outcomes is None:
             return float(found)
-        return Answer((self.on,), (self._outcomes,), found, {**self.given, f"do({self.of})": level})
+        return QueryResult((self.on,), {self.on: self._outcomes}, found, {**self.given, f"do({self.of})": level})
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._levels)

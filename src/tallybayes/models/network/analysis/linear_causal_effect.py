@@ -105,7 +105,7 @@ def measured_effect(
     if found.places[of][1] in found.leaves[found.leaf_of(of)].constant:
         raise EstimateError(f"{of!r} is the same in every row, so its effect on {on!r} is not seen.")
     together: Any = query(model, (of, on), given)
-    slope, deviation = 0.0, float(together.standard_deviation[0])
+    slope, deviation = 0.0, float(together.std[0])
     if how.criterion != "none":
         ends: list[Any] = [
             query(model, on, given, do={of: float(together.mean[0]) + side * deviation}) for side in (-1, 1)

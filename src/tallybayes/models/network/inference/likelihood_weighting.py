@@ -12,7 +12,7 @@ from tallybayes._utils.memory import available_memory
 from tallybayes.errors import EstimateError, TooLargeError
 from tallybayes.models.network.inference.evidence import Evidence
 from tallybayes.models.network.inference.network_inference import NetworkInference
-from tallybayes.models.network.inference.query_result import Answer, title_of
+from tallybayes.models.network.inference.query_result import QueryResult, title_of
 from tallybayes.tally.factor import Name
 from tallybayes.warnings import warn
 
@@ -20,51 +20,6 @@ _DRAWS = 1 << 14  # at a time
 _FEW = 100  # draws that the weighted ones are worth: fewer are warned of
 
 Codes = dict[Name, np.ndarray]
-
-
-class SampledQueryResult(Answer):
-    """p(nodes | given) as weighted draws tell it: an answer with standard errors.
-
-    Attributes
-    ----------
-    nodes, levels, probabilities, given
-        As of every answer.
-    standard_errors : ndarray of shape (*levels)
-        Of the probabilities; of a level that no draw had, or all of them, 1 / `effective_size`.
-    n_draws : int
-    effective_size : float
-        How many draws from p(· | given) itself would tell as much.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from tallybayes.models.network.inference.likelihood_weighting import SampledQueryResult
-    >>> errors = np.array([0.001, 0.001])
-    >>> SampledQueryResult(("fire",), ((False, True),), np.array([0.75, 0.25]), {}, errors, 200_000, 187_500.0)
-    p(fire), by 200,000 draws worth 187,500
-      False  0.7500  ± 0.0010
-      True   0.2500  ± 0.0010
-    """
-
-    def __init__(
-        self,
-        nodes: tuple[Name, ...],
-        levels: tuple[tuple[Any, ...], ...],
-        probabilities: np.ndarray,
-        given: Mapping[Any, Any],
-        standard_errors: np.ndarray,
-        n_draws: int,
-        effective_size: float,
-    ) -> None:
-        super().__init__(nodes, levels, probabilities, given)
-        self.standard_errors, self.n_draws, self.effective_size = np.array(standard_errors), n_draws, effective_size
-        self.standard_errors.setflags(write=False)
-
-    def _title(self) -> str:
-        return f"{super()._title()}, by {self.n_draws:,} draws worth {self.effective_size:,.0f}"
-
-    def _shown(self, place: int) -> str:
-        return f"± {self.standard_errors.ravel()[place]:.4f}"
 
 
 def query_by_sampling(
@@ -75,10 +30,10 @@ def query_by_sampling(
     told: Mapping[Any, Any],
     n_draws: int,
     random_state: Any,
-) -> SampledQueryResult:
+) -> QueryResult:
     """p(asked | known) by likelihood weighting: nodes are drawn given their parents, what is known only weighs."""
-    levels = tuple(found.levels[node] for node in asked)
-    shape = tuple(map(len, levels))
+    levels = {node: found.levels[node] for node in asked}
+    shape = tuple(map(len, levels.values()))
     needed, here = 24 * math.prod(shape), available_memory()
     if needed > here:
         raise TooLargeError.of("the answer", needed, here, "Ask for fewer nodes at a time.")
@@ -111,7 +66,11 @@ def query_by_sampling(
             "errors of this answer are not to be trusted. Raise n_draws=.",
             UserWarning,
         )
-    return SampledQueryResult(asked, levels, p.reshape(shape), told, errors.reshape(shape), n_draws, size)
+    errors = errors.reshape(shape)
+    errors.setflags(write=False)
+    return QueryResult(
+        asked, levels, p.reshape(shape), told, standard_errors=errors, n_draws=n_draws, effective_size=size
+    )
 
 
 def draws(

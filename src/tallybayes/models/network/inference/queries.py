@@ -17,13 +17,12 @@ from tallybayes.families._shared.joint_gaussian import JointGaussian
 from tallybayes.models.inputs.features import one_row
 from tallybayes.models.network.analysis.d_separation import listed
 from tallybayes.models.network.inference.clique_tree import Propagated
-from tallybayes.models.network.inference.continuous_query_result import MeasuredAnswer, is_normal, measured_answer
+from tallybayes.models.network.inference.continuous_query import continuous_query_result, is_normal
 from tallybayes.models.network.inference.evidence import Evidence, read_evidence
 from tallybayes.models.network.inference.likelihood_weighting import draw_labels, query_by_sampling
 from tallybayes.models.network.inference.marginal_map import most_probable_of
-from tallybayes.models.network.inference.mixed_query_result import MixedAnswer, mixed_answer
 from tallybayes.models.network.inference.network_inference import NetworkInference
-from tallybayes.models.network.inference.query_result import Answer, MostProbableAssignment
+from tallybayes.models.network.inference.query_result import MostProbableAssignment, QueryResult
 from tallybayes.models.network.inference.row_predictions import require_labels
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
@@ -44,7 +43,7 @@ def query(
     inference: str = "exact",
     n_draws: int = 200_000,
     random_state: RandomState = None,
-) -> Answer | MeasuredAnswer | MixedAnswer:
+) -> QueryResult:
     """p(nodes | given), exactly or by draws.
 
     Parameters
@@ -67,10 +66,10 @@ def query(
 
     Returns
     -------
-    Answer
-        A mapping from levels, or tuples of levels, to probabilities. Of draws it has ``standard_errors`` and
-        ``effective_size``; few are warned of. Of Gaussian nodes it is a `MeasuredAnswer`, with mean, deviation,
-        quantiles and density; of both together a `MixedAnswer`, which has one of these for every level.
+    QueryResult
+        A mapping from levels, or tuples of levels, to probabilities; for Gaussian nodes with ``mean``, ``std``,
+        ``pdf``, ``cdf`` and ``quantile``. With ``inference="sampling"`` it has ``standard_errors`` and
+        ``effective_size``; a small effective size raises a warning.
 
     Examples
     --------
@@ -101,7 +100,7 @@ def query(
         return query_by_sampling(found, asked, known, do or (), told, int(n_draws), random_state)
     _, answer = run_query(found, asked, given, do, together=asked)
     table = answer.marginal(found.scope(asked))[..., 0]
-    return Answer(asked, tuple(found.levels[node] for node in asked), table, display_evidence(given, do))
+    return QueryResult(asked, {node: found.levels[node] for node in asked}, table, display_evidence(given, do))
 
 
 def _require_rows(model: BayesianNetwork, asked: tuple[Name, ...]) -> None:
@@ -117,7 +116,7 @@ def _require_rows(model: BayesianNetwork, asked: tuple[Name, ...]) -> None:
 
 def _query_measured(
     found: NetworkInference, asked: tuple[Name, ...], given: Any, do: Any, inference: str
-) -> MeasuredAnswer | MixedAnswer:
+) -> QueryResult:
     """The distribution of measured nodes, perhaps with labels: a mixture over the labels they depend on."""
     _check_asked(asked)
     measured = [node for node in asked if found.is_measured(node)]
@@ -134,8 +133,7 @@ def _query_measured(
     labels = [name for name in found.levels if name in above or name in asked]
     row, answer = run_query(found, asked, given, do, together=labels)
     shares = found.shares(labels, answer, row, slice(0, 1))[:, 0]
-    answered = measured_answer if len(measured) == len(asked) else mixed_answer
-    return answered(found, asked, labels, shares, row, display_evidence(given, do))
+    return continuous_query_result(found, asked, labels, shares, row, display_evidence(given, do))
 
 
 def most_probable(

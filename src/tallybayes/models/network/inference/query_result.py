@@ -1,16 +1,20 @@
-"""Answers of a Bayesian network: probabilities by level, for one question or for many rows."""
+"""Results of queries to a Bayesian network: posterior distributions of nodes, for one query or for many rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tallybayes._utils.html import html_parts
+from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, printable
 from tallybayes.models.inputs.features import free_name
+from tallybayes.models.network.inference.student_t_mixture import StudentTMixture
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
@@ -18,114 +22,365 @@ if TYPE_CHECKING:
 
 _SHOWN = 12
 _BAR = 20
+_QS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-class Answer(Mapping[Any, float]):
-    """p(nodes | given): a mapping from level to probability, or from tuples of levels for several nodes.
+class QueryResult(Mapping[Any, Any]):
+    """Posterior distribution p(nodes | given) of discrete nodes, continuous nodes, or both.
+
+    The result is a mapping from levels of the discrete nodes (tuples of levels for several) to their probability. With
+    continuous nodes, it maps every possible level to the `QueryResult` of the continuous nodes given that level: the
+    joint density of a level of `k` and a value of `x` is ``result.marginal("k")[level] * result[level].pdf(value)``.
+
+    The distribution of continuous nodes is a mixture with one component for every combination of levels of the
+    discrete nodes that they depend on. A component is normal; under ``estimate="bayes"``, that of a node without
+    continuous neighbors is Student's t, because its parameters are integrated out. Methods and attributes of
+    continuous nodes, such as `mean` and `pdf`, marginalize over the discrete nodes of the result; they raise
+    `DataError` if there is no continuous node.
 
     Attributes
     ----------
-    nodes : tuple
-        What was asked for.
-    levels : tuple of tuples
-        The levels of every node.
-    probabilities : ndarray of shape (*levels)
+    nodes, discrete_nodes, continuous_nodes : tuple of names
+    levels : dict
+        The levels of every discrete node.
+    probabilities : ndarray of shape (n_levels of each discrete node)
     given : dict
-        What was known.
+        The evidence; interventions have the key ``"do(node)"``.
+    standard_errors : ndarray of the shape of `probabilities`, or None
+        Only with ``inference="sampling"``; 1 / `effective_size` for a level that no draw has, or all draws have.
+    n_draws : int or None
+        Number of draws; None for exact inference.
+    effective_size : float or None
+        Effective sample size: the number of draws from p(nodes | given) itself with the same variance.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from tallybayes.models.network.inference.query_result import Answer
-    >>> Answer(("fire",), ((False, True),), np.array([0.75, 0.25]), {"smoke": True})
-    p(fire | smoke = True)
-      False  0.7500  ███████████████
-      True   0.2500  █████
+    >>> import tallybayes as tb
+    >>> clinic = tb.BayesianNetwork.from_parameters({
+    ...     "ill": {"levels": ["no", "yes"], "probabilities": [0.9, 0.1]},
+    ...     "fever": {"parents": ["ill"], "intercept": [36.8, 38.5], "deviation": [0.4, 0.8]}})
+    >>> clinic.query("ill", {"fever": 38.0})
+    p(ill | fever = 38.0)
+      'no'   0.1956  ████
+      'yes'  0.8044  ████████████████
+    >>> clinic.query("fever", {"ill": "yes"})
+    p(fever | ill = 'yes'): mean 38.5, standard deviation 0.8
+      5 %  37.18
+     25 %  37.96
+     50 %  38.5
+     75 %  39.04
+     95 %  39.82
+    >>> result = clinic.query(["ill", "fever"])
+    >>> result
+    p(ill, fever)
+      ill    probability  fever: mean  fever: std
+      'no'   0.9000       36.8         0.4
+      'yes'  0.1000       38.5         0.8
+    >>> round(result["yes"].cdf(38.0), 3), round(result.mean, 2)
+    (0.266, 36.97)
     """
 
     def __init__(
         self,
         nodes: tuple[Name, ...],
-        levels: tuple[tuple[Any, ...], ...],
+        levels: Mapping[Any, tuple[Any, ...]],
         probabilities: np.ndarray,
         given: Mapping[Any, Any],
+        mixture: StudentTMixture | None = None,
+        *,
+        standard_errors: np.ndarray | None = None,
+        n_draws: int | None = None,
+        effective_size: float | None = None,
     ) -> None:
-        self.nodes, self.levels, self.given = nodes, levels, dict(given)
+        self.nodes, self.given = nodes, dict(given)
+        self.discrete_nodes = tuple(node for node in nodes if node in levels)
+        self.continuous_nodes = tuple(node for node in nodes if node not in levels)
+        self.levels = {node: tuple(levels[node]) for node in self.discrete_nodes}
         self.probabilities = np.array(probabilities)
         self.probabilities.setflags(write=False)
-        self._index = [{(_is_bool(level), level): k for k, level in enumerate(found)} for found in levels]
+        self.standard_errors, self.n_draws, self.effective_size = standard_errors, n_draws, effective_size
+        self._mixture = mixture
 
-    def _place(self, level: Any) -> tuple[int, ...]:
-        given = (level,) if len(self.nodes) == 1 else level
-        if not isinstance(given, tuple) or len(given) != len(self.nodes):
+    @cached_property
+    def _level_codes(self) -> list[dict[tuple[bool, Any], int]]:
+        # True == 1, so that the key has the type too
+        return [{(_is_bool(level), level): k for k, level in enumerate(levels)} for levels in self.levels.values()]
+
+    @cached_property
+    def _combinations(self) -> dict[int, tuple[Any, ...]]:
+        """The levels of every combination listed, by its index in the flattened `probabilities`."""
+        combinations = enumerate(product(*self.levels.values()))
+        possible = None if self._mixture is None else set(self._mixture.combinations.tolist())
+        return {k: levels for k, levels in combinations if possible is None or k in possible}
+
+    def __getitem__(self, level: Any) -> Any:
+        self._require_discrete("levels")
+        levels = (level,) if len(self.discrete_nodes) == 1 else level
+        if not isinstance(levels, tuple) or len(levels) != len(self.discrete_nodes):
             raise KeyError(level)
         try:
-            return tuple(index[_is_bool(one), one] for one, index in zip(given, self._index, strict=True))
+            codes = tuple(index[_is_bool(one), one] for index, one in zip(self._level_codes, levels, strict=True))
         except (KeyError, TypeError):
             raise KeyError(level) from None
-
-    def __getitem__(self, level: Any) -> float:
-        return float(self.probabilities[self._place(level)])
+        if self._mixture is None:
+            return float(self.probabilities[codes])
+        mine = self._mixture.combinations == np.ravel_multi_index(codes, self.probabilities.shape)
+        if not mine.any():
+            raise KeyError(level)
+        mixture = StudentTMixture(*(part[mine] for part in self._mixture))
+        weights, combinations = mixture.weights / mixture.weights.sum(), np.zeros_like(mixture.combinations)
+        mixture = mixture._replace(weights=weights, combinations=combinations)
+        given = {**self.given, **dict(zip(self.discrete_nodes, levels, strict=True))}
+        return QueryResult(self.continuous_nodes, {}, np.ones(()), given, mixture)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.levels[0] if len(self.nodes) == 1 else product(*self.levels))
+        self._require_discrete("levels")
+        return (levels[0] if len(levels) == 1 else levels for levels in self._combinations.values())
 
     def __len__(self) -> int:
-        return int(self.probabilities.size)
+        return self.probabilities.size if self._mixture is None else len(self._combinations)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (self._mixture is None and super().__eq__(other))
 
     @property
     def best(self) -> Any:
-        """The most probable level, or combination of levels."""
-        place = np.unravel_index(int(self.probabilities.argmax()), self.probabilities.shape)
-        found = tuple(levels[int(k)] for levels, k in zip(self.levels, place, strict=True))
-        return found[0] if len(found) == 1 else found
+        """The most probable level, or tuple of levels of several discrete nodes."""
+        self._require_discrete("best")
+        codes = np.unravel_index(int(self.probabilities.argmax()), self.probabilities.shape)
+        best = tuple(levels[int(k)] for levels, k in zip(self.levels.values(), codes, strict=True))
+        return best[0] if len(best) == 1 else best
 
-    def marginal(self, *nodes: Name) -> Answer:
-        """The answer about some of the nodes, the others summed out.
+    @property
+    def mean(self) -> Any:
+        """The mean of the continuous node, or the means of several: float, or ndarray of shape (n_nodes,)."""
+        mean = self._moments[0]
+        return float(mean[0]) if len(mean) == 1 else mean
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """The covariance matrix of the continuous nodes, of shape (n_nodes, n_nodes)."""
+        return self._moments[1]
+
+    @property
+    def std(self) -> Any:
+        """The standard deviation of the continuous node, or those of several: float, or ndarray of shape (n_nodes,)."""
+        std = np.sqrt(np.diagonal(self.covariance))
+        return float(std[0]) if len(std) == 1 else std
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights of the mixture components of the continuous nodes, of shape (n_components,)."""
+        return self._components("weights").weights
+
+    @cached_property
+    def _moments(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._components("mean, std and covariance").moments()
+
+    def pdf(self, x: npt.ArrayLike) -> Any:
+        """Compute the probability density of the continuous node.
+
+        Parameters
+        ----------
+        x : number or array-like
+
+        Returns
+        -------
+        float, or ndarray of the shape of `x`
+        """
+        density = self._univariate("pdf").pdf(np.asarray(x, dtype=float))
+        return float(density) if np.ndim(x) == 0 else density
+
+    def cdf(self, x: npt.ArrayLike) -> Any:
+        """Compute the cumulative distribution function of the continuous node: the probability of at most `x`.
+
+        Parameters
+        ----------
+        x : number or array-like
+
+        Returns
+        -------
+        float, or ndarray of the shape of `x`
+        """
+        probability = self._univariate("cdf").cdf(np.asarray(x, dtype=float))
+        return float(probability) if np.ndim(x) == 0 else probability
+
+    def quantile(self, q: npt.ArrayLike) -> Any:
+        """Compute quantiles of the continuous node: the inverse of `cdf`.
+
+        Parameters
+        ----------
+        q : number or array-like
+            Probabilities between 0 and 1.
+
+        Returns
+        -------
+        float, or ndarray of the shape of `q`
+        """
+        probabilities = np.atleast_1d(np.asarray(q, dtype=float))
+        if not ((probabilities > 0) & (probabilities < 1)).all():
+            raise DataError.wrong_type("q", repr(q), "numbers between 0 and 1")
+        values = self._univariate("quantile").quantile(probabilities)
+        return float(values[0]) if np.ndim(q) == 0 else values.reshape(np.shape(q))
+
+    def interval(self, mass: float = 0.95) -> np.ndarray:
+        """Compute the equal-tailed interval of the continuous node.
+
+        Parameters
+        ----------
+        mass : float, default 0.95
+
+        Returns
+        -------
+        ndarray of shape (2,)
+        """
+        if not isinstance(mass, int | float | np.number) or not 0 < mass < 1:
+            raise DataError.wrong_type("mass", repr(mass), "a number between 0 and 1")
+        return np.asarray(self.quantile([(1 - mass) / 2, (1 + mass) / 2]))
+
+    def marginal(self, *nodes: Name) -> QueryResult:
+        """Marginalize over all other nodes of the result.
 
         Parameters
         ----------
         *nodes : names
             In the order wanted.
+
+        Returns
+        -------
+        QueryResult
+            Without standard errors.
         """
-        unknown = [node for node in nodes if node not in self.nodes]
-        if unknown or not nodes or len(set(nodes)) < len(nodes):
-            raise DataError(f"the answer is about {self.nodes}, found {nodes}; expected some of these, each once.")
-        kept = [self.nodes.index(node) for node in nodes]
-        summed = self.probabilities.sum(axis=tuple(k for k in range(len(self.nodes)) if k not in kept))
-        turned = summed.transpose(np.argsort(np.argsort(kept)))
-        return Answer(tuple(nodes), tuple(self.levels[k] for k in kept), turned, self.given)
+        if not nodes or len(set(nodes)) < len(nodes) or not set(nodes) <= set(self.nodes):
+            raise DataError(f"the result has the nodes {self.nodes}, found {nodes}; expected some of these, each once.")
+        axes = [self.discrete_nodes.index(node) for node in nodes if node in self.levels]
+        summed = self.probabilities.sum(axis=tuple(k for k in range(len(self.levels)) if k not in axes))
+        probabilities = summed.transpose(np.argsort(np.argsort(axes)))
+        levels = {node: self.levels[node] for node in nodes if node in self.levels}
+        columns = np.array([self.continuous_nodes.index(node) for node in nodes if node not in levels], dtype=np.intp)
+        if self._mixture is None or not len(columns):
+            return QueryResult(nodes, levels, probabilities, self.given)
+        weights, locations, scatters, nu, combinations = self._mixture
+        if axes:
+            codes = np.unravel_index(combinations, self.probabilities.shape)
+            combinations = np.ravel_multi_index([codes[axis] for axis in axes], probabilities.shape)
+        else:
+            combinations = np.zeros_like(combinations)
+        scatters = scatters[:, columns[:, None], columns]
+        mixture = StudentTMixture(weights, locations[:, columns], scatters, nu[:, columns], combinations)
+        return QueryResult(nodes, levels, probabilities, self.given, mixture)
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame: a column for every node, and the probability."""
+        """Return a pandas data frame.
+
+        A row for every combination of levels: the levels, the probability, and the mean and standard deviation of
+        every continuous node. Without discrete nodes, a row for every node: its name, mean and standard deviation.
+        """
         import pandas as pd
 
-        rows = list(product(*self.levels))
-        name = free_name("probability", self.nodes)
-        return pd.DataFrame(rows, columns=list(self.nodes)).assign(**{name: self.probabilities.ravel()})
+        if not self.levels:
+            numbers = {"mean": np.atleast_1d(self.mean), "std": np.atleast_1d(self.std)}
+            return pd.DataFrame({"node": list(self.nodes), **numbers})
+        moments = zip(*(self._conditional_moments(k) for k in self._combinations), strict=True)
+        frame = pd.DataFrame(list(self._combinations.values()), columns=list(self.discrete_nodes))
+        probabilities = self.probabilities.ravel()[list(self._combinations)]
+        numbers = {free_name("probability", self.nodes): probabilities}
+        return frame.assign(**numbers, **dict(zip(self._moment_names(), map(list, moments), strict=True)))
+
+    def _moment_names(self) -> list[str]:
+        return [f"{printable(node)}: {moment}" for node in self.continuous_nodes for moment in ("mean", "std")]
+
+    def _conditional_moments(self, combination: int) -> list[float]:
+        """Mean and standard deviation of every continuous node, given one combination of levels."""
+        if self._mixture is None:
+            return []
+        levels = self._combinations[combination]
+        result = self[levels if len(levels) > 1 else levels[0]]
+        return np.column_stack([np.atleast_1d(result.mean), np.atleast_1d(result.std)]).ravel().tolist()
+
+    def _require_discrete(self, attribute: str) -> None:
+        if not self.levels:
+            raise DataError(
+                f"{attribute} needs a discrete node, and {self._title()} has none.\n    Use mean, std, pdf or cdf."
+            )
+
+    def _components(self, attribute: str) -> StudentTMixture:
+        if self._mixture is None:
+            raise DataError(
+                f"{attribute} needs a continuous node, and {self._title()} has none.\n"
+                "    Use probabilities, or result[level]."
+            )
+        return self._mixture
+
+    def _univariate(self, method: str) -> StudentTMixture:
+        mixture = self._components(method)
+        if len(self.continuous_nodes) > 1:
+            raise DataError(
+                f"{method} needs one continuous node, and the result has {len(self.continuous_nodes)}.\n"
+                f"    Use marginal({self.continuous_nodes[0]!r}) first."
+            )
+        return mixture
 
     def _title(self) -> str:
-        return question_of(self.nodes, self.given)
+        draws = "" if self.n_draws is None else f", {self.n_draws:,} draws (effective size {self.effective_size:,.0f})"
+        return question_of(self.nodes, self.given) + draws
 
-    def _repr_html_(self) -> str:
-        cells, numbers = list(product(*self.levels)), self.probabilities.ravel()
-        order = range(len(cells)) if len(cells) <= _SHOWN else np.argsort(-numbers, kind="stable").tolist()
-        rows = ([*cells[k], f"{numbers[k]:.4f}", self._shown(k)] for k in order)
-        return html_parts((self._title(), [*self.nodes, "probability", ""], rows))
+    def _sorted(self) -> list[int]:
+        """The combinations of levels: in their order if they are few, else the most probable first."""
+        probabilities = self.probabilities.ravel()
+        listed = list(self._combinations)
+        return listed if len(self) <= _SHOWN else sorted(listed, key=lambda k: -probabilities[k])
 
-    def _shown(self, place: int) -> str:
-        """What is shown beside a probability."""
-        return "█" * round(_BAR * float(self.probabilities.ravel()[place]))
+    def _cells(self, combination: int) -> list[str]:
+        """Probability, and moments of continuous nodes or a bar, as shown for one combination of levels."""
+        probability = float(self.probabilities.ravel()[combination])
+        if self._mixture is not None:
+            shown = [f"{number:.4g}" for number in self._conditional_moments(combination)]
+        elif self.standard_errors is not None:
+            shown = [f"± {self.standard_errors.ravel()[combination]:.4f}"]
+        else:
+            shown = ["█" * round(_BAR * probability)]
+        return [f"{probability:.4f}", *shown]
+
+    def _continuous_rows(self) -> list[list[str]]:
+        """Quantiles of one continuous node; mean, standard deviation and correlations of several."""
+        if len(self.nodes) == 1:
+            return [[f"{q:.0%}".replace("%", " %"), f"{x:.4g}"] for q, x in zip(_QS, self.quantile(_QS), strict=True)]
+        scale = np.where(self.std > 0, self.std, 1.0)
+        correlation = self.covariance / (scale[:, None] * scale)
+        numbers = zip(self.nodes, self.mean, self.std, correlation, strict=True)
+        return [
+            ["", "mean", "std", *(f"corr. with {printable(node)}" for node in self.nodes)],
+            *([printable(node), f"{m:.4g}", f"{s:.4g}", *(f"{r:.3f}" for r in row)] for node, m, s, row in numbers),
+        ]
 
     def __repr__(self) -> str:
-        names = [repr(level) if len(self.nodes) == 1 else ", ".join(map(repr, level)) for level in self]
-        numbers = self.probabilities.ravel()
-        order = range(len(names)) if len(names) <= _SHOWN else np.argsort(-numbers, kind="stable")[:_SHOWN].tolist()
-        width = max((len(names[k]) for k in order), default=0)
-        lines = [f"  {names[k]:<{width}}  {numbers[k]:.4f}  {self._shown(k)}".rstrip() for k in order]
-        if len(names) > _SHOWN:
-            lines.append(f"  … {len(names) - _SHOWN} less probable, {1 - numbers[list(order)].sum():.4f} together")
+        if not self.levels:
+            rows = self._continuous_rows()
+            if len(self.nodes) > 1:
+                return "\n".join([f"{self._title()}: means, standard deviations and correlations", *text_table(rows)])
+            title = f"{self._title()}: mean {self.mean:.4g}, standard deviation {self.std:.4g}"
+            return "\n".join([title, *(f"{q:>5}  {x}" for q, x in rows)])
+        shown = self._sorted()[:_SHOWN]
+        levels = [list(map(repr, self._combinations[k])) for k in shown]
+        if self._mixture is None:
+            rows = [[", ".join(names), *self._cells(k)] for names, k in zip(levels, shown, strict=True)]
+        else:
+            rows = [[*map(printable, self.levels), "probability", *self._moment_names()]]
+            rows += [[*names, *self._cells(k)] for names, k in zip(levels, shown, strict=True)]
+        lines = text_table(rows)
+        if len(self) > len(shown):
+            rest = 1 - self.probabilities.ravel()[shown].sum()
+            lines.append(f"  … {len(self) - len(shown)} less probable, {rest:.4f} together")
         return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self) -> str:
+        if not self.levels:
+            rows = self._continuous_rows()
+            head, *body = [["", self._title()], *rows] if len(self.nodes) == 1 else rows
+            return html_parts((self._title(), head, body))
+        names = [*self.discrete_nodes, "probability", *(self._moment_names() or [""])]
+        return html_parts((self._title(), names, ([*self._combinations[k], *self._cells(k)] for k in self._sorted())))
 
 
 class MostProbableAssignment(Mapping[Any, Any]):

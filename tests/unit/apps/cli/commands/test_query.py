@@ -11,7 +11,10 @@ def test_measured_columns_are_told(done, files):
     told = json.loads(done("query n.tally --ask mass_g --given bill_mm=45 --json"))
     assert told["interval_90"][0] < told["mean"] < told["interval_90"][1]
     both = json.loads(done("query n.tally --ask mass_g bill_mm --json"))
-    assert len(both["mean"]) == len(both["covariance"]) == 2
+    assert len(both["mean"]) == len(both["std"]) == len(both["covariance"]) == 2
+    mixed = json.loads(done("query n.tally --ask species mass_g bill_mm --json"))["answer"]
+    assert abs(sum(row["probability"] for row in mixed) - 1) < 1e-12
+    assert [len(row["mean"]) for row in mixed] == [2] * len(mixed)
 
 
 def test_plain_text_is_a_network(done, files):

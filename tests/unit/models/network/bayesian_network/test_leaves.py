@@ -174,13 +174,13 @@ def test_the_distribution_of_a_leaf(rows):
     for (o, k), p in weights.items():
         mine = rows["size"][(rows["old"] == o) & (rows["kind"] == k)]
         density += p / total * stats.norm(np.nanmean(mine), np.nanstd(mine)).pdf(2.5)
-    assert answer.density(2.5) == pytest.approx(density)
+    assert answer.pdf(2.5) == pytest.approx(density)
     assert answer.mean == pytest.approx(model.predict({"visits": [2]}, "size")[0])
     bayes = _fit(rows, "bayes")
     joint = bayes.probability({"size": 2.5, "visits": 2}) / bayes.probability({"visits": 2})
-    assert bayes.query("size", {"visits": 2}).density(2.5) == pytest.approx(joint)
+    assert bayes.query("size", {"visits": 2}).pdf(2.5) == pytest.approx(joint)
     spread = bayes.query("size")
-    assert spread.cumulative(spread.quantile([0.1, 0.9])) == pytest.approx([0.1, 0.9])
+    assert spread.cdf(spread.quantile([0.1, 0.9])) == pytest.approx([0.1, 0.9])
 
 
 def test_leaves_that_were_never_seen_are_not_invented():

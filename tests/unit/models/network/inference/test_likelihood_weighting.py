@@ -79,7 +79,7 @@ def test_measured_nodes_hints_and_seeds():
         np.testing.assert_array_equal(sampled.probabilities, again.probabilities)
     moved = model.query("fire", do={"smoke": True}, inference="sampling", random_state=0)
     assert _agrees(moved, model.query("fire")).all()
-    assert repr(moved).startswith("p(fire | do(smoke) = True), by 200,000 draws worth 200,000\n  False  0.")
+    assert repr(moved).startswith("p(fire | do(smoke) = True), 200,000 draws (effective size 200,000)\n  False  0.")
     assert "± 0.00" in repr(moved)
 
 

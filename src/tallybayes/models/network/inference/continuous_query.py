@@ -1,0 +1,113 @@
+"""Queries about continuous nodes of a Bayesian network: mixtures over the discrete nodes they depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
+from tallybayes.estimation.scoring.factor_scorer import FactorScorer
+from tallybayes.families._shared.joint_gaussian import JointGaussian
+from tallybayes.models.network.inference.evidence import Evidence
+from tallybayes.models.network.inference.network_inference import NetworkInference
+from tallybayes.models.network.inference.query_result import QueryResult
+from tallybayes.models.network.inference.student_t_mixture import StudentTMixture
+from tallybayes.tally.factor import Name
+
+
+def continuous_query_result(
+    inference: NetworkInference,
+    nodes: tuple[Name, ...],
+    discrete: Sequence[Name],
+    proba: np.ndarray,
+    evidence: Evidence,
+    given: Mapping[Any, Any],
+) -> QueryResult:
+    """Return the distribution of continuous nodes, jointly with discrete ones among `nodes`.
+
+    Parameters
+    ----------
+    inference : NetworkInference
+    nodes : tuple of names
+        The query; at least one is continuous.
+    discrete : sequence of names
+        The discrete nodes of the query and those that its continuous nodes depend on.
+    proba : ndarray of shape (n_combinations,)
+        Probability of every combination of levels of `discrete`, flattened in their order.
+    evidence : Evidence
+        Of one row.
+    given : mapping
+        The evidence as shown.
+    """
+    continuous = tuple(node for node in nodes if node not in inference.levels)
+    levels = {node: inference.levels[node] for node in nodes if node in inference.levels}
+    sizes = [len(inference.levels[node]) for node in discrete]
+    possible = np.flatnonzero(proba > 0)
+    codes = dict(zip(discrete, np.unravel_index(possible, sizes) if sizes else (), strict=True))
+    shape = [len(one) for one in levels.values()]
+    combinations = np.zeros(len(possible), dtype=np.intp)
+    if levels:
+        combinations = np.ravel_multi_index([codes[node] for node in levels], shape)
+    weights = proba[possible] / proba[possible].sum()
+    mixture = StudentTMixture(
+        weights, *_components(inference, continuous, codes, len(possible), evidence), combinations
+    )
+    table = np.bincount(combinations, weights, int(np.prod(shape))).reshape(shape)
+    return QueryResult(nodes, levels, table, given, mixture)
+
+
+def _components(
+    inference: NetworkInference, nodes: tuple[Name, ...], codes: dict[Name, np.ndarray], n: int, evidence: Evidence
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Locations, scatters and degrees of freedom of continuous nodes, given the levels of n combinations."""
+    d = len(nodes)
+    locations, nu = np.zeros((n, d)), np.full((n, d), np.inf)
+    scatters = np.zeros((n, d, d))
+    for leaf in dict.fromkeys(map(inference.leaf_of, nodes)):
+        group = inference.group(leaf, codes, n)
+        mine = np.array([k for k, node in enumerate(nodes) if inference.leaf_of(node) == leaf])
+        if leaf in inference.components:
+            parameters, family = inference.leaves[leaf].parameters, JointGaussian()
+            cells = evidence.cells.get(leaf, np.full((1, parameters.mean.shape[-1]), np.nan))
+            conditional = family.told_by(parameters, np.flatnonzero(~np.isnan(cells[0])))
+            columns = [inference.places[nodes[k]][1] for k in mine]
+            index = np.array([np.flatnonzero(conditional.others == column)[0] for column in columns])
+            locations[:, mine] = family.conditional_means(parameters, cells)[0][group][:, columns]
+            scatters[:, mine[:, None], mine] = conditional.covariance[group][:, index[:, None], index]
+        else:
+            location, variance, degrees = _of_leaf(inference.leaves[leaf])
+            locations[:, mine[0]], scatters[:, mine[0], mine[0]] = location[group], variance[group]
+            nu[:, mine[0]] = degrees[group]
+    return locations, scatters, nu
+
+
+def is_normal(found: NetworkInference, node: Name) -> bool:
+    """Whether a measured node is one Gaussian column, of which more than a mean can be told."""
+    if node in found.places:
+        return True
+    if node in found.presence:  # whether it is there has a say, too
+        return False
+    scored = found.leaves[node]
+    family = scored.family
+    return bool(
+        family.measured
+        and family.columnwise
+        and not family.transforms
+        and found.widths[node] == 1
+        and (isinstance(scored.parameters, NormalInverseGamma) or hasattr(scored.parameters, "variance"))
+    )
+
+
+def _of_leaf(scored: FactorScorer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Location, squared scale and degrees of freedom of one Gaussian column, in every group."""
+    parameters = scored.parameters
+    if scored.predictive:
+        freedom = 2 * parameters.shape
+        wide = parameters.scale / parameters.shape * (1 + 1 / parameters.strength)
+        parts = np.broadcast_arrays(parameters.location, wide, freedom)
+    else:
+        parts = np.broadcast_arrays(parameters.mean, parameters.variance, np.inf)
+    location, wide, freedom = (np.array(part, dtype=float)[..., 0] for part in parts)
+    return location, np.zeros_like(wide) if len(scored.constant) else wide, freedom

@@ -1,0 +1,86 @@
+"""Mixture of Student's t or normal distributions: the distribution of continuous nodes of a Bayesian network."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln, ndtr, stdtr
+
+_MAX_BISECTIONS = 200  # more than a float has digits
+
+
+class StudentTMixture(NamedTuple):
+    """Student's t components; a component is normal where its degrees of freedom are infinite.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (k,)
+    locations : ndarray of shape (k, d)
+    scatters : ndarray of shape (k, d, d)
+        Covariance of a normal component; squared scale of a t component.
+    degrees_of_freedom : ndarray of shape (k, d)
+    combinations : ndarray of int of shape (k,)
+        The combination of levels of the queried discrete nodes that each component belongs to: its index in their
+        table of probabilities, flattened.
+    """
+
+    weights: np.ndarray
+    locations: np.ndarray
+    scatters: np.ndarray
+    degrees_of_freedom: np.ndarray
+    combinations: np.ndarray
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean of shape (d,) and the covariance of shape (d, d); variances may be infinite."""
+        nu = self.degrees_of_freedom
+        mean = self.weights @ self.locations
+        centered = self.locations - mean
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inflation = np.where(np.isinf(nu), 1.0, nu / (nu - 2))
+            inflation = np.sqrt(np.where(nu > 2, inflation, np.inf))
+            # a node with a t component is independent of the others, so its scatter is diagonal
+            scale = np.where(self.scatters == 0, 1.0, inflation[:, :, None] * inflation[:, None, :])
+            within = self.scatters * scale
+        between = centered[:, :, None] * centered[:, None, :]
+        return mean, np.einsum("k,kij->ij", self.weights, within + between)
+
+    def pdf(self, x: np.ndarray) -> np.ndarray:
+        """Return the density at each x of the one dimension: (...)."""
+        z, scale, nu = self._standardize(x)
+        normal = np.isinf(nu)
+        finite = np.where(normal, 1.0, nu)
+        log_t = gammaln((finite + 1) / 2) - gammaln(finite / 2) - 0.5 * np.log(np.pi * finite)
+        log_t = log_t - (finite + 1) / 2 * np.log1p(z**2 / finite)
+        log_density = np.where(normal, -0.5 * z**2 - 0.5 * np.log(2 * np.pi), log_t)
+        density: np.ndarray = np.exp(log_density - np.log(scale)) @ self.weights
+        return density
+
+    def cdf(self, x: np.ndarray) -> np.ndarray:
+        """Return the probability of a value of at most each x of the one dimension: (...)."""
+        z, _, nu = self._standardize(x)
+        below = np.where(np.isinf(nu), ndtr(z), stdtr(np.where(np.isinf(nu), 1.0, nu), z))
+        probability: np.ndarray = below @ self.weights
+        return probability
+
+    def quantile(self, q: np.ndarray) -> np.ndarray:
+        """Invert `cdf` by bisection: (n,) values for probabilities of shape (n,)."""
+        location, largest_scale = self.locations[:, 0], np.sqrt(self.scatters[:, 0, 0].max())
+        low, high = np.full(q.shape, location.min()), np.full(q.shape, location.max())
+        step = np.full(q.shape, largest_scale)
+        while (above := self.cdf(low) > q).any():
+            low, step = np.where(above, low - step, low), np.where(above, 2 * step, step)
+        step[:] = largest_scale
+        while (below := self.cdf(high) < q).any():
+            high, step = np.where(below, high + step, high), np.where(below, 2 * step, step)
+        for _ in range(_MAX_BISECTIONS):
+            middle = low + (high - low) / 2
+            if ((middle <= low) | (middle >= high)).all():
+                break
+            reached = self.cdf(middle) >= q
+            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+        return high
+
+    def _standardize(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        scale = np.sqrt(self.scatters[:, 0, 0])
+        return (x[..., None] - self.locations[:, 0]) / scale, scale, self.degrees_of_freedom[:, 0]
