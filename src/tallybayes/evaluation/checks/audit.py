@@ -32,10 +32,11 @@ from tallybayes.evaluation.metrics.evaluate import evaluate
 from tallybayes.evaluation.validation.cross_validation import cross_validate, leave_one_out
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.ensemble.auto_classifier import Chosen
-from tallybayes.models.inputs.features import check_target, open_features
+from tallybayes.models.inputs.features import check_target, is_name, open_features
 from tallybayes.models.inputs.invalid_cells import invalid_cells
 from tallybayes.models.mixture.mixture_model import Mixture
 from tallybayes.models.network.bayesian_network import BayesianNetwork
+from tallybayes.models.network.network_held_out import read_node
 from tallybayes.models.streaming.stream_model import inner_model
 from tallybayes.typing import Labels, Rows
 from tallybayes.warnings import OutsideWarning
@@ -139,14 +140,14 @@ class _AuditInput(NamedTuple):
     def read(cls, model: Any, table: Table, target: Any, by: Any) -> _AuditInput:
         """Columns apart from labels and groups."""
         network = isinstance(model, BayesianNetwork)
-        if network and target is not None and not isinstance(target, str):
-            raise DataError.wrong_type("target", type(target).__name__, "the name of a node")
+        if network:
+            table, target = read_node(table, target)
         if isinstance(model, Mixture) and target is not None:
             raise DataError("a Mixture has no labels, and target= was given.\n    Leave it out.")
-        named = {name: table._column(name) for name in (target, by) if isinstance(name, str)}
-        labels = named[target] if isinstance(target, str) else target
+        named = {name: table._column(name) for name in (target, by) if is_name(name)}
+        labels = named[target] if is_name(target) else target
         labels = None if labels is None else check_target(labels, table.n_rows)
-        groups = named[by] if isinstance(by, str) else by
+        groups = named[by] if is_name(by) else by
         read = set(model._read_names)
         for name in named:
             table = table if name in read else table.without(name)

@@ -12,7 +12,7 @@ from tallybayes.data.array_input import as_array
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.evaluation.comparison.model_difference import ColumnDifference, difference
-from tallybayes.models.inputs.features import only_column, open_features
+from tallybayes.models.inputs.features import is_name, only_column, open_features
 from tallybayes.models.naive_bayes.naive_bayes import NaiveBayes
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.domain import Domain
@@ -56,7 +56,7 @@ def drift(model: Any, data: Rows, target: Labels | None = None, mass: float = _S
     if target is None and hasattr(model, "target_"):
         model = _of_one_class(model)
         y = np.zeros(table.n_rows, dtype=np.int64)
-    elif target is not None and not isinstance(target, str):
+    elif target is not None and not is_name(target):
         y = as_array(only_column(target))
     whole = _partial_fit(model.without_rows(), table, y)
     found = {one.column: one for one in difference(model, whole).columns}
@@ -112,7 +112,7 @@ def _n_parameters(model: Any, column: Any) -> int:
 
 
 def _label_arguments(y: Any, rows: Any) -> dict[str, Any]:
-    return {} if y is None else {"y": y if isinstance(y, str) else y[rows]}
+    return {} if y is None else {"y": y if is_name(y) else y[rows]}
 
 
 def _partial_fit(model: Any, table: Table, y: Any) -> Any:

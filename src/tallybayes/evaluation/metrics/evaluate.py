@@ -29,7 +29,7 @@ from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.inference.row_predictions import require_labels
 from tallybayes.models.network.network_fit import open_rows
-from tallybayes.models.network.network_held_out import answer_rows, check_node
+from tallybayes.models.network.network_held_out import answer_rows, read_node
 from tallybayes.models.regression.linear_regression import Regression
 from tallybayes.models.regression.target_prediction import asked
 from tallybayes.models.streaming.stream_model import inner_model
@@ -110,7 +110,7 @@ def evaluate(
     data : as for the model's ``score``; rows of files and databases are asked batch by batch, but of a network
         Of a `HiddenMarkovModel`, a list of sequences.
     target : array-like of shape (n,), the name of a column of data, or None
-        The true classes; of a `BayesianNetwork`, the name of a node of labels, which is told from all others; of a
+        The true classes; of a `BayesianNetwork`, a node with levels, by name or as a Series of that name; of a
         `HiddenMarkovModel`, the states of every sequence, None where a step's is not known. Every class must be known
         to the model; classes of the model that do not occur are fine. None, for a network, a `Mixture` or a hidden
         Markov model, judges the density of rows or sequences.
@@ -149,7 +149,7 @@ def evaluate(
     if isinstance(model, HiddenMarkovModel):
         return _evaluate_sequences(model, data, target, by, sample_weight, mass)
     if isinstance(model, BayesianNetwork):
-        check_node(target)
+        data, target = read_node(data, target)
     elif isinstance(model, Mixture):
         refuse_target(target)
     names = [name for name in (target, by, sample_weight) if is_name(name)]

@@ -17,7 +17,7 @@ from tallybayes.errors import DataError, LabelError, printable
 from tallybayes.estimation.resampling.folds import random_folds
 from tallybayes.evaluation.metrics.classification_metrics import ScoredRows, calibration_gap, reliability
 from tallybayes.evaluation.validation.prefix_models import models_of_prefixes
-from tallybayes.models.inputs.features import check_target, only_column
+from tallybayes.models.inputs.features import check_target, is_name, only_column
 from tallybayes.typing import Labels, Learner, RandomState, Rows
 
 if TYPE_CHECKING:
@@ -332,13 +332,13 @@ def _opened(data: Any, target: Any) -> tuple[Any, np.ndarray]:
         data = pd.DataFrame(dict(data) if isinstance(data, Mapping) else data)
     if hasattr(data, "tocsr"):
         data = data.tocsr()
-    if isinstance(target, str):
+    if is_name(target):
         import narwhals as nw
 
         frame = nw.from_native(data, eager_only=True)
         if target not in frame.columns:
             raise DataError.unknown_column([target], frame.columns)
-        data, target = frame.drop(target).to_native(), frame[target].to_numpy()
+        data, target = frame.drop(target).to_native(), frame.get_column(target).to_numpy()
     n_rows = data.shape[0] if hasattr(data, "shape") else len(data)
     labels = np.asarray(check_target(only_column(target), n_rows))
     missing = np.array([_is_missing(one) for one in labels]) if labels.dtype.kind in "Of" else np.zeros(n_rows, bool)

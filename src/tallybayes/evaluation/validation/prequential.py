@@ -21,7 +21,7 @@ from tallybayes.errors import DataError, LabelError, printable
 from tallybayes.evaluation.comparison.model_difference import difference
 from tallybayes.evaluation.validation.prequential_result import Prequential
 from tallybayes.families._shared.blocks import SparseRows
-from tallybayes.models.inputs.features import only_column, open_features
+from tallybayes.models.inputs.features import is_name, only_column, open_features
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.inference.row_predictions import require_labels
 from tallybayes.typing import Labels, Learner, Rows
@@ -156,7 +156,7 @@ def _proba(model: Any, one: _Batch) -> np.ndarray:
 
 def _told_then_learned(one: _Batch, named: dict[str, Any], classes: Any, drift: bool) -> tuple[Any, ...]:
     """What every model says of a batch, and then learns: its rows, errors, losses, unknown ones, seconds, bits."""
-    if not isinstance(one.y, str) and any(map(_is_network, named.values())):
+    if not is_name(one.y) and any(map(_is_network, named.values())):
         raise LabelError("a network tells the levels of a node.\n    Pass target= as the name of its column.")
     n = len(one.labels)
     found: list[tuple[float, float, int, float]] = []
@@ -189,7 +189,7 @@ def _features(one: _Batch) -> Table:
     """The columns without the target and the time."""
     table = one.X
     for name in (one.y, one.time):
-        if isinstance(name, str):
+        if is_name(name):
             table = table.without(name)
     return table
 
@@ -263,7 +263,7 @@ def _cut(X: Any, target: Any, when: Any, size: int) -> Iterator[_Batch]:
     if target is None:
         raise LabelError("prequential needs to know what is to be told.\n    Pass target=, a column's name or labels.")
     table = open_features(X)
-    column = table._column(target) if isinstance(target, str) else only_column(target)
+    column = table._column(target) if is_name(target) else only_column(target)
     labels = np.asarray(as_array(column) if not hasattr(column, "to_pylist") else column.to_pylist())
     if len(labels) != table.n_rows:
         raise DataError.lengths_differ({"X": table.n_rows, "target": len(labels)})
@@ -272,4 +272,4 @@ def _cut(X: Any, target: Any, when: Any, size: int) -> Iterator[_Batch]:
     for start in range(0, table.n_rows, size):
         part = slice(start, start + size)
         moment = when if when is None or isinstance(when, str) else as_array(when)[part]
-        yield _Batch(table.rows(part), target if isinstance(target, str) else labels[part], labels[part], moment)
+        yield _Batch(table.rows(part), target if is_name(target) else labels[part], labels[part], moment)

@@ -8,9 +8,12 @@ import numpy as np
 from sklearn.base import clone
 
 from tallybayes.data.counting import check_weight
+from tallybayes.data.open_source import open_source
+from tallybayes.data.table import open_table
 from tallybayes.errors import DataError
 from tallybayes.estimation.resampling.held_out import HoldOutRows
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
+from tallybayes.models.inputs.features import check_target, is_name
 from tallybayes.models.network.inference.evidence import with_absent_levels
 from tallybayes.models.network.inference.row_predictions import answer_node
 from tallybayes.models.network.network_fit import named_weights, open_rows
@@ -21,8 +24,8 @@ from tallybayes.tally.tally import Tally
 class NetworkRows(HoldOutRows):
     """Rows of a network. Those whose target is missing are learned from by all."""
 
-    def __init__(self, model: Any, data: Any, target: Name | None, sample_weight: Any) -> None:
-        check_node(target)
+    def __init__(self, model: Any, data: Any, target: Any, sample_weight: Any) -> None:
+        data, target = read_node(data, target)
         self.table = open_rows(model, data, anew=True)
         self.weight = check_weight(named_weights(self.table, sample_weight), self.table.n_rows)
         self.whole = clone(model).fit(self.table, sample_weight=self.weight)
@@ -54,12 +57,16 @@ def answer_rows(model: Any, rows: Any, target: Name | None) -> ClassPosterior:
     return ClassPosterior(np.empty((len(found), 0)), found)
 
 
-def check_node(target: Any) -> None:
-    """Refuse what names no node."""
-    if target is not None and not isinstance(target, str | int | np.integer):
-        raise DataError.wrong_type(
-            "target", f"a {type(target).__name__}", "the name of a node of the network, whose column is in the data"
-        )
+def read_node(data: Any, target: Any) -> tuple[Any, Any]:
+    """Return the rows and the name of the target; a Series that is named like a node becomes a column of the rows."""
+    if target is None or is_name(target):
+        return data, int(target) if isinstance(target, np.integer) else target
+    name = getattr(target, "name", None)
+    if not is_name(name) or open_source(data) is not None:
+        expected = "the name of a node of the network, whose column is in the data, or a Series of that name"
+        raise DataError.wrong_type("target", f"a {type(target).__name__}", expected)
+    name, table = name if isinstance(name, str) else int(name), open_table(data)
+    return table.with_column(name, check_target(target, table.n_rows)), name
 
 
 def codes_of(model: Any, table: Any, target: Name) -> np.ndarray:

@@ -19,7 +19,14 @@ from tallybayes.data.source_batches import tables_of_batches, with_file_location
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
 from tallybayes.models.inputs.batching import check_names
-from tallybayes.models.inputs.features import as_rows, check_feature_names, feature_names, open_features, target_name
+from tallybayes.models.inputs.features import (
+    as_rows,
+    check_feature_names,
+    feature_names,
+    is_name,
+    open_features,
+    target_name,
+)
 from tallybayes.models.inputs.input_format import dates_among, with_weight
 from tallybayes.models.receipt import with_receipt
 from tallybayes.models.regression.design_matrix import Design
@@ -44,7 +51,7 @@ def fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: Weights =
     X : array, data frame, mapping of columns, list of dicts; path, source or table of a database
         Columns of numbers, of labels, which become indicators, and of dates, which are read as their parts. Rows that
         lack a cell of an input are not counted, with a warning.
-    y : array-like of shape (n,) or (n, targets), the name of a column of X, or a list of names
+    y : array-like of shape (n,) or (n, targets), the name of a column of X, or a list of strings, its columns
         A missing target (NaN) is skipped, for that target alone.
     sample_weight : array-like of shape (n,), or the name of a column of X, optional
 
@@ -116,13 +123,14 @@ def _read_first(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, 
     """The first rows, which decide what is an input of which kind, and what a target."""
     table, weight = with_weight(open_features(X), sample_weight)
     _refuse_no_rows(table.n_rows)
-    by_name, given, by = _is_named(y), table, model.by
-    table = with_parts_of_dates(table, keep=[by, *(([y] if isinstance(y, str) else y) if by_name else ())])
+    named, given, by = named_targets(y), table, model.by
+    by_name = bool(named)
+    table = with_parts_of_dates(table, keep=[by, *named])
     if by_name:
-        targets: tuple[Name, ...] = (y,) if isinstance(y, str) else tuple(y)
+        targets: tuple[Name, ...] = tuple(named)
         for name in targets:
             table._column(name)
-        full, single = table, isinstance(y, str)
+        full, single = table, is_name(y)
     else:
         columns, single = _targets(y, table.n_rows)
         targets = tuple(target_name(y if single else None, str(name), table) for name in columns)
@@ -162,8 +170,11 @@ def _shows(table: Table, name: Name) -> bool:
     return bool((table.levels([name], lambda _: True)[0].columns[0] >= 0).any())
 
 
-def _is_named(y: Any) -> bool:
-    return isinstance(y, str) or (isinstance(y, list | tuple) and bool(y) and all(isinstance(one, str) for one in y))
+def named_targets(y: Any) -> list[Name]:
+    """Return the names of targets that are columns of the rows; an empty list where y holds values."""
+    if is_name(y):
+        return [y if isinstance(y, str) else int(y)]
+    return list(y) if isinstance(y, list | tuple) and all(isinstance(one, str) for one in y) else []
 
 
 def _targets(y: Any, n_rows: int) -> tuple[dict[Any, np.ndarray], bool]:
@@ -201,8 +212,7 @@ def read_rows(model: Any, X: Rows, y: Any, sample_weight: Weights) -> tuple[Tabl
     design: Design = model._design
     X = as_rows(X, model)
     table, weight = with_weight(open_features(X), sample_weight)
-    if _is_named(y):
-        names = [y] if isinstance(y, str) else list(y)
+    if names := named_targets(y):
         columns: dict[Any, Any] = {name: table._column(name) for name in names}
     else:
         columns, _ = _targets(y, table.n_rows)
@@ -255,7 +265,7 @@ def _count_more(model: Any, X: Any, y: Any, sample_weight: Any) -> Tally:
     if source is None:
         return count_rows(model, *read_rows(model, X, y, sample_weight), model.tally_)
     _check_source(source, y, sample_weight)
-    if tuple([y] if isinstance(y, str) else y) != model._design.targets:
+    if tuple(named_targets(y)) != model._design.targets:
         raise DataError.wrong_type("y", repr(y), f"{list(model._design.targets)}, the columns that were fitted")
     with source.snapshot():
         return _count_source(model, source, sample_weight, model.tally_)
@@ -263,7 +273,7 @@ def _count_more(model: Any, X: Any, y: Any, sample_weight: Any) -> Tally:
 
 def _check_source(source: Source, y: Any, sample_weight: Any) -> None:
     """Refuse targets or weights that are no columns of the source."""
-    for name in y if _is_named(y) and not isinstance(y, str) else [y]:
+    for name in named_targets(y) or [y]:
         check_names(source, y=name)
     if y is None:
         _targets(None, 0)

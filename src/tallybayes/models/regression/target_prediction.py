@@ -29,7 +29,7 @@ from tallybayes.models.regression import coefficients
 from tallybayes.models.regression.coefficients import degree_in_use, terms, weights_of
 from tallybayes.models.regression.design_matrix import MissingInputError, codes_of
 from tallybayes.models.regression.regression_counts import levels_of
-from tallybayes.models.regression.regression_fit import check_features, read_rows
+from tallybayes.models.regression.regression_fit import check_features, named_targets, read_rows
 from tallybayes.typing import Labels, Name, RandomState, Rows, Weights
 
 
@@ -314,11 +314,11 @@ def asked(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[TargetPredict
     check_is_fitted(model, "tally_")
     source = open_source(X)
     if source is not None:
-        names = [*([y] if isinstance(y, str) else y), *([] if sample_weight is None else [sample_weight])]
+        names = [*named_targets(y), *([] if sample_weight is None else [sample_weight])]
         parts = [(predictive(model, rows), columns) for rows, columns in query_batches(model, source, names, "scoring")]
         told, table = TargetPredictive.joined([part for part, _ in parts]), joined_columns([c for _, c in parts])
         weight = None if sample_weight is None else np.asarray(table._column(sample_weight))
-        columns = [table._column(name) for name in ([y] if isinstance(y, str) else y)]
+        columns = [table._column(name) for name in named_targets(y)]
     else:
         table, weight = read_rows(model, X, y, sample_weight)
         told = predictive_of(model, table)

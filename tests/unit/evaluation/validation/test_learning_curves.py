@@ -343,3 +343,12 @@ def test_errors_are_never_cut_off_and_a_log_loss_only_where_it_would_hide_the_re
     errors, losses = curves.plot().axes
     assert errors.get_ylim()[1] > 0.3
     assert 1 < losses.get_ylim()[1] < 10
+
+
+def test_targets_are_named_by_whole_numbers():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.integers(2, size=(60, 3)))
+    found, expected = (
+        tb.learning_curves(tb.NaiveBayes(), X, y, [20, 40], repeats=2) for X, y in ((rows, 2), (rows[[0, 1]], rows[2]))
+    )
+    np.testing.assert_array_equal(found.to_frame()["error"], expected.to_frame()["error"])

@@ -15,7 +15,7 @@ from tallybayes.estimation.scoring.bayes_rule import ClassPosterior, apply_bayes
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.inputs.batching import predict_in_batches
-from tallybayes.models.inputs.features import as_rows, check_keys, is_rows_of_mappings
+from tallybayes.models.inputs.features import as_rows, check_keys, is_name, is_rows_of_mappings
 from tallybayes.models.inputs.invalid_cells import answering, tolerated
 from tallybayes.models.inspection.information_criteria import weighted_sum
 from tallybayes.models.network.analysis.d_separation import listed
@@ -165,7 +165,7 @@ def predict_proba(
     asked = list(model._inference.levels) if columns is None else listed(columns)
     require_labels(model, asked)
     posteriors, _, log_likelihood = _predict(model, X, columns, asked, do, names)
-    if isinstance(columns, str | int):
+    if is_name(columns):
         return posteriors[columns]
     return NodePosteriors(posteriors, {node: model.levels_[node] for node in asked}, log_likelihood)
 
@@ -220,7 +220,7 @@ def predict(
     asked = listed(columns)
     model._inference.structure.require(asked)
     out = _best(model, X, columns, asked, do, names)
-    return out[columns] if isinstance(columns, str | int) else as_frame(out, frame_kind(X))
+    return out[columns] if is_name(columns) else as_frame(out, frame_kind(X))
 
 
 @predict_in_batches
