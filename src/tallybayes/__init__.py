@@ -300,9 +300,9 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name not in _PUBLIC:
-        meant = {} if name.startswith("_") else import_module("tallybayes.models.name_hints").MODULE
-        if name in meant:
-            raise AttributeError(f"module 'tallybayes' has no attribute {name!r}; here it is tb.{meant[name]}.")
+        hints = {} if name.startswith("_") else import_module("tallybayes.models.name_hints").HINTS
+        if here := [f"tb.{one}" for one in hints.get(name, ()) if one in _PUBLIC]:
+            raise AttributeError(f"module 'tallybayes' has no attribute {name!r}. Use {' or '.join(here)}.")
         # With these arguments Python adds "did you mean".
         raise AttributeError(
             f"module 'tallybayes' has no attribute {name!r}", name=name, obj=import_module("tallybayes")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tallybayes.messages import closest_names as closest_names
-from tallybayes.messages import redacted, turned
+from tallybayes.messages import did_you_mean, redacted, turned
 
 
 class TallybayesError(Exception):
@@ -86,8 +85,8 @@ class DataError(TallybayesError, ValueError):
             hint = "These rows have no names. Pass a frame with those of before: pd.DataFrame(rows, columns=[...])."
         elif known and all(isinstance(name, str) for name in known) and all(isinstance(name, int) for name in missing):
             hint = "The columns had no names before. Pass an array, in the same order: frame.to_numpy()."
-        elif near := [close[0] for name in missing if (close := closest_names(name, known))]:
-            hint = f"Did you mean {_listed(dict.fromkeys(near))}?"
+        else:
+            hint = did_you_mean(missing, known, hint)
         found = f"no column {', '.join(map(repr, missing))} in the data (found: {_listed(known)})"
         return cls(f"{found}.\n    {hint}")
 
@@ -139,8 +138,7 @@ class LabelError(TallybayesError, ValueError):
     def no_such_class(cls, label: object, known: Iterable[object]) -> LabelError:
         """A class that a model does not have."""
         known = list(known)
-        near = closest_names(label, known) if isinstance(label, str) else []
-        hint = f"Did you mean {near[0]!r}?" if near else "Learn it with partial_fit or add_class."
+        hint = did_you_mean([label] if isinstance(label, str) else [], known, "Learn it with partial_fit or add_class.")
         return cls(f"there is no class {label!r} (known: {_listed(known)}).\n    {hint}")
 
     @classmethod
@@ -252,8 +250,7 @@ class PriorError(TallybayesError, ValueError):
     def unknown_column(cls, unknown: Sequence[object], known: Iterable[object]) -> PriorError:
         """A prior was given for a column that is not there."""
         known = list(known)
-        near = [close[0] for name in unknown if (close := closest_names(name, known))]
-        hint = f"Did you mean {_listed(near)}?" if near else "Check the spelling."
+        hint = did_you_mean(unknown, known, "Check the spelling.")
         return cls(
             f"prior= names {_listed(unknown)}, which is no column of the model (known: {_listed(known)}).\n"
             f"    {hint} Columns that are not named have their family's default."

@@ -51,6 +51,19 @@ def closest_names(name: object, known: Iterable[object], most: int = 1) -> list[
     return [words[close] for close in get_close_matches(word, words, most)]
 
 
+def did_you_mean(names: Iterable[object], known: Iterable[object], otherwise: str = "") -> str:
+    """Return the hint for misspelled names: the closest known name of each, or another hint if none is close.
+
+    Examples
+    --------
+    >>> did_you_mean(["Specis", "sx"], ["island", "species", "sex"])
+    "Did you mean 'species', 'sex'?"
+    """
+    known = list(known)
+    near = dict.fromkeys(repr(close) for name in names for close in closest_names(name, known))
+    return f"Did you mean {', '.join(list(near)[:8])}?" if near else otherwise
+
+
 _TURNED = {  # by the names of types, for pandas' are not imported
     "date Period datetime64": "Turn dates into numbers or labels, such as column.dt.month or the days since one.",
     "timedelta timedelta64": "Turn durations into numbers, such as column.dt.total_seconds().",

@@ -3,7 +3,7 @@
 import pytest
 
 import tallybayes as tb
-from tallybayes.messages import closest_names, redacted
+from tallybayes.messages import closest_names, did_you_mean, redacted
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,13 @@ from tallybayes.messages import closest_names, redacted
 )
 def test_the_closest_name(name, close):
     assert closest_names(name, ["body_mass", "sex", "species"]) == ([] if close is None else [close])
+
+
+def test_did_you_mean_lists_the_closest_name_of_each_misspelled_one():
+    known = ["body_mass", "sex", "species", 3]
+    assert did_you_mean(["specis", "Body Mass", "species "], known) == "Did you mean 'species', 'body_mass'?"
+    assert did_you_mean(["nothing"], known, "Check the spelling.") == "Check the spelling."
+    assert did_you_mean([], known) == ""
 
 
 def test_a_misspelt_column_is_answered_with_the_closest():

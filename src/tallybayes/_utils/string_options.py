@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from tallybayes.errors import EstimateError, short_repr
+from tallybayes.messages import did_you_mean
 
 # What other libraries and books call them; letters alone tell the other near misses.
 _SYNONYMS = {
@@ -59,15 +59,9 @@ class StringOptions(NamedTuple):
             return
         expected = [*map(repr, self.known), *self.others]
         listed = " or ".join(filter(None, [", ".join(expected[:-1]), expected[-1]]))
-        meant = self._meant(found) if isinstance(found, str) else None
-        hint = f"\n    Did you mean {meant!r}?" if meant else ""
-        note = f"\n    {self.note}" if self.note else ""
-        raise EstimateError(f"{name} is {short_repr(found)}; expected {listed}.{hint}{note}")
-
-    def _meant(self, found: str) -> str | None:
-        """What was meant, if a word is near."""
         words = [word for word in self.known if word is not None]
-        text = found.strip().lower()
-        if _SYNONYMS.get(text) in words:
-            return _SYNONYMS[text]
-        return next(iter(get_close_matches(text.replace("-", "_").replace(" ", "_"), words, 1, 0.6)), None)
+        text = found.strip().lower() if isinstance(found, str) else ""
+        synonym = _SYNONYMS.get(text)
+        hint = did_you_mean([synonym if synonym in words else text] if text else [], words)
+        lines = [f"{name} is {short_repr(found)}; expected {listed}.", hint, self.note]
+        raise EstimateError("\n    ".join(filter(None, lines)))

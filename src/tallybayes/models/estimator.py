@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from functools import wraps
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from tallybayes._utils.html import html_text
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.errors import TallybayesError, as_attribute_error
 from tallybayes.estimation.em.em_loop import check_em_parameters
-from tallybayes.models.name_hints import hint_for_attribute, with_hints
+from tallybayes.models.name_hints import check_parameter_names, hint_for_attribute, hint_for_parameter
 from tallybayes.models.sklearn_bases import BaseEstimator
 
 
@@ -24,8 +24,25 @@ class Estimator(BaseEstimator):
         for name, member in list(vars(cls).items()):
             if isinstance(member, property):
                 setattr(cls, name, property(_derived(member.fget, name), member.fset, member.fdel, member.__doc__))
-        if "__init__" in vars(cls):
-            cls.__init__ = with_hints(cls.__init__)  # type: ignore[method-assign]
+
+    def __new__(cls, *arguments: Any, **parameters: Any) -> Self:
+        """Raise TypeError with a hint for a parameter of another library, before `__init__` raises it without one."""
+        if parameters:
+            check_parameter_names(cls, parameters)
+        return super().__new__(cls)
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters; raise ValueError, with a hint for a parameter of another library, if there is no such one."""
+        try:
+            return super().set_params(**parameters)
+        except ValueError as error:
+            known = self._get_param_names()
+            hints = [
+                hint_for_parameter(type(self), name) for name in parameters if name.partition("__")[0] not in known
+            ]
+            if not any(hints):
+                raise
+            raise ValueError(f"{error} {' '.join(filter(None, hints))}") from None
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -37,14 +54,14 @@ class Estimator(BaseEstimator):
     _settings: ClassVar[list[str]]
 
     def __getattr__(self, name: str) -> Any:
-        """Only where an attribute is not there: near misses are answered, else Python, or a property, says so."""
+        """Only where an attribute is not there: raise AttributeError with a hint for names of other libraries."""
         why = _unavailable.take(self, name)
         if why is not None:
             raise why
         hint = hint_for_attribute(type(self), name)
-        if hint is None:
+        if not hint:
             return object.__getattribute__(self, name)
-        raise AttributeError(hint)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}. {hint}")
 
     # The words of every setting that has some; subclasses say theirs. They are checked when rows are learned from, and
     # when settings of a fitted model change: never in `__init__`, for scikit-learn's sake.

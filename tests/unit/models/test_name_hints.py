@@ -1,15 +1,17 @@
-"""Names from other libraries are answered with ours, which exist; all else stays as Python has it."""
+"""Hints for names of other libraries: attributes, parameters and public names that are missing."""
 
 import copy
 import inspect
 import pickle
+from abc import ABC
+from functools import wraps
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 import tallybayes as tb
-from tallybayes.models.name_hints import ATTRIBUTES, MODULE, SETTINGS, instead_of, read
+from tallybayes.models.name_hints import HINTS
 
 X = np.random.default_rng(0).normal([[0.0, 0.0], [3.0, 1.0]] * 10)
 Y = np.array(["a", "b"] * 10)
@@ -31,36 +33,30 @@ def made(kind):
     return kind(*FIRST.get(kind, ()))
 
 
+def test_every_hint_names_something_that_exists():
+    for name, here in HINTS.items():
+        for one in here:
+            found = [kind for kind in MODELS if one in inspect.signature(kind).parameters or hasattr(kind, one)]
+            assert found or one == "tally_" or one in tb._PUBLIC, (name, one)
+
+
+def test_no_hint_is_for_a_public_name():
+    assert not HINTS.keys() & tb._PUBLIC.keys()
+
+
 @pytest.mark.parametrize("kind", MODELS)
-def test_what_is_recommended_exists(kind):
-    fitted = tb.NaiveBayes().fit(X, Y)  # which has the attributes that only instances have
-    for names in (*ATTRIBUTES.values(), *SETTINGS.values()):
-        for one in instead_of(kind, names):
-            only, package, name, sign = read(one.removeprefix("model."))
-            if package:
-                assert callable(getattr(tb, name))
-            elif sign == "=":
-                assert name in inspect.signature(kind).parameters
-            elif name != "tally_":
-                assert hasattr(kind, name)
-                assert callable(getattr(kind, name)) == (sign == "(")
-            else:
-                assert hasattr(fitted, name)
-            assert not only
-
-
-def test_every_recommendation_serves_some_model():
-    for asked, names in (*ATTRIBUTES.items(), *SETTINGS.items()):
-        assert any(instead_of(kind, names) for kind in MODELS), asked
-    for name in MODULE.values():
-        assert hasattr(tb, name)
+def test_constructors_are_not_wrapped(kind):
+    init = vars(kind)["__init__"]
+    assert init.__module__ == kind.__module__
+    assert not hasattr(init, "__wrapped__")
+    assert type(kind) is type
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "ours"),
     [
-        (tb.BayesianNetwork, "show_work", r"query\(nodes, given\)"),
-        (tb.HiddenMarkovModel, "show_work", r"forward\(X\)"),
+        (tb.BayesianNetwork, "show_work", r"query\(\)"),
+        (tb.HiddenMarkovModel, "show_work", r"forward\(\)"),
         (tb.NaiveBayes, "coef_", r"model\.to_linear\(\)"),
         (tb.NaiveBayes, "intercept_", r"model\.to_linear\(\)"),
         (tb.NaiveBayes, "feature_log_prob_", r"model\.parameters_"),
@@ -68,22 +64,21 @@ def test_every_recommendation_serves_some_model():
         (tb.NaiveBayes, "var_", r"model\.parameters_"),
         (tb.NaiveBayes, "class_count_", r"model\.tally_"),
         (tb.NaiveBayes, "bic", r"model\.bic_"),
-        (tb.HiddenMarkovModel, "viterbi", r"model\.predict\(X\)"),
-        (tb.HiddenMarkovModel, "decode", r"model\.predict\(X\)"),
+        (tb.HiddenMarkovModel, "viterbi", r"model\.predict\(\)"),
+        (tb.HiddenMarkovModel, "decode", r"model\.predict\(\)"),
         (tb.HiddenMarkovModel, "transmat_", r"model\.transition_"),
         (tb.HiddenMarkovModel, "startprob_", r"model\.start_"),
         (tb.HiddenMarkovModel, "emissionprob_", r"model\.emission_"),
-        (tb.BayesianNetwork, "cpt", r"model\.table\(node\)"),
-        (tb.BayesianNetwork, "get_cpds", r"model\.table\(node\)"),
-        (tb.BayesianNetwork, "map_query", r"model\.most_probable\(given\)"),
-        (tb.BayesianNetwork, "infer", r"model\.query\(nodes, given\)"),
+        (tb.BayesianNetwork, "cpt", r"model\.table\(\)"),
+        (tb.BayesianNetwork, "get_cpds", r"model\.table\(\)"),
+        (tb.BayesianNetwork, "map_query", r"model\.most_probable\(\)"),
+        (tb.BayesianNetwork, "infer", r"model\.query\(\)"),
         (tb.NearestClassMean, "centroids_", r"model\.means_"),
+        (tb.BayesianNetwork, "fit_update", r"model\.partial_fit\(\)"),
     ],
 )
 def test_attributes_of_others_are_answered(kind, name, ours):
-    with pytest.raises(
-        AttributeError, match=rf"'{kind.__name__}' object has no attribute '{name}'; here it is .*{ours}"
-    ):
+    with pytest.raises(AttributeError, match=rf"'{kind.__name__}' object has no attribute '{name}'\. Use .*{ours}"):
         getattr(made(kind), name)
     assert not hasattr(made(kind), name)
     assert name not in dir(made(kind))
@@ -93,9 +88,9 @@ def test_attributes_of_others_are_answered(kind, name, ours):
     ("kind", "name", "ours"),
     [
         (tb.NaiveBayes, "alpha", "prior="),
-        (tb.NaiveBayes, "fit_prior", "class_prior='uniform'"),
+        (tb.NaiveBayes, "fit_prior", "class_prior="),
         (tb.NaiveBayes, "var_smoothing", "prior="),
-        (tb.NaiveBayes, "class_weight", r"class_prior= or model\.decide\(X, cost=\.\.\.\)"),
+        (tb.NaiveBayes, "class_weight", r"class_prior= or model\.decide\(\)"),
         (tb.NaiveBayes, "priors", "class_prior="),
         (tb.GaussianDiscriminant, "reg_param", "shrinkage="),
         (tb.GaussianDiscriminant, "covariance_type", "covariance="),
@@ -106,16 +101,55 @@ def test_attributes_of_others_are_answered(kind, name, ours):
 )
 def test_settings_of_others_are_answered(kind, name, ours):
     with pytest.raises(
-        TypeError, match=rf"{kind.__name__}\(\) got an unexpected keyword argument '{name}'; here .*{ours}"
+        TypeError, match=rf"{kind.__name__}\(\) got an unexpected keyword argument '{name}'\. Use .*{ours}"
     ):
         kind(*FIRST.get(kind, ()), **{name: 1})
 
 
 def test_settings_that_are_nearly_right():
-    with pytest.raises(TypeError, match=r"argument 'Estimate'\. Did you mean estimate=\?"):
+    with pytest.raises(TypeError, match=r"argument 'Estimate'\. Did you mean 'estimate'\?"):
         tb.NaiveBayes(Estimate="mle")
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         tb.BayesianNetwork()
+
+
+def test_set_params_has_the_same_hints():
+    for model in (tb.NaiveBayes(), tb.NaiveBayes().fit(X, Y)):
+        with pytest.raises(ValueError, match=r"Invalid parameter 'alpha' for estimator .* Use prior=\."):
+            model.set_params(alpha=1)
+        with pytest.raises(ValueError, match=r"Invalid parameter 'Estimate' .* Did you mean 'estimate'\?"):
+            model.set_params(Estimate="mle")
+        with pytest.raises(ValueError, match=r"Valid parameters are: \[.*\]\.$"):
+            model.set_params(whatever=1)
+
+
+def test_constructors_of_subclasses():
+    class Named(tb.NaiveBayes):
+        def __init__(self, alpha=1.0, **parameters):
+            super().__init__(**parameters)
+            self.alpha = alpha
+
+    class Any(tb.NaiveBayes):
+        def __init__(self, *values, **parameters):
+            super().__init__(*values, **parameters)
+
+    class Decorated(tb.NaiveBayes):
+        @wraps(tb.NaiveBayes.__init__)
+        def __init__(self, *values, **parameters):
+            super().__init__(*values, **parameters)
+
+    class Abstract(tb.NaiveBayes, ABC):
+        pass
+
+    assert (
+        Named(2.0, prior=1.0).prior == Any(prior=1.0).prior == Decorated(prior=1.0).prior == Abstract(prior=1.0).prior
+    )
+    assert Named(alpha=2.0).alpha == 2.0
+    with pytest.raises(TypeError, match="unexpected keyword argument 'whatever'"):
+        Named(whatever=1)
+    for kind in (Decorated, Abstract):
+        with pytest.raises(TypeError, match=r"'alpha'\. Use prior="):
+            kind(alpha=1)
 
 
 def test_what_is_not_in_the_table_is_said_by_python():
@@ -124,7 +158,7 @@ def test_what_is_not_in_the_table_is_said_by_python():
         _ = model.whatever
     with pytest.raises(TypeError, match=r"^NaiveBayes.__init__\(\) got an unexpected keyword argument 'whatever'$"):
         tb.NaiveBayes(whatever=1)
-    with pytest.raises(AttributeError, match=r"here it is tb\.NaiveBayes"):
+    with pytest.raises(AttributeError, match=r"has no attribute \'GaussianNB\'\. Use tb\.NaiveBayes\.$"):
         _ = tb.GaussianNB
 
 

@@ -6,11 +6,11 @@ import inspect
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from tallybayes.apps.cli.cli_errors import UsageError
 from tallybayes.apps.cli.data_argument import pair
+from tallybayes.messages import did_you_mean
 
 MODELS = {
     "choose": "Chosen",
@@ -68,11 +68,11 @@ def read_families(columns: Sequence[str]) -> tuple[dict[Any, Any], tuple[str, ..
             found[key] = tb.WithMissing(family) if missing else family
         else:
             known = [*_RULES, IGNORE, *(words[0] for words in _FAMILIES.values())]
-            near = get_close_matches(plain, [*_RULES, IGNORE, *FAMILY_WORDS], 1)
-            hint = f"\n    Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean([plain], [*_RULES, IGNORE, *FAMILY_WORDS])
+            tail = f"\n    {hint}" if hint else ""
             raise UsageError(
                 f"--columns has the family {word!r} for {name!r}; expected one of {', '.join(known)}, "
-                f"or one of these with +missing, where absence tells something.{hint}"
+                f"or one of these with +missing, where absence tells something.{tail}"
             )
     if found and ... not in found:
         found[...] = "auto"

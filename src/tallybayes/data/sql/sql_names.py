@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from tallybayes.errors import DataError
+from tallybayes.messages import closest_names
 
 if TYPE_CHECKING:
     from tallybayes.data.sql.dialects import Dialect
@@ -95,7 +95,7 @@ def _listed(dialect: Dialect, name: str) -> str:
     if len({entry.database for entry in entries}) == 1:
         entries = [entry._replace(database=None) for entry in entries]
     shown = dict.fromkeys(_typed(one, alone=first.setdefault(fold(one.name), one) is one) for one in entries)
-    near = get_close_matches(name, shown, _SHOWN)
+    near = [str(close) for close in closest_names(name, shown, _SHOWN)]
     found = [*near, *(other for other in shown if other not in near)]
     more = f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
     return ", ".join(found[:_SHOWN]) + more if found else "none"

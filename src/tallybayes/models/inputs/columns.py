@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +20,7 @@ from tallybayes.errors import DataError, StatisticsError, printable, short_repr
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
+from tallybayes.messages import closest_names
 from tallybayes.models.inputs.family_selection import default_family, select_families
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.warnings import DataSourceWarning, warn
@@ -285,8 +285,8 @@ def _spelling(family: Any) -> str:
     import tallybayes
 
     names = {name.lower(): f"tb.{name}()" for name, module in tallybayes._PUBLIC.items() if _is_family(name, module)}
-    near = get_close_matches(family.lower().removeprefix("tb.").removesuffix("()"), [*names, *WORDS], 1)
-    found = names.get(near[0], repr(near[0])) if near else None
+    near = closest_names(family.lower().removeprefix("tb.").removesuffix("()"), [*names, *WORDS])
+    found = names.get(str(near[0]), repr(near[0])) if near else None
     return f"Write {found}." if found else f"Families are {', '.join(names.values())}."
 
 

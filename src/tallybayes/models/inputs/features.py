@@ -17,8 +17,9 @@ from tallybayes.data.named_matrix import Named
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table, open_table
 from tallybayes.data.text_columns import plain_texts, read_texts
-from tallybayes.errors import DataError, LabelError, closest_names
+from tallybayes.errors import DataError, LabelError
 from tallybayes.families.text import Text
+from tallybayes.messages import closest_names, did_you_mean
 from tallybayes.tally.factor import Name
 from tallybayes.warnings import warn
 
@@ -144,8 +145,8 @@ def check_feature_names(model: Any, X: Any, found: Iterable[Name]) -> None:
     except ValueError as error:
         known, found = list(model.feature_names_in_), list(found)
         extra = [name for name in found if name not in known]
-        near = [repr(close[0]) for name in known if name not in found and (close := closest_names(name, extra))]
-        raise DataError(f"{error}Did you mean {', '.join(near)}?" if near else str(error)) from None
+        absent = [name for name in known if name not in found]
+        raise DataError(f"{error}{did_you_mean(absent, extra)}") from None
 
 
 def is_name(value: Any) -> TypeGuard[Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,6 +21,7 @@ from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families.conditional_linear_gaussian import weight_name
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
+from tallybayes.messages import did_you_mean
 from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
 from tallybayes.typing import Name
 
@@ -239,8 +239,8 @@ class _ColumnIndex:
         """The factor of a column and its place in it, or an error that names what there is."""
         found = self.of.get(column) or self.within.get(column)
         if found is None:
-            near = get_close_matches(str(column), [str(name) for name in (*self.of, *self.within)], 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Its columns are {short_repr(self.names[:20], 120)}."
+            listed = f"Its columns are {short_repr(self.names[:20], 120)}."
+            hint = did_you_mean([column], [*self.of, *self.within], listed)
             raise KeyError(f"no column {short_repr(column)} in this model.\n    {hint}")
         return found
 

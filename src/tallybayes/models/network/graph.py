@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any, NamedTuple, Self
 
 from tallybayes.errors import DataError
-from tallybayes.messages import closest_names
+from tallybayes.messages import did_you_mean
 from tallybayes.models.network.analysis import d_separation
 from tallybayes.models.network.analysis.d_separation import listed
 from tallybayes.tally.factor import Name
@@ -206,8 +206,7 @@ class Graph(NamedTuple):
         unknown = [node for node in nodes if not isinstance(node, str | int) or node not in self.parents]
         if unknown:
             known = ", ".join(repr(node) for node in list(self.parents)[:8]) + (", …" if len(self.parents) > 8 else "")
-            near = closest_names(unknown[0], self.parents)
-            hint = f"Did you mean {near[0]!r}?" if near else "Check the spelling."
+            hint = did_you_mean(unknown[:1], self.parents, "Check the spelling.")
             raise DataError(f"the network has no node {unknown[0]!r} (found: {known}).\n    {hint}")
 
 

@@ -12,11 +12,12 @@ from tallybayes.data.encoding import is_missing
 from tallybayes.data.indicator_columns import with_unknown
 from tallybayes.data.missing_indicators import with_missing_level
 from tallybayes.data.table import Table
-from tallybayes.errors import DataError, LabelError, closest_names
+from tallybayes.errors import DataError, LabelError
 from tallybayes.estimation.scoring.factor_scorer import chunk_of, factor_cells
 from tallybayes.families._shared.blocks import SparseRows, cell
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.with_missing import MISSING
+from tallybayes.messages import did_you_mean
 from tallybayes.models.network.boolean_levels import boolean_levels
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
@@ -193,11 +194,10 @@ def _code(network: NetworkInference, node: Name, level: Any) -> int:
         plain = boolean_levels(domain.levels).get(plain, plain)
     known = domain.index.get(plain) if isinstance(plain, bool | int | float | str) else None
     if known is None or type(domain.levels[known]) is not type(plain):
-        near = closest_names(plain, domain.shown) if isinstance(plain, str) else []
         hint = "Check its spelling and type, or leave the node out where it is not known."
         raise LabelError(
             f"node {node!r} has no level {level!r} (known: {', '.join(map(repr, domain.shown[:8]))}).\n"
-            f"    {f'Did you mean {near[0]!r}?' if near else hint}"
+            f"    {did_you_mean([plain] if isinstance(plain, str) else [], domain.shown, hint)}"
         )
     return known
 
