@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tallybayes.messages import did_you_mean, redacted, turned
+from tallybayes.messages import did_you_mean, redacted, turned, turned_type
 
 
 class TallybayesError(Exception):
@@ -94,13 +94,15 @@ class DataError(TallybayesError, ValueError):
     def nested(cls, found: Mapping[Any, str]) -> DataError:
         """Columns hold lists, structs or maps, or are of a type that is neither a number nor a label."""
         names, types = list(found), [reason for reason in found.values() if reason.startswith("its type is ")]
-        what, hint = "lists, structs or maps", "Give their parts columns of their own, or leave these columns out."
+        what, hint = "lists, structs or maps", "Give their parts columns of their own."
         if types:
-            what = f"cells of type {types[0].removeprefix('its type is ')}"
-            hint = "Convert them, in SQL by CAST(column AS TEXT), or leave these columns out."
+            kind = types[0].removeprefix("its type is ")
+            what = f"cells of type {kind}"
+            hint = turned_type(kind.partition("[")[0]) or "Convert them, in SQL by CAST(column AS TEXT)."
         return cls(
             f"{'columns' if len(names) > 1 else 'column'} {_listed(names)}: found {what}; expected one "
-            f"number or label in every cell.\n    {hint}"
+            f"number or label in every cell.\n    {hint} To ignore them, leave these columns out of the data, or name "
+            "only other columns in columns=."
         )
 
     @classmethod

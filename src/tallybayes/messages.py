@@ -64,18 +64,24 @@ def did_you_mean(names: Iterable[object], known: Iterable[object], otherwise: st
     return f"Did you mean {', '.join(list(near)[:8])}?" if near else otherwise
 
 
-_TURNED = {  # by the names of types, for pandas' are not imported
-    "date Period datetime64": "Turn dates into numbers or labels, such as column.dt.month or the days since one.",
-    "timedelta timedelta64": "Turn durations into numbers, such as column.dt.total_seconds().",
-    "time": "Turn times of day into numbers, such as their hours: t.hour + t.minute / 60.",
-    "bytes": "Turn bytes into strings: column.str.decode('utf-8').",
+_TURNED = {  # by the names of types, also those of Arrow; pandas is not imported
+    "date Timestamp Period datetime64": (
+        "Turn dates into numbers or labels, such as column.dt.month or the days since one."
+    ),
+    "timedelta timedelta64 duration": "Turn durations into numbers, such as column.dt.total_seconds().",
+    "time time32 time64": "Turn times of day into numbers, such as their hours: t.hour + t.minute / 60.",
+    "bytes binary large_binary binary_view fixed_size_binary": ("Turn bytes into strings: column.str.decode('utf-8')."),
     "list tuple ndarray dict set": "Give every part of them a column of its own.",
-    "complex": "Complex data not supported: pass the real and the imaginary parts as two columns.",
+    "complex complex64 complex128": "Complex data not supported: pass the real and the imaginary parts as two columns.",
     "Interval": "Turn intervals into numbers, such as their middles: column.map(lambda bin: bin.mid).",
 }
 
 
 def turned(value: object) -> str:
     """What to turn a column of such values into, where they are neither numbers nor labels."""
-    kinds = {kind.__name__ for kind in type(value).__mro__}
-    return next((hint for names, hint in _TURNED.items() if not kinds.isdisjoint(names.split())), "")
+    return turned_type(*(kind.__name__ for kind in type(value).__mro__))
+
+
+def turned_type(*kinds: str) -> str:
+    """What to turn a column into, by the names of its type; empty for other types."""
+    return next((hint for names, hint in _TURNED.items() if not set(kinds).isdisjoint(names.split())), "")

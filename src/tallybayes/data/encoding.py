@@ -49,10 +49,11 @@ def encode(values: Any, name: str, *, ordered: bool = False) -> tuple[np.ndarray
 
 def _named(categories: Any) -> list[Any]:
     """Categories as levels: intervals, as `pandas.cut` makes them, by the text they are shown as."""
-    return [str(level) for level in categories] if _is_interval(next(iter(categories), None)) else list(categories)
+    return [str(level) for level in categories] if is_interval(next(iter(categories), None)) else list(categories)
 
 
-def _is_interval(value: Any) -> bool:
+def is_interval(value: Any) -> bool:
+    """Whether a value is an interval of pandas."""
     return type(value).__name__ == "Interval"
 
 
@@ -191,8 +192,8 @@ def _encode_arrow(values: Any, name: str, ordered: bool) -> tuple[np.ndarray, Do
         if isinstance(values, np.ndarray) and values.ndim != 1:
             raise DataError.wrong_shape(f"column {name!r}", values.shape, "one axis")
         if getattr(values, "dtype", None) == np.dtype(object):  # an array, or a series or index over one
-            if _is_interval(next((value for value in values if not is_missing(value)), None)):
-                values = np.array([str(v) if _is_interval(v) else v for v in values], dtype=object)
+            if is_interval(next((value for value in values if not is_missing(value)), None)):
+                values = np.array([str(v) if is_interval(v) else v for v in values], dtype=object)
             shared = shared_objects(np.asarray(values))
             if shared is not None:
                 codes, domain = _encode_arrow(shared[1], name, ordered)

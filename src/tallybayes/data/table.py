@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from tallybayes.data.array_input import as_array
 from tallybayes.data.dates import dates_of, origins, part_of, parts_of_type, type_of_objects
-from tallybayes.data.encoding import count_levels, direct_levels, encode, is_missing
+from tallybayes.data.encoding import count_levels, direct_levels, encode, is_interval, is_missing
 from tallybayes.data.frame_columns import column_of_series, columns_of_frame
 from tallybayes.data.missing_indicators import sources_of
 from tallybayes.data.named_matrix import Named, refuse_repeated
@@ -29,6 +32,8 @@ from tallybayes.tally.factor import Name
 
 _FLOATS = ("float", "double", "halffloat", "decimal")
 _NESTED = (list, tuple, dict, set, np.ndarray)
+_READ = "biufUM"  # kinds of NumPy's types that are numbers, labels or dates
+_CELLS = (str, Real, np.bool_, Decimal)  # objects that are numbers or labels
 _LARGE = 4096  # cells of a table that are worth finding out which labels occur
 
 
@@ -104,13 +109,20 @@ class Table:
 
     def unread(self, name: Name) -> str:
         """Why the cells of a column are neither numbers nor labels, as its type or first cells show; else empty."""
-        column = self.columns.get(name)
-        if type(column) is np.ndarray and (column.dtype.kind != "O" or column.ndim != 1):
+        column: Any = self.columns.get(name)
+        if type(column) is np.ndarray and (column.dtype.kind in _READ or column.ndim != 1):
             return ""
-        if isinstance(column, np.ndarray | list):
-            first = next((cell for cell in column[:_LARGE] if not is_missing(cell)), None)
-            return NESTED if isinstance(first, _NESTED) else ""
-        return unread_type(getattr(column, "type", None))
+        if isinstance(column, np.ndarray) and column.dtype.kind != "O":
+            return "" if column.dtype.kind in _READ else f"its type is {column.dtype.type.__name__.rstrip('_')}"
+        categories: Any = getattr(getattr(column, "cat", None), "categories", None)  # pandas'
+        if categories is None and not isinstance(column, np.ndarray | list):
+            return unread_type(getattr(column, "type", None))
+        cells: Any = column[:_LARGE] if categories is None else categories[:1]
+        first = next((cell for cell in cells if not is_missing(cell)), None)
+        is_date = categories is None and isinstance(first, date | np.datetime64)
+        if first is None or is_date or isinstance(first, _CELLS) or is_interval(first):
+            return ""
+        return NESTED if isinstance(first, _NESTED) else f"its type is {type(first).__name__}"
 
     def refuse_nested(self, names: Iterable[Name]) -> None:
         """Raise DataError, which lists them, if some columns are neither numbers nor labels."""

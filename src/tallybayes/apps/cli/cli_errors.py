@@ -65,6 +65,7 @@ def _replaced(line: str) -> str:
 
 # Hints of the library by a part of them, and what helps in the command instead.
 _SPOKEN = {
+    "To ignore them, leave these columns out": "    Leave the column out: --columns NAME=ignore.",
     "Turn dates into": "    Leave the column out: --columns NAME=ignore.",
     "Turn durations into": "    Leave the column out: --columns NAME=ignore.",
     "Turn times of day": "    Leave the column out: --columns NAME=ignore.",

@@ -30,11 +30,14 @@ def unread_type(kind: Any) -> str:
 
     if not isinstance(kind, pa.DataType):
         return ""
-    if pa.types.is_nested(kind.value_type if pa.types.is_dictionary(kind) else kind):
-        return NESTED
     if is_opaque(kind):
         return f"its type is {kind.type_name}"
-    return f"its type is {kind}" if pa.types.is_interval(kind) else ""
+    is_, plain = pa.types, kind.value_type if pa.types.is_dictionary(kind) else getattr(kind, "storage_type", kind)
+    if is_.is_nested(plain):
+        return NESTED
+    unread = [is_.is_interval, is_.is_duration, is_.is_time]
+    unread += [is_.is_binary, is_.is_large_binary, is_.is_binary_view, is_.is_fixed_size_binary]
+    return f"its type is {plain}" if any(holds(plain) for holds in unread) else ""
 
 
 def without_opaque(table: pa.Table) -> pa.Table:

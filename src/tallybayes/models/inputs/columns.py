@@ -66,6 +66,8 @@ def read_columns(
     features = [name for name in table.columns if name not in others]
     left_out = {name: reason for name in features if (reason := table.unread(name))}
     rest = [name for name in features if name not in left_out] if left_out else features
+    if not rest:
+        table.refuse_nested(left_out)
     if isinstance(columns, Family):
         read_family(columns, "columns")
         table.refuse_nested(left_out)

@@ -1,9 +1,13 @@
-"""Columns of lists, structs and maps: left out with the reason, or refused together where they are named."""
+"""Columns that no family reads (nested, bytes, times of day): dropped with the reason, or rejected if named."""
 
 import json
+import sqlite3
+import uuid
 import warnings
+from datetime import time, timedelta
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -134,3 +138,85 @@ def test_choosing():
 def test_models_without_such_a_choice_name_all_of_them_at_once(fit):
     with pytest.raises((tb.DataError, tb.LabelError), match=r"'tags', 'place': found lists, structs or maps"):
         fit()
+
+
+# ---- Bytes, times of day, durations -----------------------------------------------------------------------------
+
+UNREAD = pa.table(
+    {
+        "x": ROWS["x"],
+        "raw": pa.array([None] + [bytes([k % 3]) for k in range(1, N)]),
+        "hour": pa.array([time(k % 24) for k in range(N)]),
+        "span": pa.array([timedelta(k) for k in range(N)]),
+        "y": Y,
+    }
+)
+
+
+def _database(connection):
+    tb.write_rows(UNREAD, (connection, "unread"))
+    return tb.table(connection, "unread")
+
+
+def _postgresql(request):
+    psycopg = pytest.importorskip("psycopg")
+    connection = psycopg.connect(request.getfixturevalue("postgresql_server"), autocommit=True)
+    request.addfinalizer(connection.close)
+    return _database(connection)
+
+
+UNREAD_KINDS = {
+    "arrow": lambda request, path: UNREAD,
+    "polars": lambda request, path: pl.from_arrow(UNREAD),
+    "pandas": lambda request, path: UNREAD.to_pandas(),
+    "pandas categories": lambda request, path: UNREAD.to_pandas().astype({"raw": "category", "hour": "category"}),
+    "rows": lambda request, path: UNREAD.to_pylist(),
+    "mapping": lambda request, path: {
+        **UNREAD.to_pydict(),
+        "raw": np.array([bytes([1 + k % 3]) for k in range(N)]),
+        "span": np.arange(N).astype("timedelta64[s]"),
+    },
+    "parquet": lambda request, path: pq.write_table(UNREAD, path) or path,
+    "duckdb": lambda request, path: _database(pytest.importorskip("duckdb").connect()),
+    "sqlite": lambda request, path: _database(sqlite3.connect(":memory:")),
+    "postgresql": lambda request, path: _postgresql(request),
+}
+
+
+@pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning")
+@pytest.mark.parametrize("kind", UNREAD_KINDS)
+def test_columns_of_unread_types_are_dropped(kind, tmp_path, request):
+    rows, expected = UNREAD_KINDS[kind](request, tmp_path / "rows.parquet"), ["raw", "hour", "span"]
+    if kind == "sqlite":  # which has text for times and durations
+        rows, expected = tb.table(rows.dialect.connection, "SELECT x, raw, y FROM unread"), ["raw"]
+    for columns in ("auto", "suggest", {"x": tb.Gaussian(), ...: "auto"}):
+        with pytest.warns(DataSourceWarning, match=rf"{', '.join(expected)}: left out"):
+            model = tb.NaiveBayes(columns).fit(rows, "y")
+        assert list(model.left_out_) == expected
+        assert all(reason.startswith("its type is ") for reason in model.left_out_.values())
+        assert model.tally_.isclose(tb.NaiveBayes(columns).fit(PLAIN.select(["x", "y"]), "y").tally_, 1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(model.predict(rows)) == N
+        tb.NaiveBayes({"x": tb.Gaussian()}).fit(rows, "y")
+    with pytest.raises(tb.DataError, match=r"column 'raw': found cells .*\n.*Turn bytes into .*To ignore them, "):
+        tb.NaiveBayes({"x": "auto", "raw": "auto"}).fit(rows, "y")
+
+
+@pytest.mark.parametrize("cell", [uuid.UUID(int=1), 1j, pd.Period("2020-01"), object()])
+def test_objects_that_no_family_reads_are_dropped(cell):
+    rows = {"x": PLAIN["x"], "cell": [None, *[cell] * (N - 1)], "y": Y}
+    with pytest.warns(DataSourceWarning, match="cell: left out"):
+        model = tb.NaiveBayes().fit(rows, "y")
+    assert model.left_out_ == {"cell": f"its type is {type(cell).__name__}"}
+
+
+def test_a_table_of_unread_columns_alone_is_rejected():
+    with pytest.raises(tb.DataError, match=r"columns 'raw', 'span': found cells of type binary"):
+        tb.NaiveBayes().fit(UNREAD.select(["raw", "span", "y"]), "y")
+
+
+def test_choosing_drops_columns_of_unread_types():
+    with pytest.warns(DataSourceWarning, match="raw, hour, span: left out"):
+        model = tb.choose(UNREAD, "y", random_state=0)
+    assert len(model.predict(UNREAD)) == N
