@@ -281,6 +281,7 @@ OF_ALL = {
     "test_layout",
     "test_install",
     "test_setup",
+    "test_how_a_fit_works",
     "test_notebook",
     "test_printable",
     "test_frozen_files",

@@ -79,7 +79,7 @@ for _here, _elsewhere in _NAMES.items():
 
 def hint_for_attribute(kind: type, name: str) -> str:
     """Return the hint for a missing attribute: the methods and attributes that replace it; "" if there are none."""
-    return "" if hasattr(kind, name) else _use(_members(kind, name))
+    return "" if name not in HINTS or hasattr(kind, name) else _use(_members(kind, name))
 
 
 def hint_for_parameter(kind: type, name: str) -> str:
