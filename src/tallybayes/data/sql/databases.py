@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.data.source import BATCH
-from tallybayes.data.sql.dialects import Dialect, reported
+from tallybayes.data.sql.dialects import Dialect, first_line, reported
 from tallybayes.data.sql.sql_names import parts_of
 from tallybayes.data.sql.sql_types import (
     as_arrow,
@@ -22,6 +22,7 @@ from tallybayes.data.sql.sql_types import (
     without_opaque,
 )
 from tallybayes.errors import DataError
+from tallybayes.warnings import DataSourceWarning, warn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 FEW = 10_000  # rows that are Python's own at a time, when they are written
 _DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 _EXACT = 15  # digits that SQLite keeps of a number that is no integer
+_BUSY = (
+    "The connection has an open result, and a second connection has none of its temporary tables, registered frames, "
+    "settings and uncommitted rows: fetch or close the result first."
+)
 _NUMBERS = itertools.count()  # of cursors: two may be open
 
 
@@ -36,6 +41,19 @@ class DuckDB(Dialect):
     """DuckDB, its files and views included."""
 
     double = "DOUBLE"
+
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection)
+        self._own: Any = None  # a second connection, used while that of the user has an open result
+
+    def cursor(self) -> Any:
+        """The connection of the last query."""
+        return self._own or self.connection
+
+    def run(self, query: str) -> list[tuple[Any, ...]]:
+        """All rows of a result."""
+        with reported():
+            return list(self._ask(query, "fetchall"))
 
     def number(self, column: str) -> str:
         """A column as a number; NaN, which DuckDB compares as equal to itself, is missing."""
@@ -55,13 +73,41 @@ class DuckDB(Dialect):
                 yield pa.Table.from_batches([batch])
 
     def _reader(self, query: str) -> pa.RecordBatchReader:
-        found = self.query(query)
-        reader = getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader
-        return reader(BATCH)
+        from duckdb import DuckDBPyRelation
 
-    def query(self, query: str) -> Any:
+        new = hasattr(DuckDBPyRelation, "to_arrow_reader")
+        return self._ask(query, "to_arrow_reader" if new else "fetch_arrow_reader", BATCH)
+
+    def _ask(self, query: str, method: str, *arguments: Any) -> Any:
+        """The result of a query, by a method of relations.
+
+        The connection of the user is queried unless it has an open result, which a query would close; then another one
+        to the same database is. That one has neither temporary tables nor uncommitted rows.
+        """
+        if self._own is None or not self._in_snapshot:
+            try:
+                found = getattr(self.query(self.connection, query), method)(*arguments)
+            except Exception as error:
+                if type(error).__name__ != "ResourceInUseException":
+                    raise
+                self._own = self.second_connection(error)
+            else:
+                self._own = None
+                return found
+        try:
+            return getattr(self.query(self._own, query), method)(*arguments)
+        except Exception as error:
+            raise DataError(f"{first_line(error)}.\n    {_BUSY}") from error
+
+    def second_connection(self, error: Exception) -> Any:
+        """Another connection to the same database, beside that of the user."""
+        if self._own is None:
+            warn(f"the rows are read by a second connection. {_BUSY}", DataSourceWarning)
+        return self.connection.cursor()
+
+    def query(self, connection: Any, query: str) -> Any:
         """The relation of a query; it is not run yet."""
-        return self.connection.sql(query)
+        return connection.sql(query)
 
     def catalogue(self) -> str:
         """A query of the tables, of all attached databases: of equal names, temporary ones come first."""
@@ -85,8 +131,9 @@ class DuckDB(Dialect):
                 with self.connection.cursor() as cursor:
                     cursor.execute(f"SELECT * FROM {table} LIMIT 0")
                 return table
-            except Exception:  # it is no file either
-                pass
+            except Exception as error:  # it is no file either
+                if self._own is not None:
+                    raise DataError(f"the table {name!r} is not found.\n    {_BUSY}") from error
             raise
 
     def in_transaction(self) -> bool:
@@ -125,15 +172,13 @@ class Relation(DuckDB):
 
     NAME = "rows of the relation"
 
-    def run(self, query: str) -> list[tuple[Any, ...]]:
-        """All rows of a result."""
-        with reported():
-            found: list[tuple[Any, ...]] = self.query(query).fetchall()
-            return found
-
-    def query(self, query: str) -> Any:
+    def query(self, connection: Any, query: str) -> Any:
         """The relation of a query of its rows."""
-        return self.connection.query(self.NAME, query)
+        return connection.query(self.NAME, query)
+
+    def second_connection(self, error: Exception) -> Any:
+        """None: a relation belongs to its connection."""
+        raise DataError("the connection of the relation has an open result.\n    Fetch or close it first.") from error
 
     def find(self, name: str) -> str:
         """Its own name."""

@@ -274,7 +274,7 @@ def reported() -> Iterator[None]:
     except DataError:
         raise
     except Exception as error:
-        raise DataError(f"the database cannot answer the query: {_first_line(error)}.") from error
+        raise DataError(f"the database cannot answer the query: {first_line(error)}.") from error
 
 
 @contextmanager
@@ -286,10 +286,11 @@ def _refused(table: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise DataError(
-            f"the table {table} cannot be written: {_first_line(error)}.\n"
+            f"the table {table} cannot be written: {first_line(error)}.\n"
             "    Nothing was changed. A table that is there is not replaced: drop it first, or name another."
         ) from error
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of the message of an error."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tallybayes.data.sampling import SAMPLE
 from tallybayes.data.source import in_batches
-from tallybayes.data.sql.dialects import Dialect
+from tallybayes.data.sql.dialects import Dialect, first_line
 from tallybayes.data.sql.query_source import FIRST, QUERY, Query
 from tallybayes.errors import DataError
 from tallybayes.tally.factor import Name
@@ -212,18 +212,14 @@ def open_session(session: Any, query: str) -> SparkFrame:
         try:
             return SparkFrame(session.sql(f"SELECT * FROM ({query.strip().rstrip(';')}\n)"), "the query")
         except Exception as error:
-            raise DataError(f"the query cannot be asked: {_first_line(error)}.") from error
+            raise DataError(f"the query cannot be asked: {first_line(error)}.") from error
     errors = []
     for name in dict.fromkeys((_quoted(query), ".".join(map(_quoted, query.split("."))))):
         try:
             return SparkFrame(session.table(name), f"the table {query}")
         except Exception as error:
-            errors.append(_first_line(error))
+            errors.append(first_line(error))
     raise DataError(f"there is no table {query!r} to be read: {errors[-1]}.")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0].rstrip(".")
 
 
 def _quoted(name: str) -> str:

@@ -1,6 +1,7 @@
 """Connections as users have set them up: row factories, transactions, names and types of every database."""
 
 import sqlite3
+import warnings
 from collections import namedtuple
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import pytest
 
 import tallybayes as tb
 from tallybayes.data.sql.databases import dialect_of
+from tallybayes.warnings import DataSourceWarning
 
 DATABASES = ["duckdb", "sqlite", "postgresql"]
 
@@ -256,6 +258,63 @@ def test_the_types_of_postgresql(postgresql_server):
         assert model.predict(source).tolist() == ["a", "b"]
         with pytest.raises(tb.DataError, match="column 'd' of the table t holds '-infinity', which is no date"):
             list(source.batches(["d"]))
+
+
+# ---- DuckDB: an open result of the user's -----------------------------------------------------------------------
+
+
+@pytest.fixture(params=["execute", "reader"])
+def busy(request, rows):
+    """A connection with a result of 50,000 rows of which some are fetched, and what fetches the others."""
+    connection = pytest.importorskip("duckdb").connect()
+    _fill(connection, rows)
+    connection.execute("CREATE TEMP TABLE hidden AS SELECT * FROM birds; CREATE TABLE seen AS SELECT * FROM birds")
+    connection.register("frame", rows)
+    relation = connection.sql("SELECT * FROM birds")
+    if request.param == "execute":
+        found = connection.execute("SELECT * FROM range(50000)")
+        found.fetchmany(10)
+        rest = lambda: len(found.fetchall())  # noqa: E731
+    else:
+        query = connection.sql("SELECT * FROM range(50000)")
+        reader = (getattr(query, "to_arrow_reader", None) or query.fetch_arrow_reader)(10)
+        assert reader.read_next_batch().num_rows == 10
+        rest = lambda: reader.read_all().num_rows  # noqa: E731
+    yield connection, relation, rest
+    connection.close()
+
+
+def _needs_duckdb_2():
+    if int(pytest.importorskip("duckdb").__version__.split(".")[0]) < 2:
+        pytest.skip("DuckDB before 2 closes an open result without an error")
+
+
+def test_an_open_result_of_duckdb_stays_open(busy, rows):
+    _needs_duckdb_2()
+    connection, _, rest = busy
+    expected = tb.NaiveBayes().fit(rows, "kind")
+    for name in ("birds", "SELECT * FROM birds"):
+        with pytest.warns(DataSourceWarning, match="second connection.*uncommitted rows"):
+            model = tb.NaiveBayes().fit(tb.table(connection, name), "kind")
+        assert model.tally_.isclose(expected.tally_, 1e-9)
+    with pytest.warns(DataSourceWarning, match="second connection"):
+        assert tb.write_predictions(model, tb.table(connection, "birds"), (connection, "told")) == len(rows)
+    assert rest() == 49_990
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tb.NaiveBayes().fit(tb.table(connection, "hidden"), "kind").tally_ == model.tally_
+
+
+@pytest.mark.filterwarnings("ignore:the rows are read by a second connection")
+def test_what_a_second_connection_does_not_have(busy):
+    _needs_duckdb_2()
+    connection, relation, rest = busy
+    for name in ("hidden", "frame", "SELECT * FROM hidden"):
+        with pytest.raises(tb.DataError, match=r"(?s)hidden|frame.*temporary tables.*fetch or close the result first"):
+            tb.NaiveBayes().fit(tb.table(connection, name), "kind")
+    with pytest.raises(tb.DataError, match=r"the connection of the relation has an open result.*\n.*Fetch"):
+        tb.NaiveBayes().fit(relation, "kind")
+    assert rest() == 49_990
 
 
 # ---- Columns that a model does not read ---------------------------------------------------------------------------
