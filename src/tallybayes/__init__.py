@@ -109,7 +109,7 @@ if TYPE_CHECKING:
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel as HiddenMarkovModel
     from tallybayes.models.inputs.threshold import Threshold as Threshold
     from tallybayes.models.inspection.parameter_table import ParameterTable as ParameterTable
-    from tallybayes.models.load import load as load
+    from tallybayes.models.io import load as load
     from tallybayes.models.mixture.mixture_model import Mixture as Mixture
     from tallybayes.models.naive_bayes.naive_bayes import NaiveBayes as NaiveBayes
     from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean as NearestClassMean
@@ -280,7 +280,7 @@ _PUBLIC = {
     "learn_tree": "models.network.structure.chow_liu",
     "learning_curves": "evaluation.validation.learning_curves",
     "leave_one_out": "evaluation.validation.cross_validation",
-    "load": "models.load",
+    "load": "models.io",
     "predictive_check": "evaluation.checks.predictive_check",
     "prequential": "evaluation.validation.prequential",
     "prior_path": "evaluation.validation.prior_path",

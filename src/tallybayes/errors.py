@@ -368,11 +368,13 @@ class FileError(TallybayesError, ValueError):
         return cls(f"{path} is damaged: {found}.\n    Restore it from a copy; nothing was loaded.")
 
     @classmethod
-    def too_new(cls, path: object, found: int, known: int) -> FileError:
-        """The file's format is newer than this package."""
+    def other_version(cls, path: object, found: int, known: int, writer: object = None) -> FileError:
+        """The file's format is older or newer than the one this package reads."""
+        shown = writer if isinstance(writer, str) and writer.isprintable() and 0 < len(writer) <= 60 else None
         return cls(
-            f"{path} has format version {found}; this version of Tallybayes reads up to {known}.\n"
-            "    Upgrade with pip install --upgrade tallybayes."
+            f"{path} has format version {found}{f', written by {shown}' if shown else ''}; "
+            f"this version of Tallybayes reads format version {known} only.\n"
+            f"    Fit the model again and save it, or load the file with {shown or 'the version that wrote it'}."
         )
 
     @classmethod

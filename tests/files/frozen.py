@@ -1,6 +1,7 @@
-"""Models written to files once, to be read for ever: `python tests/files/frozen.py` writes those that are not there.
+"""Model files of the current format version: ``python tests/files/frozen.py`` writes all of them again.
 
-A file is never written again: it stands for all files that users have. What it has to answer stands in answers.json.
+Run it whenever `sealed_file.FORMAT`, or a name that files hold, changes. It fits every model of `models`, saves it to
+``<name>.tally``, and writes what it predicts to ``answers.json``; ``tests/unit/test_frozen_files.py`` compares.
 """
 
 import json
@@ -11,7 +12,6 @@ import pandas as pd
 
 import tallybayes as tb
 
-HERE = Path(__file__).parent
 ESTIMATES = ("mle", "unbiased", "map", "bayes")
 
 
@@ -24,7 +24,7 @@ def rows():
         {
             "strength": rng.normal(5 + shift, 1.0).round(3),
             "sweetness": rng.normal(2 - shift, 1.5).round(3),
-            "colour": np.array(["gold", "brown", "clear"])[(rng.integers(0, 4, 90) + shift.astype(int)) % 3],
+            "color": np.array(["gold", "brown", "clear"])[(rng.integers(0, 4, 90) + shift.astype(int)) % 3],
             "prizes": rng.poisson(1 + shift),
             "bottled": rng.random(90) < 0.2 + shift / 5,
             "price": np.exp(rng.normal(1 + shift / 3, 0.4)).round(3),
@@ -33,7 +33,7 @@ def rows():
     )
     holes = rng.random((90, 3)) < 0.1
     frame.loc[holes[:, 0], "strength"] = np.nan
-    frame.loc[holes[:, 1], "colour"] = None
+    frame.loc[holes[:, 1], "color"] = None
     return frame
 
 
@@ -46,7 +46,7 @@ def naive_bayes(estimate):
     columns = {
         "strength": tb.Gaussian(),
         "sweetness": tb.TiedGaussian(),
-        "colour": tb.Categorical(),
+        "color": tb.Categorical(),
         "prizes": tb.Poisson(),
         "bottled": tb.Bernoulli(),
         "price": tb.LogNormal(),
@@ -74,7 +74,7 @@ def nearest_mean():
 
 
 def mixture(estimate):
-    frame = rows()[["strength", "colour"]]
+    frame = rows()[["strength", "color"]]
     return tb.Mixture(2, estimate=estimate, prior=add_one(estimate), random_state=0).fit(frame)
 
 
@@ -91,14 +91,44 @@ def hidden_chain(estimate):
 
 
 def network(estimate):
-    parents = {"kind": [], "colour": ["kind"], "bottled": ["kind", "colour"], "strength": ["kind"]}
+    parents = {"kind": [], "color": ["kind"], "bottled": ["kind", "color"], "strength": ["kind"]}
     return tb.BayesianNetwork(parents, estimate=estimate).fit(rows().dropna())
+
+
+def calibrated(method):
+    frame = rows()[["strength", "prizes", "kind"]].dropna()
+    model = tb.NaiveBayes({"strength": tb.Gaussian(), "prizes": tb.Poisson()}).fit(frame, "kind")
+    return model.calibrate(frame, "kind", method)
+
+
+def one_dependence(make):
+    return make(bins=3).fit(rows().dropna(), "kind")
+
+
+def regression():
+    frame = rows().dropna()
+    return tb.Regression().fit(frame[["strength", "color", "price"]], "price")
+
+
+def chosen():
+    return tb.choose(rows()[["strength", "color", "kind"]].dropna(), "kind", folds=2, random_state=0)
+
+
+def online_filter():
+    found = given_chain().filter()
+    for count in (1, 7, 5):
+        found.push([count])
+    return found
+
+
+def streaming(make):
+    return make.partial_fit(rows()[["color", "kind"]], "kind")
 
 
 def given_naive_bayes():
     ale, cider = {"gold": 0.5, "brown": 0.25, "clear": 0.25}, {"gold": 0.9, "clear": 0.1}
     columns = {
-        "colour": {"ale": ale, "bock": {"brown": 1.0}, "cider": cider},
+        "color": {"ale": ale, "bock": {"brown": 1.0}, "cider": cider},
         "strength": {k: {"mean": m, "variance": 1.5} for k, m in (("ale", 5), ("bock", 6.5), ("cider", 8))},
         "prizes": {k: {"rate": r} for k, r in (("ale", 1), ("bock", 2.5), ("cider", 4))},
         "bottled": {"ale": 0.2, "bock": 0.5, "cider": 0.8},
@@ -119,16 +149,29 @@ def given_chain():
 
 
 def given_network():
-    levels = {"kind": ["ale", "bock", "cider"], "colour": ["gold", "brown", "clear"]}
-    tables = {"kind": [0.5, 0.25, 0.25], "colour": [[0.5, 0.25, 0.25], [0, 1, 0], [0.9, 0, 0.1]]}
-    return tb.BayesianNetwork.from_tables({"colour": ["kind"]}, levels, tables)
+    levels = {"kind": ["ale", "bock", "cider"], "color": ["gold", "brown", "clear"]}
+    tables = {"kind": [0.5, 0.25, 0.25], "color": [[0.5, 0.25, 0.25], [0, 1, 0], [0.9, 0, 0.1]]}
+    return tb.BayesianNetwork.from_tables({"color": ["kind"]}, levels, tables)
 
 
 def models():
-    """Every model by the name of its file, as a function that fits it."""
-    found = {"nearest-mean": nearest_mean}
-    for make in (given_naive_bayes, given_discriminant, given_chain, given_network):
-        found[make.__name__.replace("_", "-")] = make
+    """Return, by the names of the files, functions that fit the models."""
+    found = {
+        "nearest-mean": nearest_mean,
+        "given-naive-bayes": given_naive_bayes,
+        "given-discriminant": given_discriminant,
+        "given-chain": given_chain,
+        "given-network": given_network,
+        "calibrated-temperature": lambda: calibrated("temperature"),
+        "calibrated-isotonic": lambda: calibrated("isotonic"),
+        "tree-augmented": lambda: one_dependence(tb.TreeAugmentedNaiveBayes),
+        "averaged-one-dependence": lambda: one_dependence(tb.AveragedOneDependence),
+        "regression": regression,
+        "chosen": chosen,
+        "online-filter": online_filter,
+        "window": lambda: streaming(tb.Window(tb.NaiveBayes(), rows=50)),
+        "decayed": lambda: streaming(tb.Decayed(tb.NaiveBayes(), half_life=30)),
+    }
     for estimate in ESTIMATES:
         for make in (naive_bayes, words, mixture, chain, hidden_chain, network):
             found[f"{make.__name__.replace('_', '-')}-{estimate}"] = lambda make=make, e=estimate: make(e)
@@ -139,7 +182,7 @@ def models():
 
 
 def answers(name, model):
-    """What a model says about some rows, as numbers."""
+    """Return what a model predicts for some rows, as numbers."""
     frame = rows().dropna()[:8]
     if name.startswith("words"):
         found = model.predict_log_proba(np.arange(20).reshape(4, 5))
@@ -147,28 +190,37 @@ def answers(name, model):
         found = model.score_samples([np.arange(8)[:, None]])
     elif name.startswith("chain"):
         found = model.score_samples([frame[["strength", "prizes"]]])
+    elif name == "online-filter":
+        found = [*np.log(model.proba), model.log_likelihood]
     elif name == "given-naive-bayes":
-        found = model.predict_joint_log_proba(frame[["colour", "strength", "prizes", "bottled"]])
+        found = model.predict_joint_log_proba(frame[["color", "strength", "prizes", "bottled"]])
     elif name == "given-network":
-        found = model.score_samples(frame[["colour", "kind"]])
+        found = model.score_samples(frame[["color", "kind"]])
     elif name.startswith("network"):
-        found = model.score_samples(frame[["colour", "strength"]])
+        found = model.score_samples(frame[["color", "strength"]])
     elif name.startswith("mixture"):
-        found = model.score_samples(frame[["strength", "colour"]])
-    elif name.startswith("naive-bayes"):
-        found = model.predict_log_proba(frame.drop(columns="kind"))
-    else:
+        found = model.score_samples(frame[["strength", "color"]])
+    elif name == "regression":
+        found = model.predict(frame[["strength", "color"]])
+    elif name in ("window", "decayed"):
+        found = model.model_.predict_log_proba(frame[["color"]])
+    elif name.startswith(("discriminant", "nearest-mean", "given-discriminant")):
         found = model.predict_log_proba(frame[["strength", "sweetness"]])
+    else:  # classifiers, which find their columns by name
+        found = model.predict_log_proba(frame.drop(columns="kind"))
     return np.asarray(found).ravel().tolist()
 
 
+def write_files(folder):
+    """Fit every model, save it, and write what it predicts."""
+    fitted = {name: fit() for name, fit in models().items()}
+    known = {name: answers(name, model) for name, model in fitted.items()}
+    for stale in folder.rglob("*.tally"):
+        stale.unlink()
+    for name, model in fitted.items():
+        model.save(folder / f"{name}.tally")
+    (folder / "answers.json").write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+
 if __name__ == "__main__":
-    path = HERE / "answers.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
-    for name, fit in models().items():
-        file = HERE / f"{name}.tally"
-        if not file.exists():
-            model = fit()
-            model.save(file)
-            known[name] = answers(name, model)
-    path.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    write_files(Path(__file__).parent)

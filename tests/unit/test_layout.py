@@ -50,8 +50,7 @@ ROOMS = {
     "sklearn_bases": set(),
     "inputs": set(),
     "inspection": {"inputs"},
-    "io": set(),
-    "load": {"io"},
+    "io": {"estimator"},
     "name_hints": set(),
     "receipt": set(),
 }

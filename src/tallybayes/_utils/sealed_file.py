@@ -4,9 +4,10 @@
 byte is compared with what it must be. So nothing is interpreted: no pickle, no ``eval``, no decompression, and no
 memory is asked for before the declared sizes add up to the size of the file.
 
-Format 1 is a zip of stored (uncompressed) zip64 entries dated 1980: ``manifest.json``, then ``<name>.npy`` in the order
-of the names, little-endian, in C order; its comment is the seal, a SHA-256 of every byte before it. Later formats keep
-the first entry and the seal in their places, so that an older reader can say "too new".
+A file is a zip of stored (uncompressed) zip64 entries dated 1980: ``manifest.json``, then ``<name>.npy`` in the order
+of the names, little-endian, in C order; its comment is the seal, a SHA-256 of every byte before it. Only files of the
+one format version `FORMAT` are read. Every version keeps the first entry and the seal in their places, so that a reader
+of another version can name both versions in its message.
 
 The seal protects against accidents, not attackers: whoever writes a file can also compute its seal. A stranger's file
 is harmless because reading it does nothing but fill arrays and parse JSON.
@@ -46,7 +47,7 @@ from tallybayes._utils.sealed_zip import (
 )
 from tallybayes.errors import DataError, FileError
 
-FORMAT = 1
+FORMAT = 2
 
 Loader = TypeVar("Loader", bound=Callable[[dict[str, Any], dict[str, np.ndarray]], Any])
 
@@ -382,8 +383,8 @@ def _parse(text: bytes, path: FilePath) -> tuple[str, dict[str, Any], Forms]:
     found = whole.get("format") if isinstance(whole, dict) else None
     if type(found) is not int or found < 1:
         raise ValueError(f"its manifest has the format version {_shown(found)}")
-    if found > FORMAT:
-        raise FileError.too_new(path, found, FORMAT)
+    if found != FORMAT:
+        raise FileError.other_version(path, found, FORMAT, whole.get("created_by"))
     if set(whole) != {"arrays", "created_by", "format", "kind", "manifest"}:
         raise ValueError(f"its manifest has the entries {_shown(sorted(whole))}")
     if _json(whole) != text:  # no repeated key, no NaN, no 1e999, no second way to write the same

@@ -334,19 +334,18 @@ class Model(Estimator):
     def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What the tally does not tell, for a file."""
         state, arrays = ({}, {}) if self._climb is None else self._climb.to_parts()
-        kept = {"left_out": to_json(dict(self._left_out))} if self._left_out else {}
-        kept |= {"block_names": to_json(dict(self._block_names))} if self._block_names else {}
-        return state | kept | ({"frame": self._frame} if self._frame else {}), arrays
+        kept = {"left_out": to_json(dict(self._left_out)), "block_names": to_json(dict(self._block_names))}
+        return state | kept | {"frame": self._frame}, arrays
 
     def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self._climb = EMSummary.from_parts(state, arrays)
-        left_out = from_json(state.pop("left_out", {"type": "mapping", "items": []}))
+        left_out = from_json(state.pop("left_out"))
         self._left_out = {name: str(reason) for name, reason in left_out.items()}
-        names = from_json(state.pop("block_names", {"type": "mapping", "items": []}))
+        names = from_json(state.pop("block_names"))
         if not isinstance(names, dict) or not all(isinstance(found, tuple | list) for found in names.values()):
             raise FileError("the file's names of columns are none; expected a list of them for every block.")
         self._block_names = {block: tuple(map(str, found)) for block, found in names.items()}
-        self._frame = state.pop("frame", None)
+        self._frame = state.pop("frame")
         if self._frame not in (None, *KINDS):
             raise FileError(f"the model was fitted on a frame of {self._frame!r:.60}; expected one of {list(KINDS)}.")
 

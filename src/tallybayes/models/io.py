@@ -1,9 +1,9 @@
-"""Models in sealed files: their parameters as JSON, their tally as arrays."""
+"""Model files: parameters as JSON, the tally as arrays, both in a sealed file of one format version."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib import import_module
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -11,36 +11,36 @@ import numpy as np
 from tallybayes._utils import sealed_file
 from tallybayes._utils.frozen_value import from_json, to_json
 from tallybayes.data.encoding import is_missing
-from tallybayes.distributions.dirichlet import Dirichlet
-from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import FileError
-from tallybayes.families.estimates import read_estimate
-from tallybayes.tally.factor import Factor
 from tallybayes.tally.fixed_parameter_tally import stated_from_parts, stated_to_parts
 from tallybayes.tally.tally_io import tally_from_parts, tally_to_parts
 
-# The classes that files may hold, and where they live.
-_MODELS = {
-    "AveragedOneDependence": "one_dependence.averaged_one_dependence",
-    "BayesianNetwork": "network.bayesian_network",
-    "Chosen": "ensemble.auto_classifier",
-    "GaussianDiscriminant": "discriminant.gaussian_discriminant",
-    "HiddenMarkovModel": "hmm.hidden_markov_model",
-    "Mixture": "mixture.mixture_model",
-    "NaiveBayes": "naive_bayes.naive_bayes",
-    "NearestClassMean": "nearest_mean.nearest_class_mean",
-    "Regression": "regression.linear_regression",
-    "TreeAugmentedNaiveBayes": "one_dependence.tree_augmented",
-}
 
+def load(path: str | PathLike[str]) -> Any:
+    """Load what ``save`` wrote: a `Tally`, a model, or a filter of sequences.
 
-# What parameters were called in files from before, and are called now.
-_RENAMED = {"n_iter": "max_iter", "emission": "columns"}
+    Files come from strangers: nothing is executed, and sizes are checked before memory is taken. Files of another
+    format version than this version of the package writes are refused.
 
-# Files say which defaults they were written under; those from before they did are of the first.
-_DEFAULTS = 2
-# Models whose columns of labels and words had one pseudo-count a level under the first.
-_ADDED_ONE = ("HiddenMarkovModel", "Mixture", "NaiveBayes")
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    object
+        Of the class that was saved.
+
+    Examples
+    --------
+    >>> import tempfile, os, tallybayes as tb
+    >>> coins = tb.count({"x": [1, 0, 1]}, [tb.Factor("x", (), tb.Bernoulli())])
+    >>> path = os.path.join(tempfile.mkdtemp(), "coins.tally")
+    >>> coins.save(path)
+    >>> tb.load(path) == coins
+    True
+    """
+    return sealed_file.load(path)
 
 
 def save_model(model: Any, path: Any) -> None:
@@ -51,7 +51,7 @@ def save_model(model: Any, path: Any) -> None:
 def model_to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """A fitted model as JSON and arrays; one made of others holds theirs."""
     kind = type(model)
-    if kind.__module__ != f"tallybayes.models.{_MODELS.get(kind.__name__)}":
+    if _model_class(kind.__name__) is not kind:
         raise FileError(
             f"cannot save a {kind.__name__}: files name models of this package only.\n"
             "    Save its counts, model.tally_.save(path), and make the model from them again."
@@ -59,7 +59,7 @@ def model_to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     parameters = {
         name: None if is_missing(value) else to_json(value) for name, value in model.get_params(deep=False).items()
     }
-    content = {"class": kind.__name__, "defaults": _DEFAULTS, "parameters": parameters}
+    content = {"class": kind.__name__, "parameters": parameters}
     if hasattr(model, "_to_file"):
         content["state"], arrays = model._to_file()
         return content, arrays
@@ -74,32 +74,40 @@ def model_to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 @sealed_file.register("Model")
 def model_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """The model that `model_to_parts` told of; only classes of this package are known."""
+    """Return the model that `model_to_parts` described; only classes of this package are known."""
     name = manifest.pop("class")
-    if name not in _MODELS:
-        raise FileError(f"unknown model {name!r:.60}; expected one of {sorted(_MODELS)}.")
-    kind = getattr(import_module(f"tallybayes.models.{_MODELS[name]}"), name)
-    read, state = manifest.pop("parameters"), manifest.pop("state")
-    parameters = {_RENAMED.get(name, name): from_json(value) for name, value in read.items()}
-    defaults = manifest.pop("defaults", 1)
-    if type(defaults) is not int or not 1 <= defaults <= _DEFAULTS:
-        raise FileError(
-            f"the model's defaults are {defaults!r:.60}; expected 1 to {_DEFAULTS}, those this version knows."
-        )
-    model: Any = kind(**parameters)
+    kind = _model_class(name)
+    if kind is None:
+        raise FileError(f"unknown model {name!r:.60}; expected a model of this package.")
+    parameters, state = manifest.pop("parameters"), manifest.pop("state")
+    if set(parameters) != (expected := set(kind._get_param_names())):
+        missing, unknown = sorted(expected - set(parameters)), sorted(set(parameters) - expected)
+        raise FileError(f"the model's parameters have {unknown!r:.200} unknown and {missing!r:.200} missing.")
+    model: Any = kind(**{name: from_json(value) for name, value in parameters.items()})
     if hasattr(model, "_from_file"):
         sealed_file.refuse_rest("the model", manifest)
         model._from_file(state, arrays)
     elif "stated" in manifest:
         tally, given = stated_from_parts(manifest.pop("stated"), arrays)
         sealed_file.refuse_rest("the model", manifest)
-        _fill(model, state, tally, arrays, given=given)
+        _fill(model, state, tally, arrays, given)
     else:
         tally = tally_from_parts(manifest.pop("tally"), arrays)
         sealed_file.refuse_rest("the model", manifest)
-        _fill(model, state, tally, arrays, old=defaults == 1)
+        _fill(model, state, tally, arrays)
     sealed_file.refuse_rest("the file", arrays)
     return model
+
+
+def _model_class(name: Any) -> Any:
+    """Return the public model class of that name; None where there is none."""
+    from tallybayes import _PUBLIC
+    from tallybayes.models.estimator import Estimator
+
+    if not isinstance(name, str) or not _PUBLIC.get(name, "").startswith("models."):
+        return None
+    found = getattr(import_module(f"tallybayes.{_PUBLIC[name]}"), name)
+    return found if isinstance(found, type) and issubclass(found, Estimator) else None
 
 
 @sealed_file.register("OnlineFilter")
@@ -120,47 +128,12 @@ def decayed_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) 
     return import_module("tallybayes.models.streaming.decayed").Decayed._from_parts(manifest, arrays)
 
 
-def _fill(
-    model: Any,
-    state: dict[str, Any],
-    tally: Any,
-    arrays: dict[str, np.ndarray],
-    *,
-    old: bool = False,
-    given: Any = None,
-) -> None:
-    """Give a model its tally, or the parameters that were stated, and all else that it knows."""
-    own = state.pop("own", {})
+def _fill(model: Any, state: dict[str, Any], tally: Any, arrays: dict[str, np.ndarray], given: Any = None) -> None:
+    """Set a model's tally, or its fixed parameters, and the rest of its fitted state."""
+    own = state.pop("own")
     model._shape_from_json(state, tally)
     sealed_file.refuse_rest("the model's state", state)
     model._adopt(tally)._state(given)
     model._check_loaded()
-    if old:
-        _fill_old_defaults(model, type(model).__name__)
     model._from_parts(own, arrays)
     sealed_file.refuse_rest("the model's state", own)
-
-
-def _fill_old_defaults(model: Any, name: str) -> None:
-    """Say what the first defaults meant, in a model that was saved under them."""
-    if getattr(model, "class_prior", ...) is None:
-        model.class_prior = "frequency"
-    if name in _ADDED_ONE and not read_estimate(model.estimate).takes_mode:  # under "map" add-one is the default still
-        factors = model._with_prior(model.tally_)
-        model.prior = _with_added_one(model.prior, [f for f in factors if f.family.added_counts(1.0, "bayes")], name)
-    model._adopt(model.tally_)  # what was made of it under other defaults is not it
-
-
-def _with_added_one(prior: Any, counted: list[Factor], name: str) -> Any:
-    """The same prior, and one pseudo-count a level where it says nothing."""
-    if not counted:
-        return prior
-    if prior is None:
-        return 1
-    if name == "HiddenMarkovModel" and isinstance(prior, Dirichlet):
-        prior = {"start": prior, "transition": prior}
-    if isinstance(prior, Mapping):
-        silent = [f for f in counted if not {f.columns, *f.columns, "emission"} & set(prior)]
-        return {**prior, **{f.columns: 1 for f in silent}}
-    listed = (prior,) if isinstance(prior, ParameterDistribution) else prior
-    return (*listed, 1) if isinstance(listed, list | tuple) else prior

@@ -189,8 +189,6 @@ def _check_kept(factor: Factor, statistic: Statistics) -> None:
     none = family.collect(block)  # refuses a block that is not its own
     same = {name: len(part.shape) for name, part in none.reshape_groups(())._parts().items()}
     found = {name: len(part.shape) - len(factor.given) for name, part in statistic._parts().items()}
-    if "failures" not in found:  # as files had it that were written before failures were kept
-        same.pop("failures", None)
     if isinstance(none, Counts) and isinstance(statistic, Counts):
         sizes = statistic.segments.sizes
         if not labels and (sizes != none.segments.sizes[0]).any():  # bins, whose number the family says
@@ -209,8 +207,8 @@ def _statistic(kind: str, prefix: str, arrays: dict[str, np.ndarray]) -> Statist
     if kind == "Counts":
         return Counts(arrays.pop(f"{prefix}/table"), arrays.pop(f"{prefix}/sizes"))
     if kind == "Totals":
-        names = ("weight", "total", "log_base", "failures")
-        return Totals(**{name: arrays.pop(f"{prefix}/{name}") for name in names if f"{prefix}/{name}" in arrays})
+        names = ["weight", "total", "log_base", *(["failures"] if f"{prefix}/failures" in arrays else [])]
+        return Totals(**{name: arrays.pop(f"{prefix}/{name}") for name in names})
     if kind == "Moments":
         sums = [pair(name) for name in ("weight_sum", "first_sum", "second_sum")]
         anchor = arrays.pop(f"{prefix}/anchor")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tallybayes import kernels
 from tallybayes.errors import StatisticsError
-from tallybayes.models.load import load
+from tallybayes.models.io import load
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name

@@ -65,7 +65,7 @@ def forge(text: bytes, entries: list[tuple[str, bytes]]) -> bytes:
 
 
 def manifest_of(**changes: object) -> bytes:
-    whole = {"format": 1, "kind": "test", "created_by": "a stranger", "manifest": {}, "arrays": {}}
+    whole = {"format": sealed_file.FORMAT, "kind": "test", "created_by": "a stranger", "manifest": {}, "arrays": {}}
     return json.dumps({**whole, **changes}, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -206,11 +206,11 @@ def test_same_content_same_bytes(path):
     assert path.read_bytes() == first
 
 
-def test_format_1_never_changes(path, monkeypatch):
+def test_the_bytes_of_a_format_version_never_change(path, monkeypatch):
     """Since only the very bytes of `write` are read, another Python, NumPy or release must write the same."""
     monkeypatch.setattr(sealed_file, "__version__", "1.2.3")
     content = saved(path)
-    assert hashlib.sha256(content).hexdigest() == "9270630825e2cab7993fea51a01c321cac1dfa40d21430cd2ccfa9d0cd445e7f"
+    assert hashlib.sha256(content).hexdigest() == "6482661f53df01734be131ef7b7bc401f9260e602940246866063650e9da0bd0"
 
 
 def test_other_programs_can_read_it(path):
@@ -429,10 +429,23 @@ def test_messages_say_what_was_found(path, tmp_path):
     assert "it begins with another zip entry, 'a.npy', in place of manifest.json" in refusal(path, seal_zip(foreign))
     assert "damaged: its seal is missing" in refusal(path, content[:-1])
     assert "damaged: its seal is missing" in refusal(path, content + b"\n")
-    assert "SHA-256 differs" in refusal(path, content.replace(b'"format":1', b'"format":2'))
+    assert "SHA-256 differs" in refusal(path, content.replace(b'"format":2', b'"format":3'))
     assert "SHA-256 differs" in refusal(path, content[:-82] + SEAL + b"0" * 64)
     assert "SHA-256 differs" in refusal(path, content[:-64] + content[-64:].upper())
-    assert "format version 2; this version of Tallybayes reads up to 1" in refusal(path, forge(b'{"format": 2}', []))
+
+
+@pytest.mark.parametrize("version", [sealed_file.FORMAT - 1, sealed_file.FORMAT + 1])
+def test_another_format_version_is_refused(tmp_path, version):
+    path = tmp_path / "model"
+    forged = manifest_of(format=version, created_by="tallybayes 0.9")
+    assert refusal(path, forge(forged, [])).endswith(
+        f"has format version {version}, written by tallybayes 0.9; this version of Tallybayes reads format version "
+        f"{sealed_file.FORMAT} only.\n    Fit the model again and save it, or load the file with tallybayes 0.9."
+    )
+    for other in ({}, {"created_by": 3}, {"created_by": "x" * 61}, {"created_by": "\x1b[31m"}):  # nothing to be quoted
+        message = refusal(path, forge(json.dumps({"format": version, **other}).encode(), []))
+        assert f"has format version {version}; this" in message
+        assert message.endswith("load the file with the version that wrote it.")
 
 
 # ---- What is refused: strangers, who can compute the seal -------------------------------------------------------
@@ -569,7 +582,8 @@ def nested(depth: int) -> bytes:
         manifest_of(format=1.0),
         manifest_of(format="1"),
         manifest_of(format=None),
-        manifest_of(format=2),
+        manifest_of(format=1),
+        manifest_of(format=3),
         manifest_of(format=10**30),
         nested(100_000),
         b"[" * 1_000_000,
@@ -712,7 +726,10 @@ def test_mutated_files(path):
 @pytest.mark.slow
 @examples(300)
 @given(
-    plain | st.fixed_dictionaries({"format": st.just(1)}, optional={"kind": plain, "manifest": plain, "arrays": plain})
+    plain
+    | st.fixed_dictionaries(
+        {"format": st.just(sealed_file.FORMAT)}, optional={"kind": plain, "manifest": plain, "arrays": plain}
+    )
 )
 def test_any_json(folder, whole):
     refusal(folder / "any_json", forge(json.dumps(whole, sort_keys=True, separators=(",", ":")).encode(), []))

@@ -89,14 +89,14 @@ class Calibration(NamedTuple):
 
     @classmethod
     def from_parts(cls, state: dict[str, Any], arrays: dict[str, np.ndarray], n_classes: int) -> Calibration:
-        """What `to_parts` gave, checked: a file may come from anyone. Files from before doubt have none."""
+        """What `to_parts` gave, checked: a file may come from anyone."""
         found = cls(
             str(state.pop("method")),
-            **{name: float(state.pop(name, 0.0) if name == "doubt" else state.pop(name)) for name in _NUMBERS},
+            **{name: float(state.pop(name)) for name in _NUMBERS},
             base=arrays.pop("calibration/base", np.zeros(0)),
             log_odds=tuple(arrays.pop(name) for name in _names("log_odds", arrays)),
             values=tuple(arrays.pop(name) for name in _names("values", arrays)),
-            tried={str(name): float(loss) for name, loss in dict(state.pop("tried", {})).items()},
+            tried={str(name): float(loss) for name, loss in dict(state.pop("tried")).items()},
         )
         refuse_rest("the file's calibration", state)
         n_steps = n_classes if found.method == "isotonic" else 0

@@ -44,6 +44,9 @@ class EMResult(NamedTuple):
     objectives: tuple[float, ...] = ()
 
 
+_NOT_SCALAR = ("history", "starts", "objectives")  # the fields of EMSummary that are not written as JSON
+
+
 class EMSummary(NamedTuple):
     """How EM ended: what a model remembers of it while its counts are those that EM expected."""
 
@@ -56,24 +59,26 @@ class EMSummary(NamedTuple):
     objectives: tuple[float, ...] = ()  # where every start ended
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Numbers and arrays for a file."""
-        arrays = {"em/history": np.array(self.history)}
-        if len(self.objectives) > 1:
-            arrays["em/objectives"] = np.array(self.objectives)
-        left = ("history", "starts", "objectives")
-        return {"em": {name: value for name, value in self._asdict().items() if name not in left}}, arrays
+        """Return the scalar fields and, as arrays, where EM went, for a file."""
+        scalars = {name: value for name, value in self._asdict().items() if name not in _NOT_SCALAR}
+        return {"em": scalars}, {"em/history": np.array(self.history), "em/objectives": np.array(self.objectives)}
 
     @classmethod
     def from_parts(cls, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> EMSummary | None:
-        """What `to_parts` gave; None where there was nothing."""
+        """Return what `to_parts` was called on; None where there was nothing."""
         if "em" not in state:
             return None
-        kept, history = dict(state.pop("em")), [float(value) for value in arrays.pop("em/history")]
-        objective, converged = str(kept.pop("objective")), bool(kept.pop("converged"))
-        found = cls(history, objective, converged, float(kept.pop("log_likelihood")), float(kept.pop("entropy", 0.0)))
+        history, objectives = (np.ravel(arrays.pop(f"em/{name}")).tolist() for name in ("history", "objectives"))
+        kept = state.pop("em")
+        found = cls(history, **{name: kept.pop(name) for name in cls._fields if name not in _NOT_SCALAR})
         refuse_rest("what the file says of EM", kept)
-        ends = np.ravel(arrays.pop("em/objectives", history[-1:])).tolist()
-        return found._replace(objectives=tuple(ends))
+        return found._replace(
+            objective=str(found.objective),
+            converged=bool(found.converged),
+            log_likelihood=float(found.log_likelihood),
+            entropy=float(found.entropy),
+            objectives=tuple(objectives),
+        )
 
 
 def run_em(

@@ -65,35 +65,28 @@ class InputFormat(NamedTuple):
         return cls(target, n_features=len(names), columns=named)
 
     def to_json(self) -> dict[str, Any]:
-        """What a file keeps of it."""
-        return {
-            "target": to_json(self.target),
-            "by_name": self.by_name,
-            "y_dtype": None if self.y_dtype is None else self.y_dtype.str,
-            "feature_names": None if self.feature_names is None else list(self.feature_names),
-            "n_features": self.n_features,
-            "dates": [to_json(name) for name in self.dates],
-            "feature_columns": None if self.columns is None else list(self.columns),
-        }
+        """Return the fields as plain JSON, by their names."""
+        names = None if self.feature_names is None else list(self.feature_names)
+        plain = self._replace(y_dtype=None if self.y_dtype is None else self.y_dtype.str, feature_names=names)  # type: ignore[arg-type]
+        return {name: to_json(value) for name, value in plain._asdict().items()}
 
     @classmethod
     def from_json(cls, state: dict[str, Any], tally: Tally) -> Self:
-        """What `to_json` gave, checked: a file may come from anyone."""
-        target, by_name = from_json(state.pop("target")), state.pop("by_name") is True
-        dtype, names, n_features = state.pop("y_dtype"), state.pop("feature_names"), state.pop("n_features")
-        dates, columns = state.pop("dates", []), state.pop("feature_columns", None)  # older files have neither
+        """Return what `to_json` was called on; every field is checked, for a file may come from anyone."""
+        found: Any = cls(*(from_json(state.pop(name)) for name in cls._fields))
+        dtype, names, n_features, columns = found.y_dtype, found.feature_names, found.n_features, found.columns
         if dtype is not None and not _DTYPE.fullmatch(dtype):
             raise FileError(f"the labels of the model are of type {dtype!r:.60}; expected bool, numbers or text.")
-        if str(target) not in tally.domains:
-            raise FileError(f"the model's target {target!r} is not in its tally.")
+        if str(found.target) not in tally.domains:
+            raise FileError(f"the model's target {found.target!r} is not in its tally.")
         return cls(
-            target,
-            by_name,
-            None if dtype is None else np.dtype(dtype),
-            None if names is None else np.array([str(name) for name in names], dtype=object),
-            None if n_features is None else int(n_features),
-            tuple(map(from_json, dates)),
-            None if columns is None else tuple(map(str, columns)),
+            target=found.target,
+            by_name=found.by_name is True,
+            y_dtype=None if dtype is None else np.dtype(dtype),
+            feature_names=None if names is None else np.array([str(name) for name in names], dtype=object),
+            n_features=None if n_features is None else int(n_features),
+            dates=tuple(found.dates),
+            columns=None if columns is None else tuple(map(str, columns)),
         )
 
 

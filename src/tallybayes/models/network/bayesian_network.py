@@ -421,8 +421,3 @@ class BayesianNetwork(Model):
     def _check_loaded(self) -> None:
         """Refuse a tally that is no network."""
         _ = self._network.levels
-
-    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        super()._from_parts(state, arrays)
-        if state.pop("given", None):
-            self._state(network_conversion.given_from_parts(self, arrays))

@@ -17,6 +17,7 @@ import numpy as np
 
 from tallybayes._utils.frozen_value import from_json, same, to_json
 from tallybayes._utils.memory import require_memory
+from tallybayes._utils.sealed_file import refuse_rest
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError, FileError, LabelError, NotLinearError, StatisticsError
@@ -241,17 +242,20 @@ def take_from(model: Any, other: Any) -> Any:
 
 def shape_to_json(model: Any) -> dict[str, Any]:
     """The shape of the rows and how their columns are cut, for a file."""
-    columns, left_out = model._columns
-    return model._shape.to_json() | {"columns": to_json(columns), "left_out": to_json(left_out)}
+    discretization = {name: to_json(value) for name, value in model._columns._asdict().items()}
+    return model._shape.to_json() | {"discretization": discretization}
 
 
 def shape_from_json(model: Any, state: dict[str, Any], tally: Tally) -> None:
     """What `shape_to_json` gave, checked."""
-    columns, left_out = from_json(state.pop("columns")), from_json(state.pop("left_out"))
+    kept = state.pop("discretization")
+    found = DiscretizedColumns(*(from_json(kept.pop(name)) for name in DiscretizedColumns._fields))
+    refuse_rest("the discretization of the columns", kept)
+    columns, left_out = found
     families = isinstance(columns, dict) and all(isinstance(family, Family) for family in columns.values())
     if not families or not isinstance(left_out, dict):
         raise FileError(f"the columns of the model are {columns!r:.60}; expected a family with levels for each.")
-    model._shape, model._columns = InputFormat.from_json(state, tally), DiscretizedColumns(columns, left_out)
+    model._shape, model._columns = InputFormat.from_json(state, tally), found
     _check_tally(model._columns, tally, model._shape.target)
 
 

@@ -21,7 +21,6 @@ from tallybayes.tally.factor import Name
 
 Levels = Mapping[Name, tuple[Any, ...]]
 _DEFAULT_TARGET = re.compile(r"y\d*_*")
-_PARTS = ("targets", "numbers", "labels", "by", "degree", "by_name", "single", "n_features", "feature_names", "dates")
 
 
 class MissingInputError(DataError):
@@ -164,13 +163,12 @@ class Design(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """What a file keeps of it."""
-        return {name: to_json(value) for name, value in zip(_PARTS, self, strict=True)}
+        return {name: to_json(value) for name, value in self._asdict().items()}
 
     @classmethod
     def from_json(cls, state: dict[str, Any]) -> Self:
         """What `to_json` gave, checked: a file may come from anyone."""
-        state.setdefault("dates", to_json(()))
-        found = cls(*(from_json(state.pop(name)) for name in _PARTS))
+        found = cls(*(from_json(state.pop(name)) for name in cls._fields))
         names = (*found.targets, *found.numbers, *found.labels)
         plain = all(isinstance(name, str | int) for name in names) and isinstance(found.degree, int)
         if not plain or not found.targets or found.degree < 1:

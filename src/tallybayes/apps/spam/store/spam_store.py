@@ -114,10 +114,10 @@ class Store:
         found = self._meta().get("format", "")
         if not found.isdigit() or int(found) < 1:
             raise StoreError(f"{self.place} has no format; expected the store of a spam filter.")
-        if int(found) > FORMAT:
+        if int(found) != FORMAT:
             raise StoreError(
-                f"{self.place} is of format {found}, of a newer Tallybayes; this one knows {FORMAT}.\n"
-                "    Install the newer one: pip install -U tallybayes"
+                f"{self.place} has format version {found}; this version of Tallybayes reads version {FORMAT} only.\n"
+                "    Learn the messages again into a new store, or use the version of Tallybayes that made this one."
             )
 
     def _meta(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
-from tallybayes.errors import DataError, EstimateError, FileError
+from tallybayes.errors import DataError, EstimateError
 from tallybayes.families.categorical import Categorical, LevelProbabilities
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.families.with_missing import WithMissing
@@ -253,14 +253,3 @@ def to_networkx(model: BayesianNetwork) -> nx.DiGraph:
             about = {"levels": model.levels_[node], "table": table.copy(), "parents": model.graph_.parents[node]}
             graph.nodes[node].update(about)
     return graph
-
-
-def given_from_parts(model: BayesianNetwork, arrays: dict[str, np.ndarray]) -> tuple[LevelProbabilities, ...]:
-    """Tables that were given, in files from before they were kept as all stated parameters are."""
-    nodes = model.graph_.nodes
-    if any(f"given/{place}" not in arrays for place in range(len(nodes))):
-        raise FileError("the network's tables are not all in its file.")
-    tables = {node: arrays.pop(f"given/{place}") for place, node in enumerate(nodes)}
-    checked = NetworkTables(model.graph_.parents, model.levels_, tables).tables
-    order = [name for factor in model.tally_.factors for name in factor.columns]
-    return tuple(LevelProbabilities(checked[name], Segments([checked[name].shape[-1]])) for name in order)

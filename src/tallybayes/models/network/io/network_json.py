@@ -47,7 +47,8 @@ def read_json(source: Any) -> NetworkSpec:
         )
     if type(found.get("version")) is not int or found["version"] != VERSION:
         raise FileError(
-            f"{name} has version {short_repr(found.get('version'))}; expected {VERSION}, that this version knows."
+            f"{name} has version {short_repr(found.get('version'))}; this version of Tallybayes reads {VERSION} only.\n"
+            "    Write the network again with to_json, or read it with the version of Tallybayes that wrote it."
         )
     strange = [key for key in found if key not in ("format", "version", "nodes")]
     if strange or not isinstance(found.get("nodes"), list):

@@ -77,7 +77,7 @@ def _changed(place, key, value):
         ("[" * 100_000, "is no JSON|without an end"),
         ("[]", "is no network"),
         ('{"format": "tallybayes network", "format": 1}', "'format' is there twice"),
-        (_changed(None, "version", 2), "has version 2; expected 1"),
+        (_changed(None, "version", 2), "has version 2; this version of Tallybayes reads 1 only"),
         (_changed(None, "version", True), "has version True"),
         (_changed(None, "extra", 2), "'extra' beside its nodes"),
         (_changed(None, "nodes", {}), "no list of nodes"),
