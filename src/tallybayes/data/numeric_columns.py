@@ -20,7 +20,7 @@ def numeric(column: Any, name: Name) -> np.ndarray:
     column = plain_array(column, name)
     if column.dtype.kind in "biuf":
         return column.view(np.uint8) if column.dtype.kind == "b" else column
-    cells = column.ravel().tolist() if column.dtype.kind == "O" else list(column.ravel())
+    cells = column.ravel().tolist() if column.dtype.kind in "OU" else list(column.ravel())
     for value in cells:
         if not is_missing(value) and not is_number(value):
             found = f"partly {short_repr(value)} ({type(value).__name__})"

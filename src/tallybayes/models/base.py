@@ -20,6 +20,7 @@ from tallybayes.errors import FileError, NoCountsError, StatisticsError, short_r
 from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.families.family import Family
 from tallybayes.models.estimator import Estimator
+from tallybayes.models.inputs.column_priors import check_binary_columns
 from tallybayes.models.io import save_model
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
@@ -296,6 +297,8 @@ class Model(Estimator):
 
         How EM ended is of those very counts: where they have changed, it is forgotten.
         """
+        prior = getattr(self, "prior", None)
+        check_binary_columns(prior, lambda: self._with_prior(tally), lambda name: tally.domains[str(name)].levels)
         self.tally_, self._climb, self._given = tally, climbed, None
         self._derived: dict[str, Any] = {}  # what was made of the tally so far
         return self

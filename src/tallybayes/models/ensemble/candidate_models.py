@@ -32,6 +32,7 @@ from tallybayes.models.ensemble.stacking import bounded
 from tallybayes.models.inputs.columns import read_columns
 from tallybayes.models.inputs.discretization import DiscretizedColumns, class_bins_by_fold, read_levels
 from tallybayes.models.inputs.family_selection import select_families_by_fold
+from tallybayes.models.inputs.uninformative_columns import NO_KNOWN_CELL
 from tallybayes.models.naive_bayes.naive_bayes import NaiveBayes
 from tallybayes.models.one_dependence.averaged_one_dependence import AveragedOneDependence
 from tallybayes.models.one_dependence.tree_augmented import TreeAugmentedNaiveBayes
@@ -91,6 +92,7 @@ class CandidateModels:
         features = [name for name in table.columns if name != target and name not in self.left_out]
         gaps = {name: is_missing(table, name) for name in features}
         self.names = tuple(name for name in features if not gaps[name].all()) or tuple(features)  # a model needs one
+        self.left_out |= {name: NO_KNOWN_CELL for name in features if name not in self.names}
         self.absent = tuple(name for name in self.names if gaps[name].any() and self._tells(gaps[name]))
         self.numbers = tuple(name for name in self.names if table.kind(name) == "number")
 

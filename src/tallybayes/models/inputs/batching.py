@@ -16,7 +16,7 @@ from tallybayes.data.source import Source
 from tallybayes.data.source_batches import tables_of_batches
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
-from tallybayes.models.inputs.features import is_name
+from tallybayes.models.inputs.features import is_name, warn_unobserved
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +48,8 @@ def names_to_read(model: Any, source: Source) -> list[str]:
     if shape is not None and known.intersection(wanted):  # rows of a network may lack nodes
         absent = dict.fromkeys((name for name in names if known.isdisjoint(origins(name))), 1)
         source.check_columns(with_dates_whole(absent, shape.dates))
+    elif shape is None:
+        warn_unobserved(known, names)
     return [str(name) for name in dict.fromkeys(wanted) if name in known]
 
 

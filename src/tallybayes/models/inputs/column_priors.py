@@ -71,6 +71,21 @@ def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Se
             )
 
 
+def check_binary_columns(prior: Any, factors: Callable[[], Iterable[Factor]], levels: Levels) -> None:
+    """Raise PriorError if a Beta for all binary columns finds none: every categorical column has more levels."""
+    beta = next((one for one in (prior if isinstance(prior, list | tuple) else [prior]) if isinstance(one, Beta)), None)
+    if beta is None:
+        return
+    found = list(factors())
+    counts = {name: len(levels(name)) for factor in found if _of_labels(factor) for name in factor.columns}
+    if counts and min(counts.values()) > 2 and not any(issubclass(factor.family.belief, Beta) for factor in found):
+        shown = [f"{name!r} with {n} levels" for name, n in list(counts.items())[:3]] + ["…"] * (len(counts) > 3)
+        raise PriorError(
+            f"prior= has {beta!r}, which is for binary columns; found none ({', '.join(shown)}).\n"
+            "    Pass a tb.Dirichlet, a number of counts, or None for the default."
+        )
+
+
 def refuse_other(prior: Any) -> None:
     """Refuse what is no prior of any family."""
     if isinstance(prior, str):

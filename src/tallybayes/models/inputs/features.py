@@ -136,6 +136,20 @@ def check_keys(table: Table, absent: Iterable[Name], known: Collection[Name]) ->
         raise DataError.unknown_column(misspelt, extra)
 
 
+def warn_unobserved(columns: Collection[Name], nodes: Collection[Name], predicted: Collection[Name] = ()) -> None:
+    """Warn if a node is not among the columns of the rows, and another column has a similar name."""
+    extra = [name for name in columns if isinstance(name, str) and name not in nodes]
+    absent = [name for name in nodes if name not in columns and name not in predicted] if extra else []
+    near = {name: close[0] for name in absent if isinstance(name, str) and (close := closest_names(name, extra))}
+    if near:
+        pairs = ", ".join(f"column {found!r} instead of {name!r}" for name, found in near.items())
+        warn(
+            f"nodes {', '.join(map(repr, near))} are not observed in any row; found {pairs}.\n"
+            "    Rename the columns if they are misspelt; drop them if not.",
+            UserWarning,
+        )
+
+
 def check_feature_names(model: Any, X: Any, found: Iterable[Name]) -> None:
     """Raise ValueError if a frame has other columns than were fitted, as scikit-learn does, with the closest names."""
     from sklearn.utils.validation import _check_feature_names

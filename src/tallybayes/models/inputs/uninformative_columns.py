@@ -12,6 +12,7 @@ from scipy.special import gammaln
 from tallybayes.families._shared.bin_edges import ValueCounts
 from tallybayes.tally.factor import Name
 
+NO_KNOWN_CELL = "no known cell"
 _FEW = 20  # with fewer rows nothing is an identifier
 _NEARLY_ALL = 0.9  # of the values of an identifier are different ones
 _SPACING = 1.2  # whole numbers that are so close together count the rows
@@ -74,7 +75,7 @@ def why_uninformative(one: ColumnValues, thinned: float) -> str | None:
     """Why a column says nothing by itself, or None; each of its rows stands for `thinned` of them."""
     n_values = len(one.values)
     if n_values < 2:
-        return "constant" if n_values else "no known cell"
+        return "constant" if n_values else NO_KNOWN_CELL
     n = max(float(one.cells.weight.sum()), one.n_known)  # a weight of 2 is a row twice, but two halves are two rows
     if n < _FEW or n_values < _NEARLY_ALL * n:
         return None

@@ -1,6 +1,7 @@
 """Candidates are tried on a random sample of many rows, whatever their order."""
 
 import numpy as np
+import pandas as pd
 
 import tallybayes as tb
 
@@ -18,3 +19,15 @@ def test_a_period_in_the_rows_is_not_taken_for_a_constant():
     assert (model.report_.n_rows, model.report_.n_total) == (20_000, n)
     assert "by 5 folds of 20,000 rows sampled at random of 40,000" in repr(model.report_)
     assert "rows sampled" not in repr(tb.choose({"x": rng.normal(size=50)}, rng.choice(["a", "b"], 50)).report_)
+
+
+def test_columns_without_a_known_cell_are_left_out():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    rows = pd.DataFrame({"x": x, "numbers": np.nan, "labels": None, "date": pd.NaT, "constant": 1.0})
+    found = tb.choose(rows, np.where(x > 0, "a", "b"))
+    parts = ["date.year", "date.month", "date.day_of_week", "date.hour"]
+    assert found.report_.left_out == dict.fromkeys(["numbers", "labels", *parts], "no known cell") | {
+        "constant": "constant"
+    }
+    assert all(name in repr(found.report_) for name in ("numbers", "labels"))

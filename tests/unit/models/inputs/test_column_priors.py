@@ -1,6 +1,7 @@
 """Priors by column: arrays by column of one block, in every model; a Beta for columns of two labels."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -125,3 +126,33 @@ class TestNetworks:
 def test_joint_blocks_reject_priors_by_column():
     with pytest.raises(PriorError, match="one block of Multinomial"):
         tb.NaiveBayes(tb.Multinomial(), prior={0: tb.Dirichlet(1), 1: tb.Dirichlet(2)}).fit([[1, 2], [3, 4]], [0, 1])
+
+
+@pytest.mark.parametrize("levels", ["abc", "ab"])
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda prior, rows: tb.NaiveBayes(prior=prior).fit(rows, "y"),
+        lambda prior, rows: tb.NaiveBayes(prior=prior, estimate="map").fit(rows, "y"),
+        lambda prior, rows: tb.NaiveBayes().fit(rows, "y").set_params(prior=prior),
+        lambda prior, rows: tb.NaiveBayes().fit(rows, "y").reestimate(prior=prior),
+        lambda prior, rows: tb.AveragedOneDependence(prior=prior).fit(rows, "y"),
+        lambda prior, rows: tb.Mixture(2, prior=prior).fit(rows[["x", "k"]]),
+        lambda prior, rows: tb.BayesianNetwork({"k": ["m"]}, prior=prior).fit(rows),
+    ],
+    ids=["fit", "map", "set_params", "reestimate", "pairs", "mixture", "network"],
+)
+def test_a_beta_needs_a_binary_column(fit, levels):
+    rng = np.random.default_rng(0)
+    k = np.array(list(levels))[rng.integers(len(levels), size=60)]
+    rows = pd.DataFrame(
+        {"x": rng.normal(size=60), "k": k, "m": rng.choice(list("uvw"), 60), "y": rng.integers(5, size=60)}
+    )
+    for prior in (tb.Beta(2, 2), [tb.Beta(2, 2), None]):
+        if levels == "ab":
+            fit(prior, rows)
+        else:
+            with pytest.raises(
+                tb.PriorError, match=r"Beta\(2, 2\), which is for binary columns; found none \(.*'k' with 3"
+            ):
+                fit(prior, rows)

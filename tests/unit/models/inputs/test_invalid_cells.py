@@ -271,3 +271,16 @@ def test_large_whole_numbers_stay_what_they_are_beside_a_strange_cell():
     with pytest.warns(tb.OutsideWarning, match=r"0\.5 in column 'events' \(1 cell\)\."):
         found = model.predict_proba({"key": [2**62, 5], "events": [0.5, 2.0]})
     np.testing.assert_allclose(found, expected)
+
+
+def test_one_row_is_one_row_in_any_form():
+    rows = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "k": list("uvuv")})
+    model = tb.NaiveBayes().fit(rows, ["a", "b", "a", "b"])
+    row = {"x": "abc", "k": "u"}
+    for one in (row, [row], pd.Series(row), pd.DataFrame([row]), {name: [cell] for name, cell in row.items()}):
+        with pytest.warns(OutsideWarning, match="'abc' in column 'x' \\(1 cell\\)"):
+            found = model.predict_proba(one)
+        np.testing.assert_array_equal(found, model.predict_proba({"x": np.nan, "k": "u"}))
+    for several in ([row, row], pd.DataFrame([row, row])):
+        with pytest.raises(tb.DataError, match="column 'x' is partly 'abc' \\(str\\); expected numbers"):
+            model.predict_proba(several)

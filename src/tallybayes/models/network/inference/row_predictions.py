@@ -15,7 +15,7 @@ from tallybayes.estimation.scoring.bayes_rule import ClassPosterior, apply_bayes
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.inputs.batching import predict_in_batches
-from tallybayes.models.inputs.features import as_rows, check_keys, is_name, is_rows_of_mappings
+from tallybayes.models.inputs.features import as_rows, check_keys, is_name, is_rows_of_mappings, warn_unobserved
 from tallybayes.models.inputs.invalid_cells import answering, tolerated
 from tallybayes.models.inspection.information_criteria import weighted_sum
 from tallybayes.models.network.analysis.d_separation import listed
@@ -292,11 +292,11 @@ def _read(
 ) -> Evidence:
     """What is known of the rows of X, and of the nodes that are set."""
     found, rows, table = model._inference, as_rows(X, model), _asked(model, X, names)
+    nodes, others = model.graph_.nodes, (*without, *(do or ()))
     if is_rows_of_mappings(rows):
-        nodes = model.graph_.nodes
-        check_keys(
-            table, [node for node in nodes if not table.has(node) and node not in (*without, *(do or ()))], nodes
-        )
+        check_keys(table, [node for node in nodes if not table.has(node) and node not in others], nodes)
+    else:
+        warn_unobserved(table.columns, nodes, others)
     known = read_rows(found, table, model.unseen, (*without, *(do or ())))
     done = read_evidence(found, None, do)
     known.codes.update({node: np.repeat(value, known.n_rows, axis=0) for node, value in done.codes.items()})
