@@ -57,7 +57,7 @@ def agrum_network(model: tb.BayesianNetwork) -> Any:
     for node, parents in model.graph_.parents.items():
         names = list(reversed(network.cpt(node).names))
         order = [(*parents, node).index(name) for name in names]
-        network.cpt(node)[:] = np.ascontiguousarray(model.table(node).values.transpose(order))
+        network.cpt(node)[:] = np.ascontiguousarray(model.cpt(node).values.transpose(order))
     return network
 
 
@@ -67,7 +67,7 @@ def pgmpy_network(model: tb.BayesianNetwork) -> Any:
 
     network = DiscreteBayesianNetwork(model.graph_.edges)
     for node, parents in model.graph_.parents.items():
-        values = np.moveaxis(model.table(node).values, -1, 0).reshape(len(model.levels_[node]), -1)
+        values = np.moveaxis(model.cpt(node).values, -1, 0).reshape(len(model.levels_[node]), -1)
         sizes = [len(model.levels_[name]) for name in parents]
         network.add_cpds(TabularCPD(node, len(values), values, list(parents) or None, sizes or None))
     return network
@@ -86,7 +86,7 @@ def learning(model: tb.BayesianNetwork, n_rows: int) -> None:
 
     def tables(rows: Any) -> Any:
         fitted = ours.fit(rows)
-        return [fitted.table(node).values for node in fitted.levels_]
+        return [fitted.cpt(node).values for node in fitted.levels_]
 
     contenders = {
         "tallybayes, uint8 columns": lambda: tables(drawn),
@@ -105,7 +105,7 @@ def learning(model: tb.BayesianNetwork, n_rows: int) -> None:
         names = list(reversed(learned.cpt(node).names))
         order = [names.index(name) for name in (*parents, node)]
         worst = max(
-            worst, float(np.abs(learned.cpt(node).toarray().transpose(order) - fitted.table(node).values).max())
+            worst, float(np.abs(learned.cpt(node).toarray().transpose(order) - fitted.cpt(node).values).max())
         )
     print(f"largest difference from pyAgrum's tables: {worst:.1e}\n")
     print(f"peak memory while fitting: {peak_memory(lambda: ours.fit(drawn)) / 2**20:.1f} MiB above the data\n")

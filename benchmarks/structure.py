@@ -68,7 +68,7 @@ def searched(rows: Any, frame: pd.DataFrame, score: str) -> dict[str, Callable[[
     how = SCORES[score]
     return {
         "tallybayes": lambda: tb.learn_structure(rows, score=how).graph_.edges,
-        "tallybayes, one climb": lambda: tb.learn_structure(rows, score=how, restarts=0, tabu=0).graph_.edges,
+        "tallybayes, one climb": lambda: tb.learn_structure(rows, score=how, n_restarts=0, tabu_length=0).graph_.edges,
         PEER: theirs,
         "pyAgrum hill climbing": lambda: agrum(False),
         "pyAgrum tabu list": lambda: agrum(True),
@@ -113,7 +113,7 @@ def compare(name: str, n_rows: int, score: str) -> None:
             len(edges),
             f"{_score(rows, graph, score):.1f}",
         ]
-        distances = [tb.structural_distance(truth, graph), tb.structural_distance(*classes)]
+        distances = [tb.structural_hamming_distance(truth, graph), tb.structural_hamming_distance(*classes)]
         print("| " + " | ".join(map(str, [*cells, *distances])) + " |")
     print(flush=True)
 

@@ -161,8 +161,8 @@ def json_(folder: Path) -> Work:
     nodes = {
         "a": {"levels": ["u", "v", None], "probabilities": [0.5, 0.25, 0.25]},
         "b": {"parents": ["a"], "levels": [True, False], "probabilities": [[0.5, 0.5], [1, 0], [0.25, 0.75]]},
-        "x": {"parents": ["a"], "intercept": [0, 1, 2], "deviation": [1, 2, 3]},
-        "y": {"parents": ["b", "x"], "intercept": 1, "weights": {"x": [1, -1]}, "deviation": 0.5},
+        "x": {"parents": ["a"], "intercept": [0, 1, 2], "std": [1, 2, 3]},
+        "y": {"parents": ["b", "x"], "intercept": 1, "coefficients": {"x": [1, -1]}, "std": 0.5},
     }
     tb.BayesianNetwork.from_parameters(nodes).to_json(path)
     whole = path.read_text(encoding="utf-8")

@@ -106,7 +106,7 @@ def print_missing(n: int = 20_000, repeats: int = 10) -> None:
     results: dict[str, list[list[float]]] = {}
 
     def asked(model: tb.BayesianNetwork) -> list[float]:
-        leaving, alarm = model.table("leaving"), model.table("alarm")
+        leaving, alarm = model.cpt("leaving"), model.cpt("alarm")
         return [leaving[False][True], leaving[True][True], alarm[True, False][True], model.query("fire", SEEN)[True]]
 
     SEEN = {"report": True}

@@ -408,10 +408,10 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "misled": misled,
     "late-digit": lambda: late_digit().plot_classes((8, 8)),
     "iris-lines": lambda: linked_irises().plot(given={"petal width": 1.6}),
-    "asia-effect": lambda: clinic().plot(highlight=clinic().effect("bronc", "dysp")),
+    "asia-effect": lambda: clinic().plot(highlight=clinic().causal_effect("bronc", "dysp")),
     "asia-tornado": lambda: clinic().sensitivity({"lung": "yes"}, {"xray": "yes", "dysp": "yes"}).plot(),
     "workers": lambda: tb.learn_structure(
-        workers()[0], sample_weight=workers()[1], method="exact", tiers=TIERS, bootstrap=100
+        workers()[0], sample_weight=workers()[1], method="exact", tiers=TIERS, n_bootstrap=100
     ).plot(),
     "alarm-network": lambda: tb.BayesianNetwork.from_bif(ALARM).plot(given={"HRBP": "HIGH", "BP": "LOW"}),
 }

@@ -113,19 +113,21 @@ if TYPE_CHECKING:
     from tallybayes.models.mixture.mixture_model import Mixture as Mixture
     from tallybayes.models.naive_bayes.naive_bayes import NaiveBayes as NaiveBayes
     from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean as NearestClassMean
-    from tallybayes.models.network.analysis.causal_effect import Effect as Effect
+    from tallybayes.models.network.analysis.causal_effect import CausalEffect as CausalEffect
     from tallybayes.models.network.analysis.d_separation import ActivePath as ActivePath
     from tallybayes.models.network.analysis.d_separation import MarkovBlanket as MarkovBlanket
-    from tallybayes.models.network.analysis.linear_causal_effect import MeasuredEffect as MeasuredEffect
+    from tallybayes.models.network.analysis.linear_causal_effect import LinearCausalEffect as LinearCausalEffect
     from tallybayes.models.network.analysis.sensitivity import Sensitivity as Sensitivity
-    from tallybayes.models.network.analysis.value_of_information import NextQuestion as NextQuestion
+    from tallybayes.models.network.analysis.value_of_information import ValueOfInformation as ValueOfInformation
     from tallybayes.models.network.bayesian_network import BayesianNetwork as BayesianNetwork
     from tallybayes.models.network.bde_prior import BDe as BDe
     from tallybayes.models.network.inference.query_result import QueryResult as QueryResult
     from tallybayes.models.network.structure.chow_liu import learn_tree as learn_tree
     from tallybayes.models.network.structure.equivalence_class import EquivalenceClass as EquivalenceClass
     from tallybayes.models.network.structure.equivalence_class import equivalence_class as equivalence_class
-    from tallybayes.models.network.structure.equivalence_class import structural_distance as structural_distance
+    from tallybayes.models.network.structure.equivalence_class import (
+        structural_hamming_distance as structural_hamming_distance,
+    )
     from tallybayes.models.network.structure.learn_structure import learn_structure as learn_structure
     from tallybayes.models.network.structure.learned_structure import Structure as Structure
     from tallybayes.models.one_dependence.averaged_one_dependence import AveragedOneDependence as AveragedOneDependence
@@ -168,6 +170,7 @@ _PUBLIC = {
     "Binomial": "families.bernoulli",
     "CalibrationWarning": "warnings",
     "Categorical": "families.categorical",
+    "CausalEffect": "models.network.analysis.causal_effect",
     "Chosen": "models.ensemble.auto_classifier",
     "ChosenStates": "evaluation.validation.state_selection",
     "Comparison": "evaluation.comparison.model_comparison",
@@ -181,7 +184,6 @@ _PUBLIC = {
     "Difference": "evaluation.comparison.model_difference",
     "Dirichlet": "distributions.dirichlet",
     "DirichletMultinomial": "families.multinomial",
-    "Effect": "models.network.analysis.causal_effect",
     "EquivalenceClass": "models.network.structure.equivalence_class",
     "EstimateError": "errors",
     "Estimates": "estimation.estimates",
@@ -203,6 +205,7 @@ _PUBLIC = {
     "Leak": "models.ensemble.leakage",
     "Learned": "estimation.distribution_fit",
     "LearningCurves": "evaluation.validation.learning_curves",
+    "LinearCausalEffect": "models.network.analysis.linear_causal_effect",
     "LinearGaussian": "families.linear_gaussian",
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
     "LinearInParents": "families.conditional_linear_gaussian",
@@ -210,7 +213,6 @@ _PUBLIC = {
     "LogNormal": "families.log_normal",
     "MarkovBlanket": "models.network.analysis.d_separation",
     "Measure": "evaluation.metrics.metric_intervals",
-    "MeasuredEffect": "models.network.analysis.linear_causal_effect",
     "Mixture": "models.mixture.mixture_model",
     "Moments": "statistics.moments",
     "Multinomial": "families.multinomial",
@@ -218,7 +220,6 @@ _PUBLIC = {
     "NaiveBayes": "models.naive_bayes.naive_bayes",
     "Named": "data.named_matrix",
     "NearestClassMean": "models.nearest_mean.nearest_class_mean",
-    "NextQuestion": "models.network.analysis.value_of_information",
     "NoCountsError": "errors",
     "NormalInverseGamma": "distributions.normal_inverse_gamma",
     "NormalInverseWishart": "distributions.normal_inverse_wishart",
@@ -259,6 +260,7 @@ _PUBLIC = {
     "TooLargeError": "errors",
     "Totals": "statistics.totals",
     "TreeAugmentedNaiveBayes": "models.one_dependence.tree_augmented",
+    "ValueOfInformation": "models.network.analysis.value_of_information",
     "Verification": "models.receipt",
     "WeightTable": "models.regression.coefficients",
     "Window": "models.streaming.window",
@@ -286,7 +288,7 @@ _PUBLIC = {
     "prior_path": "evaluation.validation.prior_path",
     "set_threads": "kernels.threads",
     "show_versions": "versions",
-    "structural_distance": "models.network.structure.equivalence_class",
+    "structural_hamming_distance": "models.network.structure.equivalence_class",
     "suggest_columns": "evaluation.checks.suggest_families",
     "table": "data.open_source",
     "tokens": "kernels.text.tokenizer",

@@ -79,5 +79,5 @@ def test_rows_that_were_not_seen_are_told():
     for column in frame:
         holes.loc[rng.random(len(frame)) < 0.05, column] = None
     expected = tb.BayesianNetwork(PARENTS, missing="em", max_iter=30, tol=1e-4).fit(holes)
-    np.testing.assert_allclose(expected.table("G").values[..., 1:3], learned().table("G").values[..., 1:3], rtol=0.02)
+    np.testing.assert_allclose(expected.cpt("G").values[..., 1:3], learned().cpt("G").values[..., 1:3], rtol=0.02)
     assert (np.diff(expected.history_) > -1e-6).all()

@@ -26,12 +26,12 @@ CASES = [
 def test_questions_agree_with_plain_queries(name, known, target, pair):
     model = network(name)
     of, on = pair
-    effect = model.effect(of, on)
+    effect = model.causal_effect(of, on)
     for level in effect:
         expected = list(model.query(on, do={of: level}).values())
         np.testing.assert_allclose(list(effect[level].values()), expected, rtol=1e-7)
 
-    asked = model.next_question(target, known)
+    asked = model.value_of_information(target, known)
     prior = model.query(target, known).probabilities
     for node in list(asked)[:3]:
         joint = model.query([target, node], known).probabilities
@@ -47,7 +47,7 @@ def test_questions_agree_with_plain_queries(name, known, target, pair):
 
     found = model.sensitivity({target: model.levels_[target][0]}, known)
     assert found.probability == pytest.approx(prior[0], abs=1e-12)
-    tables = {node: np.array(model.table(node).values) for node in model.levels_}
+    tables = {node: np.array(model.cpt(node).values) for node in model.levels_}
     for entry in (found[0], found[len(found) // 2]):
         levels, parents = model.levels_, model.graph_.parents[entry.node]
         place = tuple(levels[parent].index(entry.given[parent]) for parent in parents)
@@ -64,5 +64,5 @@ def test_the_blanket_of_a_disease_makes_the_rest_irrelevant():
     blanket = model.markov_blanket("Cirrhosis")
     assert set(blanket.parents) == {"fibrosis", "Steatosis"}
     rest = [node for node in model.graph_.nodes if node != "Cirrhosis" and node not in blanket]
-    assert model.separated("Cirrhosis", rest, blanket)
-    assert not model.separated("Cirrhosis", rest)
+    assert model.d_separated("Cirrhosis", rest, blanket)
+    assert not model.d_separated("Cirrhosis", rest)

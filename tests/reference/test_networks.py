@@ -61,9 +61,9 @@ def test_files_there_and_back(name, tmp_path):
     assert again.levels_ == model.levels_
     assert again.graph_ == model.graph_
     for node in model.levels_:
-        np.testing.assert_array_equal(again.table(node).values, model.table(node).values)
+        np.testing.assert_array_equal(again.cpt(node).values, model.cpt(node).values)
     model.save(tmp_path / "again.tally")
-    np.testing.assert_array_equal(tb.load(tmp_path / "again.tally").table(node).values, model.table(node).values)
+    np.testing.assert_array_equal(tb.load(tmp_path / "again.tally").cpt(node).values, model.cpt(node).values)
 
 
 @pytest.mark.slow
@@ -91,8 +91,8 @@ def test_samples_bring_the_tables_back():
         drawn = given.sample(100_000, random_state=0)
         learned = tb.BayesianNetwork(given.graph_.parents, columns=given.columns).fit(drawn)
         for node, parents in given.graph_.parents.items():
-            table, weight = given.table(node).values, learned._network.nodes[node].statistics.weight[..., 0]
-            error = np.abs(learned.table(node).values - table).max(axis=-1)
+            table, weight = given.cpt(node).values, learned._network.nodes[node].statistics.weight[..., 0]
+            error = np.abs(learned.cpt(node).values - table).max(axis=-1)
             assert (error < 5 / np.sqrt(weight + 1)).all(), (name, node, parents)
 
 
@@ -125,7 +125,7 @@ def test_missing_cells_of_real_rows_by_em():
     assert (np.diff(em.history_) > -1e-6).all()
     available = tb.BayesianNetwork(_asia()).fit(holed)
     gaps = [
-        sum(np.abs(model.table(node).values - true.table(node).values).sum() for node in data)
+        sum(np.abs(model.cpt(node).values - true.cpt(node).values).sum() for node in data)
         for model in (em, available)
     ]
     assert gaps[0] < gaps[1]

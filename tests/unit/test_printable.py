@@ -51,8 +51,8 @@ def texts(labels: list[str]):
     yield network.query([target, names[2]])
     yield network.query(target, {names[2]: labels[3]})
     yield network.most_probable({names[2]: labels[3]})
-    yield network.table(names[2])
-    yield network.table(names[0])
+    yield network.cpt(names[2])
+    yield network.cpt(names[0])
     chain = tb.HiddenMarkovModel().fit([classes], [classes])
     yield chain.tally_
 

@@ -136,7 +136,7 @@ def test_networks_take_graphs_and_names() -> None:
     assert_type(model.predict(rows, "b"), np.ndarray)
     assert_type(model.predict_proba(rows, "b"), np.ndarray)
     assert_type(model.predict_proba({"a": [1, 0]}, ["b"])["b"], np.ndarray)
-    assert not model.separated("a", ["b"], given=())
+    assert not model.d_separated("a", ["b"], given=())
 
 
 def test_sequences_and_streams_take_lengths_and_times(tmp_path: Path) -> None:

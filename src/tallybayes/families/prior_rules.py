@@ -26,14 +26,14 @@ class PriorRule(FrozenValue):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BDeu(PriorRule):
-    """The likelihood-equivalent uniform Dirichlet: `sample_size` pseudo-counts spread over a whole table.
+    """Likelihood-equivalent uniform Dirichlet prior: `equivalent_sample_size` pseudo-counts for a whole CPT.
 
-    Every cell gets sample_size / (groups · levels), so equivalent networks score alike.
+    Every cell gets equivalent_sample_size / (groups · levels), so that Markov equivalent networks have equal scores.
 
     Parameters
     ----------
-    sample_size : float, default 1
-        What the prior is worth, in rows.
+    equivalent_sample_size : float, default 1
+        Prior strength in rows.
 
     Examples
     --------
@@ -42,11 +42,11 @@ class BDeu(PriorRule):
     Dirichlet([[2., 2.], [3., 1.]])
     """
 
-    sample_size: float = 1.0
+    equivalent_sample_size: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.sample_size, int | float | np.number) or not self.sample_size > 0:
-            raise PriorError.not_positive("BDeu", "sample_size", self.sample_size)
+        if not isinstance(self.equivalent_sample_size, int | float | np.number) or not self.equivalent_sample_size > 0:
+            raise PriorError.not_positive("BDeu", "equivalent_sample_size", self.equivalent_sample_size)
 
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Dirichlet:
         """A Dirichlet with the pseudo-counts of this table."""
@@ -54,7 +54,7 @@ class BDeu(PriorRule):
             raise PriorError.wrong_belief(family, self, f"a {family.belief.__name__}; BDeu is for categorical columns")
         n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
         sizes = np.maximum(statistics.segments.sizes, 1)
-        return Dirichlet(statistics.segments.spread(self.sample_size / (max(n_groups, 1) * sizes)))
+        return Dirichlet(statistics.segments.spread(self.equivalent_sample_size / (max(n_groups, 1) * sizes)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

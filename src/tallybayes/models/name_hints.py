@@ -20,7 +20,7 @@ _NAMES = {
     "learning_curves": "learning_curve validation_curve LearningCurveDisplay",
     "learn_structure": "HillClimbSearch PC GES ExhaustiveSearch MmhcEstimator",
     "learn_tree": "TreeSearch",
-    "structural_distance": "SHD",
+    "structural_hamming_distance": "SHD",
     "equivalence_class": "PDAG",
     # Parameters
     "prior": "alpha smoothing var_smoothing reg_covar min_covar covars_prior means_prior startprob_prior "
@@ -43,7 +43,8 @@ _NAMES = {
     "start_": "startprob_",
     "emission_": "emissionprob_",
     "stationary_": "get_stationary_distribution",
-    "table": "cpt cpds get_cpds feature_log_prob_",
+    "table": "cpt feature_log_prob_",
+    "cpt": "cpds get_cpds",
     "to_tables": "get_cpds",
     "from_tables": "add_cpds add_edge add_edges_from add_node",
     "parameters_": "theta_ means_ var_ sigma_ covariance_ covariances_ covars_ feature_log_prob_ transmat_ startprob_ "
@@ -67,9 +68,9 @@ _NAMES = {
     "query": "infer show_work",
     "forward": "show_work",
     "most_probable": "map_query",
-    "separated": "is_dconnected",
+    "d_separated": "is_dconnected",
     "markov_blanket": "get_markov_blanket",
-    "effect": "estimate_ate",
+    "causal_effect": "estimate_ate",
 }
 HINTS: dict[str, list[str]] = {}  # from a name of another library to the names here
 for _here, _elsewhere in _NAMES.items():

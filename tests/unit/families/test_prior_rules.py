@@ -8,11 +8,11 @@ from tallybayes.errors import PriorError
 from tallybayes.families.prior_rules import PriorRule
 
 
-@pytest.mark.parametrize("sample_size", [0.5, 1, 12])
-def test_bdeu_spreads_its_rows_over_groups_and_levels(sample_size):
+@pytest.mark.parametrize("equivalent_sample_size", [0.5, 1, 12])
+def test_bdeu_spreads_its_rows_over_groups_and_levels(equivalent_sample_size):
     counts = tb.Counts(np.zeros((2, 3, 5)), [2, 3])
-    found = tb.BDeu(sample_size).resolve(tb.Categorical(), counts, "bayes")
-    expected = np.repeat([sample_size / 12, sample_size / 18], [2, 3])
+    found = tb.BDeu(equivalent_sample_size).resolve(tb.Categorical(), counts, "bayes")
+    expected = np.repeat([equivalent_sample_size / 12, equivalent_sample_size / 18], [2, 3])
     np.testing.assert_allclose(np.broadcast_to(found.concentration, 5), expected, rtol=1e-15)
 
 
@@ -28,7 +28,7 @@ def test_without_groups_and_without_levels():
 
 @pytest.mark.parametrize("bad", [0, -1.0, float("nan"), "many", None])
 def test_a_size_that_is_none_is_refused(bad):
-    with pytest.raises(PriorError, match=r"BDeu.*sample_size"):
+    with pytest.raises(PriorError, match=r"BDeu.*equivalent_sample_size"):
         tb.BDeu(bad)
 
 

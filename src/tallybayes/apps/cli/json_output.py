@@ -53,7 +53,7 @@ def parameters_to_json(model: Any, column: Any, mass: float) -> dict[str, Any]:
     """
     import numpy as np
 
-    table = model.table(column)
+    table = model.parameters_[column]
     low, high = table.interval(mass)
     counts = _counts(model, column, table)
     lines = []
@@ -102,7 +102,7 @@ def _covariances(model: Any, column: Any) -> list[dict[str, Any]]:
     names = next((columns for columns in together if len(columns) > 1), None)
     if names is None or not hasattr(model, "covariance"):
         return []
-    table = model.table(names)
+    table = model.parameters_[names]
     if len(table.given) < 2 or "covariance" not in str(table.columns[-1]):
         return []
     return [

@@ -98,7 +98,7 @@ def refuse_other(prior: Any) -> None:
     elif hasattr(prior, "fit"):
         raise PriorError(
             "prior= is a model, and how much it is worth is not said; expected beliefs or a tally.\n"
-            "    Pass its counts: prior=model.tally_, or of a network prior=tb.BDe(network, sample_size)."
+            "    Pass its counts: prior=model.tally_, or of a network prior=tb.BDe(network, equivalent_sample_size)."
         )
     elif (
         prior is not None and not is_amount(prior) and (not isinstance(prior, FrozenValue) or isinstance(prior, Family))

@@ -42,7 +42,7 @@ class ParameterTable:
     --------
     >>> import tallybayes as tb
     >>> rows = {"rain": [0, 0, 0, 1], "wet": ["no", "no", "yes", "yes"]}
-    >>> wet = tb.BayesianNetwork({"wet": ["rain"]}, estimate="mle").fit(rows).table("wet")
+    >>> wet = tb.BayesianNetwork({"wet": ["rain"]}, estimate="mle").fit(rows).cpt("wet")
     >>> wet
     p(wet | rain)
       rain  'no'    'yes'

@@ -23,9 +23,9 @@ from tallybayes.models.inspection import information_criteria, labeled_parameter
 from tallybayes.models.inspection.model_summary import summary
 from tallybayes.models.network import estimated_network, network_fit
 from tallybayes.models.network.analysis import d_separation
-from tallybayes.models.network.analysis.causal_effect import effect
+from tallybayes.models.network.analysis.causal_effect import causal_effect
 from tallybayes.models.network.analysis.sensitivity import sensitivity
-from tallybayes.models.network.analysis.value_of_information import next_question
+from tallybayes.models.network.analysis.value_of_information import value_of_information
 from tallybayes.models.network.estimated_network import EstimatedNetwork, nodes_of
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.inference import queries, row_predictions
@@ -40,7 +40,7 @@ from tallybayes.typing import Columns, Names, Parents, Priors, RandomState
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tallybayes.models.network.analysis.causal_effect import Effect
+    from tallybayes.models.network.analysis.causal_effect import CausalEffect
     from tallybayes.models.network.analysis.d_separation import ActivePath, MarkovBlanket
     from tallybayes.plotting.plot import Picture
 
@@ -68,9 +68,9 @@ class BayesianNetwork(Model):
         other measured nodes are integrated out.
     prior : Belief, number, rule, "empirical", Tally, BDe, mapping from nodes to these, or None
         A number is added to every level's count (an error under ``"map"``); a `Beta` is for nodes of two levels, and
-        about the last one, as declared or sorted; ``tb.Dirichlet(α)``, ``tb.K2()``, ``tb.BDeu(sample_size)``;
-        ``tb.BDe(network, sample_size)`` takes another network; a tally counts as seen before. None takes the families'
-        defaults, add-one. Of a line, ``{node: λ}`` is weight decay.
+        about the last one, as declared or sorted; ``tb.Dirichlet(α)``, ``tb.K2()``,
+        ``tb.BDeu(equivalent_sample_size)``; ``tb.BDe(network, equivalent_sample_size)`` takes another network; a tally
+        counts as seen before. None takes the families' defaults, add-one. Of a line, ``{node: λ}`` is weight decay.
     unseen : {"missing", "error"}, default "missing"
         What a label is in rows to be answered that no row had at fitting: not known, or an error.
     missing : {"available", "em"}, default "available"
@@ -155,12 +155,12 @@ class BayesianNetwork(Model):
     most_probable = queries.most_probable
     probability = queries.probability
     sample = queries.sample
-    next_question = next_question
-    effect = effect
+    value_of_information = value_of_information
+    causal_effect = causal_effect
     sensitivity = sensitivity
 
     # What the graph says alone
-    separated = d_separation.separated
+    d_separated = d_separation.d_separated
     active_path = d_separation.active_path
     markov_blanket = d_separation.markov_blanket
 
@@ -173,7 +173,7 @@ class BayesianNetwork(Model):
 
     # What was learnt, and how well it fits
     parameters_ = property(labeled_parameters.parameters)
-    table = estimated_network.table
+    cpt = estimated_network.cpt
     posterior_ = property(labeled_parameters.posterior)
     _told = estimated_network.told
     unseen_configurations_ = property(estimated_network.unseen_configurations)
@@ -222,9 +222,7 @@ class BayesianNetwork(Model):
     def _whole(self) -> EstimatedFactors:
         return self._network.fitted
 
-    _instead_of_given = (
-        "Use fit to learn from rows, or pass prior=tb.BDe(network, sample_size) to let what is given count as so many."
-    )
+    _instead_of_given = "Use fit to estimate from rows, with prior=tb.BDe(network, equivalent_sample_size) as prior."
 
     def _with_beliefs(self) -> dict[Any, Any]:
         return information_criteria.priors_by_column(self._network.fitted)
@@ -251,7 +249,7 @@ class BayesianNetwork(Model):
         given: Mapping[Any, Any] | None = None,
         do: Mapping[Any, Any] | None = None,
         tables: bool = True,
-        highlight: ActivePath | MarkovBlanket | Effect | Names | Mapping[str, Names] | None = None,
+        highlight: ActivePath | MarkovBlanket | CausalEffect | Names | Mapping[str, Names] | None = None,
     ) -> Picture:
         """A picture of the network, parents above children; needs matplotlib.
 
@@ -262,7 +260,7 @@ class BayesianNetwork(Model):
             As for `query`. With either, the boxes show every node before and after; without, their tables.
         tables : bool, default True
             Whether small tables are written into the boxes; never of more than 16 nodes.
-        highlight : ActivePath, MarkovBlanket, Effect, names, or a mapping from words to names, optional
+        highlight : ActivePath, MarkovBlanket, CausalEffect, names, or a mapping from words to names, optional
             What is shown in colour, each word in its own.
 
         Returns

@@ -24,19 +24,19 @@ _LEAST = 1e-9  # of a row: what the other network holds impossible may still be 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BDe(FrozenValue):
-    """The Bayesian Dirichlet prior that another network implies: as if `sample_size` of its rows had been seen.
+    """Bayesian Dirichlet prior of another network: pseudo-counts worth `equivalent_sample_size` of its rows.
 
-    Every cell of a table gets sample_size · p(node, parents) under that network, whatever its own structure, so that
-    networks which say the same independences score alike (Heckerman, Geiger and Chickering, 1995). Levels that only the
-    other network knows are declared. Levels it does not know share its probability equally, as do nodes it lacks; cells
-    it holds impossible get a billionth of a row.
+    Every cell of a CPT gets equivalent_sample_size · p(node, parents) under that network, for any structure of the
+    fitted network, so that Markov equivalent structures have equal scores (Heckerman, Geiger and Chickering, 1995).
+    Levels of the other network are declared. Levels and nodes that it lacks get equal probabilities; cells with
+    probability 0 get a billionth of a row.
 
     Parameters
     ----------
     network : BayesianNetwork or NetworkTables
-        Fitted, or read from a file; all its nodes that are asked for are labels.
-    sample_size : float
-        What it is worth, in rows.
+        Fitted, or read from a file; its nodes used here are discrete.
+    equivalent_sample_size : float
+        Prior strength in rows.
 
     Examples
     --------
@@ -51,15 +51,18 @@ class BDe(FrozenValue):
     """
 
     network: BayesianNetwork | NetworkTables
-    sample_size: float
+    equivalent_sample_size: float
 
     def __post_init__(self) -> None:
         tables = self.network if isinstance(self.network, NetworkTables) else getattr(self.network, "to_tables", None)
         if tables is None:
             raise PriorError(f"BDe needs a network, found {self.network!r:.60}.")
         object.__setattr__(self, "network", tables if isinstance(tables, NetworkTables) else tables())
-        if not isinstance(self.sample_size, int | float | np.number) or not 0 < self.sample_size < np.inf:
-            raise PriorError.not_positive("BDe", "sample_size", self.sample_size)
+        if (
+            not isinstance(self.equivalent_sample_size, int | float | np.number)
+            or not 0 < self.equivalent_sample_size < np.inf
+        ):
+            raise PriorError.not_positive("BDe", "equivalent_sample_size", self.equivalent_sample_size)
 
     def declare(self, tally: Tally) -> Tally:
         """The same counts where the levels this network knows exist, whether seen or not.
@@ -110,7 +113,7 @@ class BDe(FrozenValue):
                 moved[tuple(some)] = joint.mean(axis=axis, keepdims=True) * (len(its) / (len(its) + len(new)))
             joint = moved
             shape.append(len(levels[name]))
-        return Dirichlet(np.maximum(self.sample_size * np.broadcast_to(joint, shape), _LEAST))
+        return Dirichlet(np.maximum(self.equivalent_sample_size * np.broadcast_to(joint, shape), _LEAST))
 
     def _joint(self, names: list[Name]) -> np.ndarray:
         """P(names) under the other network."""

@@ -257,8 +257,10 @@ def check_prior(prior: Any, factors: Sequence[Factor], estimate: str) -> None:
         check_priors(prior, [Factor(name, f.given, f.family) for f in read for name in parents_in(f)], estimate)
 
 
-def table(model: BayesianNetwork, node: Name) -> ParameterTable:
-    """p(node | its parents): ``parameters_[node]``.
+def cpt(model: BayesianNetwork, node: Name) -> ParameterTable:
+    """Return the conditional probability table of a node, p(node | parents), or the parameters of a continuous node.
+
+    The same as ``parameters_[node]``.
 
     Parameters
     ----------

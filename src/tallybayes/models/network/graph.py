@@ -96,9 +96,9 @@ class Graph(NamedTuple):
             found[parent].append(node)
         return found
 
-    def separated(self, first: Any, second: Any, given: Any = ()) -> bool:
-        """Whether nodes are independent of others given some; as `BayesianNetwork.separated`."""
-        return d_separation.separated(self, first, second, given)
+    def d_separated(self, first: Any, second: Any, given: Any = ()) -> bool:
+        """Whether nodes are independent of others given some; as `BayesianNetwork.d_separated`."""
+        return d_separation.d_separated(self, first, second, given)
 
     def active_path(self, first: Any, second: Any, given: Any = ()) -> d_separation.ActivePath | None:
         """Along which path they are not; as `BayesianNetwork.active_path`."""

@@ -281,11 +281,11 @@ def _unsure(inference: Any, answer: Any, known: Any, done: Mapping[Any, Any]) ->
 
 def _table_box(model: Any, node: Any) -> Box:
     """The node's table, or how large it is."""
-    found = model.table(node)
+    found = model.cpt(node)
     label = node in model.levels_
     values, columns = found.values, list(found.columns)
     if node in model._network.presence:  # whether it is there, beside what it is
-        there = model.table(model._network.presence[node]).values[..., -1:]
+        there = model.cpt(model._network.presence[node]).values[..., -1:]
         values, columns = np.concatenate([values, there], axis=-1), [*columns, "there"]
     lines = values.reshape(-1, len(columns))
     if not label and model._inference.widths[node] > 1:

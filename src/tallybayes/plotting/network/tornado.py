@@ -42,7 +42,7 @@ def plot_sensitivity(found: Any, ax: Any = None, *, most: int = 15) -> Picture:
     ax.set_xlabel("probability")
     hide_top_right_spines(ax)
     ax.figure.draw_without_rendering()  # how wide the axes are depends on the names beside them
-    moved = f"where {found.moved} (blue: larger, orange: smaller)"
+    moved = f"where {found.perturbation} (blue: larger, orange: smaller)"
     set_title(ax, f"{words(found.title, _TITLE)} = {here:.4g}", moved, size=9)
     return Picture(
         ax,

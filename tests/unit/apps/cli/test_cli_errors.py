@@ -71,7 +71,7 @@ def model(files, fitted):
         ("explain m.tally test.csv --row 101", 1, "there is no row 101: "),
         ("explain m.tally test.csv --against Emu", 1, "there is no class 'Emu'"),
         ("evaluate m.tally test.csv --target sex", 1, "the label of row"),
-        ("query m.tally --ask sex", 1, "m.tally is a NaiveBayes; expected a BayesianNetwork"),
+        ("query m.tally --nodes sex", 1, "m.tally is a NaiveBayes; expected a BayesianNetwork"),
         ("forget m.tally twice.csv", 1, "cannot forget"),
         ("update m.tally other.csv", 1, "no column"),
         ("merge m.tally -o x.tally", 2, "there are 1 models to merge"),

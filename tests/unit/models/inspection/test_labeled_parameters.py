@@ -82,7 +82,7 @@ def test_words_have_beliefs_of_their_own():
 def test_beliefs_of_networks_chains_and_mixtures():
     frame = pd.DataFrame(ROWS)[["sky", "wind", "warmth"]]
     network = tb.BayesianNetwork({"wind": ["sky"], "warmth": ["sky", "wind"]}, prior=None).fit(frame)
-    np.testing.assert_allclose(network.posterior_["wind"].mean(), network.table("wind").values)
+    np.testing.assert_allclose(network.posterior_["wind"].mean(), network.cpt("wind").values)
     assert np.shape(network.posterior_["warmth"].location) == (6,)
     given = tb.BayesianNetwork.from_tables({"a": []}, {"a": [True, False]}, {"a": [0.3, 0.7]})
     with pytest.raises(StatisticsError, match="posterior needs counts"):

@@ -382,7 +382,7 @@ def test_emptied_models_have_empty_tables():
         assert empty.table("x").values.shape == (0, 3)
         assert repr(empty.parameters_)
         network = tb.BayesianNetwork({"x": ["s"]}, estimate=estimate).fit(rows).forget(rows)
-        assert network.table("x").values.shape == (0, 3)
+        assert network.cpt("x").values.shape == (0, 3)
         chain = tb.HiddenMarkovModel(estimate=estimate).fit([rows], [y]).forget([rows], [y])
         assert chain.table("x").values.shape == (0, 3)
         assert repr(chain.parameters_)

@@ -32,14 +32,16 @@ def line_networks(draw: Any, most_labels: int = 3, most_measured: int = 4) -> No
         shape = [sizes[name] for name in given]
         nodes[node] = {
             "parents": [given[k] for k in rng.permutation(len(given))] + inputs,
-            "weights": {name: rng.normal(0, 1.0, shape) for name in inputs},
+            "coefficients": {name: rng.normal(0, 1.0, shape) for name in inputs},
             "intercept": rng.normal(0, 2.0, shape),
-            "deviation": rng.uniform(0.3, 2.0, shape),
+            "std": rng.uniform(0.3, 2.0, shape),
         }
         order = [given.index(name) for name in nodes[node]["parents"][: len(given)]]
-        for key in ("intercept", "deviation"):
+        for key in ("intercept", "std"):
             nodes[node][key] = np.transpose(nodes[node][key], order)
-        nodes[node]["weights"] = {name: np.transpose(part, order) for name, part in nodes[node]["weights"].items()}
+        nodes[node]["coefficients"] = {
+            name: np.transpose(part, order) for name, part in nodes[node]["coefficients"].items()
+        }
     return nodes
 
 
@@ -74,8 +76,8 @@ def settings(
             if node in do:
                 level[j] = do[node]
                 continue
-            level[j], noise[j] = np.asarray(said["intercept"])[place], np.asarray(said["deviation"])[place] ** 2
-            for name, part in said["weights"].items():
+            level[j], noise[j] = np.asarray(said["intercept"])[place], np.asarray(said["std"])[place] ** 2
+            for name, part in said["coefficients"].items():
                 weights[j, measured.index(name)] = np.asarray(part)[place]
         total = np.linalg.inv(np.eye(k) - weights)
         found.append((row, p, total @ level, total @ np.diag(noise) @ total.T))

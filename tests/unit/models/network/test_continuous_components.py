@@ -105,12 +105,12 @@ def test_rows_with_any_cells_missing_equal_single_questions(nodes, seed):
 def test_draws_have_the_moments_they_claim():
     nodes = {
         "sex": {"levels": ["f", "m"], "probabilities": [0.5, 0.5]},
-        "height": {"parents": ["sex"], "intercept": [1.66, 1.78], "deviation": 0.06},
+        "height": {"parents": ["sex"], "intercept": [1.66, 1.78], "std": 0.06},
         "weight": {
             "parents": ["sex", "height"],
             "intercept": [-80, -60],
-            "weights": {"height": [86, 80]},
-            "deviation": 7,
+            "coefficients": {"height": [86, 80]},
+            "std": 7,
         },
     }
     model = tb.BayesianNetwork.from_parameters(nodes)
@@ -129,8 +129,8 @@ def test_draws_have_the_moments_they_claim():
 
 def test_a_node_that_all_but_follows_another_keeps_its_digits():
     said = {
-        "a": {"intercept": 0, "deviation": 1e4},
-        "b": {"parents": ["a"], "intercept": 1, "weights": {"a": 1}, "deviation": 1e-5},
+        "a": {"intercept": 0, "std": 1e4},
+        "b": {"parents": ["a"], "intercept": 1, "coefficients": {"a": 1}, "std": 1e-5},
     }
     model = tb.BayesianNetwork.from_parameters(said)
     answer = model.query("b", {"a": 123.0})
@@ -144,15 +144,15 @@ def test_effects_on_measured_nodes_go_through_others():
     nodes = {
         "c": {"levels": [0, 1], "probabilities": [0.4, 0.6]},
         "t": {"parents": ["c"], "levels": [0, 1], "probabilities": [[0.8, 0.2], [0.3, 0.7]]},
-        "m": {"parents": ["t", "c"], "intercept": [[0, 1], [3, 5]], "deviation": 1},
-        "y": {"parents": ["m"], "intercept": 1, "weights": {"m": 2}, "deviation": 1},
+        "m": {"parents": ["t", "c"], "intercept": [[0, 1], [3, 5]], "std": 1},
+        "y": {"parents": ["m"], "intercept": 1, "coefficients": {"m": 2}, "std": 1},
     }
     model = tb.BayesianNetwork.from_parameters(nodes)
-    found = model.effect("t", "y")
+    found = model.causal_effect("t", "y")
     assert found.adjusted == ("c",)
     for level in (0, 1):
         assert found[level] == pytest.approx(model.query("y", do={"t": level}).mean)
-    assert model.separated("t", "y", ["m"])
+    assert model.d_separated("t", "y", ["m"])
     assert set(model.markov_blanket("m")) == {"t", "c", "y"}
 
 
@@ -160,8 +160,8 @@ def test_impossible_labels_are_named():
     model = tb.BayesianNetwork.from_parameters(
         {
             "k": {"levels": [0, 1], "probabilities": [1.0, 0.0]},
-            "x": {"parents": ["k"], "intercept": [0, 1], "deviation": 1},
-            "y": {"parents": ["x"], "intercept": 0, "weights": {"x": 1}, "deviation": 1},
+            "x": {"parents": ["k"], "intercept": [0, 1], "std": 1},
+            "y": {"parents": ["x"], "intercept": 0, "coefficients": {"x": 1}, "std": 1},
         }
     )
     with pytest.raises(ImpossibleError, match="k = 1"):
@@ -175,9 +175,9 @@ def test_impossible_labels_are_named():
 def test_too_many_combinations_are_refused_before_they_are_made():
     names = [f"l{k}" for k in range(40)]
     nodes = {name: {"levels": list(range(4)), "probabilities": [0.25] * 4} for name in names}
-    nodes["x0"] = {"parents": [names[0]], "intercept": [0] * 4, "deviation": 1}
+    nodes["x0"] = {"parents": [names[0]], "intercept": [0] * 4, "std": 1}
     for k in range(1, 40):
         weights = {f"x{k - 1}": 1.0}
-        nodes[f"x{k}"] = {"parents": [names[k], f"x{k - 1}"], "intercept": 0, "weights": weights, "deviation": 1}
+        nodes[f"x{k}"] = {"parents": [names[k], f"x{k - 1}"], "intercept": 0, "coefficients": weights, "std": 1}
     with pytest.raises(TooLargeError, match="combinations of labels"):
         tb.BayesianNetwork.from_parameters(nodes).query("x3")

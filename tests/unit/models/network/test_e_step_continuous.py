@@ -67,7 +67,7 @@ def test_labels_and_numbers_are_missing_at_once(estimate):
         assert model.history_[-1] == pytest.approx(model.log_likelihood(rows), abs=1e-5)
         again = model.fit(rows, initial=model)
         assert len(again.history_) < 5
-    found = model.table("y").values
+    found = model.cpt("y").values
     np.testing.assert_allclose(found[:, 1].ravel() if found.ndim == 2 else found[..., 1].ravel(), [-1, 2], atol=0.25)
     with pytest.raises(DataError, match=r"column 'x' has missing cells"):
         model.partial_fit({"k": [1], "x": [np.nan], "y": [1.0], "b": ["u"], "z": [0.0]})
@@ -86,7 +86,7 @@ def test_nothing_missing_is_counted_and_weights_are_repetitions():
     first = tb.BayesianNetwork([("a", "b")], **settings).fit(rows, sample_weight=weight)
     second = tb.BayesianNetwork([("a", "b")], **settings).fit(twice)
     assert first.tally_.soft
-    np.testing.assert_allclose(first.table("b").values, second.table("b").values, rtol=1e-6)
+    np.testing.assert_allclose(first.cpt("b").values, second.cpt("b").values, rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -98,5 +98,5 @@ def test_a_hidden_label_is_found_beside_lines():
     columns = {"k": tb.Categorical(levels=[0, 1])}
     model = tb.BayesianNetwork({"y": ["k", "x"]}, columns=columns, missing="em", n_init=3, random_state=0, tol=1e-8)
     model.fit(rows)
-    slopes = np.sort(np.ravel(model.table("y").values[..., 1]))
+    slopes = np.sort(np.ravel(model.cpt("y").values[..., 1]))
     np.testing.assert_allclose(slopes, [-1, 2], atol=0.1)

@@ -75,7 +75,7 @@ def test_em_equals_summing_over_all_completions(data):
             warnings.simplefilter("ignore", ConvergenceWarning)  # three steps are enough to compare
             model = network.set_params(max_iter=3).fit(rows, sample_weight=weight)
         available = tb.BayesianNetwork(tables.parents, columns=columns).fit(rows, sample_weight=weight)
-        begin = {node: available.table(node).values for node in tables.parents}
+        begin = {node: available.cpt(node).values for node in tables.parents}
         _, _, counts = _reference(tables, rows, weight, more, begin, 1)
         if model.history_:
             ends = []  # most likely tables set out from one step of add-one, and from three
@@ -117,9 +117,9 @@ def test_em_is_right_where_available_cases_are_not():
     rows = {"a": [None if h else int(v) for v, h in zip(a, hidden, strict=True)], "b": b}
     em = tb.BayesianNetwork({"b": ["a"]}, missing="em").fit(rows)
     available = tb.BayesianNetwork({"b": ["a"]}).fit(rows)
-    assert em.table("b").values[1, 1] == pytest.approx(0.8, abs=0.02)
-    assert em.table("a").values[1] == pytest.approx(0.5, abs=0.02)
-    assert available.table("b").values[1, 1] < 0.6
+    assert em.cpt("b").values[1, 1] == pytest.approx(0.8, abs=0.02)
+    assert em.cpt("a").values[1] == pytest.approx(0.5, abs=0.02)
+    assert available.cpt("b").values[1, 1] < 0.6
 
 
 def test_a_node_that_is_never_seen_is_learned_from_the_others():
@@ -132,9 +132,9 @@ def test_a_node_that_is_never_seen_is_learned_from_the_others():
     model = tb.BayesianNetwork(
         parents, columns={"h": tb.Categorical(levels=(0, 1))}, missing="em", random_state=0, max_iter=500
     ).fit(rows)
-    share = model.table("h").values
+    share = model.cpt("h").values
     assert sorted(share) == pytest.approx([0.4, 0.6], abs=0.03)
-    assert sorted(model.table("x").values[:, 0]) == pytest.approx([0.0, 4.0], abs=0.15)
+    assert sorted(model.cpt("x").values[:, 0]) == pytest.approx([0.0, 4.0], abs=0.15)
 
 
 @pytest.mark.slow
@@ -309,4 +309,4 @@ def test_a_measured_node_whose_parents_are_all_known():
     }
     model = tb.BayesianNetwork({"paid": ["job"], "salary": ["paid"]}, missing="em").fit(rows)
     alone = tb.BayesianNetwork({"salary": ["paid"]}).fit(rows)
-    np.testing.assert_allclose(model.table("salary").values, alone.table("salary").values, rtol=1e-12)
+    np.testing.assert_allclose(model.cpt("salary").values, alone.cpt("salary").values, rtol=1e-12)

@@ -22,7 +22,7 @@ def rows():
 def test_lines_by_strength(bootstrap):
     from matplotlib.patches import FancyArrowPatch
 
-    found = tb.learn_structure(rows(), bootstrap=bootstrap)
+    found = tb.learn_structure(rows(), n_bootstrap=bootstrap)
     picture = found.plot()
     lines = [one for one in picture.axes[0].get_children() if isinstance(one, FancyArrowPatch)]
     assert len(lines) == len(found.edges) == 3
@@ -47,6 +47,6 @@ def test_many_nodes_and_own_axes():
     rng = np.random.default_rng(1)
     data = {f"column {k}": rng.integers(0, 2, 60) for k in range(40)}
     figure, ax = plt.subplots()
-    picture = tb.learn_structure(data, score="aic", restarts=0).plot(ax)
+    picture = tb.learn_structure(data, score="aic", n_restarts=0).plot(ax)
     assert picture.axes == (ax,)
     assert picture.figure is figure

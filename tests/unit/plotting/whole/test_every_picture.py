@@ -227,7 +227,7 @@ DRAWN = {
         [*(f"{LONG} {k}" for k in range(n)), None], tb.WithMissing(tb.Categorical())
     ).plot(),
     ("Structure", "plot"): lambda n: tb.learn_structure(
-        {f"{LONG} {k}": (np.arange(60) + k // 2) // 3 % 2 for k in range(n)}, score="bic", restarts=0
+        {f"{LONG} {k}": (np.arange(60) + k // 2) // 3 % 2 for k in range(n)}, score="bic", n_restarts=0
     ).plot(),
     ("BayesianNetwork", "plot"): lambda n: network(n)[0].plot(),
     ("BayesianNetwork", "plot_graph"): lambda n: network(n)[0].plot_graph(),

@@ -1,4 +1,4 @@
-"""`tally query`: what follows from what is known, in a Bayesian network."""
+"""`tally query`: posterior distributions of a Bayesian network."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ def query(
     network: File,
     /,
     *more: Annotated[str, Parameter(show=False)],
-    ask: tuple[str, ...] = (),
+    nodes: tuple[str, ...] = (),
     given: tuple[str, ...] = (),
     do: tuple[str, ...] = (),
     json: bool = False,
 ) -> None:
-    """Ask a Bayesian network what follows from what is known, exactly.
+    """Compute posterior distributions of a Bayesian network exactly.
 
-    Without --ask, the most probable levels of all columns together.
+    Without --nodes, print the most probable assignment of all columns.
 
-      tally query alarm.bif --given call=yes --ask burglar
-      tally query alarm.bif --given call=yes quake=yes --ask burglar
-      tally query days.tally --do sprinkler=on --ask wet rain
+      tally query alarm.bif --given call=yes --nodes burglar
+      tally query alarm.bif --given call=yes quake=yes --nodes burglar
+      tally query days.tally --do sprinkler=on --nodes wet rain
 
     Parameters
     ----------
@@ -35,34 +35,34 @@ def query(
         A network that `tally fit` wrote, or a .bif or .json file.
     more
         Words without an option, which are rejected.
-    ask
-        The columns asked for; of several, all combinations of their levels. Of measured ones, mean and deviation.
+    nodes
+        The query columns; of several, their joint distribution. Of continuous ones, mean and standard deviation.
     given
-        What is known, as COLUMN=LEVEL.
+        Evidence, as COLUMN=LEVEL.
     do
-        What is set from outside, as COLUMN=LEVEL, so that its causes have no say.
+        Interventions, as COLUMN=LEVEL.
     json
-        Write the answer as JSON.
+        Write the result as JSON.
     """
     import tallybayes as tb
 
     model: Any = load(network, tb.BayesianNetwork)
     if more:
-        raise UsageError(f"{more[0]!r} has no option before it; expected --ask COLUMN, --given or --do COLUMN=LEVEL.")
-    model.graph_.require(list(ask))
+        raise UsageError(f"{more[0]!r} has no option before it; expected --nodes COLUMN, --given or --do COLUMN=LEVEL.")
+    model.graph_.require(list(nodes))
     known, done = (_known(model, some, option) for some, option in ((given, "given"), (do, "do")))
-    if not ask:
+    if not nodes:
         best = model.most_probable(known, do=done)
         if json:
             answer_json({"given": known, "do": done, "most_probable": dict(best)})
         else:
             print_result(repr(best))
         return
-    found = model.query(list(ask), known, do=done)
+    found = model.query(list(nodes), known, do=done)
     if json and not found.levels:
         numbers = _moments(found)
-        numbers |= {"interval_90": found.interval(0.9).tolist()} if len(ask) == 1 else {}
-        answer_json({"ask": list(ask), "given": known, "do": done, **numbers})
+        numbers |= {"interval_90": found.interval(0.9).tolist()} if len(nodes) == 1 else {}
+        answer_json({"nodes": list(nodes), "given": known, "do": done, **numbers})
     elif json:
         discrete = found.marginal(*found.discrete_nodes)
         rows = [
@@ -73,7 +73,7 @@ def query(
             }
             for level, probability in discrete.items()
         ]
-        answer_json({"ask": list(ask), "given": known, "do": done, "answer": rows})
+        answer_json({"nodes": list(nodes), "given": known, "do": done, "answer": rows})
     else:
         print_result(repr(found))
 

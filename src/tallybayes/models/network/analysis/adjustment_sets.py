@@ -1,4 +1,4 @@
-"""What to adjust for: sets of nodes by which the effect of one node on another follows from what is observed."""
+"""Adjustment sets: back-door and front-door criteria that identify a causal effect from observed nodes."""
 
 from __future__ import annotations
 
@@ -14,34 +14,40 @@ from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.inference.query_result import title_of
 from tallybayes.tally.factor import Name
 
-_MOST_CARRIERS = 3  # nodes that carry an effect are looked for in sets up to this size
-_NODE = 1 << 20  # one node less counts more than all levels of the others
+_MAX_MEDIATORS = 3  # the largest front-door set searched for
+_NODE = 1 << 20  # the number of nodes outweighs all numbers of levels
 
 
 class Identification(NamedTuple):
-    """How an effect follows from what is observed: which node's on which, and by which others."""
+    """The criterion and nodes by which a causal effect is identified from observed nodes."""
 
-    of: Name
-    on: Name
-    criterion: str  # "back-door", "front-door", or "none" where no arrows lead from one to the other
-    adjusted: tuple[Name, ...]  # of a front door, the nodes that carry it
-    hidden: tuple[Name, ...]
+    treatment: Name
+    outcome: Name
+    criterion: str  # "back-door", "front-door", or "none" without a directed path from treatment to outcome
+    adjusted: tuple[Name, ...]  # with the front-door criterion, the mediators
+    unobserved: tuple[Name, ...]
 
     def title(self, given: Mapping[Any, Any]) -> str:
-        """The effect in words."""
+        """Return the title of the effect as printed."""
         known, names = title_of(given), ", ".join(map(printable, self.adjusted))
         how = {
-            "none": "no arrows lead there",
-            "front-door": f"carried by {names} (front door)",
+            "none": "no directed path",
+            "front-door": f"identified by the front-door set {names}",
             "back-door": f"adjusted for {names or 'nothing'}",
         }[self.criterion]
-        return f"effect of {printable(self.of)} on {printable(self.on)}{', given ' + known if known else ''}, {how}"
+        among = f", given {known}" if known else ""
+        return f"effect of {printable(self.treatment)} on {printable(self.outcome)}{among}, {how}"
 
     @property
     def marks(self) -> dict[str, tuple[Name, ...]]:
-        """What a picture of the network shows of it."""
-        word = "carries the effect" if self.criterion == "front-door" else "adjusted for"
-        return {"of": (self.of,), "on": (self.on,), word: self.adjusted, "hidden": self.hidden}
+        """The nodes to highlight in a plot of the network, by their role."""
+        word = "mediators" if self.criterion == "front-door" else "adjusted for"
+        return {
+            "treatment": (self.treatment,),
+            "outcome": (self.outcome,),
+            word: self.adjusted,
+            "unobserved": self.unobserved,
+        }
 
 
 def identify(
@@ -49,124 +55,150 @@ def identify(
     nodes: tuple[Name, Name],
     given: Collection[Name],
     adjust: Collection[Name] | None,
-    hidden: Collection[Name],
+    unobserved: Collection[Name],
     sizes: Mapping[Name, int],
 ) -> Identification:
-    """How the effect of one node on another follows from what is observed; refused where it does not.
+    """Identify the causal effect of one node on another; raise EstimateError if no criterion identifies it.
 
     Parameters
     ----------
     graph : Graph
-    nodes : the two
-    given : nodes that are held
+    nodes : (treatment, outcome)
+    given : nodes conditioned on
     adjust : nodes, or None
-        What to adjust for, in place of the smallest set.
-    hidden : nodes that nobody observes
-    sizes : mapping from node to how many levels it has
+        The adjustment set; None finds the smallest.
+    unobserved : nodes that cannot be adjusted for
+    sizes : mapping from node to number of levels
         Of all nodes that can be adjusted for.
     """
-    of, on = nodes
-    if on not in graph.descendants(of):
-        return Identification(of, on, "none", (), tuple(hidden))
+    treatment, outcome = nodes
+    if outcome not in graph.descendants(treatment):
+        return Identification(treatment, outcome, "none", (), tuple(unobserved))
     if adjust is not None:
-        wrong = [node for node in adjust if node in {of, on, *hidden, *given}]
+        wrong = [node for node in adjust if node in {treatment, outcome, *unobserved, *given}]
         if wrong:
-            what = "hidden" if wrong[0] in hidden else "given" if wrong[0] in given else "asked about"
+            what = (
+                "unobserved" if wrong[0] in unobserved else "given" if wrong[0] in given else "the treatment or outcome"
+            )
             raise DataError(f"adjust= holds {wrong[0]!r}, which is {what}; expected other nodes.")
-        check_adjustment(graph, of, on, adjust, given)
-        return Identification(of, on, "back-door", tuple(dict.fromkeys(adjust)), tuple(hidden))
-    left_out = [*hidden, *(node for node in graph.nodes if node not in sizes and node not in hidden)]
-    back = smallest_adjustment(graph, of, on, given, left_out, sizes)
+        check_adjustment(graph, treatment, outcome, adjust, given)
+        return Identification(treatment, outcome, "back-door", tuple(dict.fromkeys(adjust)), tuple(unobserved))
+    left_out = [*unobserved, *(node for node in graph.nodes if node not in sizes and node not in unobserved)]
+    back = smallest_adjustment(graph, treatment, outcome, given, left_out, sizes)
     if back is not None:
-        return Identification(of, on, "back-door", back, tuple(hidden))
-    front = front_door_set(graph, of, on, left_out) if not given else None
+        return Identification(treatment, outcome, "back-door", back, tuple(unobserved))
+    front = front_door_set(graph, treatment, outcome, left_out) if not given else None
     if front is None:
-        raise refuse_effect(graph, of, on, given, hidden)
-    return Identification(of, on, "front-door", front, tuple(hidden))
+        raise refuse_effect(graph, treatment, outcome, given, unobserved)
+    return Identification(treatment, outcome, "front-door", front, tuple(unobserved))
 
 
 def smallest_adjustment(
-    graph: Graph, of: Name, on: Name, given: Collection[Name], hidden: Collection[Name], sizes: Mapping[Name, int]
+    graph: Graph,
+    treatment: Name,
+    outcome: Name,
+    given: Collection[Name],
+    unobserved: Collection[Name],
+    sizes: Mapping[Name, int],
 ) -> tuple[Name, ...] | None:
-    """The fewest nodes to adjust for, with `given` held; of equally many, those with fewest combinations of levels.
+    """Find the smallest back-door adjustment set given `given`; ties go to the fewest combinations of levels.
 
-    They block all paths between the two but those that lead from cause to effect, and none of them is itself changed on
-    that way (Shpitser, VanderWeele and Robins, 2010): a smallest cut of the moral graph of ancestors (van der Zander,
-    Liśkiewicz and Textor, 2014). Of several, that nearest to the effect is taken: it leaves most to vary in the cause.
+    The set blocks all non-causal paths and contains no descendant of a causal path (Shpitser, VanderWeele and Robins,
+    2010). It is a minimum cut of the moral graph of the ancestors (van der Zander, Liśkiewicz and Textor, 2014). Of
+    several minimum cuts, the one nearest to the outcome is taken: it leaves the most variation in the treatment.
     """
-    back = _without_effect(graph, of, on)
-    kept = back.ancestors([of, on, *given]) - set(given)
+    back = _without_effect(graph, treatment, outcome)
+    kept = back.ancestors([treatment, outcome, *given]) - set(given)
     near = Graph({node: parents for node, parents in back.parents.items() if node in {*kept, *given}}).moral()
-    free = kept - forbidden_set(graph, of, on) - set(hidden) - {of, on}
+    free = kept - forbidden_set(graph, treatment, outcome) - set(unobserved) - {treatment, outcome}
     weight = {node: _NODE + round(16 * math.log2(max(sizes[node], 1))) if node in free else math.inf for node in kept}
-    cut = _smallest_cut({node: near[node] & kept for node in kept}, weight, of, on)
+    cut = _smallest_cut({node: near[node] & kept for node in kept}, weight, treatment, outcome)
     return None if cut is None else tuple(node for node in graph.nodes if node in cut)
 
 
-def check_adjustment(graph: Graph, of: Name, on: Name, adjust: Collection[Name], given: Collection[Name]) -> None:
-    """Refuse to adjust for nodes by which an effect does not follow."""
-    wrong = [node for node in adjust if node in forbidden_set(graph, of, on)]
+def check_adjustment(
+    graph: Graph, treatment: Name, outcome: Name, adjust: Collection[Name], given: Collection[Name]
+) -> None:
+    """Raise DataError if `adjust` is not a valid back-door adjustment set."""
+    wrong = [node for node in adjust if node in forbidden_set(graph, treatment, outcome)]
     if wrong:
         raise DataError(
-            f"adjust= holds {wrong[0]!r}, which {of!r} changes on the way to {on!r}: to adjust for it takes part of "
-            "the effect away.\n    Leave it out; without adjust= the smallest set is found."
+            f"adjust= holds {wrong[0]!r}, which lies on or below a causal path from {treatment!r} to {outcome!r}: "
+            "adjusting for it removes part of the effect.\n    Remove it; without adjust= the smallest set is found."
         )
-    path = _without_effect(graph, of, on).active_path(of, on, [*adjust, *given])
+    path = _without_effect(graph, treatment, outcome).active_path(treatment, outcome, [*adjust, *given])
     if path is not None:
         raise DataError(
-            f"adjust= leaves a path open that is no effect: {drawn_path(graph, path.nodes)}.\n"
+            f"adjust= leaves a non-causal path open: {drawn_path(graph, path.nodes)}.\n"
             "    Adjust for a node on it; without adjust= the smallest set is found."
         )
 
 
-def front_door_set(graph: Graph, of: Name, on: Name, hidden: Collection[Name]) -> tuple[Name, ...] | None:
-    """The fewest nodes that carry all of an effect and can be told from both ends (Pearl's front door), up to three."""
-    way = [node for node in graph.nodes if node in causal_path_nodes(graph, of, on) and node not in {on, *hidden}]
-    for size in range(1, _MOST_CARRIERS + 1):
+def front_door_set(
+    graph: Graph, treatment: Name, outcome: Name, unobserved: Collection[Name]
+) -> tuple[Name, ...] | None:
+    """Find the smallest set of at most three mediators that satisfies the front-door criterion (Pearl 1995)."""
+    way = [
+        node
+        for node in graph.nodes
+        if node in causal_path_nodes(graph, treatment, outcome) and node not in {outcome, *unobserved}
+    ]
+    for size in range(1, _MAX_MEDIATORS + 1):
         for some in combinations(way, size):
             cut = _without_arrows_from(graph, some)
-            if on in cut.descendants(of):
-                continue  # some of the effect goes another way
-            if _without_arrows_from(graph, [of]).separated(of, some) and cut.separated(some, on, of):
+            if outcome in cut.descendants(treatment):
+                continue  # a directed path avoids these mediators
+            if _without_arrows_from(graph, [treatment]).d_separated(treatment, some) and cut.d_separated(
+                some, outcome, treatment
+            ):
                 return some
     return None
 
 
-def refuse_effect(graph: Graph, of: Name, on: Name, given: Collection[Name], hidden: Collection[Name]) -> EstimateError:
-    """Say why an effect does not follow from what is observed."""
-    back = _without_effect(graph, of, on)
-    free = back.ancestors([of, on, *given]) - forbidden_set(graph, of, on) - {of, on, *hidden}
-    path = back.active_path(of, on, free | set(given))
+def refuse_effect(
+    graph: Graph, treatment: Name, outcome: Name, given: Collection[Name], unobserved: Collection[Name]
+) -> EstimateError:
+    """Return the error for an effect that is not identifiable from observed nodes."""
+    back = _without_effect(graph, treatment, outcome)
+    free = (
+        back.ancestors([treatment, outcome, *given])
+        - forbidden_set(graph, treatment, outcome)
+        - {treatment, outcome, *unobserved}
+    )
+    path = back.active_path(treatment, outcome, free | set(given))
     assert path is not None
-    lost = [node for node in path.nodes if node in hidden]
-    seen = f"Observe {lost[0]!r}, or ask" if lost else "Ask"
+    lost = [node for node in path.nodes if node in unobserved]
+    seen = f"Observe {lost[0]!r}, or call" if lost else "Call"
     door = (
-        " and given= leaves no front door"
+        " and given= excludes the front-door criterion"
         if given
-        else f", nor do up to {_MOST_CARRIERS} observed nodes carry all of it"
+        else f", nor does a front-door set of up to {_MAX_MEDIATORS} nodes exist"
     )
     return EstimateError(
-        f"the effect of {of!r} on {on!r} does not follow from what is observed: {drawn_path(graph, path.nodes)} stays "
-        f"open, whatever observed nodes are adjusted for{door}.\n"
-        f"    {seen} query({on!r}, do={{{of!r}: ...}}), which takes the tables of hidden nodes for true."
+        f"the effect of {treatment!r} on {outcome!r} is not identifiable: {drawn_path(graph, path.nodes)} stays open "
+        f"for every adjustment set of observed nodes{door}.\n"
+        f"    {seen} query({outcome!r}, do={{{treatment!r}: ...}}), which trusts the tables of unobserved nodes."
     )
 
 
-def causal_path_nodes(graph: Graph, of: Name, on: Name) -> set[Name]:
-    """The nodes on the ways along arrows from one node to another, without the first."""
-    return (graph.descendants(of) & graph.ancestors(on)) - {of}
+def causal_path_nodes(graph: Graph, treatment: Name, outcome: Name) -> set[Name]:
+    """Return the nodes on directed paths from treatment to outcome, without the treatment."""
+    return (graph.descendants(treatment) & graph.ancestors(outcome)) - {treatment}
 
 
-def forbidden_set(graph: Graph, of: Name, on: Name) -> set[Name]:
-    """What may not be adjusted for: the cause, the ways from it to the effect, and all that depends on these."""
-    return graph.descendants(causal_path_nodes(graph, of, on)) | {of}
+def forbidden_set(graph: Graph, treatment: Name, outcome: Name) -> set[Name]:
+    """Return the nodes that must not be adjusted for: the treatment and all descendants of causal paths."""
+    return graph.descendants(causal_path_nodes(graph, treatment, outcome)) | {treatment}
 
 
-def _without_effect(graph: Graph, of: Name, on: Name) -> Graph:
-    """The graph without the arrows by which the cause sets out to the effect."""
-    way = causal_path_nodes(graph, of, on)
+def _without_effect(graph: Graph, treatment: Name, outcome: Name) -> Graph:
+    """Return the proper back-door graph: without the first edge of every causal path."""
+    way = causal_path_nodes(graph, treatment, outcome)
     return Graph(
-        {node: tuple(p for p in parents if p != of or node not in way) for node, parents in graph.parents.items()}
+        {
+            node: tuple(p for p in parents if p != treatment or node not in way)
+            for node, parents in graph.parents.items()
+        }
     )
 
 
@@ -177,9 +209,9 @@ def _without_arrows_from(graph: Graph, nodes: Collection[Name]) -> Graph:
 def _smallest_cut(
     near: Mapping[Name, set[Name]], weight: Mapping[Name, float], source: Name, sink: Name
 ) -> set[Name] | None:
-    """The lightest nodes without which two others are not joined, nearest to the second; None where there are none.
+    """Find the minimum-weight vertex cut nearest to the sink; None if no cut has finite weight.
 
-    By augmenting paths (Ford and Fulkerson), the shortest first; a node is an edge from its entry to its exit.
+    Shortest augmenting paths (Edmonds and Karp 1972); a vertex is an edge from its entry to its exit.
     """
     room: dict[tuple[Name, bool], dict[tuple[Name, bool], float]] = {
         (n, out): {} for n in near for out in (False, True)

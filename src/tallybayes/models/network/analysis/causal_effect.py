@@ -1,4 +1,4 @@
-"""Effects: what follows where a node is set, from what is observed where it is not."""
+"""Causal effects: interventional distributions identified from the observational one (Pearl 2009)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tallybayes.errors import DataError, EstimateError, printable
 from tallybayes.models.inputs.features import one_row
 from tallybayes.models.network.analysis.adjustment_sets import Identification, identify
 from tallybayes.models.network.analysis.d_separation import listed
-from tallybayes.models.network.analysis.linear_causal_effect import MeasuredEffect, measured_effect
+from tallybayes.models.network.analysis.linear_causal_effect import LinearCausalEffect, linear_causal_effect
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.inference.queries import run_query
 from tallybayes.models.network.inference.query_result import QueryResult, title_of
@@ -30,41 +30,42 @@ if TYPE_CHECKING:
 _SHOWN = 12
 
 
-def effect(
+def causal_effect(
     model: BayesianNetwork,
-    of: Name,
-    on: Name,
+    treatment: Name,
+    outcome: Name,
     given: Mapping[Any, Any] | None = None,
     *,
     adjust: Names | None = None,
-    hidden: Names = (),
-) -> Effect | MeasuredEffect:
-    """The effect of one node on another: p(on | do(of)) for every level, beside p(on | of) as it is seen.
+    unobserved: Names = (),
+) -> CausalEffect | LinearCausalEffect:
+    """Compute the causal effect of a treatment on an outcome: p(outcome | do(treatment)) for every level.
 
-    Of a measured node it is a slope: by how much the mean of another measured node moves for one more of it.
+    The observational p(outcome | treatment) is returned beside it. The effect of a continuous treatment is a slope: the
+    change of the mean of a continuous outcome per unit of the treatment.
 
-    Where arrows point from causes to effects, it follows from what is observed by adjusting for some nodes z, those
-    that block every path between the two but the effect itself (the back-door criterion): Σ p(on | of, z) p(z). The
-    fewest such nodes are found. Where all of them are hidden, an effect may follow from the nodes that carry it (the
-    front-door criterion). Where neither does, it is refused with the path that stays open.
+    Edges are read as pointing from causes to effects. By the back-door criterion, adjusting for nodes z that block all
+    non-causal paths gives Σ_z p(outcome | treatment, z) p(z); the smallest such set is found. If it needs unobserved
+    nodes, the front-door criterion is tried. If neither identifies the effect, EstimateError names an open path.
 
     Parameters
     ----------
-    of : name
-        The node that is set.
-    on : name
-        The node that is looked at: labels, or one measured column, of which means are told.
+    treatment : name
+        The node of the intervention.
+    outcome : name
+        A discrete node, or a continuous node of one column, whose means are compared.
     given : mapping from node to level, optional
-        Among whom: nodes that do not depend on `of`.
+        The subpopulation: levels of nodes that do not depend on the treatment.
     adjust : name, or sequence of names, optional
-        What to adjust for, in place of the smallest set; refused where that is not enough, or too much.
-    hidden : name, or sequence of names, optional
-        Nodes that nobody observes, and nothing can be adjusted for.
+        The adjustment set instead of the smallest one; DataError if it does not satisfy the back-door criterion.
+    unobserved : name, or sequence of names, optional
+        Nodes that cannot be adjusted for.
 
     Returns
     -------
-    Effect
-        A mapping from the levels of `of` to answers, or means; of a measured `of`, a `MeasuredEffect`.
+    CausalEffect
+        A mapping from the levels of the treatment to the `QueryResult` of the outcome, or to its mean. For a
+        continuous treatment, a `LinearCausalEffect`.
 
     Examples
     --------
@@ -74,62 +75,66 @@ def effect(
     ...     {"drug": ["severe"], "well": ["severe", "drug"]}, dict.fromkeys(("severe", "drug", "well"), yes_no),
     ...     {"severe": [0.5, 0.5], "drug": [[0.9, 0.1], [0.2, 0.8]],
     ...      "well": [[[0.2, 0.8], [0.1, 0.9]], [[0.7, 0.3], [0.6, 0.4]]]})
-    >>> clinic.effect("drug", "well")                           # those who got it were worse off before
+    >>> clinic.causal_effect("drug", "well")                           # severe cases got it more often
     effect of drug on well, adjusted for severe
-      drug   well   if set  if seen  difference
-      'no'   'no'   0.4500  0.2909   +0.1591
-      'no'   'yes'  0.5500  0.7091   -0.1591
-      'yes'  'no'   0.3500  0.5444   -0.1944
-      'yes'  'yes'  0.6500  0.4556   +0.1944
-    >>> round(clinic.effect("drug", "well").contrast("yes", "no")["yes"], 3)
+      drug   well   interventional  observational  difference
+      'no'   'no'   0.4500          0.2909         +0.1591
+      'no'   'yes'  0.5500          0.7091         -0.1591
+      'yes'  'no'   0.3500          0.5444         -0.1944
+      'yes'  'yes'  0.6500          0.4556         +0.1944
+    >>> round(clinic.causal_effect("drug", "well").contrast("yes", "no")["yes"], 3)
     0.1
-    >>> clinic.effect("drug", "well", hidden="severe")
+    >>> clinic.causal_effect("drug", "well", unobserved="severe")
     Traceback (most recent call last):
     ...
-    tallybayes.errors.EstimateError: the effect of 'drug' on 'well' does not follow from what is observed: drug ← ...
+    tallybayes.errors.EstimateError: the effect of 'drug' on 'well' is not identifiable: drug ← ...
     """
     found, graph, given = model._inference, model.graph_, one_row(given)
-    graph.require([of, on])
-    unseen, held, others = listed(hidden), dict(given or {}), None if adjust is None else listed(adjust)
+    graph.require([treatment, outcome])
+    unseen, held, others = listed(unobserved), dict(given or {}), None if adjust is None else listed(adjust)
     graph.require([*unseen, *held, *(others or ())])
-    _check_roles(model, of, on, unseen, held)
-    if found.is_measured(of):
-        return measured_effect(model, of, on, held, others, unseen)
+    _check_roles(model, treatment, outcome, unseen, held)
+    if found.is_measured(treatment):
+        return linear_causal_effect(model, treatment, outcome, held, others, unseen)
     require_labels(model, others or ())
     sizes = {node: len(levels) for node, levels in found.levels.items()}  # sums are over labels
-    how = identify(graph, (of, on), held, others, unseen, sizes)
+    how = identify(graph, (treatment, outcome), held, others, unseen, sizes)
     through = how.adjusted
-    sums, weight = _counted(found, of, on, through, given)
+    sums, weight = _counted(found, treatment, outcome, through, given)
     told, where = _set(sums, weight, how.criterion)
-    lost = {found.levels[of][x]: dict(zip(through, _levels(found, through, z), strict=True)) for x, z in where.items()}
-    if len(lost) == len(found.levels[of]):
-        raise _never(of, on, *next(iter(lost.items())))
+    lost = {
+        found.levels[treatment][x]: dict(zip(through, _levels(found, through, z), strict=True))
+        for x, z in where.items()
+    }
+    if len(lost) == len(found.levels[treatment]):
+        raise _never(treatment, outcome, *next(iter(lost.items())))
     with np.errstate(divide="ignore", invalid="ignore"):
         seen = sums.sum(axis=1) / weight.sum(axis=1)[:, None]
-    return Effect(how, (found.levels[of], found.levels.get(on)), (told, seen), held, lost)
+    return CausalEffect(how, (found.levels[treatment], found.levels.get(outcome)), (told, seen), held, lost)
 
 
-class Effect(Mapping[Any, Any]):
-    """What setting a node does to another: a mapping from its levels to p(on | do(of = level)), or to means.
+class CausalEffect(Mapping[Any, Any]):
+    """Causal effect: a mapping from levels of the treatment to p(outcome | do(treatment = level)), or to means.
 
     Attributes
     ----------
-    of, on : names
+    treatment, outcome : names
     adjusted : tuple of names
-        What was adjusted for; of a front door, the nodes that carry the effect.
+        The adjustment set; with the front-door criterion, the mediators.
     criterion : {"back-door", "front-door", "none"}
-        How it follows from what is observed; "none" where no arrows lead from one node to the other.
-    interventional, observational, difference : ndarray of shape (levels of `of`, levels of `on`)
-        p(on | do(of)), p(on | of), and by how much the first is above the second; of a measured node, means of shape
-        (levels of `of`,). NaN where a level never occurs.
+        The criterion that identifies the effect; "none" if there is no directed path from treatment to outcome.
+    interventional, observational, difference : ndarray of shape (n_levels of treatment, n_levels of outcome)
+        p(outcome | do(treatment)), p(outcome | treatment), and the first minus the second; for a continuous outcome
+        means of shape (n_levels of treatment,). NaN for levels that never occur.
     given : dict
+        The levels conditioned on.
 
     Examples
     --------
     >>> import tallybayes as tb
     >>> rows = {"sun": [1, 1, 0, 0, 1], "ice": [1, 1, 0, 0, 0], "burn": [1, 1, 0, 0, 1]}
     >>> network = tb.BayesianNetwork({"ice": ["sun"], "burn": ["sun"]}).fit(rows)
-    >>> found = network.effect("ice", "burn")
+    >>> found = network.causal_effect("ice", "burn")
     >>> found.criterion, found[1] == found[0], float(found.difference[1, 1].round(3))
     ('none', True, -0.105)
     """
@@ -142,7 +147,7 @@ class Effect(Mapping[Any, Any]):
         given: Mapping[Any, Any],
         lost: Mapping[Any, Mapping[Any, Any]],
     ) -> None:
-        self.of, self.on, self.criterion, self.adjusted, _ = self._how = how
+        self.treatment, self.outcome, self.criterion, self.adjusted, _ = self._how = how
         self._levels, self._outcomes = levels
         self.given, self._lost = dict(given), dict(lost)
         self.interventional, self.observational = (t if self._outcomes else t[:, 0] for t in tables)
@@ -155,11 +160,13 @@ class Effect(Mapping[Any, Any]):
         if not any(place):
             raise KeyError(level)
         if level in self._lost:
-            raise _never(self.of, self.on, level, self._lost[level])
+            raise _never(self.treatment, self.outcome, level, self._lost[level])
         found = self.interventional[place.index(True)]
         if self._outcomes is None:
             return float(found)
-        return QueryResult((self.on,), {self.on: self._outcomes}, found, {**self.given, f"do({self.of})": level})
+        return QueryResult(
+            (self.outcome,), {self.outcome: self._outcomes}, found, {**self.given, f"do({self.treatment})": level}
+        )
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._levels)
@@ -168,27 +175,31 @@ class Effect(Mapping[Any, Any]):
         return len(self._levels)
 
     def contrast(self, level: Hashable, other: Hashable) -> Any:
-        """What setting one level rather than another changes: a mapping from levels of `on`, or a mean.
+        """Subtract the effect of one level of the treatment from that of another.
 
         Parameters
         ----------
-        level, other : levels of `of`
+        level, other : levels of the treatment
+
+        Returns
+        -------
+        dict from levels of the outcome to differences of probabilities, or a difference of means
         """
         one, two = self[level], self[other]
         return one - two if self._outcomes is None else {name: one[name] - two[name] for name in one}
 
     @property
     def marks(self) -> dict[str, tuple[Name, ...]]:
-        """What a picture of the network shows of it."""
+        """The nodes to highlight in a plot of the network, by their role."""
         return self._how.marks
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame: a line for every level of `of` and of `on`."""
+        """Return a pandas data frame: a row for every level of the treatment and of the outcome."""
         import pandas as pd
 
         lines = self._lines()
-        names: list[Any] = [self.of] if self._outcomes is None else [self.of, self.on]
-        names += ["if set", "if seen", "difference"]
+        names: list[Any] = [self.treatment] if self._outcomes is None else [self.treatment, self.outcome]
+        names += ["interventional", "observational", "difference"]
         return pd.DataFrame([[*key, *numbers] for key, numbers in lines], columns=names)
 
     def _lines(self) -> list[tuple[tuple[Any, ...], tuple[float, float, float]]]:
@@ -202,12 +213,14 @@ class Effect(Mapping[Any, Any]):
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         measured = self._outcomes is None
-        head = [printable(self.of), *([] if measured else [printable(self.on)])]
-        head += ["mean if set", "mean if seen", "difference"] if measured else ["if set", "if seen", "difference"]
+        head = [printable(self.treatment), *([] if measured else [printable(self.outcome)])]
+        head += [f"{'mean, ' if measured else ''}{name}" for name in ("interventional", "observational")] + [
+            "difference"
+        ]
         form = ".5g" if measured else ".4f"
 
         def shown(value: float, sign: str = "") -> str:
-            return "unknown" if math.isnan(value) else f"{value + 0.0:{sign}{form}}"
+            return "undefined" if math.isnan(value) else f"{value + 0.0:{sign}{form}}"
 
         lines = self._lines()
         rows = [[*map(repr, key), shown(a), shown(b), shown(round(c, 12), "+")] for key, (a, b, c) in lines]
@@ -218,64 +231,66 @@ class Effect(Mapping[Any, Any]):
         text = text_table([head, *rows[:_SHOWN]])
         if len(rows) > _SHOWN:
             text.append(f"  … {len(rows) - _SHOWN} more")
-        text += [f"  {_where(self.of, level, place)}" for level, place in self._lost.items()]
+        text += [f"  {_where(self.treatment, level, place)}" for level, place in self._lost.items()]
         return "\n".join([self._how.title(self.given), *text])
 
     def _repr_html_(self) -> str:
-        lost = (_where(self.of, *item) for item in self._lost.items())
+        lost = (_where(self.treatment, *item) for item in self._lost.items())
         return html_parts((self._how.title(self.given), *self._table()), *lost)
 
 
-def _check_roles(model: BayesianNetwork, of: Name, on: Name, hidden: list[Name], given: Mapping[Name, Any]) -> None:
-    """Refuse nodes that play two parts."""
-    if of == on:
-        raise DataError(f"the effect of {of!r} on itself was asked for; expected two nodes.")
-    for node in (of, on):
-        if node in hidden or node in given:
-            what = "hidden" if node in hidden else "given"
-            raise DataError(f"node {node!r} is asked about and {what}; expected different nodes.")
+def _check_roles(
+    model: BayesianNetwork, treatment: Name, outcome: Name, unobserved: list[Name], given: Mapping[Name, Any]
+) -> None:
+    """Raise DataError if a node has two roles."""
+    if treatment == outcome:
+        raise DataError(f"the effect of {treatment!r} on itself is not defined; expected two nodes.")
+    for node in (treatment, outcome):
+        if node in unobserved or node in given:
+            what = "unobserved" if node in unobserved else "given"
+            raise DataError(f"node {node!r} is the treatment or outcome and {what}; expected different nodes.")
     for node, value in given.items():
         if isinstance(value, Mapping) or model._inference.is_measured(node):
-            raise DataError(f"given= says of {node!r} {value!r}; expected a level of a node with labels.")
-        if node in hidden:
-            raise DataError(f"node {node!r} is hidden and given; expected one of them.")
-        if node in model.graph_.descendants(of):
+            raise DataError(f"given= has {value!r} for {node!r}; expected a level of a discrete node.")
+        if node in unobserved:
+            raise DataError(f"node {node!r} is unobserved and given; expected one of them.")
+        if node in model.graph_.descendants(treatment):
             raise DataError(
-                f"given= holds {node!r}, which depends on {of!r}: setting {of!r} changes who has it.\n"
-                f"    Give what does not depend on {of!r}, or ask query({on!r}, given=..., do=...)."
+                f"given= holds {node!r}, which depends on {treatment!r}: the intervention changes it.\n"
+                f"    Pass nodes that do not depend on {treatment!r}, or use query({outcome!r}, given=..., do=...)."
             )
 
 
 def _counted(
-    found: NetworkInference, of: Name, on: Name, through: tuple[Name, ...], given: Any
+    found: NetworkInference, treatment: Name, outcome: Name, through: tuple[Name, ...], given: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Σ p(of, through, on) · outcome, (levels, combinations, outcomes), and p(of, through), as they are observed.
+    """Return the joint p(treatment, through, outcome), (levels, combinations, outcomes), and p(treatment, through).
 
-    Outcomes are the levels of a node with labels, each 0 or 1, or the mean of a measured one.
+    For a continuous outcome, the last axis has one entry: the mean times the probability.
     """
-    measured = found.is_measured(on)
+    measured = found.is_measured(outcome)
     ends = (
-        [p for p in found.graph.parents[found.leaf_of(on)] if p not in {of, *through, *(given or {})}]
+        [p for p in found.graph.parents[found.leaf_of(outcome)] if p not in {treatment, *through, *(given or {})}]
         if measured
-        else [on]
+        else [outcome]
     )
-    axes = (of, *through, *ends)
-    known, answer = run_query(found, [of, *through, on], given, None, together=axes)
+    axes = (treatment, *through, *ends)
+    known, answer = run_query(found, [treatment, *through, outcome], given, None, together=axes)
     joint = answer.marginal(found.scope(axes))[..., 0]
     n_through = math.prod(len(found.levels[node]) for node in through)
-    folded = joint.reshape(len(found.levels[of]), n_through, -1)
+    folded = joint.reshape(len(found.levels[treatment]), n_through, -1)
     if not measured:
         return folded, folded.sum(axis=2)
-    means = _means(found, on, axes, {node: int(codes[0]) for node, codes in known.codes.items()})
+    means = _means(found, outcome, axes, {node: int(codes[0]) for node, codes in known.codes.items()})
     return (joint * means).reshape(folded.shape).sum(axis=2, keepdims=True), folded.sum(axis=2)
 
 
-def _means(found: NetworkInference, on: Name, axes: tuple[Name, ...], known: Mapping[Name, int]) -> np.ndarray:
-    """The mean of a measured node in every combination of its parents' levels, along the axes of some nodes."""
-    if found.widths[on] > 1:
-        raise DataError(f"node {on!r} has {found.widths[on]} columns; expected one, whose mean can be told.")
-    scored, parents = found.leaves[found.leaf_of(on)], found.graph.parents[found.leaf_of(on)]
-    _, column = found.places.get(on, (on, 0))
+def _means(found: NetworkInference, outcome: Name, axes: tuple[Name, ...], known: Mapping[Name, int]) -> np.ndarray:
+    """Return the mean of a continuous node for all levels of its parents, broadcast to the axes of some nodes."""
+    if found.widths[outcome] > 1:
+        raise DataError(f"node {outcome!r} has {found.widths[outcome]} columns; expected one.")
+    scored, parents = found.leaves[found.leaf_of(outcome)], found.graph.parents[found.leaf_of(outcome)]
+    _, column = found.places.get(outcome, (outcome, 0))
     means = np.nan_to_num(scored.family.expected(scored.parameters))[..., column].reshape(
         [len(found.levels[parent]) for parent in parents]
     )
@@ -287,7 +302,7 @@ def _means(found: NetworkInference, on: Name, axes: tuple[Name, ...], known: Map
 
 
 def _set(sums: np.ndarray, weight: np.ndarray, how: str) -> tuple[np.ndarray, dict[int, int]]:
-    """What follows where the cause is set, and for levels of which nothing does, where they never occur."""
+    """Apply the adjustment formula; also return, for levels with an undefined effect, the combination without rows."""
     alone, shares = weight.sum(axis=0), weight.sum(axis=1)
     if how == "none":
         return np.broadcast_to(sums.sum(axis=(0, 1)), (len(sums), sums.shape[2])).copy(), {}
@@ -309,13 +324,15 @@ def _levels(found: NetworkInference, nodes: tuple[Name, ...], place: int) -> lis
     return [found.levels[node][int(code)] for node, code in zip(nodes, codes, strict=True)]
 
 
-def _where(of: Name, level: Any, place: Mapping[Any, Any]) -> str:
+def _where(treatment: Name, level: Any, place: Mapping[Any, Any]) -> str:
     at = title_of(place)
-    return f"{printable(of)} = {level!r} never occurs{' where ' + at if at else ''}: what it would do there is not seen"
+    return (
+        f"{printable(treatment)} = {level!r} never occurs{' where ' + at if at else ''}: its effect there is undefined"
+    )
 
 
-def _never(of: Name, on: Name, level: Any, place: Mapping[Any, Any]) -> EstimateError:
+def _never(treatment: Name, outcome: Name, level: Any, place: Mapping[Any, Any]) -> EstimateError:
     return EstimateError(
-        f"{_where(of, level, place)}, so its effect on {on!r} does not follow.\n"
-        f"    Adjust for other nodes, or ask query({on!r}, do={{{of!r}: {level!r}}}), which takes the tables for true."
+        f"{_where(treatment, level, place)}, so its effect on {outcome!r} is not identifiable.\n"
+        f"    Adjust for other nodes, or use query({outcome!r}, do={{{treatment!r}: {level!r}}}), which trusts tables."
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tallybayes.models.network.graph import Graph
 
 
-def separated(network: Any, first: Names, second: Names, given: Names | Mapping[Any, Any] = ()) -> bool:
+def d_separated(network: Any, first: Names, second: Names, given: Names | Mapping[Any, Any] = ()) -> bool:
     """Whether the graph makes some nodes independent of others, given what is known (d-separation).
 
     It goes by the arrows alone, so it holds whatever the tables are; where it is False, tables may still make the
@@ -37,11 +37,11 @@ def separated(network: Any, first: Names, second: Names, given: Names | Mapping[
     --------
     >>> import tallybayes as tb
     >>> building = tb.BayesianNetwork({"alarm": ["tampering", "fire"], "smoke": ["fire"]})
-    >>> building.separated("tampering", "smoke")
+    >>> building.d_separated("tampering", "smoke")
     True
-    >>> building.separated("tampering", "smoke", given="alarm")               # one explains the other away
+    >>> building.d_separated("tampering", "smoke", given="alarm")               # one explains the other away
     False
-    >>> building.separated("tampering", "smoke", given=["alarm", "fire"])
+    >>> building.d_separated("tampering", "smoke", given=["alarm", "fire"])
     True
     """
     return active_path(network, first, second, given) is None
@@ -53,7 +53,7 @@ def active_path(network: Any, first: Names, second: Names, given: Names | Mappin
     Parameters
     ----------
     first, second, given
-        As for `separated`.
+        As for `d_separated`.
 
     Returns
     -------

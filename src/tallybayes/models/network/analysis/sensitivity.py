@@ -266,7 +266,7 @@ class Sensitivity(Sequence[Entry]):
         return f"p({title_of(self.event)}{' | ' + known if known else ''})"
 
     @property
-    def moved(self) -> str:
+    def perturbation(self) -> str:
         """How far entries were moved, in words."""
         if math.isinf(self.odds):
             return "an entry goes from 0 to 1"
@@ -283,7 +283,7 @@ class Sensitivity(Sequence[Entry]):
 
     @property
     def _head(self) -> str:
-        moved = f", and where {self.moved}" if len(self) else ", whatever the entries of the tables are"
+        moved = f", and where {self.perturbation}" if len(self) else ", whatever the entries of the tables are"
         return f"{self.title} = {self.probability:.4g}{moved}"
 
     def _line(self, entry: Entry) -> list[str]:

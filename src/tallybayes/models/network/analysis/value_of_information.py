@@ -30,16 +30,16 @@ _SHOWN, _BAR = 12, 20
 _NOTHING = 1e-12  # what rounding leaves of a question that tells nothing
 
 
-def next_question(
+def value_of_information(
     model: BayesianNetwork,
     target: Name,
     given: Mapping[Any, Any] | None = None,
     *,
     candidates: Names | None = None,
     cost: Mapping[Any, Mapping[Any, float]] | npt.ArrayLike | None = None,
-    prices: float | Mapping[Any, float] | None = None,
+    observation_costs: float | Mapping[Any, float] | None = None,
     do: Mapping[Any, Any] | None = None,
-) -> NextQuestion:
+) -> ValueOfInformation:
     """What asking for each node would tell of one of them, before its answer is known.
 
     In bits it is the expected fall of the target's entropy, its mutual information with the node asked for. With costs
@@ -56,13 +56,13 @@ def next_question(
         What may be asked for: nodes with labels. None takes all that are not known.
     cost : {true: {decided: cost}}, or array of shape (levels, levels), optional
         As for the `decide` of classifiers: what deciding costs, by the level of the target that is true. Left out where
-        there are prices, every error costs 1.
-    prices : number, or mapping from node to number, optional
+        there are observation_costs, every error costs 1.
+    observation_costs : number, or mapping from node to number, optional
         What asking costs, in the unit of `cost`; nodes that are not named are free.
 
     Returns
     -------
-    NextQuestion
+    ValueOfInformation
         A mapping from node to what asking for it is worth, best first.
 
     Examples
@@ -71,13 +71,13 @@ def next_question(
     >>> tables = {"fire": [0.99, 0.01], "smoke": [[0.99, 0.01], [0.1, 0.9]], "alarm": [[0.98, 0.02], [0.01, 0.99]]}
     >>> building = tb.BayesianNetwork.from_tables(
     ...     {"smoke": ["fire"], "alarm": ["fire"]}, dict.fromkeys(tables, (False, True)), tables)
-    >>> building.next_question("fire")
+    >>> building.value_of_information("fire")
     next question about fire: 0.0808 bits are not known
              bits
       alarm  0.0521  █████████████
       smoke  0.0505  █████████████
     >>> cost = {True: {"stay": 100, "leave": 10}, False: {"stay": 0, "leave": 10}}
-    >>> building.next_question("fire", {"alarm": True}, cost=cost, prices={"smoke": 2})
+    >>> building.value_of_information("fire", {"alarm": True}, cost=cost, observation_costs={"smoke": 2})
     next question about fire, given alarm = True: 0.918 bits are not known; now 'leave', expected to cost 10
              bits    saved  price  worth
       smoke  0.6791  3.6    2      1.6
@@ -88,7 +88,7 @@ def next_question(
     asked = _candidates(model, target, given, do, candidates)
     labels = labels_of(found.levels[target], None)
     decisions, costs = (labels, 1.0 - np.eye(len(labels))) if cost is None else read_costs(cost, labels)
-    price = _prices(model, asked, prices)
+    price = _prices(model, asked, observation_costs)
     known, before = run_query(found, [target, *asked], given, do)
     if target in known.codes:
         raise DataError(f"target {target!r} is known already.\n    Leave it out of given= and do=.")
@@ -106,16 +106,16 @@ def next_question(
     for node, table in joint.items():
         saved = float(now.min() - (table.T @ costs).min(axis=1).sum())
         lines[node] = (_information(table), saved if saved > _NOTHING * np.abs(costs).max() else 0.0, price[node])
-    in_costs = cost is not None or prices is not None
+    in_costs = cost is not None or observation_costs is not None
     decision = (decisions.tolist()[int(now.argmin())], float(now.min())) if in_costs else None
     told = {**(given or {}), **(do or {})}
     measured = [node for node in found.structure.nodes if found.is_measured(node) and node not in told]
-    return NextQuestion(
+    return ValueOfInformation(
         target, display_evidence(given, do), _entropy(shares), lines, decision, measured if candidates is None else ()
     )
 
 
-class NextQuestion(Mapping[Any, float]):
+class ValueOfInformation(Mapping[Any, float]):
     """What asking for each node is worth: a mapping from node to bits or, with costs, to what is saved, best first.
 
     Attributes
@@ -127,7 +127,7 @@ class NextQuestion(Mapping[Any, float]):
         The bits of the target that are not known yet.
     best : name or None
         What to ask for; None where nothing is worth its price.
-    bits, saved, prices : dict from node to float
+    bits, saved, observation_costs : dict from node to float
         The expected fall of the entropy, and of the costs before the price of asking.
     measured : tuple of names
         Nodes that are not known, and whose worth is not told: no levels of theirs could be the answer.
@@ -138,7 +138,7 @@ class NextQuestion(Mapping[Any, float]):
     --------
     >>> import tallybayes as tb
     >>> rows = {"sky": ["sun", "sun", "rain", "rain"], "wet": [0, 0, 1, 1], "day": [0, 1, 0, 1]}
-    >>> asked = tb.BayesianNetwork({"wet": ["sky"], "day": []}).fit(rows).next_question("sky")
+    >>> asked = tb.BayesianNetwork({"wet": ["sky"], "day": []}).fit(rows).value_of_information("sky")
     >>> asked.best, list(asked), round(asked["wet"], 3)
     ('wet', ['wet', 'day'], 0.189)
     """
@@ -158,7 +158,7 @@ class NextQuestion(Mapping[Any, float]):
         worth = {node: bits if decision is None else saved - price for node, (bits, saved, price) in lines.items()}
         order = sorted(worth, key=lambda node: -round(worth[node], 12))  # stable: rounding must not order equals
         self._worth = {node: worth[node] for node in order}
-        self.bits, self.saved, self.prices = ({node: lines[node][k] for node in order} for k in range(3))
+        self.bits, self.saved, self.observation_costs = ({node: lines[node][k] for node in order} for k in range(3))
 
     @property
     def best(self) -> Name | None:
@@ -181,7 +181,7 @@ class NextQuestion(Mapping[Any, float]):
 
         frame = {"node": list(self), "bits": list(self.bits.values())}
         if self.expected_cost is not None:
-            frame |= {name: list(getattr(self, name).values()) for name in ("saved", "prices")}
+            frame |= {name: list(getattr(self, name).values()) for name in ("saved", "observation_costs")}
             frame |= {"worth": list(self.values())}
         return pd.DataFrame(frame)
 
@@ -200,7 +200,7 @@ class NextQuestion(Mapping[Any, float]):
             share = {node: bits / self.entropy if self.entropy > 0 else 0.0 for node, bits in self.bits.items()}
             rows = [[printable(node), f"{self.bits[node]:.4f}", "█" * round(_BAR * share[node])] for node in self]
             return ["", "bits", ""], rows
-        numbers = [(self.bits[node], self.saved[node], self.prices[node], self[node]) for node in self]
+        numbers = [(self.bits[node], self.saved[node], self.observation_costs[node], self[node]) for node in self]
         shown = [[f"{line[0]:.4f}", *(f"{value:.4g}" for value in line[1:])] for line in numbers]
         return ["", "bits", "saved", "price", "worth"], [
             [printable(n), *line] for n, line in zip(self, shown, strict=True)
@@ -253,9 +253,13 @@ def _candidates(model: BayesianNetwork, target: Name, given: Any, do: Any, candi
     return list(dict.fromkeys(asked))
 
 
-def _prices(model: BayesianNetwork, asked: list[Name], prices: Any) -> dict[Name, float]:
+def _prices(model: BayesianNetwork, asked: list[Name], observation_costs: Any) -> dict[Name, float]:
     """The price of every question."""
-    given = prices if isinstance(prices, Mapping) else dict.fromkeys(asked, 0.0 if prices is None else prices)
+    given = (
+        observation_costs
+        if isinstance(observation_costs, Mapping)
+        else dict.fromkeys(asked, 0.0 if observation_costs is None else observation_costs)
+    )
     model.graph_.require(given)
     found = {node: finite_number(value, f"the price of {node!r}") for node, value in given.items()}
     negative = [node for node, value in found.items() if value < 0]

@@ -58,7 +58,7 @@ class QueryResult(Mapping[Any, Any]):
     >>> import tallybayes as tb
     >>> clinic = tb.BayesianNetwork.from_parameters({
     ...     "ill": {"levels": ["no", "yes"], "probabilities": [0.9, 0.1]},
-    ...     "fever": {"parents": ["ill"], "intercept": [36.8, 38.5], "deviation": [0.4, 0.8]}})
+    ...     "fever": {"parents": ["ill"], "intercept": [36.8, 38.5], "std": [0.4, 0.8]}})
     >>> clinic.query("ill", {"fever": 38.0})
     p(ill | fever = 38.0)
       'no'   0.1956  ████

@@ -80,7 +80,7 @@ def from_parameters(cls: type[BayesianNetwork], nodes: Mapping[Name, Mapping[str
     ----------
     nodes : mapping from every node to a mapping
         Of labels ``"levels"`` and ``"probabilities"``, an array of shape (*levels of its parents, levels). Of a
-        measured node ``"intercept"``, ``"deviation"`` and, for its measured parents, ``"weights"``, a mapping from each
+        measured node ``"intercept"``, ``"std"`` and, for its measured parents, ``"coefficients"``, a mapping from each
         to a number: y = intercept + Σ weight · parent + noise. Each is one number, or an array of shape (*levels of its
         parents that are labels). Of both, ``"parents"``, a list.
 
@@ -93,8 +93,8 @@ def from_parameters(cls: type[BayesianNetwork], nodes: Mapping[Name, Mapping[str
     >>> import tallybayes as tb
     >>> model = tb.BayesianNetwork.from_parameters({
     ...     "sun": {"levels": ["no", "yes"], "probabilities": [0.6, 0.4]},
-    ...     "warm": {"parents": ["sun"], "intercept": [12.0, 20.0], "deviation": 3.0},
-    ...     "ice": {"parents": ["warm"], "intercept": -50, "weights": {"warm": 10}, "deviation": 20}})
+    ...     "warm": {"parents": ["sun"], "intercept": [12.0, 20.0], "std": 3.0},
+    ...     "ice": {"parents": ["warm"], "intercept": -50, "coefficients": {"warm": 10}, "std": 20}})
     >>> model.query("sun", {"ice": 150.0})
     p(sun | ice = 150.0)
       'no'   0.1134  ██
@@ -108,7 +108,7 @@ def from_parameters(cls: type[BayesianNetwork], nodes: Mapping[Name, Mapping[str
 def from_json(cls: type[BayesianNetwork], path: str | PathLike[str] | IO[Any]) -> BayesianNetwork:
     """A network from a JSON file that `to_json`, or anybody, wrote; packed with gzip, too.
 
-    The file is ``{"format": "tallybayes network", "version": 1, "nodes": [...]}``. Each node is an object with its
+    The file is ``{"format": "tallybayes network", "version": 2, "nodes": [...]}``. Each node is an object with its
     ``"name"`` and what `from_parameters` takes of it.
 
     Parameters
@@ -194,7 +194,7 @@ def to_parameters(model: BayesianNetwork) -> dict[Name, dict[str, Any]]:
         line = family.as_line(scored.point)
         if len(scored.constant) or not (np.asarray(line.variance) > 0).all():
             raise EstimateError(
-                f"node {name!r} has no deviation above 0, or no row tells it.\n"
+                f"node {name!r} has no standard deviation above 0, or no rows to estimate it.\n"
                 "    Leave it out, or use estimate='bayes' where only some combinations have none."
             )
         shape = [len(network.levels[parent]) for parent in node.factor.given]

@@ -12,7 +12,7 @@ from tallybayes.errors import DataError, FileError, LabelError, short_repr
 from tallybayes.models.network.io.network_spec import NetworkSpec, read_network_spec
 from tallybayes.models.network.io.text_file import text_of, write_text
 
-FORMAT, VERSION = "tallybayes network", 1
+FORMAT, VERSION = "tallybayes network", 2
 _HALF = re.compile(r"\\u[dD]|[\ud800-\udfff]")  # of a character, perhaps: as an escape, or as it is
 
 

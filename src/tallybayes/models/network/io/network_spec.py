@@ -22,7 +22,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 
 _OF_LABELS = ("parents", "levels", "probabilities")
-_OF_LINES = ("parents", "intercept", "weights", "deviation")
+_OF_LINES = ("parents", "intercept", "coefficients", "std")
 _MOST_PARENTS = 60  # NumPy's arrays have 64 axes at most
 
 
@@ -61,7 +61,7 @@ def read_network_spec(nodes: Any) -> NetworkSpec:
             )
         known = _OF_LABELS if "levels" in said else _OF_LINES
         strange = [key for key in said if key not in known]
-        lacking = [key for key in known[1:] if key not in said and key != "weights"]
+        lacking = [key for key in known[1:] if key not in said and key != "coefficients"]
         if strange or lacking:
             found = f"with {short_repr(strange[0])}" if strange else f"without {lacking[0]!r}"
             expected = f"{', '.join(map(repr, known))} {'of labels' if 'levels' in said else 'of a measured node'}"
@@ -103,27 +103,29 @@ def read_network_spec(nodes: Any) -> NetworkSpec:
 
 def _line(node: Name, said: Mapping[str, Any], inputs: tuple[Name, ...], shape: tuple[int, ...]) -> LinearParameters:
     """The line of a measured node in its measured parents, by the levels of the others."""
-    weights = said.get("weights")
-    weights = {} if weights is None else weights
-    if not isinstance(weights, Mapping):
+    coefficients = said.get("coefficients")
+    coefficients = {} if coefficients is None else coefficients
+    if not isinstance(coefficients, Mapping):
         raise DataError.wrong_type(
-            f"the weights of {node!r}", short_repr(weights), "a mapping from measured parents to numbers"
+            f"the coefficients of {node!r}", short_repr(coefficients), "a mapping from measured parents to numbers"
         )
-    named = {str(name): value for name, value in weights.items()}
-    if set(named) != set(map(str, inputs)) or len(named) != len(weights):
-        found, wanted = short_repr(list(weights), 80), short_repr(list(inputs), 80)
+    named = {str(name): value for name, value in coefficients.items()}
+    if set(named) != set(map(str, inputs)) or len(named) != len(coefficients):
+        found, wanted = short_repr(list(coefficients), 80), short_repr(list(inputs), 80)
         raise DataError.wrong_type(
-            f"the weights of {node!r}", f"of {found}", f"one for every measured parent: {wanted}"
+            f"the coefficients of {node!r}", f"of {found}", f"one for every measured parent: {wanted}"
         )
-    slopes = [_numbers(named[str(name)], shape, f"the weight of {name!r} in {node!r}", spread=True) for name in inputs]
+    slopes = [
+        _numbers(named[str(name)], shape, f"the coefficient of {name!r} in {node!r}", spread=True) for name in inputs
+    ]
     intercept = _numbers(said["intercept"], shape, f"the intercept of {node!r}", spread=True)
-    deviation = _numbers(said["deviation"], shape, f"the deviation of {node!r}", spread=True)
+    std = _numbers(said["std"], shape, f"the standard deviation of {node!r}", spread=True)
     with np.errstate(over="ignore", under="ignore"):
-        variance = deviation**2
-    if not ((deviation > 0) & (variance > 0) & np.isfinite(variance)).all():
-        wrong = deviation[~((deviation > 0) & (variance > 0) & np.isfinite(variance))].flat[0]
+        variance = std**2
+    if not ((std > 0) & (variance > 0) & np.isfinite(variance)).all():
+        wrong = std[~((std > 0) & (variance > 0) & np.isfinite(variance))].flat[0]
         raise DataError.wrong_type(
-            f"the deviation of {node!r}", f"{wrong:.6g}", "numbers above 0, whose squares are numbers, too"
+            f"the standard deviation of {node!r}", f"{wrong:.6g}", "numbers above 0, whose squares are numbers, too"
         )
     return LinearParameters(np.stack(slopes, axis=-1) if slopes else np.zeros((*shape, 0)), intercept, variance)
 
@@ -222,6 +224,6 @@ def describe_nodes(
             inputs, (slope, intercept, variance) = lines[node]
             said["intercept"] = np.asarray(intercept).tolist()
             if inputs:
-                said["weights"] = {str(name): slope[..., k].tolist() for k, name in enumerate(inputs)}
-            said["deviation"] = np.sqrt(variance).tolist()
+                said["coefficients"] = {str(name): slope[..., k].tolist() for k, name in enumerate(inputs)}
+            said["std"] = np.sqrt(variance).tolist()
         yield node, said

@@ -66,9 +66,9 @@ def equivalence_class(graph: Parents) -> EquivalenceClass:
     --------
     >>> import tallybayes as tb
     >>> chain, turned = [("a", "b"), ("b", "c")], [("c", "b"), ("b", "a")]
-    >>> tb.structural_distance(chain, turned)
+    >>> tb.structural_hamming_distance(chain, turned)
     2
-    >>> tb.structural_distance(tb.equivalence_class(chain), tb.equivalence_class(turned))
+    >>> tb.structural_hamming_distance(tb.equivalence_class(chain), tb.equivalence_class(turned))
     0
     """
     found = Graph.read(graph)
@@ -84,7 +84,7 @@ def equivalence_class(graph: Parents) -> EquivalenceClass:
     return EquivalenceClass(nodes, tuple(directed), tuple(undirected))
 
 
-def structural_distance(first: Parents | EquivalenceClass, second: Parents | EquivalenceClass) -> int:
+def structural_hamming_distance(first: Parents | EquivalenceClass, second: Parents | EquivalenceClass) -> int:
     """How many pairs of nodes are joined in one and not in the other, or otherwise (structural Hamming distance).
 
     Parameters
@@ -100,7 +100,7 @@ def structural_distance(first: Parents | EquivalenceClass, second: Parents | Equ
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.structural_distance({"c": ["a", "b"]}, {"c": ["a"], "b": ["c"]})
+    >>> tb.structural_hamming_distance({"c": ["a", "b"]}, {"c": ["a"], "b": ["c"]})
     1
     """
     if isinstance(first, EquivalenceClass) != isinstance(second, EquivalenceClass):

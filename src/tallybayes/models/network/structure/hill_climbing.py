@@ -129,18 +129,18 @@ class HillClimber:
         self.own[list(changed)] = self.families.of([(c, self.parents[c]) for c in changed])
         self._refresh(changed)
 
-    def climb(self, tabu: int) -> Iterator[float]:
-        """Make moves until `tabu` of them in a row have not led higher; then go back to the highest. The scores."""
+    def climb(self, tabu_length: int) -> Iterator[float]:
+        """Move until `tabu_length` moves in a row do not improve the best score; return to it. Yield scores."""
         best, score, since = list(self.parents), self.score, 0
         while True:
             move = self.best_move()
-            if move is None or (move.gain <= self.even and since >= tabu):
+            if move is None or (move.gain <= self.even and since >= tabu_length):
                 break
             self.make(move)
             since += 1
             if self.score > score + self.even:
                 best, score, since = list(self.parents), self.score, 0
-            elif since > tabu:
+            elif since > tabu_length:
                 break
             yield score
         if best != self.parents:
@@ -192,21 +192,21 @@ def hill_climb(
     families: ScoreCache,
     constraints: Constraints,
     start: list[int],
-    tabu: int,
-    restarts: int,
+    tabu_length: int,
+    n_restarts: int,
     rng: np.random.Generator,
 ) -> Iterator[tuple[list[int], float]]:
     """The best structure so far and its score, after every step."""
     climber = HillClimber(families, constraints, start)
     best, score = list(climber.parents), climber.score
     yield best, score
-    for attempt in range(restarts + 1):
+    for attempt in range(n_restarts + 1):
         if attempt:
             climber.set(start)
             for _ in climber.wander(rng):
                 yield best, score
         climber.visited = {climber.key}
-        for _ in climber.climb(tabu):
+        for _ in climber.climb(tabu_length):
             yield best, score
         if climber.score > score + climber.even:
             best, score = list(climber.parents), climber.score

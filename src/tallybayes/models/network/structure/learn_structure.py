@@ -26,7 +26,7 @@ from tallybayes.tally.factor import Name
 from tallybayes.typing import Columns, Parents, Prior, RandomState, Rows, Weights
 
 _METHODS = {"hill": "hill climbing", "exact": "exact search", "pc": "PC"}
-_SETTINGS = {"start": "hill", "tabu": "hill", "restarts": "hill", "alpha": "pc"}  # of one method alone
+_SETTINGS = {"start": "hill", "tabu_length": "hill", "n_restarts": "hill", "alpha": "pc"}  # of one method alone
 
 _Found = tuple[np.ndarray, int]  # arrows [parent, child], and what was counted
 
@@ -41,10 +41,10 @@ def learn_structure(
     tiers: Iterable[Iterable[Name]] | None = None,
     max_parents: int | None = None,
     start: Parents | None = None,
-    tabu: int | None = None,
-    restarts: int | None = None,
+    tabu_length: int | None = None,
+    n_restarts: int | None = None,
     alpha: float | None = None,
-    bootstrap: int = 0,
+    n_bootstrap: int = 0,
     missing: str = "error",
     columns: Columns = "auto",
     sample_weight: Weights = None,
@@ -77,15 +77,15 @@ def learn_structure(
         Of every column, at most.
     start : graph, optional
         Where hill climbing begins; without, at no arrows but those required.
-    tabu : int, default 20
+    tabu_length : int, default 20
         So many moves hill climbing goes on without gaining, never back to where it has been, before it stops at the
         highest place.
-    restarts : int, default 5
+    n_restarts : int, default 5
         So many times it climbs again, by other ways: between moves it turns arrows at random that can be turned for
         nothing. The highest top is kept.
     alpha : float, default 0.01
         PC keeps an edge whose test of independence has a smaller p-value.
-    bootstrap : int, default 0
+    n_bootstrap : int, default 0
         So many times the search is repeated in rows drawn with replacement, which tells how sure every edge is.
     missing : {"error", "available"}, default "error"
         Refuse missing cells, or judge every family by the rows that know all of it, as if all rows were like these.
@@ -116,15 +116,15 @@ def learn_structure(
     began = time.perf_counter()
     StringOptions(tuple(_METHODS)).check("method", method)
     StringOptions(("error", "available")).check("missing", missing)
-    given = {"start": start, "tabu": tabu, "restarts": restarts, "alpha": alpha}
+    given = {"start": start, "tabu_length": tabu_length, "n_restarts": n_restarts, "alpha": alpha}
     for name, value in given.items():
         if value is not None and _SETTINGS[name] != method:
             raise EstimateError(f"{name}= is for method={_SETTINGS[name]!r}, found method={method!r}.")
-    tabu, restarts = (
-        _whole("tabu", 20 if tabu is None else tabu),
-        _whole("restarts", 5 if restarts is None else restarts),
+    tabu_length, n_restarts = (
+        _whole("tabu_length", 20 if tabu_length is None else tabu_length),
+        _whole("n_restarts", 5 if n_restarts is None else n_restarts),
     )
-    bootstrap, alpha = _whole("bootstrap", bootstrap), 0.01 if alpha is None else alpha
+    n_bootstrap, alpha = _whole("n_bootstrap", n_bootstrap), 0.01 if alpha is None else alpha
     if not isinstance(alpha, float | np.floating) or not 0 < alpha < 1:
         raise DataError.wrong_type("alpha", repr(alpha), "a number between 0 and 1")
     scoring = read_score(score)
@@ -140,7 +140,7 @@ def learn_structure(
         if method == "exact":
             parents, counted = best_of_all(families, constraints)
             return _arrows(parents), counted
-        steps = hill_climb(families, constraints, first, tabu, restarts, rng)
+        steps = hill_climb(families, constraints, first, tabu_length, n_restarts, rng)
         *_, (best, _) = progress_of(steps, what, lambda _: 1, unit="steps") if what else steps
         return _arrows(best), families.n_counted
 
@@ -148,7 +148,7 @@ def learn_structure(
     _refuse_large(families, first)
     arrows, counted = search(families, "the search")
     strengths = _strengths(
-        rows, constraints.known, bootstrap, rng, lambda some: search(ScoreCache(some, scoring), "")[0]
+        rows, constraints.known, n_bootstrap, rng, lambda some: search(ScoreCache(some, scoring), "")[0]
     )
     masks = [sum(1 << k for k in np.flatnonzero(arrows[:, child]).tolist()) for child in range(len(arrows))]
     total = float(np.sum(families.of(list(enumerate(masks)))))
@@ -167,7 +167,7 @@ def learn_structure(
         "method": _METHODS[method],
         "score": scoring.name,
         "rows": rows.total,
-        "bootstrap": bootstrap,
+        "n_bootstrap": n_bootstrap,
         "constraints": constraints.told,
     }
     return Structure(graph, total, named, None if strengths is None else _named(strengths, rows.names), told)
@@ -226,16 +226,16 @@ def _worth(families: ScoreCache, masks: list[int]) -> dict[tuple[int, int], floa
 
 
 def _strengths(
-    rows: Coded, known: np.ndarray, bootstrap: int, rng: np.random.Generator, search: Callable[[Coded], np.ndarray]
+    rows: Coded, known: np.ndarray, n_bootstrap: int, rng: np.random.Generator, search: Callable[[Coded], np.ndarray]
 ) -> np.ndarray | None:
     """How often searches of drawn rows have every arrow; half of it each way where it can be turned."""
-    if not bootstrap:
+    if not n_bootstrap:
         return None
     found = np.zeros((len(rows.names), len(rows.names)))
-    for _ in progress(range(bootstrap), "searches in drawn rows"):
+    for _ in progress(range(n_bootstrap), "searches in drawn rows"):
         marks = completed(search(rows.drawn(rng)), known)
         found += np.where(marks & marks.T, 0.5, marks)
-    return found / bootstrap
+    return found / n_bootstrap
 
 
 def _named(strengths: np.ndarray, names: list[Name]) -> dict[tuple[Name, Name], tuple[float, float]]:

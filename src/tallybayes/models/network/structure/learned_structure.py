@@ -109,7 +109,7 @@ class Structure:
         """
         if self.strengths is None:
             raise DataError(
-                "no rows were drawn, so no edge has a strength.\n    Pass bootstrap=100 to learn_structure."
+                "no rows were drawn, so no edge has a strength.\n    Pass n_bootstrap=100 to learn_structure."
             )
         parents: dict[Name, list[Name]] = {node: [] for node in self.graph_.nodes}
         above: dict[Name, set[Name]] = {node: {node} for node in self.graph_.nodes}  # itself and all that lead to it
@@ -155,7 +155,7 @@ class Structure:
             f"{self.n_counted:,} {told['what']}",
         ]
         if self.strengths is not None:
-            lines.append(f"  strengths: of {told['bootstrap']} searches in rows drawn with replacement")
+            lines.append(f"  strengths: of {told['n_bootstrap']} searches in rows drawn with replacement")
         return "\n".join([*lines, *(f"  {line}" for line in told["constraints"])])
 
     def _lines(self) -> tuple[list[str], list[list[str]]]:

@@ -81,15 +81,18 @@ class BDeuScore(TableSumScore):
     """The evidence under BDeu: so many pseudo-rows, spread over each table."""
 
     def __init__(self, prior: BDeu) -> None:
-        self.sample_size, self.name = float(prior.sample_size), f"BDeu({prior.sample_size:g})"
+        self.equivalent_sample_size, self.name = (
+            float(prior.equivalent_sample_size),
+            f"BDeu({prior.equivalent_sample_size:g})",
+        )
 
     def cell_starts(self, n_cells: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
         """Each cell its part."""
-        return self.sample_size / n_cells
+        return self.equivalent_sample_size / n_cells
 
     def line_starts(self, n_lines: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
         """Each line its part."""
-        return self.sample_size / n_lines
+        return self.equivalent_sample_size / n_lines
 
 
 class DirichletScore(TableSumScore):
@@ -131,7 +134,7 @@ class BDeScore:
     """The evidence under BDe: another network's rows, so many."""
 
     def __init__(self, prior: BDe) -> None:
-        self.prior, self.name = prior, f"BDe(a network, {prior.sample_size:g})"
+        self.prior, self.name = prior, f"BDe(a network, {prior.equivalent_sample_size:g})"
 
     def families(self, rows: EncodedRows, families: Sequence[Family]) -> np.ndarray:
         """The scores of families, each from its whole table."""

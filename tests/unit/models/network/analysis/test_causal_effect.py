@@ -53,7 +53,7 @@ def test_effects_equal_those_of_the_cut_network_by_the_smallest_set_there_is(dat
         if np.allclose(adjusted(network, of, on, some), truth, atol=1e-9)
     ]
     try:
-        found = network.effect(of, on, hidden=hidden)
+        found = network.causal_effect(of, on, unobserved=hidden)
     except EstimateError:
         assert not enough  # tables at random: what is no adjustment does not come out right by chance
         return
@@ -64,7 +64,7 @@ def test_effects_equal_those_of_the_cut_network_by_the_smallest_set_there_is(dat
     if found.criterion == "back-door":
         assert set(found.adjusted) in enough
         assert len(found.adjusted) == min(map(len, enough))
-        again = network.effect(of, on, adjust=found.adjusted, hidden=hidden)
+        again = network.causal_effect(of, on, adjust=found.adjusted, unobserved=hidden)
         np.testing.assert_array_equal(again.interventional, found.interventional)
     elif found.criterion == "front-door":
         assert not enough
@@ -81,12 +81,12 @@ def test_sets_of_ones_own_are_taken_where_they_are_enough(data):
     some = data.draw(st.lists(st.sampled_from(rest), unique=True)) if rest else []
     enough = np.allclose(adjusted(network, of, on, some), if_set(network, of, on), atol=1e-9)
     if enough:
-        found = network.effect(of, on, adjust=some)
+        found = network.causal_effect(of, on, adjust=some)
         assert found.adjusted == tuple(some)
         np.testing.assert_allclose(found.interventional, if_set(network, of, on), atol=1e-12)
     else:
         with pytest.raises(DataError, match=r"adjust= (holds|leaves)"):
-            network.effect(of, on, adjust=some)
+            network.causal_effect(of, on, adjust=some)
 
 
 @examples(80)
@@ -99,7 +99,7 @@ def test_with_zeros_and_any_levels_what_is_told_is_right(data):
     network = given(tables)
     hidden = data.draw(st.sets(st.sampled_from(rest))) if rest else set()
     try:
-        found = network.effect(of, on, hidden=hidden)
+        found = network.causal_effect(of, on, unobserved=hidden)
     except EstimateError:
         return
     told = ~np.isnan(found.interventional).any(axis=1)
@@ -125,7 +125,7 @@ def test_effects_among_some(data):
     left = [node for node in rest if node not in known]
     hidden = data.draw(st.sets(st.sampled_from(left))) if left else set()
     try:
-        found = network.effect(of, on, known, hidden=hidden)
+        found = network.causal_effect(of, on, known, unobserved=hidden)
     except EstimateError:
         assert hidden
         return
@@ -147,39 +147,43 @@ def smoking():
 
 def test_a_front_door():
     network = smoking()
-    found = network.effect("smoking", "cancer", hidden="gene")
+    found = network.causal_effect("smoking", "cancer", unobserved="gene")
     assert (found.criterion, found.adjusted) == ("front-door", ("tar",))
     np.testing.assert_allclose(found.interventional, if_set(network, "smoking", "cancer"), rtol=1e-12)
-    assert "carried by tar (front door)" in repr(found)
-    open_one = network.effect("smoking", "cancer")
+    assert "identified by the front-door set tar" in repr(found)
+    open_one = network.causal_effect("smoking", "cancer")
     assert (open_one.criterion, open_one.adjusted) == ("back-door", ("gene",))
-    with pytest.raises(EstimateError, match=r"smoking ← gene → cancer stays open.*\n    Observe 'gene', or ask query"):
-        network.effect("smoking", "cancer", hidden=["gene", "tar"])
+    with pytest.raises(
+        EstimateError, match=r"smoking ← gene → cancer stays open .*\n    Observe 'gene', or call query"
+    ):
+        network.causal_effect("smoking", "cancer", unobserved=["gene", "tar"])
 
 
 def test_where_no_arrows_lead_nothing_changes():
     network = fire_alarm()
-    found = network.effect("smoke", "alarm", hidden="fire")
+    found = network.causal_effect("smoke", "alarm", unobserved="fire")
     assert (found.criterion, found.adjusted) == ("none", ())
     np.testing.assert_allclose(found.interventional, [list(network.query("alarm").values())] * 2)
     assert found.difference[1, 1] < -0.3
-    assert "no arrows lead there" in repr(found)
+    assert "no directed path" in repr(found)
     assert found.contrast(True, False) == {False: 0.0, True: 0.0}
 
 
 def test_what_two_causes_share_below_them_is_no_confounder():
     bias = {"meet": ["u", "v"], "of": ["u"], "on": ["v", "of"]}
     network = random_tables(Graph.read(bias), np.random.default_rng(0))
-    assert network.effect("of", "on", hidden=["u", "v"]).adjusted == ()
-    with pytest.raises(DataError, match=r"leaves a path open that is no effect: of ← u → meet ← v → on"):
-        network.effect("of", "on", adjust="meet")
-    with pytest.raises(DataError, match=r"adjust= holds 'u', which is hidden"):
-        network.effect("of", "on", adjust="u", hidden="u")
+    assert network.causal_effect("of", "on", unobserved=["u", "v"]).adjusted == ()
+    with pytest.raises(DataError, match=r"leaves a non-causal path open: of ← u → meet ← v → on"):
+        network.causal_effect("of", "on", adjust="meet")
+    with pytest.raises(DataError, match=r"adjust= holds 'u', which is unobserved"):
+        network.causal_effect("of", "on", adjust="u", unobserved="u")
 
 
 def test_what_lies_on_the_way_is_not_adjusted_for():
-    with pytest.raises(DataError, match=r"holds 'tar', which 'smoking' changes on the way to 'cancer'"):
-        smoking().effect("smoking", "cancer", adjust=["gene", "tar"])
+    with pytest.raises(
+        DataError, match=r"holds 'tar', which lies on or below a causal path from 'smoking' to 'cancer'"
+    ):
+        smoking().causal_effect("smoking", "cancer", adjust=["gene", "tar"])
 
 
 def test_the_set_nearest_to_the_effect_leaves_the_cause_free_to_vary():
@@ -194,16 +198,16 @@ def test_the_set_nearest_to_the_effect_leaves_the_cause_free_to_vary():
     }
     parents = {"lung": ["smoke"], "bronc": ["smoke"], "either": ["lung", "tub"], "dysp": ["bronc", "either"]}
     network = tb.BayesianNetwork.from_tables(parents, dict.fromkeys(tables, ("no", "yes")), tables)
-    found = network.effect("either", "dysp")
+    found = network.causal_effect("either", "dysp")
     assert found.adjusted == ("bronc",)
     np.testing.assert_allclose(found.interventional, if_set(network, "either", "dysp"), rtol=1e-12)
-    by_lung = network.effect("either", "dysp", adjust="lung")
+    by_lung = network.causal_effect("either", "dysp", adjust="lung")
     assert np.isnan(by_lung.interventional[0]).all()
     assert "either = 'no' never occurs where lung = 'yes'" in repr(by_lung)
     assert "never occurs" in by_lung._repr_html_()
     np.testing.assert_allclose(by_lung.interventional[1], found.interventional[1])
     with pytest.raises(EstimateError, match=r"never occurs where lung = 'no', tub = 'yes'.*\n    Adjust for other"):
-        network.effect("either", "dysp", adjust=["lung", "tub"])
+        network.causal_effect("either", "dysp", adjust=["lung", "tub"])
 
 
 def test_means_of_a_measured_node():
@@ -214,18 +218,18 @@ def test_means_of_a_measured_node():
     days = rng.normal(5 + 4 * old - 2 * drug + (sex == "f"))
     rows = {"old": old, "drug": drug, "sex": sex, "days": days}
     network = tb.BayesianNetwork({"drug": ["old"], "days": ["drug", "old", "sex"]}).fit(rows)
-    found = network.effect("drug", "days")
+    found = network.causal_effect("drug", "days")
     assert found.adjusted == ("old",)
     drawn = [network.sample(40_000, do={"drug": level}, random_state=0)["days"].mean() for level in (False, True)]
     np.testing.assert_allclose(found.interventional, drawn, atol=0.05)
     assert found.contrast(True, False) == pytest.approx(-2, abs=0.1)
     assert found.observational[1] > found.observational[0]  # the old got it
-    assert "mean if set" in repr(found)
-    assert list(found.to_frame()) == ["drug", "if set", "if seen", "difference"]
-    among = network.effect("drug", "days", {"sex": "f"})
+    assert "mean, interventional" in repr(found)
+    assert list(found.to_frame()) == ["drug", "interventional", "observational", "difference"]
+    among = network.causal_effect("drug", "days", {"sex": "f"})
     assert among.contrast(True, False) == pytest.approx(-2, abs=0.15)
     assert among[True] == pytest.approx(found[True] + 0.5, abs=0.1)
-    same = network.effect("drug", "days", {"old": True, "sex": "m"})
+    same = network.causal_effect("drug", "days", {"old": True, "sex": "m"})
     assert same.adjusted == ()
     assert same[True] == pytest.approx(same.observational[1], rel=1e-12)
 
@@ -233,37 +237,46 @@ def test_means_of_a_measured_node():
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"of": "fire", "on": "fire"}, "the effect of 'fire' on itself"),
-        ({"of": "fire", "on": "flood"}, "no node 'flood'"),
-        ({"of": "fire", "on": "alarm", "hidden": "flood"}, "no node 'flood'"),
-        ({"of": "fire", "on": "alarm", "adjust": "flood"}, "no node 'flood'"),
-        ({"of": "fire", "on": "alarm", "hidden": "alarm"}, "node 'alarm' is asked about and hidden"),
-        ({"of": "fire", "on": "alarm", "given": {"alarm": True}}, "node 'alarm' is asked about and given"),
-        ({"of": "fire", "on": "alarm", "given": {"smoke": True}}, "given= holds 'smoke', which depends on 'fire'"),
-        ({"of": "fire", "on": "alarm", "given": {"tampering": {True: 1, False: 2}}}, "expected a level"),
-        ({"of": "fire", "on": "alarm", "given": {"tampering": True}, "hidden": "tampering"}, "is hidden and given"),
-        ({"of": "fire", "on": "alarm", "adjust": ["alarm"]}, "adjust= holds 'alarm', which is asked about"),
+        ({"treatment": "fire", "outcome": "fire"}, "the effect of 'fire' on itself"),
+        ({"treatment": "fire", "outcome": "flood"}, "no node 'flood'"),
+        ({"treatment": "fire", "outcome": "alarm", "unobserved": "flood"}, "no node 'flood'"),
+        ({"treatment": "fire", "outcome": "alarm", "adjust": "flood"}, "no node 'flood'"),
+        ({"treatment": "fire", "outcome": "alarm", "unobserved": "alarm"}, "treatment or outcome and unobserved"),
+        ({"treatment": "fire", "outcome": "alarm", "given": {"alarm": True}}, "is the treatment or outcome and given"),
+        (
+            {"treatment": "fire", "outcome": "alarm", "given": {"smoke": True}},
+            "given= holds 'smoke', which depends on 'fire'",
+        ),
+        ({"treatment": "fire", "outcome": "alarm", "given": {"tampering": {True: 1, False: 2}}}, "expected a level"),
+        (
+            {"treatment": "fire", "outcome": "alarm", "given": {"tampering": True}, "unobserved": "tampering"},
+            "is unobserved and given",
+        ),
+        (
+            {"treatment": "fire", "outcome": "alarm", "adjust": ["alarm"]},
+            "adjust= holds 'alarm', which is the treatment or outcome",
+        ),
     ],
 )
 def test_questions_that_make_no_sense_are_refused(asked, message):
     with pytest.raises(DataError, match=message):
-        fire_alarm().effect(**asked)
+        fire_alarm().causal_effect(**asked)
 
 
 def test_measured_nodes_are_not_set_and_blocks_have_no_one_mean():
     rows = {"a": ["x", "y"] * 20, "size": np.arange(40.0), "words": np.arange(80).reshape(40, 2)}
     columns = {"words": tb.Poisson()}
     network = tb.BayesianNetwork({"size": ["a"], "words": ["a"]}, columns=columns).fit(rows)
-    with pytest.raises(DataError, match="'size' is measured, and nothing leads from it to"):
-        network.effect("size", "a")
+    with pytest.raises(DataError, match="'size' is continuous, and no edge leads from it to"):
+        network.causal_effect("size", "a")
     with pytest.raises(DataError, match="node 'words' has 2 columns"):
-        network.effect("a", "words")
+        network.causal_effect("a", "words")
 
 
 def test_it_prints_and_shows_in_notebooks():
-    found = fire_alarm().effect("alarm", "report")
+    found = fire_alarm().causal_effect("alarm", "report")
     assert repr(found).splitlines()[0] == "effect of alarm on report, adjusted for nothing"
-    assert "if seen" in found._repr_html_()
+    assert "observational" in found._repr_html_()
     assert len(found.to_frame()) == 4
     assert len(found) == 2
     assert list(found) == [False, True]

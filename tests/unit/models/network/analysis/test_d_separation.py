@@ -34,8 +34,8 @@ def test_separation_is_that_of_the_moral_graph(data):
     nodes = data.draw(st.permutations(graph.nodes))
     first, second, known = nodes[0], nodes[1], nodes[2 : 2 + data.draw(st.integers(0, len(nodes) - 2))]
     expected = by_moral_graph(graph, first, second, known)
-    assert graph.separated(first, second, known) == expected
-    assert graph.separated(second, first, known) == expected
+    assert graph.d_separated(first, second, known) == expected
+    assert graph.d_separated(second, first, known) == expected
     path = graph.active_path(first, second, known)
     assert (path is None) == expected
     if path is not None:  # every step of it is allowed
@@ -69,7 +69,7 @@ def test_what_is_separated_is_independent_and_what_is_not_depends(data):
     known = dict.fromkeys(nodes[2 : 2 + data.draw(st.integers(0, len(nodes) - 2))], 1)
     both = model.query(nodes[:2], known).probabilities
     alone = np.outer(both.sum(axis=1), both.sum(axis=0))
-    if model.separated(nodes[0], nodes[1], known):
+    if model.d_separated(nodes[0], nodes[1], known):
         np.testing.assert_allclose(both, alone, atol=1e-12)
     else:
         assert np.abs(both - alone).max() > 1e-13
@@ -82,9 +82,9 @@ def test_the_blanket_separates_a_node_from_all_others_and_nothing_less_does(grap
         blanket = graph.markov_blanket(node)
         others = [other for other in graph.nodes if other != node and other not in blanket]
         if others:
-            assert graph.separated(node, others, blanket)
+            assert graph.d_separated(node, others, blanket)
         for left_out in blanket:
-            assert not graph.separated(node, left_out, blanket - {left_out})
+            assert not graph.d_separated(node, left_out, blanket - {left_out})
 
 
 def test_ancestors_descendants_and_the_moral_graph():
@@ -99,26 +99,26 @@ def test_ancestors_descendants_and_the_moral_graph():
 
 def test_a_network_that_was_not_fitted_knows_its_graph():
     network = tb.BayesianNetwork({3: [1, 2], 4: [3]})
-    assert network.separated(1, 2)
-    assert not network.separated(1, 2, given=4)
+    assert network.d_separated(1, 2)
+    assert not network.d_separated(1, 2, given=4)
     assert network.active_path(1, 2, 4).nodes == (1, 3, 2)
     assert network.markov_blanket(1) == {2, 3}
-    assert network.separated(np.int64(1), 4, [np.int64(3)])
+    assert network.d_separated(np.int64(1), 4, [np.int64(3)])
 
 
 def test_a_hint_opens_what_meets_and_blocks_nothing():
     network = fire_alarm()
     hint = {True: 2.0, False: 1.0}
-    assert not network.separated("tampering", "fire", {"alarm": hint})
-    assert not network.separated("tampering", "leaving", {"alarm": hint})
-    assert network.separated("tampering", "leaving", {"alarm": True})
+    assert not network.d_separated("tampering", "fire", {"alarm": hint})
+    assert not network.d_separated("tampering", "leaving", {"alarm": hint})
+    assert network.d_separated("tampering", "leaving", {"alarm": True})
     assert "something is known" in repr(network.active_path("tampering", "fire", {"alarm": hint}))
 
 
 def test_sets_of_nodes_are_separated_when_all_pairs_are():
     network = fire_alarm()
-    assert network.separated(["tampering"], ["fire", "smoke"])
-    assert not network.separated(["tampering", "smoke"], ["fire", "report"], "alarm")
+    assert network.d_separated(["tampering"], ["fire", "smoke"])
+    assert not network.d_separated(["tampering", "smoke"], ["fire", "report"], "alarm")
     assert network.active_path(["tampering", "smoke"], ["report"], "alarm") is None
 
 
@@ -136,7 +136,7 @@ def test_sets_of_nodes_are_separated_when_all_pairs_are():
 )
 def test_questions_that_make_no_sense_are_refused(asked, message):
     with pytest.raises(DataError, match=message):
-        fire_alarm().separated(*asked)
+        fire_alarm().d_separated(*asked)
 
 
 def test_a_path_and_a_blanket_print_and_show_in_notebooks():

@@ -23,7 +23,7 @@ def test_a_slope_is_what_setting_changes(nodes, seed):
     some = linked(model, nodes)
     assume(len(some) > 1)
     of, on = (some[k] for k in rng.permutation(len(some))[:2])
-    found = model.effect(of, on)
+    found = model.causal_effect(of, on)
     place, k = measured_of(nodes).index(of), measured_of(nodes).index(on)
     means = [sum(p * m[k] for _, p, m, _ in weigh(nodes, {}, {of: x})) for x in (0.0, 1.0)]
     mass = sum(p for _, p, _, _ in weigh(nodes, {}, {of: 0.0}))
@@ -40,54 +40,54 @@ def test_a_slope_is_that_of_a_regression_on_what_is_adjusted_for(nodes, seed):
     some = linked(model, nodes)
     assume(len(some) > 1)
     of, on = (some[k] for k in rng.permutation(len(some))[:2])
-    found = model.effect(of, on)
+    found = model.causal_effect(of, on)
     assume(found.criterion == "back-door")
     ((_, _, _, covariance),) = combinations(nodes)
     inputs = [measured_of(nodes).index(name) for name in (of, *found.adjusted)]
     k = measured_of(nodes).index(on)
     weights = np.linalg.solve(covariance[np.ix_(inputs, inputs)], covariance[inputs, k])
     assert found.interventional == pytest.approx(weights[0], abs=1e-7)
-    again = model.effect(of, on, adjust=found.adjusted)
+    again = model.causal_effect(of, on, adjust=found.adjusted)
     assert again.interventional == found.interventional
 
 
 CONFOUNDED = {
-    "u": {"intercept": 0, "deviation": 1},
-    "x": {"parents": ["u"], "intercept": 0, "weights": {"u": 1}, "deviation": 1},
-    "m": {"parents": ["x"], "intercept": 1, "weights": {"x": 2}, "deviation": 0.5},
-    "y": {"parents": ["m", "u"], "intercept": 0, "weights": {"m": 3, "u": 5}, "deviation": 1},
-    "after": {"parents": ["y"], "intercept": 0, "weights": {"y": 1}, "deviation": 1},
+    "u": {"intercept": 0, "std": 1},
+    "x": {"parents": ["u"], "intercept": 0, "coefficients": {"u": 1}, "std": 1},
+    "m": {"parents": ["x"], "intercept": 1, "coefficients": {"x": 2}, "std": 0.5},
+    "y": {"parents": ["m", "u"], "intercept": 0, "coefficients": {"m": 3, "u": 5}, "std": 1},
+    "after": {"parents": ["y"], "intercept": 0, "coefficients": {"y": 1}, "std": 1},
 }
 
 
 def test_back_door_front_door_and_neither():
     model = tb.BayesianNetwork.from_parameters(CONFOUNDED)
-    back = model.effect("x", "y")
+    back = model.causal_effect("x", "y")
     assert (back.criterion, back.adjusted) == ("back-door", ("u",))
     assert back.interventional == pytest.approx(6.0)
     assert back.observational == pytest.approx(6.0 + 5 / 2)
     assert back.difference == pytest.approx(-2.5)
-    front = model.effect("x", "y", hidden="u")
+    front = model.causal_effect("x", "y", unobserved="u")
     assert (front.criterion, front.adjusted) == ("front-door", ("m",))
     assert front.interventional == pytest.approx(6.0)
-    assert front.marks == {"of": ("x",), "on": ("y",), "carries the effect": ("m",), "hidden": ("u",)}
-    with pytest.raises(EstimateError, match=r"does not follow from what is observed: x ← u → y stays open"):
-        model.effect("x", "y", hidden=["u", "m"])
-    with pytest.raises(DataError, match=r"adjust= holds 'm', which 'x' changes on the way"):
-        model.effect("x", "y", adjust=["u", "m"])
-    with pytest.raises(DataError, match=r"adjust= leaves a path open that is no effect: x ← u → y"):
-        model.effect("x", "y", adjust=[])
-    none = model.effect("y", "x")
+    assert front.marks == {"treatment": ("x",), "outcome": ("y",), "mediators": ("m",), "unobserved": ("u",)}
+    with pytest.raises(EstimateError, match=r"is not identifiable: x ← u → y stays open"):
+        model.causal_effect("x", "y", unobserved=["u", "m"])
+    with pytest.raises(DataError, match=r"adjust= holds 'm', which lies on or below a causal path"):
+        model.causal_effect("x", "y", adjust=["u", "m"])
+    with pytest.raises(DataError, match=r"adjust= leaves a non-causal path open: x ← u → y"):
+        model.causal_effect("x", "y", adjust=[])
+    none = model.causal_effect("y", "x")
     assert (none.criterion, none.interventional) == ("none", 0.0)
     assert none.observational > 0
 
 
 def test_what_is_shown():
-    found = tb.BayesianNetwork.from_parameters(CONFOUNDED).effect("x", "y")
+    found = tb.BayesianNetwork.from_parameters(CONFOUNDED).causal_effect("x", "y")
     assert repr(found).splitlines() == [
-        "effect of x on y, adjusted for u: for one more of x",
-        "  if set  if seen  difference",
-        "  6       8.5      -2.5",
+        "effect of x on y, adjusted for u: per unit of x",
+        "  interventional  observational  difference",
+        "  6               8.5            -2.5",
     ]
     assert found.to_frame().to_numpy().tolist() == [pytest.approx([6.0, 8.5, -2.5])]
     assert "<table" in found._repr_html_()
@@ -97,15 +97,15 @@ def test_among_those_with_a_level_a_slope_is_theirs():
     model = tb.BayesianNetwork.from_parameters(
         {
             "k": {"levels": ["a", "b"], "probabilities": [0.25, 0.75]},
-            "x": {"parents": ["k"], "intercept": [0, 1], "deviation": 1},
-            "y": {"parents": ["k", "x"], "intercept": [0, 0], "weights": {"x": [1, 5]}, "deviation": 1},
+            "x": {"parents": ["k"], "intercept": [0, 1], "std": 1},
+            "y": {"parents": ["k", "x"], "intercept": [0, 0], "coefficients": {"x": [1, 5]}, "std": 1},
         }
     )
-    assert model.effect("x", "y").interventional == pytest.approx(4.0)
-    assert model.effect("x", "y").adjusted == ("k",)
-    assert model.effect("x", "y", {"k": "a"}).interventional == pytest.approx(1.0)
-    with pytest.raises(DataError, match=r"'x' is measured, and nothing leads from it to 'k'"):
-        model.effect("x", "k")
+    assert model.causal_effect("x", "y").interventional == pytest.approx(4.0)
+    assert model.causal_effect("x", "y").adjusted == ("k",)
+    assert model.causal_effect("x", "y", {"k": "a"}).interventional == pytest.approx(1.0)
+    with pytest.raises(DataError, match=r"'x' is continuous, and no edge leads from it to 'k'"):
+        model.causal_effect("x", "k")
 
 
 def test_of_rows_far_from_zero_and_of_a_constant():
@@ -116,6 +116,6 @@ def test_of_rows_far_from_zero_and_of_a_constant():
     graph = {"x": ["u"], "y": ["x", "u", "c"]}
     model = tb.BayesianNetwork(graph, columns=dict.fromkeys("uxyc", tb.Gaussian())).fit(rows)
     least = np.linalg.lstsq(np.column_stack([x - 1e6, u, np.ones(2000)]), rows["y"] - 2e6, rcond=None)[0]
-    assert model.effect("x", "y").interventional == pytest.approx(least[0], rel=2e-3)
+    assert model.causal_effect("x", "y").interventional == pytest.approx(least[0], rel=2e-3)
     with pytest.raises(EstimateError, match=r"'c' is the same in every row"):
-        model.effect("c", "y")
+        model.causal_effect("c", "y")

@@ -125,7 +125,7 @@ def test_what_an_entry_would_have_to_be():
     assert best == max(found, key=lambda entry: abs(entry.high - entry.low))
     prior = found.entry("fire", True)
     needed = prior.value_for(0.5)
-    tables = {node: np.array(network.table(node).values) for node in network.levels_}
+    tables = {node: np.array(network.cpt(node).values) for node in network.levels_}
     tables["fire"] = [1 - needed, needed]
     again = tb.BayesianNetwork.from_tables(network.graph_.parents, network.levels_, tables)
     assert again.query("fire", {"report": True})[True] == pytest.approx(0.5)

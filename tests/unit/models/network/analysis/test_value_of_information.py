@@ -37,7 +37,7 @@ def test_bits_and_costs_equal_enumeration(data):
     levels = tables.levels[target]
     costs = np.array(data.draw(st.lists(st.integers(-3, 9), min_size=len(levels) ** 2, max_size=len(levels) ** 2)))
     costs = costs.reshape(len(levels), -1).astype(float)
-    found = given(tables).next_question(target, observed, cost=costs, do=do)
+    found = given(tables).value_of_information(target, observed, cost=costs, do=do)
 
     def least(shares):  # of p(target, answer)
         return min(math.fsum(shares[k] * costs[k, d] for k in range(len(levels))) for d in range(len(levels)))
@@ -62,26 +62,26 @@ def test_bits_and_costs_equal_enumeration(data):
 
 def test_without_costs_it_is_bits_and_with_prices_errors_cost_one():
     network = fire_alarm()
-    found = network.next_question("fire", {"report": True})
+    found = network.value_of_information("fire", {"report": True})
     assert found.best == "smoke"
     assert found["smoke"] == found.bits["smoke"]
     assert found.decision is found.expected_cost is None
-    priced = network.next_question("fire", {"report": True}, prices={"smoke": 0.05, "alarm": 0.5})
+    priced = network.value_of_information("fire", {"report": True}, observation_costs={"smoke": 0.05, "alarm": 0.5})
     assert priced.decision is False
     assert priced.expected_cost == pytest.approx(network.query("fire", {"report": True})[True])
     assert priced["smoke"] == pytest.approx(priced.saved["smoke"] - 0.05)
-    assert priced.prices == {node: {"smoke": 0.05, "alarm": 0.5}.get(node, 0.0) for node in priced}
-    assert network.next_question("fire", prices=5).best is None
-    assert "nothing is worth asking for" in repr(network.next_question("fire", prices=5))
+    assert priced.observation_costs == {node: {"smoke": 0.05, "alarm": 0.5}.get(node, 0.0) for node in priced}
+    assert network.value_of_information("fire", observation_costs=5).best is None
+    assert "nothing is worth asking for" in repr(network.value_of_information("fire", observation_costs=5))
 
 
 def test_decisions_need_not_be_levels():
     network = fire_alarm()
     cost = {True: {"call": 10, "wait": 1000}, False: {"call": 10, "wait": 0}}
-    found = network.next_question("fire", {"report": True}, cost=cost, prices=1)
+    found = network.value_of_information("fire", {"report": True}, cost=cost, observation_costs=1)
     assert (found.decision, found.expected_cost) == ("call", pytest.approx(10))
-    assert list(found.to_frame()) == ["node", "bits", "saved", "prices", "worth"]
-    assert list(network.next_question("fire").to_frame()) == ["node", "bits"]
+    assert list(found.to_frame()) == ["node", "bits", "saved", "observation_costs", "worth"]
+    assert list(network.value_of_information("fire").to_frame()) == ["node", "bits"]
 
 
 def test_a_diagnosis_ends_when_no_question_is_worth_its_price():
@@ -89,29 +89,29 @@ def test_a_diagnosis_ends_when_no_question_is_worth_its_price():
     truth = network.sample(1, {"fire": True, "smoke": True}, random_state=0)
     cost = {True: {"call": 10, "wait": 1000}, False: {"call": 10, "wait": 0}}
     known, asked = {"report": True}, []
-    while (question := network.next_question("fire", known, cost=cost, prices=0.5).best) is not None:
+    while (question := network.value_of_information("fire", known, cost=cost, observation_costs=0.5).best) is not None:
         asked.append(question)
         known[question] = truth[question][0]
     assert 1 <= len(asked) == len(set(asked)) < 5
-    end = network.next_question("fire", known, cost=cost, prices=0.5)
+    end = network.value_of_information("fire", known, cost=cost, observation_costs=0.5)
     assert end.decision == "call"
     assert max(end.values()) <= 0
 
 
 def test_what_tells_nothing_is_worth_nothing():
     network = fire_alarm()
-    found = network.next_question("tampering", candidates=["fire", "smoke", "report"])
+    found = network.value_of_information("tampering", candidates=["fire", "smoke", "report"])
     assert found["fire"] == found["smoke"] == 0.0
     assert list(found) == ["report", "fire", "smoke"]
-    assert network.next_question("fire", {node: True for node in network.levels_ if node != "fire"}).best is None
+    assert network.value_of_information("fire", {node: True for node in network.levels_ if node != "fire"}).best is None
 
 
 def test_hints_and_measured_nodes_count_as_what_is_known():
     model = mixed_network()
-    found = model.next_question("kind", {"weight": 1.5})
+    found = model.value_of_information("kind", {"weight": 1.5})
     assert list(found) == ["shop"]
     assert found.entropy == pytest.approx(entropy(model.query("kind", {"weight": 1.5}).values()))
-    assert set(fire_alarm().next_question("fire", {"smoke": {False: 1, True: 4}})) >= {"smoke"}
+    assert set(fire_alarm().value_of_information("fire", {"smoke": {False: 1, True: 4}})) >= {"smoke"}
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,13 @@ def test_hints_and_measured_nodes_count_as_what_is_known():
         ({"target": "fire", "given": {"fire": True}}, DataError, "target 'fire' is known already"),
         ({"target": "fire", "candidates": ["fire"]}, DataError, "candidate 'fire' is the target"),
         ({"target": "fire", "given": {"smoke": True}, "candidates": "smoke"}, DataError, "'smoke' is known already"),
-        ({"target": "fire", "prices": {"flood": 1}}, DataError, "no node 'flood'"),
-        ({"target": "fire", "prices": {"smoke": -1}}, DataError, "price of 'smoke' is -1.0; expected at least 0"),
-        ({"target": "fire", "prices": "much"}, DataError, "the price of 'tampering' is 'much'"),
+        ({"target": "fire", "observation_costs": {"flood": 1}}, DataError, "no node 'flood'"),
+        (
+            {"target": "fire", "observation_costs": {"smoke": -1}},
+            DataError,
+            "price of 'smoke' is -1.0; expected at least 0",
+        ),
+        ({"target": "fire", "observation_costs": "much"}, DataError, "the price of 'tampering' is 'much'"),
         ({"target": "fire", "cost": {True: {"call": 1}}}, DataError, "cost has no costs for the true class False"),
         ({"target": "fire", "cost": {"yes": {"call": 1}}}, LabelError, "'yes'"),
         ({"target": "fire", "given": {"smoke": {False: 0.0, True: 0.0}}}, ImpossibleError, "smoke"),
@@ -132,41 +136,41 @@ def test_hints_and_measured_nodes_count_as_what_is_known():
 )
 def test_questions_that_make_no_sense_are_refused(asked, error, message):
     with pytest.raises(error, match=message):
-        fire_alarm().next_question(**asked)
+        fire_alarm().value_of_information(**asked)
 
 
 def test_a_measured_target_and_what_is_not_known_are_refused():
     with pytest.raises(DataError, match="node 'weight' is measured"):
-        mixed_network().next_question("weight")
+        mixed_network().value_of_information("weight")
     with pytest.raises(DataError, match="node 'weight' is measured"):
-        mixed_network().next_question("kind", candidates="weight")
+        mixed_network().value_of_information("kind", candidates="weight")
     rows = {"a": [0, 0, 1], "b": [0, 1, 0], "c": [0, 1, 1]}
     unseen = tb.BayesianNetwork({"c": ["a", "b"]}, estimate="mle").fit(rows)
     with pytest.raises(EstimateError, match="no row shows 'c' where a = 1, b = 1"):
-        unseen.next_question("a")
-    assert unseen.next_question("a", candidates="b")["b"] == 0.0
+        unseen.value_of_information("a")
+    assert unseen.value_of_information("a", candidates="b")["b"] == 0.0
 
 
 def test_it_prints_and_shows_in_notebooks():
     network = fire_alarm()
-    text = repr(network.next_question("fire", {"report": True}))
+    text = repr(network.value_of_information("fire", {"report": True}))
     assert text.startswith("next question about fire, given report = True: 0.779 bits are not known\n")
     assert text.splitlines()[2].split()[0] == "smoke"
-    assert "worth" in network.next_question("fire", prices=0.1)._repr_html_()
+    assert "worth" in network.value_of_information("fire", observation_costs=0.1)._repr_html_()
     many = tb.BayesianNetwork({f"x{k}": ["y"] for k in range(20)}).fit(
         {"y": [0, 1], **{f"x{k}": [0, 1] for k in range(20)}}
     )
-    assert "… 8 worth less" in repr(many.next_question("y"))
+    assert "… 8 worth less" in repr(many.value_of_information("y"))
 
 
 def test_measured_nodes_are_named_whose_worth_is_not_told():
     model = tb.BayesianNetwork.from_parameters(
         {
             "ill": {"levels": ["no", "yes"], "probabilities": [0.9, 0.1]},
-            "fever": {"parents": ["ill"], "intercept": [36.8, 38.5], "deviation": [0.4, 0.8]},
+            "fever": {"parents": ["ill"], "intercept": [36.8, 38.5], "std": [0.4, 0.8]},
         }
     )
-    asked = model.next_question("ill")
+    asked = model.value_of_information("ill")
     assert asked.measured == ("fever",)
     assert repr(asked).endswith("  nothing is worth asking for of the labels\n  measured, so not told: fever")
-    assert model.next_question("ill", {"fever": 37.0}).measured == ()
+    assert model.value_of_information("ill", {"fever": 37.0}).measured == ()

@@ -103,12 +103,12 @@ def by_enumeration(model, node, known):
         if any(name in known and row[name] != known[name] for name in labels):
             continue
         for name in labels:
-            p *= model.table(name).values[
+            p *= model.cpt(name).values[
                 tuple(model.levels_[one].index(row[one]) for one in (*model.graph_.parents[name], name))
             ]
         if "salary" in known:
             place = model.levels_["paid"].index(row["paid"])
-            there = model.table("salary (there)").values[place, 1]
+            there = model.cpt("salary (there)").values[place, 1]
             p *= (
                 1 - there
                 if known["salary"] is None
@@ -199,9 +199,9 @@ def test_what_is_expected_of_a_measured_node():
     model = network().fit(frame)
     told = frame[["job", "kids", "happy"]].assign(paid=np.where(np.arange(600) % 2, "never seen", frame["paid"]))
     there = model.predict(told, "salary (there)")
-    shares, table = model.predict_proba(told)["paid"], model.table("salary (there)").values[:, 1]
+    shares, table = model.predict_proba(told)["paid"], model.cpt("salary (there)").values[:, 1]
     np.testing.assert_allclose(there, shares @ table, rtol=1e-10)
-    means = model.table("salary").values[:, 0]
+    means = model.cpt("salary").values[:, 0]
     expected = (shares * table) @ means / (shares @ table)  # where it is there, which its parents tell
     expected[there < 0.5] = np.nan
     np.testing.assert_allclose(model.predict(told, "salary"), expected, rtol=1e-10)
@@ -215,15 +215,15 @@ def test_other_cells_may_be_missing(missing):
     frame["job"] = np.where(np.random.default_rng(1).random(300) < 0.3, None, frame["job"])
     settings = {"missing": missing, "estimate": "map"}
     model, other = network(**settings).fit(frame), twin(**settings).fit(written_out(frame))
-    np.testing.assert_allclose(model.table("paid").values, other.table("paid").values, atol=1e-9)
-    np.testing.assert_allclose(model.table("salary").values, other.table("salary").values, rtol=1e-6)
+    np.testing.assert_allclose(model.cpt("paid").values, other.cpt("paid").values, atol=1e-9)
+    np.testing.assert_allclose(model.cpt("salary").values, other.cpt("salary").values, rtol=1e-6)
     np.testing.assert_allclose(
         model.predict_proba(frame, "job"), other.predict_proba(written_out(frame), "job"), atol=1e-7
     )
     more = draw(50, 7)
     np.testing.assert_allclose(
-        model.partial_fit(more).table("kids").values,
-        other.partial_fit(written_out(more)).table("kids").values,
+        model.partial_fit(more).cpt("kids").values,
+        other.partial_fit(written_out(more)).cpt("kids").values,
         atol=1e-9,
     )
     if missing == "em":
@@ -237,7 +237,7 @@ def test_a_node_that_is_never_seen():
     model = tb.BayesianNetwork(
         {name: ["kind"] for name in COLUMNS}, columns=columns, missing="em", random_state=0, max_iter=500
     ).fit(frame)
-    there = model.table("salary (there)").values[:, 1]
+    there = model.cpt("salary (there)").values[:, 1]
     assert model.query("kind").probabilities @ there == pytest.approx(frame["salary"].notna().mean(), abs=0.02)
     with pytest.raises(DataError, match="A node that is never seen"):
         tb.BayesianNetwork({"paid": ["h"]}, columns={"h": tb.WithMissing(tb.Categorical((0, 1)))}, missing="em").fit(
@@ -276,7 +276,7 @@ def test_files_tables_and_other_networks(tmp_path):
     )
     assert model.to_networkx().nodes["paid"]["levels"] == ("high", "low", "(missing)")
     prior = tb.BayesianNetwork(PARENTS, columns=COLUMNS, prior=tb.BDe(given_tables, 1e9)).fit(frame[:5])
-    np.testing.assert_allclose(prior.table("paid").values, model.table("paid").values, atol=1e-6)
+    np.testing.assert_allclose(prior.cpt("paid").values, model.cpt("paid").values, atol=1e-6)
     one, other = (
         tb.BayesianNetwork({"paid": ["job"]}).fit_tally(
             tb.BayesianNetwork({"paid": ["job"]}, columns=columns).fit(frame).tally_

@@ -103,8 +103,8 @@ def test_samples_of_leaves(rows):
     assert np.mean(drawn["visits"]) == pytest.approx(rows["visits"][rows["old"] == 0].mean(), abs=0.05)
     assert (model.sample(3, {"size": 1.5}, random_state=1)["size"] == 1.5).all()
     again = _fit(model.sample(50_000, random_state=2))
-    np.testing.assert_allclose(again.table("size").values, model.table("size").values, atol=0.15)
-    np.testing.assert_allclose(again.table("kind").values, model.table("kind").values, atol=0.02)
+    np.testing.assert_allclose(again.cpt("size").values, model.cpt("size").values, atol=0.15)
+    np.testing.assert_allclose(again.cpt("kind").values, model.cpt("kind").values, atol=0.02)
 
 
 def test_setting_a_leaf_says_nothing_about_its_parents(rows):

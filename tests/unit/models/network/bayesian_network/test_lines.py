@@ -32,7 +32,7 @@ def test_lines_are_least_squares_by_label():
     rows = _rows(300)
     model = tb.BayesianNetwork(PARENTS, estimate="mle").fit(rows)
     assert model.columns_["y"] == tb.LinearInParents()
-    table = model.table("y")
+    table = model.cpt("y")
     assert table.columns == ("intercept", "weight of x", "weight of z", "variance", "deviation")
     for place, level in enumerate(("no", "yes")):
         here = rows["k"] == level
@@ -43,7 +43,7 @@ def test_lines_are_least_squares_by_label():
     assert model.n_parameters_ == 1 + 4 + 2 + 2 * 4
     logs = model.log_likelihood(rows)
     assert model.bic_ == pytest.approx(-2 * logs + model.n_parameters_ * math.log(300))
-    unbiased = model.reestimate(estimate="unbiased").table("y").values[..., 3].ravel()
+    unbiased = model.reestimate(estimate="unbiased").cpt("y").values[..., 3].ravel()
     np.testing.assert_allclose(
         unbiased / table.values[..., 3].ravel(), [n / (n - 3) for n in np.unique(rows["k"], return_counts=True)[1]]
     )
@@ -67,9 +67,9 @@ def test_priors_of_lines():
     rows = _rows(12)
     free = tb.BayesianNetwork(PARENTS, estimate="mle").fit(rows)
     held = tb.BayesianNetwork(PARENTS, prior={"y": 1e9}, estimate="map").fit(rows)
-    assert np.abs(held.table("y").values[..., 1:3]).max() < 1e-3 < np.abs(free.table("y").values[..., 1:3]).max()
+    assert np.abs(held.cpt("y").values[..., 1:3]).max() < 1e-3 < np.abs(free.cpt("y").values[..., 1:3]).max()
     one = tb.BayesianNetwork(PARENTS, prior=1).fit(rows)  # counts of labels; lines have none to add to
-    assert one.table("k").values.sum() == pytest.approx(1)
+    assert one.cpt("k").values.sum() == pytest.approx(1)
     found = tb.BayesianNetwork(PARENTS, prior="empirical").fit(rows).prior_["y"]
     assert found == tb.BayesianNetwork(PARENTS).fit(rows).prior_["y"]
     with pytest.raises(PriorError):
@@ -151,7 +151,7 @@ def test_tallies_counted_elsewhere():
         ],
     )
     model = tb.BayesianNetwork(PARENTS).fit_tally(counted)
-    found, wanted = model.table("y"), tb.BayesianNetwork(PARENTS).fit(rows).table("y")
+    found, wanted = model.cpt("y"), tb.BayesianNetwork(PARENTS).fit(rows).cpt("y")
     for level in ("no", "yes"):
         assert dict(found[level]) == pytest.approx(dict(wanted[level]))
     other = tb.count(
@@ -217,7 +217,7 @@ def test_few_rows_and_odd_ones():
     assert same.query("b", {"a": 9.0}).mean == pytest.approx(7.0)
     apart = tb.BayesianNetwork({"a": []}).fit({"a": [1.0, 2, 3, 4, 5]})  # what is always the same tells nothing
     assert same.score_samples({"a": [2.0], "b": [8.0]})[0] == pytest.approx(
-        float(stats.norm(apart.table("a").values[..., 0].item(), apart.table("a").values[..., 2].item()).logpdf(2.0))
+        float(stats.norm(apart.cpt("a").values[..., 0].item(), apart.cpt("a").values[..., 2].item()).logpdf(2.0))
     )
     never = {"a": [1.0, 2.0, 3.0], "b": [np.nan] * 3}
     with pytest.raises(EstimateError, match=r"no row shows 'b' together with its measured parents"):
@@ -235,7 +235,7 @@ def test_few_rows_and_odd_ones():
     assert model.query("b", {"a": 1e9 + 4.5}).mean == pytest.approx(1e9 + 9, abs=0.05)
     rare = {"k": [0] * 20 + [1], "a": np.arange(21.0), "b": 2 * np.arange(21.0) + np.tile([0.1, -0.1, 0.0], 7)}
     lone = tb.BayesianNetwork({"a": ["k"], "b": ["k", "a"]}).fit(rare)
-    assert 0 < lone.table("b")[1]["deviation"] < 10
+    assert 0 < lone.cpt("b")[1]["deviation"] < 10
     mle = tb.BayesianNetwork({"a": ["k"], "b": ["k", "a"]}, estimate="mle").fit(rare)
     with pytest.raises(EstimateError, match=r"where k = 1"):
         mle.query("k", {"b": 3.0})
@@ -254,7 +254,7 @@ def test_the_whole_kit_takes_such_networks():
     assert found.accuracy.value > 0.8
     assert tb.evaluate(model, rows, "k").accuracy.value > 0.8
     assert tb.predictive_check(model, rows, n_draws=20) is not None
-    assert "weight of x" in repr(model.table("y"))
+    assert "weight of x" in repr(model.cpt("y"))
     assert "LinearInParents" in repr(model.summary())
     half = tb.BayesianNetwork(PARENTS).fit(_part(rows, slice(0, 60)))
     moved = {column.column: column.bits for column in tb.difference(half, model).columns}

@@ -138,7 +138,7 @@ def test_a_network_too_large_for_a_clique_tree_is_drawn_from():
     share = np.mean(rows["n100"] & rows["n149"])
     assert answer[True, True] == pytest.approx(share, abs=6 * np.sqrt(share / 50_000))
     alone = model.query("n0", inference="sampling", random_state=1)
-    assert alone[True] == pytest.approx(model.table("n0").values[1], abs=6 * alone.standard_errors[1])
+    assert alone[True] == pytest.approx(model.cpt("n0").values[1], abs=6 * alone.standard_errors[1])
     assert model.sample(3, do={"n0": True}, random_state=0)["n0"].tolist() == [True] * 3
     assert len(model.sample(0)["n0"]) == 0
     with pytest.raises(TooLargeError):

@@ -251,7 +251,7 @@ def test_rows_and_questions_at_the_edges():
     lonely = tb.BayesianNetwork({"x": []}).fit({"x": rng.normal(size=50)})
     assert lonely.levels_ == {}
     assert np.isfinite(lonely.score_samples({"x": [0.1, np.nan]})).all()
-    assert lonely.fill({"x": [np.nan]})["x"][0] == pytest.approx(lonely.table("x").values[0])
+    assert lonely.fill({"x": [np.nan]})["x"][0] == pytest.approx(lonely.cpt("x").values[0])
     one = tb.BayesianNetwork({"a": []}).fit({"a": ["only"]})
     assert dict(one.query("a")) == {"only": 1.0}
     many = tb.BayesianNetwork({f"x{k}": ["y"] for k in range(2000)}).fit(
@@ -276,7 +276,7 @@ def test_questions_of_the_wrong_kind_are_refused():
         with pytest.raises(DataError, match=r"what is asked for is .*; expected the name of a node"):
             ask()
     with pytest.raises(DataError, match=r"no node \['a'\]"):
-        model.table(["a"])
+        model.cpt(["a"])
     with pytest.raises(NotFittedError):
         _ = tb.BayesianNetwork({"b": ["a"]}).levels_
     by_number = tb.BayesianNetwork({1: [0]}).fit(np.array([[0, 1], [1, 0]]))

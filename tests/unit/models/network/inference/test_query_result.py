@@ -56,8 +56,8 @@ def test_what_is_shown_and_what_is_not_possible():
     model = tb.BayesianNetwork.from_parameters(
         {
             "k": {"levels": ["no", "yes", "other"], "probabilities": [0.5, 0.5, 0.0]},
-            "x": {"parents": ["k"], "intercept": [0, 1, 2], "deviation": 1},
-            "y": {"parents": ["x"], "intercept": 0, "weights": {"x": 1}, "deviation": 1},
+            "x": {"parents": ["k"], "intercept": [0, 1, 2], "std": 1},
+            "y": {"parents": ["x"], "intercept": 0, "coefficients": {"x": 1}, "std": 1},
         }
     )
     answer = model.query(["x", "k", "y"], {})
@@ -90,7 +90,7 @@ def test_many_combinations_are_cut_to_the_most_probable():
     model = tb.BayesianNetwork.from_parameters(
         {
             "k": {"levels": levels, "probabilities": shares},
-            "x": {"parents": ["k"], "intercept": np.arange(30.0), "deviation": 1},
+            "x": {"parents": ["k"], "intercept": np.arange(30.0), "std": 1},
         }
     )
     shown = repr(model.query(["k", "x"])).splitlines()
@@ -113,8 +113,8 @@ def test_what_cannot_be_asked_is_said():
     model = tb.BayesianNetwork.from_parameters(
         {
             "k": {"levels": [0, 1], "probabilities": [0.5, 0.5]},
-            "x": {"parents": ["k"], "intercept": [0, 1], "deviation": 1},
-            "y": {"parents": ["x"], "intercept": 0, "weights": {"x": 1}, "deviation": 1},
+            "x": {"parents": ["k"], "intercept": [0, 1], "std": 1},
+            "y": {"parents": ["x"], "intercept": 0, "coefficients": {"x": 1}, "std": 1},
         }
     )
     with pytest.raises(DataError, match=r"node 'x' is asked about and known"):
@@ -156,7 +156,7 @@ def test_attributes_that_do_not_apply_raise():
     model = tb.BayesianNetwork.from_parameters(
         {
             "k": {"levels": [0, 1], "probabilities": [0.5, 0.5]},
-            "x": {"parents": ["k"], "intercept": [0, 1], "deviation": 1},
+            "x": {"parents": ["k"], "intercept": [0, 1], "std": 1},
         }
     )
     discrete, continuous, both = model.query("k"), model.query("x"), model.query(["k", "x"])

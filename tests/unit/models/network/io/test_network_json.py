@@ -29,8 +29,8 @@ def test_files(tmp_path):
     model = tb.BayesianNetwork.from_parameters(
         {
             "k": {"levels": [True, False, None], "probabilities": [0.5, 0.25, 0.25]},
-            "x": {"parents": ["k"], "intercept": [0, 1, 2], "deviation": [1, 2, 3]},
-            7: {"parents": ["x"], "intercept": 0.1, "weights": {"x": 1}, "deviation": 1},
+            "x": {"parents": ["k"], "intercept": [0, 1, 2], "std": [1, 2, 3]},
+            7: {"parents": ["x"], "intercept": 0.1, "coefficients": {"x": 1}, "std": 1},
         }
     )
     for path in (tmp_path / "n.json", tmp_path / "n.json.gz"):
@@ -45,17 +45,17 @@ def test_files(tmp_path):
     with pytest.raises(DataError, match=r"node 'n' is Poisson\(\); only labels and Gaussian nodes"):
         counts.to_json(tmp_path / "n.json")
     flat = tb.BayesianNetwork({"x": ["k"]}).fit({"k": [0, 1], "x": [2.0, 2.0]})
-    with pytest.raises(EstimateError, match=r"node 'x' has no deviation above 0"):
+    with pytest.raises(EstimateError, match=r"node 'x' has no standard deviation above 0"):
         flat.to_json(tmp_path / "n.json")
 
 
 GOOD = {
     "format": "tallybayes network",
-    "version": 1,
+    "version": 2,
     "nodes": [
         {"name": "k", "levels": ["a", "b"], "probabilities": [0.5, 0.5]},
-        {"name": "x", "parents": ["k"], "intercept": [0, 1], "deviation": 1},
-        {"name": "y", "parents": ["x"], "intercept": 0, "weights": {"x": 1}, "deviation": 1},
+        {"name": "x", "parents": ["k"], "intercept": [0, 1], "std": 1},
+        {"name": "y", "parents": ["x"], "intercept": 0, "coefficients": {"x": 1}, "std": 1},
     ],
 }
 
@@ -77,7 +77,7 @@ def _changed(place, key, value):
         ("[" * 100_000, "is no JSON|without an end"),
         ("[]", "is no network"),
         ('{"format": "tallybayes network", "format": 1}', "'format' is there twice"),
-        (_changed(None, "version", 2), "has version 2; this version of Tallybayes reads 1 only"),
+        (_changed(None, "version", 1), "has version 1; this version of Tallybayes reads 2 only"),
         (_changed(None, "version", True), "has version True"),
         (_changed(None, "extra", 2), "'extra' beside its nodes"),
         (_changed(None, "nodes", {}), "no list of nodes"),
@@ -102,16 +102,16 @@ def _changed(place, key, value):
         (_changed(0, "probabilities", [[0.5], [0.5]]), "the probabilities of 'k'"),
         (_changed(0, "probabilities", [True, False]), "the probabilities of 'k' is True"),
         (_changed(0, "probabilities", ...), "without 'probabilities'"),
-        (_changed(1, "deviation", -1), "the deviation of 'x' is -1"),
-        (_changed(1, "deviation", 0), "the deviation of 'x' is 0"),
-        (_changed(1, "deviation", [1, 2, 3]), "the deviation of 'x'"),
-        (_changed(1, "deviation", 1e-200), "the deviation of 'x' is 1e-200"),
-        (_changed(1, "deviation", ...), "without 'deviation'"),
+        (_changed(1, "std", -1), "the standard deviation of 'x' is -1"),
+        (_changed(1, "std", 0), "the standard deviation of 'x' is 0"),
+        (_changed(1, "std", [1, 2, 3]), "the standard deviation of 'x'"),
+        (_changed(1, "std", 1e-200), "the standard deviation of 'x' is 1e-200"),
+        (_changed(1, "std", ...), "without 'std'"),
         (_changed(1, "sd", 1), "with 'sd'"),
         (_changed(1, "intercept", None), "the intercept of 'x' is None"),
-        (_changed(1, "weights", {"k": 1}), "the weights of 'x' is of \\['k'\\]"),
-        (_changed(2, "weights", ...), "one for every measured parent"),
-        (_changed(2, "weights", [1]), "a mapping from measured parents"),
+        (_changed(1, "coefficients", {"k": 1}), "the coefficients of 'x' is of \\['k'\\]"),
+        (_changed(2, "coefficients", ...), "one for every measured parent"),
+        (_changed(2, "coefficients", [1]), "a mapping from measured parents"),
         (_changed(2, "intercept", 10**400), "the intercept of 'y' is partly not finite"),
         (_changed(2, "intercept", 0).replace('"intercept": 0,', '"intercept": NaN,'), "found NaN"),
         (_changed(2, "intercept", 0).replace('"intercept": 0,', '"intercept": -Infinity,'), "found -Infinity"),
@@ -125,7 +125,7 @@ def test_files_of_strangers(text, message):
 
 def test_many_parents_in_a_small_file_are_refused():
     nodes = [{"name": f"l{k}", "levels": list(range(9)), "probabilities": [1 / 9] * 9} for k in range(50)]
-    nodes.append({"name": "x", "parents": [f"l{k}" for k in range(50)], "intercept": 0, "deviation": 1})
+    nodes.append({"name": "x", "parents": [f"l{k}" for k in range(50)], "intercept": 0, "std": 1})
     with pytest.raises(TooLargeError, match="'x'"):
         tb.BayesianNetwork.from_json(io.StringIO(json.dumps(GOOD | {"nodes": nodes})))
 

@@ -53,8 +53,8 @@ def test_no_tree_is_more_likely(seed, n):
     if best is not None:
         assert likelihood(found) == pytest.approx(best)
     again = tb.BayesianNetwork(found.graph_.parents).fit(X)
-    assert {node: again.table(node).values.tolist() for node in range(n)} == {
-        node: found.table(node).values.tolist() for node in range(n)
+    assert {node: again.cpt(node).values.tolist() for node in range(n)} == {
+        node: found.cpt(node).values.tolist() for node in range(n)
     }
 
 
@@ -89,7 +89,7 @@ def test_weights_missing_cells_and_measured_columns():
     assert model.tally_[("x",)].weight.sum() == 4.0
     again = tb.BayesianNetwork(model.graph_.parents).fit(rows, sample_weight=[1, 2, 1, 1, 0])
     for node in ("y", "a", "b"):
-        np.testing.assert_allclose(model.reestimate(estimate="bayes").table(node).values, again.table(node).values)
+        np.testing.assert_allclose(model.reestimate(estimate="bayes").cpt(node).values, again.cpt(node).values)
     model.partial_fit(rows).forget(rows)
     assert tb.learn_tree({"only": [0, 1]}).graph_.parents == {"only": ()}
     alone = tb.learn_tree({"y": [0, 1], "x": [0.5, 1.5]}, "y")

@@ -76,23 +76,23 @@ def test_distances_are_counted_pair_by_pair(first, second):
     def expected(one, other):
         return sum((one[a, b], one[b, a]) != (other[a, b], other[b, a]) for a in range(4) for b in range(a))
 
-    assert tb.structural_distance(named(first), named(second)) == expected(first, second)
+    assert tb.structural_hamming_distance(named(first), named(second)) == expected(first, second)
     classes = [tb.equivalence_class(named(edges)) for edges in (first, second)]
-    assert tb.structural_distance(*classes) == expected(completed(first), completed(second))
+    assert tb.structural_hamming_distance(*classes) == expected(completed(first), completed(second))
 
 
 def test_distances_of_whatever_has_a_graph():
     rows = {"a": [0, 1] * 10, "b": [0, 1] * 10}
     model = tb.BayesianNetwork({"b": ["a"]}).fit(rows)
-    assert tb.structural_distance(model, tb.learn_structure(rows)) == 0
-    assert tb.structural_distance(model.graph_, [("b", "a")]) == 1
+    assert tb.structural_hamming_distance(model, tb.learn_structure(rows)) == 0
+    assert tb.structural_hamming_distance(model.graph_, [("b", "a")]) == 1
 
 
 def test_other_things_are_refused():
     chain = [("a", "b"), ("b", "c")]
     with pytest.raises(tb.DataError, match="expected two of one kind"):
-        tb.structural_distance(chain, tb.equivalence_class(chain))
+        tb.structural_hamming_distance(chain, tb.equivalence_class(chain))
     with pytest.raises(tb.DataError, match="no node in common"):
-        tb.structural_distance(chain, [("x", "y")])
+        tb.structural_hamming_distance(chain, [("x", "y")])
     with pytest.raises(tb.DataError, match="a cycle"):
         tb.equivalence_class([("a", "b"), ("b", "a")])

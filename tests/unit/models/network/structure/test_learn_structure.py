@@ -92,7 +92,7 @@ def test_climbing_never_ends_below_its_start(start, seed, score, tabu):
     data = rows_of(seed, 60)
     families = ScoreCache(read_rows(data, "auto", None, None, "error"), read_score(score))
     masks = [(c, int(sum(1 << k for k in np.flatnonzero(start[:, c])))) for c in range(4)]
-    found = tb.learn_structure(data, score=score, start=named(start), tabu=tabu, restarts=1)
+    found = tb.learn_structure(data, score=score, start=named(start), tabu_length=tabu, n_restarts=1)
     assert found.score >= sum(families.of(masks)) - 1e-9
 
 
@@ -111,7 +111,7 @@ def test_rows_may_come_in_any_order_and_by_weight(seed, shuffle):
     counted = frame.value_counts().rename("n").reset_index()[[*NODES, "n"]]
     weighed = tb.learn_structure(counted, sample_weight="n")
     assert weighed.score == pytest.approx(whole.score, rel=1e-12)
-    assert tb.structural_distance(weighed.equivalence_class, whole.equivalence_class) == 0
+    assert tb.structural_hamming_distance(weighed.equivalence_class, whole.equivalence_class) == 0
     more = pd.concat([frame, frame.iloc[:5]])
     absent = tb.learn_structure(more, sample_weight=np.r_[np.ones(90), np.zeros(5)])
     assert absent.graph_ == whole.graph_
@@ -122,7 +122,7 @@ def test_all_kinds_of_tables():
     expected = tb.learn_structure(data)
     words = {name: np.array(["no", "yes", "perhaps"])[column] for name, column in data.items()}
     for table in (pd.DataFrame(data), pl.DataFrame(data), pd.DataFrame(words), pd.DataFrame(words).astype("category")):
-        assert tb.structural_distance(tb.learn_structure(table), expected) == 0
+        assert tb.structural_hamming_distance(tb.learn_structure(table), expected) == 0
     array = np.stack(list(data.values()), axis=1)
     assert tb.learn_structure(array, names=list(data)).graph_ == expected.graph_
     assert tb.learn_structure(array.astype(np.uint8)).graph_.nodes[0] in range(4)
@@ -135,7 +135,7 @@ def test_all_kinds_of_tables():
 def test_declared_levels_count():
     data = {"x": [0, 1] * 10, "y": [0, 1] * 10}
     declared = {"x": tb.Categorical(levels=[0, 1, 2])}
-    found = tb.learn_structure(data, columns=declared, start=[("x", "y")], restarts=0, tabu=0)
+    found = tb.learn_structure(data, columns=declared, start=[("x", "y")], n_restarts=0, tabu_length=0)
     model = tb.BayesianNetwork(found, columns=declared, prior=tb.BDeu(1)).fit(data)
     assert found.score == pytest.approx(model.log_evidence(), rel=1e-12)
 
@@ -156,7 +156,7 @@ def test_a_structure_is_that_of_a_network():
 @pytest.mark.slow
 def test_searches_repeat():
     data = rows_of(7, 300)
-    first, second = (tb.learn_structure(data, bootstrap=4, random_state=3) for _ in range(2))
+    first, second = (tb.learn_structure(data, n_bootstrap=4, random_state=3) for _ in range(2))
     assert first.edges == second.edges
     assert first.strengths == second.strengths
 
@@ -166,7 +166,7 @@ def test_strengths_tell_what_is_sure():
     a = rng.integers(0, 2, 400)
     data = {"a": a, "b": np.where(rng.random(400) < 0.9, a, 1 - a), "c": rng.integers(0, 2, 400)}
     data["d"] = np.where(rng.random(400) < 0.9, data["b"] | data["c"], rng.integers(0, 2, 400))
-    found = tb.learn_structure(data, bootstrap=20, restarts=1)
+    found = tb.learn_structure(data, n_bootstrap=20, n_restarts=1)
     shown = {edge[:2]: edge for edge in found.edges}
     assert found.strengths["a", "b"][0] == 1.0
     assert shown["b", "d"].strength > 0.9
@@ -176,7 +176,7 @@ def test_strengths_tell_what_is_sure():
     assert "strength" in repr(found)
     assert "direction" in found._repr_html_()
     assert list(found.to_frame()) == ["parent", "child", "worth", "free", "strength", "direction"]
-    with pytest.raises(tb.DataError, match="bootstrap=100"):
+    with pytest.raises(tb.DataError, match="n_bootstrap=100"):
         tb.learn_structure(data).averaged()
 
 
@@ -184,7 +184,7 @@ def test_strengths_tell_what_is_sure():
 @pytest.mark.parametrize("method", ["hill", "exact", "pc"])
 def test_a_column_or_two(n, method):
     data = dict(itertools.islice(rows_of(0, 20).items(), n))
-    found = tb.learn_structure(data, method=method, bootstrap=2)
+    found = tb.learn_structure(data, method=method, n_bootstrap=2)
     assert len(found.graph_.nodes) == n
     assert "Structure of" in repr(found)
 
@@ -201,7 +201,7 @@ def test_arrows_that_gain_nothing_are_left_out(method):
     """Scores that differ by rounding are equal: of a constant, and of columns that tell all of each other."""
     constant = {"a": ["x", "y"], "b": ["x", "y"]}
     assert not tb.learn_structure(constant, sample_weight=[3.5, 0], method=method).graph_.edges
-    two = tb.learn_structure({"a": [1, 2], "b": ["x", "y"], "c": [True, False]}, method=method, bootstrap=3)
+    two = tb.learn_structure({"a": [1, 2], "b": ["x", "y"], "c": [True, False]}, method=method, n_bootstrap=3)
     assert len(two.graph_.edges) == 2
     assert len(two.averaged(0.99).edges) <= 2
     same = {name: np.arange(30) % 3 for name in "abcd"}
@@ -245,8 +245,8 @@ ROWS = rows_of(0, 30)
         ({"max_parents": 1.5}, "a whole number"),
         ({"start": [("a", "b")], "forbidden": [("a", "b")]}, "start= does not keep"),
         ({"start": [("a", "x")]}, "no column 'x'"),
-        ({"restarts": -1}, "restarts is -1"),
-        ({"bootstrap": 1.5}, "bootstrap is 1.5"),
+        ({"n_restarts": -1}, "n_restarts is -1"),
+        ({"n_bootstrap": 1.5}, "n_bootstrap is 1.5"),
         ({"alpha": 2.0, "method": "pc"}, "between 0 and 1"),
     ],
 )
@@ -258,8 +258,8 @@ def test_bad_constraints_are_refused(settings, message):
 def test_settings_of_other_methods_are_refused():
     with pytest.raises(tb.EstimateError, match="alpha= is for method='pc', found method='hill'"):
         tb.learn_structure(ROWS, alpha=0.05)
-    with pytest.raises(tb.EstimateError, match="restarts= is for method='hill'"):
-        tb.learn_structure(ROWS, method="exact", restarts=3)
+    with pytest.raises(tb.EstimateError, match="n_restarts= is for method='hill'"):
+        tb.learn_structure(ROWS, method="exact", n_restarts=3)
     with pytest.raises(tb.EstimateError, match=r"method is 'hil'.*\n.*'hill'"):
         tb.learn_structure(ROWS, method="hil")
 
@@ -290,7 +290,7 @@ def test_rows_that_cannot_be_searched_are_refused():
 def test_nothing_is_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tb.learn_structure(ROWS, bootstrap=2).plot()
+        tb.learn_structure(ROWS, n_bootstrap=2).plot()
 
 
 def test_constraints_tell_directions():
@@ -301,7 +301,7 @@ def test_constraints_tell_directions():
     data = {"x": x, "y": y, "z": np.where(rng.random(400) < 0.9, y, 1 - y)}
     assert [edge.free for edge in tb.learn_structure(data).edges] == [True, True]
     for told in ({"tiers": [["x"], ["y", "z"]]}, {"required": [("x", "y")]}, {"forbidden": [("y", "x")]}):
-        found = tb.learn_structure(data, bootstrap=5, **told)
+        found = tb.learn_structure(data, n_bootstrap=5, **told)
         assert set(found.graph_.edges) == {("x", "y"), ("y", "z")}
         assert [edge.free for edge in found.edges] == [False, False]  # z → y ← x would say something else
         assert found.strengths["x", "y"] == (1.0, 1.0)
@@ -312,8 +312,8 @@ def test_constraints_tell_directions():
 def test_drawn_rows_of_a_table_of_counts():
     data = pd.DataFrame(rows_of(9, 500))
     counted = data.value_counts().rename("n").reset_index()
-    long = tb.learn_structure(data, bootstrap=40, restarts=0)
-    short = tb.learn_structure(counted, sample_weight="n", bootstrap=40, restarts=0)
+    long = tb.learn_structure(data, n_bootstrap=40, n_restarts=0)
+    short = tb.learn_structure(counted, sample_weight="n", n_bootstrap=40, n_restarts=0)
     assert "from 500 rows" in repr(short)
     for pair, (strength, _) in long.strengths.items():
         other, _ = short.strengths.get(pair) or short.strengths.get(pair[::-1], (0.0, 0.5))

@@ -40,7 +40,7 @@ def test_tables_are_written_into_the_boxes():
     start = texts.index("alarm")
     assert texts[start : start + len(alarm)] == alarm
     cells = bars_in(ax, AFTER)
-    shares = np.concatenate([model.table(node).values.ravel() for node in model.graph_.nodes])
+    shares = np.concatenate([model.cpt(node).values.ravel() for node in model.graph_.nodes])
     np.testing.assert_allclose([cell.get_alpha() for cell in cells], 0.45 * shares)
     assert len(boxes_in(ax)) == 6
     assert sum(isinstance(patch, FancyArrowPatch) for patch in ax.patches) == 5
@@ -120,7 +120,7 @@ def test_what_is_known_is_marked():
 def test_measured_nodes_show_their_parameters_and_means():
     model = mixed_network(estimate="mle")
     texts = texts_in(model.plot().axes[0])
-    table, start = model.table("weight"), texts.index("weight")
+    table, start = model.cpt("weight"), texts.index("weight")
     heads, numbers = list(table.columns), [f"{value:.4g}" for value in table.values[0]]
     assert texts[start + 1 : start + 3 + 2 * len(heads)] == ["kind", *heads, "a", *numbers]
     texts = texts_in(model.plot(given={"kind": "b"}).axes[0])
@@ -214,7 +214,7 @@ def test_a_path_a_blanket_and_an_effect_are_shown_in_colour(given):
     for shown, words in (
         (network.active_path("tampering", "smoke", "report"), ["ends", "active path", "given"]),
         (network.markov_blanket("fire"), ["node", "children", "spouses"]),
-        (network.effect("alarm", "smoke"), ["of", "on"]),
+        (network.causal_effect("alarm", "smoke"), ["treatment", "outcome"]),
         ({"a cause": "fire", "others": ["smoke", "report"]}, ["a cause", "others"]),
         (["fire", "smoke"], ["highlighted"]),
     ):

@@ -219,12 +219,12 @@ def test_networks(tmp_path, done, tally):
     model = tb.load("n.tally")
     assert model.graph_.parents == {"rain": (), "wet": ("rain",), "day": ()}
     expected = model.query("rain", {"wet": True})
-    assert done("query n.tally --given wet=true --ask rain") == f"{expected!r}\n"
-    told = json.loads(done("query n.tally --given wet=true day=2 --ask rain --json"))
+    assert done("query n.tally --given wet=true --nodes rain") == f"{expected!r}\n"
+    told = json.loads(done("query n.tally --given wet=true day=2 --nodes rain --json"))
     assert told["answer"][1] == {"rain": True, "probability": pytest.approx(expected[True])}
     assert told["given"] == {"wet": True, "day": 2}
     assert "wet" in done("query n.tally --do rain=true")
-    assert "day" in done("query n.tally --ask wet day")
+    assert "day" in done("query n.tally --nodes wet day")
     assert len(read(done("sample n.tally -n 30 --seed 1"))) == 30
     assert set(read(done("predict n.tally days.csv -t rain --keep day"))) == {"day", "prediction"}
     assert "bits per row" in done("evaluate n.tally days.csv")
@@ -235,12 +235,12 @@ def test_networks(tmp_path, done, tally):
     done("update n.tally days.csv")
     assert tb.load("n.tally").n_rows_ == 800
     model.to_bif("n.bif")
-    assert "p(rain | wet = 'True')" in done("query n.bif --given wet=True --ask rain")
-    wrong = tally("query n.tally --given wet=maybe --ask rain")
+    assert "p(rain | wet = 'True')" in done("query n.bif --given wet=True --nodes rain")
+    wrong = tally("query n.tally --given wet=maybe --nodes rain")
     assert wrong.code == 1
     assert "maybe" in wrong.err
-    assert tally("query n.tally --given wet --ask rain").code == 2
-    assert tally("query n.tally --ask rainn").code == 1
+    assert tally("query n.tally --given wet --nodes rain").code == 2
+    assert tally("query n.tally --nodes rainn").code == 1
 
 
 def test_hidden_markov_models_in_any_order_of_rows(tmp_path, done, tally):
@@ -288,5 +288,5 @@ def test_real_files_as_they_come(done, tmp_path):
     done(f"fit {DATA}/tables/penguins.csv -t species -m naive-bayes --null-values NA -o p.tally")
     told = json.loads(done(f"evaluate p.tally {DATA}/tables/penguins.csv --null-values NA --json"))
     assert told["accuracy"]["value"] > 0.9
-    answer = json.loads(done(f"query {DATA}/networks/asia.bif.gz --given xray=yes --ask lung --json"))
+    answer = json.loads(done(f"query {DATA}/networks/asia.bif.gz --given xray=yes --nodes lung --json"))
     assert answer["answer"][0]["probability"] == pytest.approx(0.4887, abs=1e-3)
