@@ -53,7 +53,9 @@ def parameters_to_json(model: Any, column: Any, mass: float) -> dict[str, Any]:
     """
     import numpy as np
 
-    table = model.parameters_[column]
+    import tallybayes as tb
+
+    table = model.cpt(column) if isinstance(model, tb.BayesianNetwork) else model.table(column)
     low, high = table.interval(mass)
     counts = _counts(model, column, table)
     lines = []
@@ -102,7 +104,7 @@ def _covariances(model: Any, column: Any) -> list[dict[str, Any]]:
     names = next((columns for columns in together if len(columns) > 1), None)
     if names is None or not hasattr(model, "covariance"):
         return []
-    table = model.parameters_[names]
+    table = model.table(names)
     if len(table.given) < 2 or "covariance" not in str(table.columns[-1]):
         return []
     return [

@@ -226,7 +226,7 @@ def test_covariances_with_holes_are_expected_from_all_rows(frame, tmp_path, smal
 def test_networks_chains_mixtures_and_measures_take_files(frame, tmp_path):
     path = _csv(frame, tmp_path / "rows.csv")
     network = tb.BayesianNetwork({"y": ["kids"]}, columns={"kids": tb.Categorical()})
-    np.testing.assert_array_equal(network.fit(path).table("y").values, network.fit(frame).table("y").values)
+    np.testing.assert_array_equal(network.fit(path).cpt("y").values, network.fit(frame).cpt("y").values)
     twice = network.fit(path).partial_fit(path)
     np.testing.assert_array_equal(twice.tally_["y"].table, 2 * network.fit(frame).tally_["y"].table)
     steps = pd.DataFrame({"s": [1, 1, 2, 2], "word": ["the", "dog", "a", "cat"], "tag": ["D", "N", "D", "N"]})

@@ -88,7 +88,7 @@ def test_beliefs_of_networks_chains_and_mixtures():
     with pytest.raises(StatisticsError, match="posterior needs counts"):
         _ = given.posterior_
     assert not hasattr(given, "posterior_")
-    assert given.table("a")[True] == 0.3
+    assert given.cpt("a")[True] == 0.3
     chain = tb.HiddenMarkovModel(end_state=True).fit([ROWS["warmth"]], [Y])
     np.testing.assert_allclose(chain.posterior_["transition"].mean(), chain.transition_)
     np.testing.assert_allclose(chain.posterior_["end"].mean(), chain.end_)

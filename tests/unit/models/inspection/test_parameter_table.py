@@ -134,7 +134,7 @@ def test_yes_and_no_go_by_either_name_and_labels_by_their_own():
 
 def test_a_table_without_anything_given():
     model = tb.BayesianNetwork({"wet": ["rain"]}).fit({"rain": [True, False, True], "wet": [1, 0, 1]})
-    root = model.table("rain")
+    root = model.cpt("rain")
     assert root[True] == pytest.approx(3 / 5)
     assert root[()] == pytest.approx({True: 3 / 5, False: 2 / 5})
     assert root.given == ()
@@ -142,7 +142,7 @@ def test_a_table_without_anything_given():
     with pytest.raises(KeyError, match="has no 1"):
         root[1]
     with pytest.raises(KeyError, match="expected rain"):
-        model.table("wet")[True, 0, 1]
+        model.cpt("wet")[True, 0, 1]
     assert "p(rain)" in root._repr_html_()
     assert "p(wet | rain)" in model.parameters_._repr_html_()
 
@@ -411,7 +411,7 @@ def test_frames_of_other_libraries_and_types():
 def test_nodes_with_two_parents_and_measurements():
     frame = pd.DataFrame(ROWS)[["sky", "wet", "warmth"]]
     model = tb.BayesianNetwork({"warmth": ["sky", "wet"]}, estimate="mle").fit(frame)
-    table = model.table("warmth")
+    table = model.cpt("warmth")
     some = frame[(frame["sky"] == "fog") & frame["wet"]]["warmth"]
     assert table["fog", True] == pytest.approx(
         {"mean": some.mean(), "variance": some.var(ddof=0), "deviation": some.std(ddof=0)}
@@ -451,7 +451,7 @@ def test_intervals_are_those_of_the_beliefs_and_contain_the_numbers(model):
 
 def test_where_nothing_is_believed_intervals_are_unknown():
     coin = tb.BayesianNetwork.from_tables({"coin": []}, {"coin": ["heads", "tails"]}, {"coin": [0.5, 0.5]})
-    assert np.isnan(coin.table("coin").interval()).all()
+    assert np.isnan(coin.cpt("coin").interval()).all()
     rows = {"size": [1.0, 2.0, 4.0, 3.0], "mass": [2.0, 1.0, 3.0, 5.0], "kind": ["x", "x", "y", "y"]}
     full = tb.GaussianDiscriminant().fit(rows, "kind")
     assert not np.isnan(full.table("size").interval()).any()
