@@ -104,9 +104,7 @@ def learning(model: tb.BayesianNetwork, n_rows: int) -> None:
     for node, parents in model.graph_.parents.items():
         names = list(reversed(learned.cpt(node).names))
         order = [names.index(name) for name in (*parents, node)]
-        worst = max(
-            worst, float(np.abs(learned.cpt(node).toarray().transpose(order) - fitted.cpt(node).values).max())
-        )
+        worst = max(worst, float(np.abs(learned.cpt(node).toarray().transpose(order) - fitted.cpt(node).values).max()))
     print(f"largest difference from pyAgrum's tables: {worst:.1e}\n")
     print(f"peak memory while fitting: {peak_memory(lambda: ours.fit(drawn)) / 2**20:.1f} MiB above the data\n")
 

@@ -125,8 +125,7 @@ def test_missing_cells_of_real_rows_by_em():
     assert (np.diff(em.history_) > -1e-6).all()
     available = tb.BayesianNetwork(_asia()).fit(holed)
     gaps = [
-        sum(np.abs(model.cpt(node).values - true.cpt(node).values).sum() for node in data)
-        for model in (em, available)
+        sum(np.abs(model.cpt(node).values - true.cpt(node).values).sum() for node in data) for model in (em, available)
     ]
     assert gaps[0] < gaps[1]
 
