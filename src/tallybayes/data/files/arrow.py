@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from functools import cached_property
 from os import fstat
 from typing import TYPE_CHECKING
@@ -15,8 +16,8 @@ from tallybayes.errors import DataError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_PARQUET_ROWS = 1 << 17  # that are read together
-_LARGEST = 1 << 25  # bytes of a Parquet file whose row groups are read into memory
+_PARQUET_ROWS = 1 << 17  # rows of a batch; twice as many where all cells are bytes
+_LARGEST = 1 << 25  # bytes of the largest row group that is read into memory; larger ones are memory-mapped
 _GIVE_BACK: int | None = getattr(mmap, "MADV_DONTNEED", None)  # None on Windows
 
 
@@ -90,7 +91,10 @@ class ArrowFiles(Source):
         schema = self._selected(wanted)
         read, n_rows = self._ipc, rows_of(schema)
         if self.format == "parquet":
-            read, n_rows = self._parquet, min(n_rows, _PARQUET_ROWS)
+            import pyarrow as pa
+
+            narrow = all(pa.types.is_integer(kind) and kind.bit_width == 8 for kind in schema.types)
+            read, n_rows = self._parquet, min(n_rows, _PARQUET_ROWS << narrow)
         for path in self.paths:
             with reading(path, f"as {self.format}"):
                 yield from with_location(in_batches(map(_checked, read(path, schema, n_rows)), n_rows), path, "row", 0)
@@ -117,19 +121,28 @@ class ArrowFiles(Source):
             for f in schema
             if pa.types.is_dictionary(f.type)
         }
+        # mimalloc, which is Arrow's default, keeps up to 100 MB of freed memory in the heaps of the decoding threads.
+        jemalloc = "jemalloc" in pa.supported_memory_backends()
+        pool = pa.jemalloc_memory_pool() if jemalloc else pa.default_memory_pool()
+        groups = range(metadata.num_row_groups)
         with open(path, "rb") as raw:
-            # Arrow keeps what it has read of a row group; the pages of a large file are given back.
-            large = _GIVE_BACK is not None and fstat(raw.fileno()).st_size > _LARGEST
+            # Arrow keeps the column chunks of a row group until all of its rows are decoded; a buffered stream took
+            # 190 MB for 98 MB of them. So large row groups are mapped, and their pages given back.
+            size = fstat(raw.fileno()).st_size
+            largest = min(size, max((metadata.row_group(k).total_byte_size for k in groups), default=0))
+            large = _GIVE_BACK is not None and largest > _LARGEST
             mapped = mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) if large else None
 
             def decoded(as_codes: Iterable[str], columns: Sequence[int], n_rows: int) -> Iterator[pa.RecordBatch]:
                 source = path if mapped is None else pa.py_buffer(mapped)
-                with pq.ParquetFile(source, metadata=metadata, read_dictionary=as_codes, pre_buffer=False) as file:
-                    groups = range(metadata.num_row_groups)
-                    for batch in file.reader.iter_batches(n_rows, row_groups=groups, column_indices=columns):
+                with closing(pq.core.ParquetReader(pool)) as reader:
+                    reader.open(source, metadata=metadata, read_dictionary=as_codes, pre_buffer=False)
+                    for batch in reader.iter_batches(n_rows, row_groups=groups, column_indices=columns):
                         yield batch
                         if mapped is not None and _GIVE_BACK is not None:
                             mapped.madvise(_GIVE_BACK)
+                            if fstat(raw.fileno()).st_size < size:  # to read beyond its end would end the process
+                                raise DataError(f"{path} was truncated while it was read.\n    Read it again.")
 
             def has_codes(label: str) -> bool:
                 try:
