@@ -317,8 +317,9 @@ class TallyBuilder:
         domain = Domain(levels, name, declared=levels, ordered=seen.ordered, absent=seen.absent)
         domain.union(seen)  # raises if the kinds differ
         for column, weight in weights:
-            for level, count in zip(self.local[column].levels, weight, strict=True):
-                if count > 0 and level not in domain.index:
+            local = self.local[column]
+            for level, place, count in zip(local.levels, domain.positions_of(local.levels), weight, strict=True):
+                if count > 0 and place < 0:
                     raise LabelError.undeclared(level, str(column), domain.levels)
         return domain
 

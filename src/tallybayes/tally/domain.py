@@ -14,6 +14,8 @@ from tallybayes.errors import LabelError
 from tallybayes.families.with_missing import MISSING
 
 KINDS = {bool: "bool", int: "int", str: "string"}
+_MOST_BOOLEANS = 3  # levels of a column of booleans: False, True and None
+_BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 class Domain:
@@ -114,9 +116,11 @@ class Domain:
         return found
 
     def union(self, other: Domain) -> Domain:
-        """All levels of both: sorted if either is kept sorted, else this one's first."""
-        if None is not self.kind != other.kind is not None:
-            raise LabelError.kinds_differ(self.name, str(self.kind), str(other.kind))
+        """All levels of both: sorted if either is kept sorted, else this one's first.
+
+        Booleans are also written as 0 and 1, or as true and false: these are the same levels, as this domain has them.
+        """
+        other = other.in_kind_of(self)
         if other.levels == self.levels and other.declared <= self.declared and other.ordered <= self.ordered:
             return self
         levels = (*self.levels, *(level for level in other.levels if level not in self.index))
@@ -124,9 +128,45 @@ class Domain:
         ordered, absent = self.ordered or other.ordered, self.absent or other.absent
         return Domain(levels, self.name, declared=declared, ordered=ordered, absent=absent)
 
+    def in_kind_of(self, known: Domain) -> Domain:
+        """Return these levels as a known domain has them; raise LabelError if the kinds differ and are not booleans."""
+        if None in (self.kind, known.kind) or self.kind == known.kind:
+            return self
+        same = known.same_levels(self.levels)
+        if same is None:
+            raise LabelError.kinds_differ(known.name, str(known.kind), str(self.kind))
+        declared = [new for new, old in zip(same, self.levels, strict=True) if old in self.declared]
+        return Domain(same, self.name, declared=declared, ordered=self.ordered, absent=self.absent)
+
+    def same_levels(self, levels: Sequence[Any]) -> list[Any] | None:
+        """Return levels of another kind as this domain has them, or None where they are other levels.
+
+        Only booleans have several kinds: False and True, 0 and 1, and two strings such as "false" and "true". No two
+        levels become one, and numbers and strings are never the same.
+        """
+        booleans = [level if level is None else _boolean(level) for level in levels]
+        written = [boolean for boolean, level in zip(booleans, levels, strict=True) if level is not None]
+        if None in written or len(set(written)) < len(written):
+            return None
+        kind = KINDS.get(type(next((level for level in levels if level is not None), None)))
+        spelled: dict[bool, Any] = {}
+        if self.kind == "bool":
+            spelled = {False: False, True: True}
+        elif kind == "bool" and self.kind == "string":
+            spelled = boolean_levels(self.levels)
+        elif kind == "bool" and {*self.levels} <= {0, 1, None}:
+            spelled = {False: 0, True: 1}
+        return [boolean if boolean is None else spelled[boolean] for boolean in booleans] if spelled else None
+
     def positions_of(self, levels: Iterable[Any]) -> np.ndarray:
         """Where each of `levels` is here, −1 for those that are not."""
-        return np.fromiter((self.index.get(level, -1) for level in levels), dtype=np.intp)
+        levels = levels if isinstance(levels, Sequence) else list(levels)
+        if 0 < len(levels) <= _MOST_BOOLEANS and self.kind is not None:
+            kinds = set(map(type, levels)) - {type(None)}
+            if len(kinds) == 1 and KINDS.get(kinds.pop(), self.kind) != self.kind:
+                same = self.same_levels(levels)
+                return self.positions_of(same) if same is not None else np.full(len(levels), -1, dtype=np.intp)
+        return np.fromiter((self.index.get(level, -1) for level in levels), dtype=np.intp, count=len(levels))
 
     def keep(self, present: np.ndarray) -> Domain:
         """Only the levels that are present (a mask), or declared."""
@@ -191,6 +231,40 @@ def is_text(string: str) -> bool:
         return string.isascii() or bool(string.encode())
     except UnicodeEncodeError:
         return False
+
+
+def boolean_levels(levels: Iterable[Any]) -> dict[bool, str]:
+    """Return the strings that stand for False and True, in upper or lower case; none unless just one stands for each.
+
+    Parameters
+    ----------
+    levels : iterable of labels
+
+    Returns
+    -------
+    dict from bool to level, of both or of none
+
+    Examples
+    --------
+    >>> from tallybayes.tally.domain import boolean_levels
+    >>> boolean_levels(["TRUE", "FALSE"])
+    {False: 'FALSE', True: 'TRUE'}
+    >>> boolean_levels(["yes", "perhaps"]), boolean_levels(["yes", "true", "no"])
+    ({}, {})
+    """
+    found: dict[bool, list[str]] = {False: [], True: []}
+    for level in levels:
+        if isinstance(level, str) and (value := _boolean(level)) is not None:
+            found[value].append(level)
+    alone = all(len(words) == 1 for words in found.values())
+    return {value: words[0] for value, words in found.items()} if alone else {}
+
+
+def _boolean(level: Any) -> bool | None:
+    """The boolean that a level stands for, or None."""
+    if isinstance(level, str):
+        return _BOOLEANS.get(level.lower())
+    return bool(level) if level in (0, 1) else None
 
 
 def _kinds(levels: Iterable[Any]) -> set[str]:

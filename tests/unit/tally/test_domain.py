@@ -35,13 +35,19 @@ def test_what_cannot_be_a_level(level):
         Domain(["a", level], "x")
 
 
-@pytest.mark.parametrize("levels", [[1, "a"], [True, 1], [False, "a"], [1.0, "a"]])
+@pytest.mark.parametrize("levels", [[1, "a"], [True, 2], [False, "a"], [1.0, "a"]])
 @pytest.mark.parametrize("ordered", [False, True])
 def test_kinds_do_not_mix(levels, ordered):
     with pytest.raises(LabelError, match="expected one kind"):
         Domain(levels, "x", ordered=ordered)
     with pytest.raises(LabelError, match="'x' has"):
         Domain(levels[:1], "x").union(Domain(levels[1:], "x"))
+
+
+def test_booleans_of_two_kinds_do_not_mix_in_one_column():
+    for levels in ([True, 1], [0, False], [True, "false"]):
+        with pytest.raises(LabelError, match="expected one kind"):
+            Domain(levels, "x")
 
 
 @pytest.mark.parametrize("levels", [["a", "b", "a"], [1, 1.0], [True, True]])
@@ -98,3 +104,55 @@ def test_positions_of_unknown_levels():
 def test_repr_shows_a_few():
     assert repr(Domain(["a"], "x")) == "Domain('x': 'a')"
     assert repr(Domain(range(20), "x")).endswith("7, …)")
+
+
+BOOLEANS = [(False, True), (0, 1), ("false", "true"), ("TRUE", "FALSE"), ("no", "yes")]
+
+
+@pytest.mark.parametrize("known", BOOLEANS)
+@pytest.mark.parametrize("other", BOOLEANS)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_booleans_are_the_same_levels_in_every_kind(known, other, ordered):
+    domain, more = Domain(known, "x", ordered=ordered), Domain(other, "x", ordered=ordered)
+    if domain.kind == more.kind:
+        return
+    if bool not in (type(known[0]), type(other[0])):  # a number is no string
+        with pytest.raises(LabelError, match="expected one kind"):
+            domain.union(more)
+        assert domain.positions_of(other).tolist() == [-1, -1]
+        return
+    assert domain.union(more).levels == domain.levels
+    truths = [str(level).lower() in ("true", "yes", "1") for level in other]
+    found = [domain.levels[place] for place in domain.positions_of(other)]
+    assert [str(level).lower() in ("true", "yes", "1") for level in found] == truths
+    assert set(map(type, found)) == {type(known[0])}
+
+
+@pytest.mark.parametrize(
+    ("known", "other"),
+    [
+        ([False, True], [0, 1, 2]),
+        ([0, 1, 2], [False, True]),
+        ([0, 2], [True]),
+        ([False, True], ["true", "True"]),  # two levels, which would become one
+        ([False, True], ["yes", "true"]),
+        ([False, True], ["true", "maybe"]),
+        (["true"], [True]),  # the other spelling is not known
+        (["yes", "true", "no"], [True]),
+        (["t", "f"], [True]),
+        ([0, 1], ["0", "1"]),
+    ],
+)
+def test_levels_that_are_no_booleans_are_never_mixed_with_booleans(known, other):
+    domain = Domain(known, "x")
+    with pytest.raises(LabelError, match="expected one kind"):
+        domain.union(Domain(other, "x"))
+    assert domain.positions_of(other).tolist() == [-1] * len(other)
+
+
+def test_booleans_keep_what_is_missing_or_declared():
+    domain = Domain([False, True], "x", absent=True)
+    assert domain.positions_of([1, None, 0]).tolist() == [1, 2, 0]
+    united = Domain([True], "x").union(Domain([0], "x", declared=[0, 1]))
+    assert (united.levels, united.declared) == ((True, False), {False, True})
+    assert Domain(["no", "yes", "perhaps"], "x").positions_of([True, False]).tolist() == [1, 0]

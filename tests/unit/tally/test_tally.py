@@ -100,7 +100,8 @@ class TestAddingAndForgetting:
         with pytest.raises(LabelError, match="column 'x' has string levels on one side and int levels on the other"):
             labels(["a"]) + labels([1])
         with pytest.raises(LabelError, match="bool levels"):
-            labels([True]) + labels([1])
+            labels([True]) + labels([2])
+        assert labels([True]) + labels([1]) == labels([True, True])
 
     def test_fractions_leave_no_level_behind(self):
         def weighed(*weight):

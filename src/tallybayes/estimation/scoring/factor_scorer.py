@@ -169,13 +169,8 @@ def _codes(table: Table, names: Sequence[Name], domains: Sequence[Domain], unsee
 
 
 def map_to_known_levels(column: np.ndarray, local: Domain, known: Domain, name: Name, unseen: str) -> np.ndarray:
-    """Where a batch's own levels are among the model's: −1 for missing, one past the end for "smooth".
-
-    The numbers 0 and 1 are booleans where the model's levels are: SQLite and files of text have no others.
-    """
-    as_booleans = known.kind == "bool" and local.kind == "int" and set(local.levels) <= {0, 1}
-    if local.kind is not None and known.kind is not None and local.kind != known.kind and not as_booleans:
-        raise LabelError.kinds_differ(str(name), str(known.kind), str(local.kind))
+    """Where a batch's own levels are among the model's: −1 for missing, one past the end for "smooth"."""
+    local = local.in_kind_of(known.renamed(str(name)))
     where = known.positions_of(local.levels)
     strange = where < 0
     if not strange.any() or unseen == "missing":

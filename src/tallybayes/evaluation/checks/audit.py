@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -38,6 +37,7 @@ from tallybayes.models.mixture.mixture_model import Mixture
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.network_held_out import read_node
 from tallybayes.models.streaming.stream_model import inner_model
+from tallybayes.tally.domain import Domain
 from tallybayes.typing import Labels, Rows
 from tallybayes.warnings import OutsideWarning
 
@@ -220,10 +220,11 @@ def _without_invalid_cells(model: Any, table: Table) -> tuple[Table, list[Unexpe
     known = {
         name: d for names, family, ds in parts if family.reads == "codes" for name, d in zip(names, ds, strict=True)
     }
-    levels = {name: one.levels for name, one in known.items()} | dict(getattr(model, "levels_", {}))
-    for name, there in levels.items():
-        if name in columns and name not in masks and there:
-            mask = _new(table, name, there)
+    if isinstance(model, BayesianNetwork):
+        known |= {name: model._network.domains[name] for name in model.levels_}
+    for name, domain in known.items():
+        if name in columns and name not in masks and domain.levels:
+            mask = _new(table, name, domain)
             masks |= {name: (mask, True)} if mask.any() else {}
     for name, (mask, new) in masks.items():
         if getattr(columns[name], "ndim", 1) != 1:
@@ -237,11 +238,10 @@ def _without_invalid_cells(model: Any, table: Table) -> tuple[Table, list[Unexpe
     return Table(columns) if masks else table, found
 
 
-def _new(table: Table, name: Any, levels: Sequence[Any]) -> np.ndarray:
+def _new(table: Table, name: Any, known: Domain) -> np.ndarray:
     """Which cells hold levels that were never counted."""
     codes, domain = table._encode(name, False)
-    there = set(levels)
-    new = np.array([level not in there for level in domain.levels] + [False], dtype=bool)
+    new = np.append(known.positions_of(domain.levels) < 0, False)
     return new[np.asarray(codes).astype(np.intp)]  # code −1, a missing cell, finds the last
 
 
@@ -288,9 +288,11 @@ def _drifted(asked: _AuditInput, rows: list[OutlierRow], notes: list[str]) -> tu
 def _known_labels(asked: _AuditInput, notes: list[str]) -> tuple[np.ndarray, list[str]]:
     """The rows whose labels the model knows, and what is to be said of others."""
     labels = cells_of(asked.labels)
-    classes = asked.model.levels_[asked.target] if asked.target is not None else asked.model._class_domain.levels
-    there = set(classes)
+    network = asked.target is not None
+    classes = asked.model._network.domains[asked.target] if network else asked.model._class_domain
     missing = missing_mask(asked.labels)
+    different = list(dict.fromkeys(label for label, gone in zip(labels, missing.tolist(), strict=True) if not gone))
+    there = {label for label, place in zip(different, classes.positions_of(different), strict=True) if place >= 0}
     known = np.array([label in there for label in labels], dtype=bool) & ~missing
     if missing.any():
         n = int(missing.sum())

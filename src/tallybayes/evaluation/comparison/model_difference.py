@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -167,6 +168,7 @@ def difference(before: Estimator, after: Estimator) -> Difference:
     first, second, note = before, after, ""
     if isinstance(before, Chosen) and isinstance(after, Chosen):
         first, second, note = _members(before, after)
+    second = _in_kinds_of(first, second)
     found, pasts = _told(second), _told(first)
     classes, class_bits = _classes(first, second)
     columns, only_after = [], []
@@ -180,6 +182,17 @@ def difference(before: Estimator, after: Estimator) -> Difference:
     only_before = [name for name in pasts if name not in kept]
     rows = (before.n_rows_, after.n_rows_)
     return Difference(type(before).__name__, rows, classes, class_bits, columns, only_before, only_after, note)
+
+
+def _in_kinds_of(before: Any, after: Any) -> Any:
+    """Return the model after, with booleans as the one before has them: as booleans, 0 and 1, or strings."""
+    known, domains = before.tally_.domains, after.tally_.domains
+    others = {
+        name: domain.in_kind_of(known[name])
+        for name, domain in domains.items()
+        if name in known and domain.kind != known[name].kind and known[name].same_levels(domain.levels) is not None
+    }
+    return copy.copy(after)._adopt(after.tally_.align(domains | others)) if others else after
 
 
 def _members(before: Chosen, after: Chosen) -> tuple[Any, Any, str]:

@@ -33,6 +33,7 @@ from tallybayes.models.network.network_held_out import answer_rows, read_node
 from tallybayes.models.regression.linear_regression import Regression
 from tallybayes.models.regression.target_prediction import asked
 from tallybayes.models.streaming.stream_model import inner_model
+from tallybayes.tally.domain import Domain
 from tallybayes.typing import Labels, Rows, Weights
 from tallybayes.warnings import warn
 
@@ -166,7 +167,7 @@ def evaluate(
         found = DensityEvaluation(told.log_density(), **options)
     else:
         labels = table._column(target) if is_name(target) else check_target(target, told.n_rows)
-        codes = _codes_of(labels, model._class_domain.levels, weight)
+        codes = _codes_of(labels, model._class_domain, weight)
         log_density = told.log_density() if hasattr(model, "score_samples") else None
         found = Evaluation(model.classes_, codes, told.log_proba(), log_density=log_density, **options)
     found._by_name = name_of_by
@@ -237,8 +238,7 @@ def _evaluate_network(model: Any, table: Table, target: Any, options: dict[str, 
     if target is None:
         return DensityEvaluation(answer_rows(model, table, None).log_density, **options)
     require_labels(model, [target])
-    absent = model._network.domains[target].index.get(None, -1)
-    codes = _codes_of(table._column(target), model.levels_[target], options["weight"], absent)
+    codes = _codes_of(table._column(target), model._network.domains[target], options["weight"])
     scores = answer_rows(model, table, target)
     lost = np.flatnonzero(scores.impossible)
     if len(lost):
@@ -263,7 +263,7 @@ def _evaluate_sequences(
     labels = open_labels(target, sequences, data)
     known = np.asarray(encode(labels, "target", ordered=True)[0]).astype(np.intp) >= 0
     per_step = np.where(known, 1.0 if weight is None else np.repeat(weight, sequences.lengths), 0.0)
-    codes = _codes_of(labels, model._counted.states.levels, per_step)
+    codes = _codes_of(labels, model._counted.states, per_step)
     groups = None if by is None else np.repeat(np.asarray(by, dtype=object), sequences.lengths)
     options: dict[str, Any] = {"weight": per_step, "by": groups, "predicted": scores.path, "mass": mass}
     return Evaluation(model.states_, codes, scores.log_proba, **options)
@@ -279,7 +279,7 @@ def _features(model: Any, data: Any, table: Table, names: list[str]) -> Any:
     return table
 
 
-def _codes_of(labels: Any, levels: tuple[Any, ...], weight: np.ndarray | None, absent: int = -1) -> np.ndarray:
+def _codes_of(labels: Any, known: Domain, weight: np.ndarray | None) -> np.ndarray:
     """The position of every label among the model's classes; rows without weight may have any.
 
     A missing one has the position of absence, where that is a class.
@@ -289,13 +289,11 @@ def _codes_of(labels: Any, levels: tuple[Any, ...], weight: np.ndarray | None, a
     except LabelError as error:
         raise continuous_target(error) from None
     codes = np.asarray(codes).astype(np.intp)
-    where = {level: place for place, level in enumerate(levels)}
-    known = type(levels[0]) if levels else None  # True is not 1 here
-    places = np.array([where.get(x, -1) if type(x) is known else -1 for x in domain.levels] + [absent], dtype=np.intp)
+    places = np.append(known.positions_of(domain.levels), known.index.get(None, -1))
     found = places[codes]  # code −1, a missing label, finds the last
     wrong = found < 0 if weight is None else (found < 0) & (weight > 0)
     if wrong.any():
-        raise _unknown_labels(codes, wrong, domain.levels, levels)
+        raise _unknown_labels(codes, wrong, domain.levels, known.shown)
     return np.maximum(found, 0)
 
 

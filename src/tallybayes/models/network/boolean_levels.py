@@ -8,36 +8,8 @@ from typing import Any
 import numpy as np
 
 from tallybayes.data.table import Table
+from tallybayes.tally.domain import boolean_levels
 from tallybayes.tally.factor import Name
-
-_WORDS = {"true": True, "yes": True, "false": False, "no": False}
-
-
-def boolean_levels(levels: Iterable[Any]) -> dict[bool, str]:
-    """The levels that spell False and True, in upper or lower case; none unless just one spells each.
-
-    Parameters
-    ----------
-    levels : iterable of labels
-
-    Returns
-    -------
-    dict from bool to level, of both or of none
-
-    Examples
-    --------
-    >>> from tallybayes.models.network.boolean_levels import boolean_levels
-    >>> boolean_levels(["TRUE", "FALSE"])
-    {False: 'FALSE', True: 'TRUE'}
-    >>> boolean_levels(["yes", "perhaps"]), boolean_levels(["yes", "true", "no"])
-    ({}, {})
-    """
-    found: dict[bool, list[str]] = {False: [], True: []}
-    for level in levels:
-        if isinstance(level, str) and level.lower() in _WORDS:
-            found[_WORDS[level.lower()]].append(level)
-    alone = all(len(words) == 1 for words in found.values())
-    return {value: words[0] for value, words in found.items()} if alone else {}
 
 
 def booleans_to_levels(table: Table, levels: Mapping[Name, Iterable[Any]]) -> Table:

@@ -223,9 +223,7 @@ def codes_of(model: Any, table: Table) -> list[np.ndarray]:
     columns = list(codes.columns.T) if isinstance(codes.columns, np.ndarray) else list(codes.columns)
     out = []
     for column, local, domain, name in zip(columns, found, pairs.domains, pairs.names, strict=True):
-        if local.kind is not None and domain.kind is not None and local.kind != domain.kind:
-            factor_cells(cut, [name], Categorical(), [domain], "missing")  # refuses it
-        where = domain.positions_of(local.levels)
+        where = domain.positions_of(local.in_kind_of(domain.renamed(str(name))).levels)
         same_codes = np.array_equal(where, np.arange(len(where)))
         out.append(np.asarray(column) if same_codes else np.append(where, -1).astype(np.int32)[column.astype(np.intp)])
     return out

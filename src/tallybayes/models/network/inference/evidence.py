@@ -18,8 +18,7 @@ from tallybayes.families._shared.blocks import SparseRows, cell
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.with_missing import MISSING
 from tallybayes.messages import did_you_mean
-from tallybayes.models.network.boolean_levels import boolean_levels
-from tallybayes.tally.domain import Domain
+from tallybayes.tally.domain import Domain, boolean_levels
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
