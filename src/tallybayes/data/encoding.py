@@ -199,8 +199,13 @@ def _encode_arrow(values: Any, name: str, ordered: bool) -> tuple[np.ndarray, Do
                 codes, domain = _encode_arrow(shared[1], name, ordered)
                 return np.take(codes, shared[0]), domain
         array = _to_arrow(values, name)
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
+    return _encode_by_type(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array, name, ordered)
+
+
+def _encode_by_type(array: Any, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
+    """Codes and domain of an Arrow array of dictionaries, numbers, nulls or strings; other types are refused."""
+    import pyarrow as pa
+
     kind = array.type
     if pa.types.is_dictionary(kind):
         # Polars has unsigned codes, which have no room for −1.

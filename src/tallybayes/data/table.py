@@ -385,14 +385,23 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
     if _is_frame(data):
         return Table(columns_of_frame(data))
     if isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(data) and isinstance(data[0], Mapping):
-        for number, row in enumerate(data):
-            if not isinstance(row, Mapping):
-                raise DataError.wrong_type(f"row {number}", repr(row)[:60], "a mapping, like the first row")
-        keys = dict.fromkeys(key for row in data for key in row)
-        return Table({key: [row.get(key) for row in data] for key in keys})
+        return _table_of_records(data)
     if not isinstance(data, np.ndarray) and (hasattr(data, "to_numpy") or hasattr(data, "to_arrow")):
         return Table({(names or [0])[0]: _column(data, 0)})  # a series of a data frame, or an Arrow array
-    array = as_array(data)
+    return _table_of_array(as_array(data), names)
+
+
+def _table_of_records(rows: Sequence[Any]) -> Table:
+    """A table of rows that are mappings; a key that a row lacks is a missing cell."""
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise DataError.wrong_type(f"row {number}", repr(row)[:60], "a mapping, like the first row")
+    keys = dict.fromkeys(key for row in rows for key in row)
+    return Table({key: [row.get(key) for row in rows] for key in keys})
+
+
+def _table_of_array(array: np.ndarray, names: Sequence[Name] | None) -> Table:
+    """A table of an array: one column of one axis, or the columns of two."""
     if array.ndim == 1:
         return Table({(names or [0])[0]: array})
     if array.ndim != 2:

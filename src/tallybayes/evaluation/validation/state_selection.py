@@ -92,15 +92,8 @@ def choose_states(
     >>> found.n_states, sorted(found.model.emission_[0].round(0).ravel().tolist())
     (2, [4.0, 12.0])
     """
-    if not isinstance(model, HiddenMarkovModel):
-        raise DataError.wrong_type("model", type(model).__name__, "a HiddenMarkovModel")
-    if by not in CRITERIA:
-        raise DataError.wrong_type("by", repr(by), " or ".join(map(repr, CRITERIA)))
     numbers = list(candidates)
-    if not numbers or not all(is_integer_at_least(number) for number in numbers) or len(set(numbers)) < len(numbers):
-        raise DataError.wrong_type("candidates", repr(numbers), "different whole numbers of at least 1")
-    if not is_integer_at_least(folds, 2):
-        raise DataError.wrong_type("folds", repr(folds), "a whole number of at least 2")
+    _check_arguments(model, numbers, by, folds)
     sequences = open_sequences(X, lengths, sequence, order)
     weight = step_weights(sample_weight, sequences)
     if weight is not None or not sequences.lengths.all():  # what has no weight, or no step, says nothing
@@ -138,6 +131,18 @@ def choose_states(
             each for each in found if each.model not in failed
         ).model.evidence_bound_  # which says why there is none
     return ChosenStates(found, by, what)
+
+
+def _check_arguments(model: Any, numbers: list[Any], by: Any, folds: Any) -> None:
+    """Refuse arguments of `choose_states` that are of another type, or outside their range."""
+    if not isinstance(model, HiddenMarkovModel):
+        raise DataError.wrong_type("model", type(model).__name__, "a HiddenMarkovModel")
+    if by not in CRITERIA:
+        raise DataError.wrong_type("by", repr(by), " or ".join(map(repr, CRITERIA)))
+    if not numbers or not all(is_integer_at_least(number) for number in numbers) or len(set(numbers)) < len(numbers):
+        raise DataError.wrong_type("candidates", repr(numbers), "different whole numbers of at least 1")
+    if not is_integer_at_least(folds, 2):
+        raise DataError.wrong_type("folds", repr(folds), "a whole number of at least 2")
 
 
 class StateCandidate(NamedTuple):

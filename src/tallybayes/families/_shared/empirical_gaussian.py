@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tallybayes.families.family import Family
 from tallybayes.statistics.moments import Moments
 
 _FEW = 10  # groups: so many, or fewer, say too little about how variances vary to go below the default's shape
+_Sums = Callable[[np.ndarray], np.ndarray]
 _ROUNDS = 8  # of moving the location and climbing from there
 
 
@@ -55,6 +57,27 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
         total = cells.sum(axis=0)
         return total.sum(keepdims=True) if one else total
 
+    total = over(n) / (len(unit) if one else 1)
+    within = over(scatter)
+    n_groups = (n > 0).sum(axis=0)
+    n_groups = np.where(within > 0, n_groups.max(initial=0) if one else n_groups, 0)
+    start = np.log(np.stack([np.full_like(total, 0.01), np.full_like(total, 1.5), np.ones_like(total)], -1))
+    low, high = _bounds(total, n_groups, start, tied="groups" in shared)
+    place, location = _alternate(_gamma_evidence(n, mean, scatter, pool, over), start, low, high, mean, n)
+    kappa, a, typical = (np.exp(place[:, i]) for i in range(3))
+    location = np.where(n_groups < 2, 0.0, location)
+    n_means = (len(n) if "groups" in shared else 1) * (len(unit) if one else 1)
+    factor = a + 1 + n_means / 2 if read_estimate(estimate).takes_mode else a
+    keep = slice(0, 1) if one else slice(None)
+    scale = typical * factor * unit[keep]
+    return NormalInverseGamma(centre + location * np.sqrt(unit), kappa, a, scale, shared=shared)
+
+
+def _gamma_evidence(n: np.ndarray, mean: np.ndarray, scatter: np.ndarray, pool: _Sums, over: _Sums) -> Any:
+    """The evidence of groups with means and scatter (groups, columns), as a function of the location, then of κ, a, b.
+
+    `pool` sums over the cells that share a variance, `over` over those that share the numbers of the prior.
+    """
     half = pool(n) / 2
 
     def make(location: np.ndarray) -> Any:
@@ -83,20 +106,7 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
 
         return evaluate
 
-    total = over(n) / (len(unit) if one else 1)
-    within = over(scatter)
-    n_groups = (n > 0).sum(axis=0)
-    n_groups = np.where(within > 0, n_groups.max(initial=0) if one else n_groups, 0)
-    start = np.log(np.stack([np.full_like(total, 0.01), np.full_like(total, 1.5), np.ones_like(total)], -1))
-    low, high = _bounds(total, n_groups, start, tied="groups" in shared)
-    place, location = _alternate(make, start, low, high, mean, n)
-    kappa, a, typical = (np.exp(place[:, i]) for i in range(3))
-    location = np.where(n_groups < 2, 0.0, location)
-    n_means = (len(n) if "groups" in shared else 1) * (len(unit) if one else 1)
-    factor = a + 1 + n_means / 2 if read_estimate(estimate).takes_mode else a
-    keep = slice(0, 1) if one else slice(None)
-    scale = typical * factor * unit[keep]
-    return NormalInverseGamma(centre + location * np.sqrt(unit), kappa, a, scale, shared=shared)
+    return make
 
 
 def fit_wishart(family: Family, statistics: Moments, flat: Moments, estimate: str) -> NormalInverseWishart:

@@ -64,19 +64,7 @@ def check_parameters(
         if not np.isfinite(array).all():
             raise EstimateError(f"{what} has a {name} that is no number; expected finite ones.")
     if "probability" in arrays:
-        table = arrays["probability"]
-        if not ((table >= 0) & (table <= 1 + _TOLERANCE)).all():
-            wrong = float(table[~((table >= 0) & (table <= 1 + _TOLERANCE))][0])
-            raise EstimateError(f"{what} has the probability {wrong:.6g}; expected numbers from 0 to 1.")
-        if family.belief is Beta:
-            return np.minimum(table, 1.0)
-        segments = Segments([table.shape[-1]] if family.tokens else sizes)
-        sums = segments.sum(table)
-        wrong_sums = sums[np.abs(sums - 1) > _TOLERANCE]
-        if len(wrong_sums):
-            raise EstimateError(f"{what} sums to {wrong_sums[0]:.6g}; expected probabilities that sum to 1.")
-        table = table if as_they_are else table / segments.spread(sums)
-        return table if family.tokens else LevelProbabilities(table, segments)
+        return _check_probabilities(family, arrays["probability"], sizes, what, as_they_are=as_they_are)
     if "rate" in arrays:
         if not (arrays["rate"] >= 0).all():
             raise EstimateError(f"{what} has the rate {arrays['rate'].min():.6g}; expected numbers of at least 0.")
@@ -87,7 +75,31 @@ def check_parameters(
         if "slope" in arrays:
             return LinearParameters(arrays["slope"], arrays["intercept"], arrays["variance"])
         return Normal(arrays["mean"], arrays["variance"])
-    covariance = arrays["covariance"]
+    _check_covariance(arrays["covariance"], what)
+    return MultivariateNormal(arrays["mean"], arrays["covariance"])
+
+
+def _check_probabilities(
+    family: Family, table: np.ndarray, sizes: Sequence[int], what: str, *, as_they_are: bool
+) -> Any:
+    """Probabilities from 0 to 1, normalized where they are those of levels; refused where they do not sum to 1."""
+    allowed = (table >= 0) & (table <= 1 + _TOLERANCE)
+    if not allowed.all():
+        wrong = float(table[~allowed][0])
+        raise EstimateError(f"{what} has the probability {wrong:.6g}; expected numbers from 0 to 1.")
+    if family.belief is Beta:
+        return np.minimum(table, 1.0)
+    segments = Segments([table.shape[-1]] if family.tokens else sizes)
+    sums = segments.sum(table)
+    wrong_sums = sums[np.abs(sums - 1) > _TOLERANCE]
+    if len(wrong_sums):
+        raise EstimateError(f"{what} sums to {wrong_sums[0]:.6g}; expected probabilities that sum to 1.")
+    table = table if as_they_are else table / segments.spread(sums)
+    return table if family.tokens else LevelProbabilities(table, segments)
+
+
+def _check_covariance(covariance: np.ndarray, what: str) -> None:
+    """Refuse covariance matrices that are not symmetric or not positive definite."""
     if not np.allclose(covariance, np.swapaxes(covariance, -1, -2), rtol=1e-9, atol=0):
         raise EstimateError(f"{what} has a covariance that is not symmetric.")
     if cholesky(covariance) is None:
@@ -95,7 +107,6 @@ def check_parameters(
             f"{what} has a covariance that is not positive definite; expected one with an inverse.\n"
             "    Every variance is above 0, and no column is a sum of others."
         )
-    return MultivariateNormal(arrays["mean"], covariance)
 
 
 def parameter_arrays(family: Family, parameters: Any) -> dict[str, np.ndarray]:

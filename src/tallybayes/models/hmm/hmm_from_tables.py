@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -151,12 +151,19 @@ def from_tables(
     structure.refuse_untied(known[len(known) - len(found) :], "emission")
     if strength is None:
         return model._adopt(tally)._state(given)
-    worth = check_strength(strength)
-    beliefs = [_worth(one, worth) for one in structure.points(known)]
-    model.prior = dict(zip(structure.parts, beliefs, strict=False))
-    emitted = zip(tally.factors[2 : 2 + len(found)], beliefs[len(structure.parts) :], strict=True)
-    model.prior |= {"emission": {f.columns if len(f.columns) > 1 else f.columns[0]: belief for f, belief in emitted}}
+    model.prior = _prior_of_tables(structure, known, tally.factors[2:n_emitted], check_strength(strength))
     return model._adopt(tally)
+
+
+def _prior_of_tables(
+    structure: Topology, known: Sequence[FactorScorer], emitted: Sequence[Factor], rows: float
+) -> dict[str, Any]:
+    """The prior under which the tables are expected, every line of them worth so many rows."""
+    beliefs = [_worth(one, rows) for one in structure.points(known)]
+    prior: dict[str, Any] = dict(zip(structure.parts, beliefs, strict=False))
+    of_columns = zip(emitted, beliefs[len(structure.parts) :], strict=True)
+    prior["emission"] = {f.columns if len(f.columns) > 1 else f.columns[0]: belief for f, belief in of_columns}
+    return prior
 
 
 def _worth(one: FactorScorer, rows: float) -> Any:

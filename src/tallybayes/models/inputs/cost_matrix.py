@@ -14,18 +14,28 @@ def read_costs(cost: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The decisions there are, and the cost of each for every true class: (classes, decisions)."""
     if hasattr(cost, "to_dict") and hasattr(cost, "index"):  # a data frame: its labels count, not its order
         cost = cost.to_dict(orient="index")
+    if isinstance(cost, Mapping):
+        return _costs_by_name(cost, classes)
+    return classes, _cost_array(cost, classes.tolist())
+
+
+def _cost_array(cost: Any, levels: list[Any]) -> np.ndarray:
+    """A square array of costs, (classes, decisions), checked; the decisions are the classes."""
+    try:
+        costs = np.asarray(cost, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError.wrong_type("cost", f"{cost!r:.60}", "numbers, or {true: {decided: cost}}") from None
+    if costs.shape != (len(levels), len(levels)):
+        expected = f"{(len(levels), len(levels))}: a row for every true class, a column for every decided one"
+        raise DataError.wrong_shape("cost", costs.shape, expected)
+    for row, column in np.argwhere(~np.isfinite(costs)):
+        finite_number(float(costs[row, column]), _cost_of(levels[column], levels[row]))
+    return costs
+
+
+def _costs_by_name(cost: Mapping[Any, Any], classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The decisions and their costs from {true: {decided: cost}}, which may have decisions that are no classes."""
     levels = classes.tolist()
-    if not isinstance(cost, Mapping):
-        try:
-            costs = np.asarray(cost, dtype=float)
-        except (TypeError, ValueError):
-            raise DataError.wrong_type("cost", f"{cost!r:.60}", "numbers, or {true: {decided: cost}}") from None
-        if costs.shape != (len(levels), len(levels)):
-            expected = f"{(len(levels), len(levels))}: a row for every true class, a column for every decided one"
-            raise DataError.wrong_shape("cost", costs.shape, expected)
-        for row, column in np.argwhere(~np.isfinite(costs)):
-            finite_number(float(costs[row, column]), _cost_of(levels[column], levels[row]))
-        return classes, costs
     for true in cost:
         if true not in levels:
             raise LabelError.no_such_class(true, levels)

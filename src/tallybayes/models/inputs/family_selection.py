@@ -111,26 +111,7 @@ def select_families_by_fold(
     if labels:
         table.levels(labels, lambda _: False)  # of all rows, which are encoded once
     rows = FamilySelectionRows.of(table, target, weight, fold)
-    found: dict[Name, ColumnSuggestion] = {}
-    seen: list[ColumnValues] = []
-    holes: list[ColumnValues] = []
-    for name in names:
-        default = default_family(table, name)
-        if table.is_block(name):
-            found[name] = ColumnSuggestion(name, (), default, "a block: not examined")
-            continue
-        one = rows.labels(name) if name in set(labels) else rows.numbers(name)
-        reason = why_uninformative(one, rows.thinned)
-        holes += [one] if one.n_known < rows.table.n_rows and reason in (None, "constant") else []
-        if reason is not None:
-            found[name] = ColumnSuggestion(name, (), default, reason, left_out=True)
-        else:
-            seen.append(one)
-    for one, other in duplicate_columns(seen):
-        found[one.name] = ColumnSuggestion(
-            one.name, (), default_family(table, one.name), f"repeats {other.name!r}", left_out=True
-        )
-    seen = [one for one in seen if one.name not in found]
+    found, seen, holes = _examine_columns(table, names, frozenset(labels), rows)
     lengths = family_code_lengths(rows, seen)
     tried: dict[Name, list[FamilyCandidate]] = {}
     without: list[dict[Name, Family]] = [{} for _ in range(rows.n_folds if fold is not None else 0)]
@@ -157,6 +138,36 @@ def select_families_by_fold(
         left_out = found[name].left_out and found[name].remark != "constant"
         found[name] = found[name]._replace(absence=bits_told, remark=remark, left_out=left_out)
     return FamilyChoices([found[name] for name in names], without)
+
+
+def _examine_columns(
+    table: Table, names: Sequence[Name], labels: frozenset[Name], rows: FamilySelectionRows
+) -> tuple[dict[Name, ColumnSuggestion], list[ColumnValues], list[ColumnValues]]:
+    """Split columns into those without a choice, those whose families compete, and those with missing cells.
+
+    Without a choice are blocks, columns that are uninformative and columns that repeat others. Missing cells of a
+    column may be informative although it is constant.
+    """
+    found: dict[Name, ColumnSuggestion] = {}
+    seen: list[ColumnValues] = []
+    holes: list[ColumnValues] = []
+    for name in names:
+        default = default_family(table, name)
+        if table.is_block(name):
+            found[name] = ColumnSuggestion(name, (), default, "a block: not examined")
+            continue
+        one = rows.labels(name) if name in labels else rows.numbers(name)
+        reason = why_uninformative(one, rows.thinned)
+        holes += [one] if one.n_known < rows.table.n_rows and reason in (None, "constant") else []
+        if reason is not None:
+            found[name] = ColumnSuggestion(name, (), default, reason, left_out=True)
+        else:
+            seen.append(one)
+    for one, other in duplicate_columns(seen):
+        found[one.name] = ColumnSuggestion(
+            one.name, (), default_family(table, one.name), f"repeats {other.name!r}", left_out=True
+        )
+    return found, [one for one in seen if one.name not in found], holes
 
 
 def _drop_what_fails(tried: dict[Name, list[FamilyCandidate]], rows: FamilySelectionRows) -> None:

@@ -41,30 +41,7 @@ class Graph(NamedTuple):
         source = getattr(source, "graph_", source)
         if isinstance(source, cls):
             return source
-        given: dict[Name, list[Name]] = {}
-        if isinstance(source, Mapping):
-            for node, parents in source.items():
-                if parents is not None and not isinstance(parents, str | int | Iterable):
-                    raise DataError.wrong_type(f"the parents of {node!r}", repr(parents), "a list of names")
-                found = [parents] if isinstance(parents, str | int) else list(parents or ())
-                given[_name(node)] = [_name(parent) for parent in found]
-        elif hasattr(source, "predecessors") and hasattr(source, "nodes"):
-            given = {_name(node): [_name(parent) for parent in source.predecessors(node)] for node in source.nodes}
-        elif isinstance(source, Iterable) and not isinstance(source, str | bytes):
-            for edge in source:
-                if isinstance(edge, str | bytes) or not isinstance(edge, Iterable) or len(pair := tuple(edge)) != 2:
-                    raise DataError.wrong_type("an edge", repr(edge), "a pair (parent, child)")
-                given.setdefault(_name(pair[0]), [])
-                given.setdefault(_name(pair[1]), []).append(_name(pair[0]))
-        else:
-            raise DataError.wrong_type(
-                "parents",
-                repr(source)[:60],
-                "{node: its parents}, a list of edges (parent, child) or a networkx DiGraph",
-            )
-        for parents in list(given.values()):
-            for parent in parents:
-                given.setdefault(parent, [])
+        given = _read_parents(source)
         if not given:
             raise DataError(
                 "the network has no nodes; expected at least 1, as in parents={'rain': [], 'wet': ['rain']}."
@@ -228,6 +205,35 @@ def _way(nodes: list[Name], most: int = 12) -> str:
     """Nodes along edges, for a message."""
     shown = [repr(node) for node in nodes]
     return " → ".join(shown if len(shown) <= most else [*shown[: most - 2], "…", shown[-1]])
+
+
+def _read_parents(source: Any) -> dict[Name, list[Name]]:
+    """The parents of every node of {node: parents}, edges or a networkx DiGraph, as they are written."""
+    given: dict[Name, list[Name]] = {}
+    if isinstance(source, Mapping):
+        for node, parents in source.items():
+            if parents is not None and not isinstance(parents, str | int | Iterable):
+                raise DataError.wrong_type(f"the parents of {node!r}", repr(parents), "a list of names")
+            found = [parents] if isinstance(parents, str | int) else list(parents or ())
+            given[_name(node)] = [_name(parent) for parent in found]
+    elif hasattr(source, "predecessors") and hasattr(source, "nodes"):
+        given = {_name(node): [_name(parent) for parent in source.predecessors(node)] for node in source.nodes}
+    elif isinstance(source, Iterable) and not isinstance(source, str | bytes):
+        for edge in source:
+            if isinstance(edge, str | bytes) or not isinstance(edge, Iterable) or len(pair := tuple(edge)) != 2:
+                raise DataError.wrong_type("an edge", repr(edge), "a pair (parent, child)")
+            given.setdefault(_name(pair[0]), [])
+            given.setdefault(_name(pair[1]), []).append(_name(pair[0]))
+    else:
+        raise DataError.wrong_type(
+            "parents",
+            repr(source)[:60],
+            "{node: its parents}, a list of edges (parent, child) or a networkx DiGraph",
+        )
+    for parents in list(given.values()):
+        for parent in parents:
+            given.setdefault(parent, [])
+    return given
 
 
 def _name(node: Any) -> Name:

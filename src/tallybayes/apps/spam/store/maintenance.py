@@ -108,29 +108,12 @@ def _take_out(store: Store, gone: Any, until: int | None) -> int:
 
 
 def check_integrity(store: Store) -> list[str]:
-    """Count all kept messages again; what does not agree with the counts, in words. Nothing is the rule."""
-    wrong: list[str] = []
+    """Count all kept messages again and describe what differs from the stored counts; an intact store gives []."""
     with store.database.reading():
         state = store.state()
         table = np.array([(one, ham, spam) for one, _, ham, spam in store.words()], np.int64).reshape(-1, 3)
         width = int(table[:, 0].max(initial=0)) + 1
-        counted = np.zeros((2, width), np.int64)
-        totals = [state.imported_ham, state.imported_spam]
-        for one, *counts in store.database.ask("SELECT id, ham, spam FROM imported"):
-            if one < width:
-                counted[:, one] += counts
-            else:
-                wrong.append(f"imported counts of a word {one} that is not there")
-        for ids, spam, words, lengths in store.messages():
-            if words.max(initial=0) >= width:
-                wrong.append(
-                    f"a message between {ids[0].hex()[:12]} and {ids[-1].hex()[:12]} has a word that is not there"
-                )
-                words = np.minimum(words, width - 1)
-            owner = np.repeat(spam, lengths)
-            for place in (0, 1):
-                counted[place] += np.bincount(words[owner == place], minlength=width)
-                totals[place] += int(np.sum(spam == place))
+        counted, totals, wrong = _count_again(store, state, width)
         sums = (len(table), *table[:, 1:].sum(axis=0).tolist())
         kept = np.zeros((2, width), np.int64)
         kept[:, table[:, 0]] = table[:, 1:].T
@@ -150,6 +133,27 @@ def check_integrity(store: Store) -> list[str]:
         if found != total:
             wrong.append(f"{what}: the sum is {total:,}, {found:,} was kept")
     return wrong
+
+
+def _count_again(store: Store, state: State, width: int) -> tuple[np.ndarray, list[int], list[str]]:
+    """Count words by class, shape (2, width), and messages by class; describe words that are not in the store."""
+    wrong: list[str] = []
+    counted = np.zeros((2, width), np.int64)
+    totals = [state.imported_ham, state.imported_spam]
+    for one, *counts in store.database.ask("SELECT id, ham, spam FROM imported"):
+        if one < width:
+            counted[:, one] += counts
+        else:
+            wrong.append(f"imported counts of a word {one} that is not there")
+    for ids, spam, words, lengths in store.messages():
+        if words.max(initial=0) >= width:
+            wrong.append(f"a message between {ids[0].hex()[:12]} and {ids[-1].hex()[:12]} has a word that is not there")
+            words = np.minimum(words, width - 1)
+        owner = np.repeat(spam, lengths)
+        for place in (0, 1):
+            counted[place] += np.bincount(words[owner == place], minlength=width)
+            totals[place] += int(np.sum(spam == place))
+    return counted, totals, wrong
 
 
 def _sums(state: State) -> tuple[int, int, int]:

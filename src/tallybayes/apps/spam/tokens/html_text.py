@@ -86,15 +86,10 @@ def read_page(html: str) -> Page:
             into.append(" ")
             into, until = seen, ""
         if "=" in tag:
-            if "href" in tag or "src" in tag or "background" in tag or "action" in tag:
-                for attribute, address in _ADDRESS.findall(tag[:4000]):
-                    (links if attribute in ("href", "action") else sources).append(address)
-            if white and "b" in tag and _PAINTED.search(tag[:4000]):
-                white = False
-            if not until and ("olor" in tag or "style" in tag):
-                hides = _HIDING.search(tag[:4000])
-                if hides and (white or not hides[1]):
-                    into, until = hidden, f"/{name}"
+            _add_addresses(tag, links, sources)
+            white = white and not ("b" in tag and _PAINTED.search(tag[:4000]))
+            if not until and ("olor" in tag or "style" in tag) and _hides_text(tag, white):
+                into, until = hidden, f"/{name}"
         if name in UNREAD and not until:
             into, until = [], f"/{name}"
         if name not in INLINE:
@@ -103,6 +98,19 @@ def read_page(html: str) -> Page:
             tags[name] = None
         into.append(text)
     return Page(characters("".join(seen)), characters("".join(hidden)).strip(), links, sources, list(tags)[:TAGS])
+
+
+def _add_addresses(tag: str, links: list[str], sources: list[str]) -> None:
+    """Append the addresses in the attributes of a tag to those linked to and those fetched."""
+    if "href" in tag or "src" in tag or "background" in tag or "action" in tag:
+        for attribute, address in _ADDRESS.findall(tag[:4000]):
+            (links if attribute in ("href", "action") else sources).append(address)
+
+
+def _hides_text(tag: str, on_white: bool) -> bool:
+    """Return whether the style of a tag hides its text; white text is hidden only on a white background."""
+    hides = _HIDING.search(tag[:4000])
+    return hides is not None and (on_white or not hides[1])
 
 
 def characters(text: str) -> str:

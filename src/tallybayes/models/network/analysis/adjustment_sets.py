@@ -206,6 +206,9 @@ def _without_arrows_from(graph: Graph, nodes: Collection[Name]) -> Graph:
     return Graph({node: tuple(p for p in parents if p not in nodes) for node, parents in graph.parents.items()})
 
 
+_End = tuple[Name, bool]  # a node's entry, or (True) its exit
+
+
 def _smallest_cut(
     near: Mapping[Name, set[Name]], weight: Mapping[Name, float], source: Name, sink: Name
 ) -> set[Name] | None:
@@ -213,41 +216,48 @@ def _smallest_cut(
 
     Shortest augmenting paths (Edmonds and Karp 1972); a vertex is an edge from its entry to its exit.
     """
-    room: dict[tuple[Name, bool], dict[tuple[Name, bool], float]] = {
-        (n, out): {} for n in near for out in (False, True)
-    }
-    for node, others in near.items():
-        room[node, False][node, True] = weight[node]
-        room[node, True].setdefault((node, False), 0.0)
-        for other in others:
-            room[node, True][other, False] = math.inf
-            room[other, False].setdefault((node, True), 0.0)
+    room = _capacities(near, weight)
     start, end = (source, True), (sink, False)
-    while True:
-        before: dict[tuple[Name, bool], tuple[Name, bool]] = {}
-        waiting = deque([start])
-        while waiting and end not in before:
-            here = waiting.popleft()
-            for there, left in room[here].items():
-                if left > 0 and there not in before and there != start:
-                    before[there] = here
-                    waiting.append(there)
-        if end not in before:
-            break
-        steps, here = [], end
-        while here != start:
-            steps.append((before[here], here))
-            here = before[here]
+    while steps := _shortest_path(room, start, end):
         least = min(room[a][b] for a, b in steps)
         if math.isinf(least):
             return None
         for a, b in steps:
             room[a][b] -= least
             room[b][a] += least
-    reaches, ends = {end}, [end]
+    reaches, ends = {end}, [end]  # what flow could still come from
     for there in ends:  # it grows on the way
         for here in room[there]:
             if here not in reaches and room[here][there] > 0:
                 reaches.add(here)
                 ends.append(here)
     return {node for node in near if (node, True) in reaches and (node, False) not in reaches}
+
+
+def _capacities(near: Mapping[Name, set[Name]], weight: Mapping[Name, float]) -> dict[_End, dict[_End, float]]:
+    """What every edge can carry: through a node its weight, between nodes any amount, backwards nothing yet."""
+    room: dict[_End, dict[_End, float]] = {(node, out): {} for node in near for out in (False, True)}
+    for node, others in near.items():
+        room[node, False][node, True] = weight[node]
+        room[node, True].setdefault((node, False), 0.0)
+        for other in others:
+            room[node, True][other, False] = math.inf
+            room[other, False].setdefault((node, True), 0.0)
+    return room
+
+
+def _shortest_path(room: Mapping[_End, Mapping[_End, float]], start: _End, end: _End) -> list[tuple[_End, _End]]:
+    """The edges, last first, of a shortest path that can carry more, by breadth-first search; [] where none can."""
+    before: dict[_End, _End] = {}
+    waiting = deque([start])
+    while waiting and end not in before:
+        here = waiting.popleft()
+        for there, left in room[here].items():
+            if left > 0 and there not in before and there != start:
+                before[there] = here
+                waiting.append(there)
+    steps, here = [], end
+    while here in before:
+        steps.append((before[here], here))
+        here = before[here]
+    return steps

@@ -164,12 +164,8 @@ def _eliminate(
         if rule.name == "sweep":
             return variable in late, float(variable not in entered), weight, entered.get(variable, 0), variable
         work += len(around) ** 2
-        if rule.name == "fill":
-            new = len(around) * (len(around) - 1) / 2 - sum(len(near[other] & around) for other in around) // 2
-        else:
-            new = sum(sizes[one] * sum(sizes[other] for other in around - near[one] - {one}) for one in around) / 2
         tie = (weight, 0) if rule.ranks is None else (0.0, rule.ranks[variable])
-        return variable in late, new, *tie, variable
+        return variable in late, _fill(near, around, sizes if rule.name == "fill of cells" else None), *tie, variable
 
     current = [cost(variable) for variable in range(len(near))]
     heap = list(current)
@@ -192,23 +188,35 @@ def _eliminate(
         if cells > most or total > fewest:
             break
         gone[variable] = True
-        changed = set(around)
         for other in sorted(around):
             near[other].discard(variable)
             entered.setdefault(other, len(entered))
-        for first, second in combinations(around, 2):
-            if second not in near[first]:
-                near[first].add(second)
-                near[second].add(first)
-                if rule.name in ("fill", "fill of cells"):
-                    changed |= near[first] & near[second]
-        for other in changed:
+        fill_in = _join_neighbors(near, around)
+        if rule.name in ("fill", "fill of cells"):
+            around = around.union(*(near[first] & near[second] for first, second in fill_in))
+        for other in around:
             if len(near[other]) > _EXACT_DEGREE:
                 stale[other] = True
             else:
                 current[other] = cost(other)
                 heapq.heappush(heap, current[other])
     return found, work
+
+
+def _fill(near: list[set[int]], around: set[int], sizes: Sequence[int] | None) -> float:
+    """The edges that are missing among the neighbors of a variable: their number or, with sizes, their cells."""
+    if sizes is None:
+        return len(around) * (len(around) - 1) / 2 - sum(len(near[other] & around) for other in around) // 2
+    return sum(sizes[one] * sum(sizes[other] for other in around - near[one] - {one}) for one in around) / 2
+
+
+def _join_neighbors(near: list[set[int]], around: set[int]) -> list[tuple[int, int]]:
+    """Join the neighbors of an eliminated variable pairwise; return the edges that are new, its fill-in."""
+    fill_in = [(first, second) for first, second in combinations(around, 2) if second not in near[first]]
+    for first, second in fill_in:
+        near[first].add(second)
+        near[second].add(first)
+    return fill_in
 
 
 def _join(eliminated: list[tuple[int, frozenset[int]]]) -> tuple[list[frozenset[int]], list[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,20 +113,29 @@ def learn_tree(
     model = BayesianNetwork(parents, **parameters)
     if set(parameters) & {"columns", "missing"}:  # counted otherwise than here
         return model.fit(table, sample_weight=sample_weight)
-    kept, statistics_of = [], []
-    for name, above in parents.items():
-        kept.append(Factor(name, above, families[name] if name in measured else Categorical()))
-        if (above, name) in found:
-            statistics_of.append(tally.statistics[found[above, name]])
-        else:  # the pair was counted the other way round
-            turned: Any = tally.statistics[found[(*given, name), above[-1]]]
-            statistics_of.append(Counts(np.swapaxes(turned.table, -1, -2)))
-    whole = Tally(kept, statistics_of, tally.domains, schema).pruned()
+    kept = [
+        Factor(name, above, families[name] if name in measured else Categorical()) for name, above in parents.items()
+    ]
+    whole = _tally_of_tree(tally, kept)
     empty = [name for name, domain in whole.domains.items() if not domain.levels]
     if empty:
         raise DataError(f"column {empty[0]!r} has no cell that counts; expected at least 1.")
     caution_numbers(model.columns, table, {name: whole.domains[str(name)].levels for name in (*given, *labels)})
     return model.fit_tally(whole)
+
+
+def _tally_of_tree(tally: Tally, factors: Sequence[Factor]) -> Tally:
+    """The tally of the factors of a tree, taken from that of all pairs of columns."""
+    found = {(factor.given, factor.columns[0]): place for place, factor in enumerate(tally.factors)}
+    kept: list[Any] = []
+    for factor in factors:
+        name, above = factor.columns[0], factor.given
+        if (above, name) in found:
+            kept.append(tally.statistics[found[above, name]])
+        else:  # the pair was counted the other way round
+            turned: Any = tally.statistics[found[(*above[:-1], name), above[-1]]]
+            kept.append(Counts(np.swapaxes(turned.table, -1, -2)))
+    return Tally(factors, kept, tally.domains, tally.schema).pruned()
 
 
 def conditional_information(table: np.ndarray) -> float:
