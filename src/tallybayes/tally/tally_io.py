@@ -189,6 +189,8 @@ def _check_kept(factor: Factor, statistic: Statistics) -> None:
     none = family.collect(block)  # refuses a block that is not its own
     same = {name: len(part.shape) for name, part in none.reshape_groups(())._parts().items()}
     found = {name: len(part.shape) - len(factor.given) for name, part in statistic._parts().items()}
+    if "failures" not in found:  # totals of trials that were made without them, which are then weight − total
+        same.pop("failures", None)
     if isinstance(none, Counts) and isinstance(statistic, Counts):
         sizes = statistic.segments.sizes
         if not labels and (sizes != none.segments.sizes[0]).any():  # bins, whose number the family says
