@@ -110,11 +110,7 @@ class ArrowFiles(Source):
         import pyarrow.parquet as pq
 
         metadata = pq.read_metadata(path)
-        # By their places: to Arrow the name "a.b" is that of a column, and of field b of a column a.
-        places, n = {}, 0
-        for field in metadata.schema.to_arrow_schema():
-            places[field.name] = range(n, n + _n_leaves(field.type))
-            n = places[field.name].stop
+        places = _leaf_places(metadata.schema.to_arrow_schema())
         wanted = [place for name in schema.names for place in places[name]]
         labels = {
             metadata.schema.column(places[f.name][0]).path: places[f.name]
@@ -194,6 +190,18 @@ def _checked(part: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
             if not pa.types.is_primitive(array.type):
                 array.validate(full=True)
     return part
+
+
+def _leaf_places(schema: pa.Schema) -> dict[str, range]:
+    """Return the positions of the leaf columns of every column of a Parquet file.
+
+    By name they are ambiguous: to Arrow "a.b" is the name of a column and of field b of a column a.
+    """
+    places, n = {}, 0
+    for field in schema:
+        places[field.name] = range(n, n + _n_leaves(field.type))
+        n = places[field.name].stop
+    return places
 
 
 def _n_leaves(kind: pa.DataType) -> int:
