@@ -98,6 +98,28 @@ class Source:
         """The same rows, with every digit of some columns that are otherwise read as doubles."""
         return self
 
+    def keeping(self, columns: Sequence[Name], to: Any = None) -> tuple[Source, list[str], pa.Schema]:
+        """The same rows with what is written of some columns, unchanged.
+
+        Parameters
+        ----------
+        columns : sequence of names
+        to : Dialect, optional
+            Of the database to which they are written.
+
+        Returns
+        -------
+        source : Source
+        names : list of str
+            What the columns are called there.
+        schema : pyarrow.Schema
+            Their types, by their own names. Types of a database are among the metadata.
+        """
+        import pyarrow as pa
+
+        found, names = self.exact(columns), list(map(str, columns))
+        return found, names, pa.schema([found.schema.field(name).remove_metadata() for name in names])
+
     def first(self) -> pa.Table:
         """The first batch, which decides what there is to count; a table without rows where there are none."""
         if self._first is None:

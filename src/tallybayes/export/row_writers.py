@@ -23,6 +23,8 @@ from tallybayes.export.output_names import free_names
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tallybayes.data.sql.dialects import Dialect
+
 _PACKERS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
 
 
@@ -42,7 +44,7 @@ def writing_rows(to: Any, schema: pa.Schema, format: str | None = None) -> Write
         raise DataError(f"format={format!r} is an option of open files.\n    The name of a file says its kind.")
     if isinstance(to, str | os.PathLike):
         return _plain(partial(_writing_file, to), schema)
-    dialect = dialect_of(to[0]) if isinstance(to, tuple | list) and len(to) > 1 else None
+    dialect = database_of(to)
     if dialect is None or isinstance(dialect, Relation) or not all(isinstance(name, str) for name in to[1:]):
         expected = "a path, (connection, name of a table), an open file, or 'pandas', 'polars', 'pyarrow' or 'spark'"
         raise DataError.wrong_type("to", short_repr(to), expected)
@@ -51,6 +53,11 @@ def writing_rows(to: Any, schema: pa.Schema, format: str | None = None) -> Write
         names = free_names(names, (), most)
     fields = [field.with_name(name) for field, name in zip(schema, names, strict=True)]
     return dialect.writing(to[1:], pa.schema(fields))  # rows are written by position
+
+
+def database_of(to: Any) -> Dialect | None:
+    """The database to which rows are written, or None."""
+    return dialect_of(to[0]) if isinstance(to, tuple | list) and len(to) > 1 else None
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from tallybayes.data.sql.sql_types import without_opaque
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
 from tallybayes.export.output_names import free_names
-from tallybayes.export.row_writers import writing_rows
+from tallybayes.export.row_writers import database_of, writing_rows
 from tallybayes.export.spark_predictions import in_spark
 from tallybayes.export.write_rows import arrow_column, original_column, plain_column, plain_type
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
@@ -29,6 +29,7 @@ from tallybayes.typing import Names, Rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tallybayes.data.sql.dialects import Dialect
     from tallybayes.models.estimator import Estimator
 
 _FRAMES = ("pandas", "polars", "pyarrow")
@@ -66,8 +67,10 @@ def write_predictions(
     proba : bool, default False
         Whether p(class | row) is written, too, a column for every class.
     keep : name, or sequence of names, optional
-        Columns of the data to be written first, such as an identifier of the row. Their types and values stay the same,
-        as far as the target has such types: decimals, times with a zone, large integers, bytes and nested values too.
+        Columns of the data to be written first, such as an identifier of the row, with their types and values. From
+        DuckDB to DuckDB and from PostgreSQL to PostgreSQL, the table has the types of the database: lengths, domains,
+        enumerations, UUID and JSON included. Elsewhere, a type that the target does not have becomes the closest one:
+        text for bit strings, and for decimals of PostgreSQL with NaN.
     format : {"csv", "json", "parquet", "ipc"}, optional
         What is written to an open file.
 
@@ -100,7 +103,8 @@ def write_predictions(
     """
     check_is_fitted(model)
     _check_node(model, node, proba)
-    answers = PredictionTable(model, data, node, proba, [keep] if isinstance(keep, str | int) else list(keep))
+    keep = [keep] if isinstance(keep, str | int) else list(keep)
+    answers = PredictionTable(model, data, node, proba, keep, database_of(to))
     if isinstance(to, str) and to == "spark":
         return in_spark(answers)
     if isinstance(to, str) and to in _FRAMES:
@@ -148,10 +152,12 @@ def _check_node(model: Any, node: Name | None, proba: bool) -> None:
 class PredictionTable:
     """What is written of every row: some of its columns, and what the model says."""
 
-    def __init__(self, model: Any, data: Any, node: Name | None, proba: bool, keep: Sequence[Name]) -> None:
+    def __init__(
+        self, model: Any, data: Any, node: Name | None, proba: bool, keep: Sequence[Name], to: Dialect | None
+    ) -> None:
         import pyarrow as pa
 
-        self.model, self.data, self.proba, self.keep = model, data, proba, keep
+        self.model, self.data, self.proba = model, data, proba
         self.source = open_source(data)
         self.asked = () if node is None else (node,)
         if self.source is None:
@@ -163,11 +169,10 @@ class PredictionTable:
             fields = [pa.field(str(name), column.type) for name, column in zip(keep, self.kept, strict=True)]
         else:
             self.source.check_columns(keep)
-            self.source = self.source.exact(keep)
-            schema = self.source.schema
-            fields = [schema.field(name).with_type(plain_type(schema.field(name).type)) for name in keep]
-            self.names = names_to_read(model, self.source)
-            self.wanted: list[Any] | None = list(dict.fromkeys([*self.names, *keep])) if self.names else None
+            self.names = names_to_read(model, self.source) or list(self.source.schema.names)
+            self.source, self.kept_names, schema = self.source.keeping(keep, to)
+            fields = [field.with_type(plain_type(field.type)) for field in schema]
+            self.wanted = list(dict.fromkeys([*self.names, *self.kept_names]))
         labels: Any = getattr(model, "classes_", None) if node is None else model.levels_.get(node)
         types = [pa.float64() if labels is None else plain_type(pa.array(np.asarray(labels).tolist()).type)]
         wanted = ["prediction", *(f"p({label})" for label in (labels if proba else ()))]
@@ -186,8 +191,8 @@ class PredictionTable:
     def about(self, batch: pa.Table) -> pa.Table:
         """The predictions for a batch of a source, beside its columns that are kept, unchanged."""
         rows = open_table(batch)
-        features = Table({name: rows.columns[name] for name in self.names or rows.columns})
-        return self._told(features, [plain_column(batch.column(name)) for name in self.keep])
+        features = Table({name: rows.columns[name] for name in self.names})
+        return self._told(features, [plain_column(batch.column(name)) for name in self.kept_names])
 
     def _told(self, rows: Any, kept: list[Any]) -> pa.Table:
         import pyarrow as pa

@@ -9,7 +9,7 @@ from typing import Any
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
-from tallybayes.export.row_writers import writing_rows
+from tallybayes.export.row_writers import database_of, writing_rows
 from tallybayes.typing import Rows
 
 
@@ -54,10 +54,10 @@ def write_rows(data: Rows, to: Any, *, format: str | None = None) -> int:
         with writing_rows(to, whole.schema, format) as write:
             write(whole)
         return len(whole)
-    source = source.exact(source.schema.names)
-    schema = pa.schema([field.with_type(plain_type(field.type)) for field in source.schema])
+    source, names, schema = source.keeping(source.schema.names, database_of(to))
+    schema = pa.schema([field.with_type(plain_type(field.type)) for field in schema])
     n_rows = 0
-    batches: Any = source.read_ahead()
+    batches: Any = source.read_ahead(names)
     with writing_rows(to, schema, format) as write, closing(batches):
         for batch in batches:
             write(pa.table([plain_column(column) for column in batch.columns], names=schema.names).cast(schema))

@@ -511,6 +511,184 @@ def test_values_that_only_postgresql_has_are_kept(postgresql_server, sizes):
             assert one == other
 
 
+# ---- From a database to the same kind of database, types and all ------------------------------------------------
+
+DUCKDB = {
+    "bits": "'101'::BIT",
+    "uuid": "'00000000-0000-0000-0000-000000000001'::UUID",
+    "mood": "'it''s'::ENUM('it''s', 'a')",
+    "moods": "['a']::ENUM('it''s', 'a')[]",
+    "json": """'{"a": [1, 2.50]}'::JSON""",
+    "huge": "170141183460469231731687303715884105727::HUGEINT",
+    "unsigned": "1::UHUGEINT",
+    "zoned": "'12:00:00+01'::TIMETZ",
+    "many": "12345678901234567890123456789012345678901234567890::BIGNUM",
+    "price": "1.50::DECIMAL(20, 2)",
+    "small": "1::TINYINT",
+    "span": "INTERVAL '1 month 2 days'",
+    "never": "'infinity'::TIMESTAMP",
+    "raw": "'\\x00a'::BLOB",
+    "record": "{'a': 1, 'b': 'x'', y'}",
+    "half": "0.1::FLOAT",
+}
+
+
+def _fill_duckdb(connection, values):
+    listed = ", ".join(f"{value} AS {name}" for name, value in values.items())
+    nothing = ", ".join(["0.5", *["NULL"] * len(values)])
+    connection.execute(
+        f"CREATE TABLE given AS SELECT 1.0::DOUBLE AS size, {listed}; INSERT INTO given VALUES ({nothing})"
+    )
+
+
+def _assert_equal_tables(connection, values, typeof):
+    for what in ("CAST({} AS TEXT)", typeof + "({})"):
+        query = f"SELECT {', '.join(map(what.format, values))} FROM "
+        one, other = (connection.execute(query + f"{name} ORDER BY size").fetchall() for name in ("given", "told"))
+        assert one == other
+
+
+@pytest.mark.parametrize("kind", ["table", "query", "relation"])
+@pytest.mark.parametrize("function", ["write_predictions", "write_rows"])
+def test_duckdb_to_duckdb_keeps_types_and_values(kind, function, sizes):
+    connection = pytest.importorskip("duckdb").connect()
+    values = (
+        DUCKDB if int(pytest.importorskip("duckdb").__version__.split(".")[0]) > 1 else dict(list(DUCKDB.items())[:8])
+    )
+    _fill_duckdb(connection, values)
+    source = {
+        "table": lambda: tb.table(connection, "given"),
+        "query": lambda: tb.table(connection, "SELECT * FROM given"),
+        "relation": lambda: connection.sql("SELECT * FROM given"),
+    }[kind]()
+    if function == "write_rows":
+        assert tb.write_rows(source, (connection, "told")) == 2
+    else:
+        assert tb.write_predictions(sizes, source, (connection, "told"), keep=["size", *values]) == 2
+        assert connection.execute("SELECT prediction FROM told ORDER BY size").fetchall() == [("a",), ("a",)]
+    _assert_equal_tables(connection, values, "typeof")
+    connection.close()
+
+
+def test_types_of_duckdb_alone_are_text_elsewhere(sizes, tmp_path):
+    connection = pytest.importorskip("duckdb").connect()
+    _fill_duckdb(connection, {name: DUCKDB[name] for name in ("bits", "zoned", "uuid")})
+    source = tb.table(connection, "given")
+    tb.write_predictions(sizes, source, tmp_path / "told.parquet", keep=["bits", "zoned", "uuid"])
+    found = pq.read_table(tmp_path / "told.parquet").to_pylist()
+    assert (found[0]["bits"], found[0]["zoned"]) == ("101", "12:00:00+01")
+    assert found[0]["uuid"] == "00000000-0000-0000-0000-000000000001"
+    assert found[1]["bits"] is None
+    connection.close()
+
+
+POSTGRESQL = {
+    "code": "'ab'::char(4)",
+    "name": "'x'::varchar(7)",
+    "whole": "ARRAY[1, NULL]::integer[]",
+    "grid": "ARRAY[[1, 2], [3, 4]]::smallint[]",
+    "amount": "1.50::positive",
+    "nan": "'NaN'::numeric(9, 2)",
+    "at": "'2020-01-02 03:04:05.678'::timestamp(3)",
+    "zoned": "'12:00+01'::timetz",
+    "bits": "b'101'::bit(3)",
+    "varying": "b'10'::bit varying(5)",
+    "letter": "'x'::\"char\"",
+    "pair": "ROW(1, 'a, \"b')::pair",
+    "mood": "'it''s'::other.mood",
+    "word": "'it''s'::text COLLATE \"C\"",
+    "late": "'infinity'::timestamptz(0)",
+    "document": "'{\"b\":  1}'::json",
+}
+
+
+@pytest.mark.parametrize("kind", ["table", "query"])
+@pytest.mark.parametrize("function", ["write_predictions", "write_rows"])
+def test_postgresql_to_postgresql_keeps_types_and_values(kind, function, postgresql_server, sizes):
+    import psycopg
+
+    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+        connection.execute(
+            "SET client_min_messages = warning; DROP SCHEMA IF EXISTS other CASCADE; CREATE SCHEMA other"
+        )
+        connection.execute("CREATE DOMAIN positive AS numeric(10, 2) CHECK (value > 0)")
+        connection.execute("CREATE TYPE pair AS (a integer, b text); CREATE TYPE other.mood AS ENUM ('it''s', 'a')")
+        listed = ", ".join(f"{value} AS {name}" for name, value in POSTGRESQL.items())
+        connection.execute(f"CREATE TABLE given AS SELECT 1.0::float8 AS size, {listed}")
+        connection.execute("INSERT INTO given (size) VALUES (0.5)")
+        source = tb.table(connection, "given" if kind == "table" else "SELECT * FROM given")
+        if function == "write_rows":
+            assert tb.write_rows(source, (connection, "told")) == 2
+        else:
+            assert tb.write_predictions(sizes, source, (connection, "told"), keep=["size", *POSTGRESQL]) == 2
+        _assert_equal_tables(connection, POSTGRESQL, "pg_typeof")
+        one, other = (
+            connection.execute(
+                "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attrelid = %s::regclass "
+                "AND attnum > 0 ORDER BY attnum",
+                [name],
+            ).fetchall()
+            for name in ("given", "told")
+        )
+        assert other[: len(one)] == one
+        connection.execute("DROP SCHEMA other CASCADE")
+
+
+def test_types_that_another_postgresql_does_not_have(postgresql_server, sizes):
+    """Labels become text, where the database of the destination has no such type."""
+    import psycopg
+
+    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+        connection.execute("CREATE TYPE mood AS ENUM ('good', 'bad')")
+        connection.execute("CREATE TABLE given AS SELECT 1.0::float8 AS size, 'bad'::mood AS m, 'b'::varchar(3) AS v")
+        connection.execute("DROP DATABASE IF EXISTS elsewhere")
+        connection.execute("CREATE DATABASE elsewhere")
+        with psycopg.connect(postgresql_server.replace("dbname=postgres", "dbname=elsewhere")) as other:
+            tb.write_predictions(sizes, tb.table(connection, "given"), (other, "told"), keep=["m", "v"])
+            query = "SELECT m, pg_typeof(m)::text, v, pg_typeof(v)::text FROM told"
+            assert other.execute(query).fetchall() == [("bad", "text", "b", "character varying")]
+        connection.execute("DROP DATABASE elsewhere")
+
+
+def test_nan_among_decimals_of_postgresql(postgresql_server, sizes, tmp_path):
+    """A kept column with NaN is text in files; the model still reads its numbers."""
+    import psycopg
+
+    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+        connection.execute("CREATE TABLE given (size numeric(25, 2), price numeric(25, 2))")
+        connection.execute("INSERT INTO given VALUES ('NaN', 1.5), (12345678901234567890123.45, 2.5)")
+        source = tb.table(connection, "given")
+        assert tb.write_predictions(sizes, source, tmp_path / "told.parquet", keep=["size", "price"]) == 2
+        found = pq.read_table(tmp_path / "told.parquet")
+        assert found["size"].to_pylist() == ["NaN", "12345678901234567890123.45"]
+        assert found.schema.field("price").type == pa.decimal128(25, 2)
+        assert found["prediction"].to_pylist() == sizes.predict({"size": [np.nan, 1.2345678901234567e22]}).tolist()
+
+
+def test_files_do_not_name_types_of_databases(postgresql_server, sizes, tmp_path):
+    """Metadata and opaque types of a file are not part of a statement."""
+    import psycopg
+
+    bad = "integer); DROP TABLE victim; --"
+    opaque = pa.ExtensionArray.from_storage(pa.opaque(pa.string(), bad, "PostgreSQL"), pa.array(["x"]))
+    fields = [pa.field("size", pa.float64()), pa.field("a", pa.int64(), metadata={"postgresql": bad, "duckdb": bad})]
+    table = pa.Table.from_arrays(
+        [pa.array([1.0]), pa.array([7]), opaque], schema=pa.schema([*fields, ("b", opaque.type)])
+    )
+    with pa.ipc.new_file(tmp_path / "rows.arrow", table.schema) as file:
+        file.write_table(table)
+    duckdb = pytest.importorskip("duckdb").connect()
+    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+        for k, to in enumerate((connection, duckdb)):
+            to.execute("CREATE TABLE victim (x integer)")
+            for data in (table, tmp_path / "rows.arrow"):
+                tb.write_predictions(sizes, data, (to, f"told{k}"), keep=["a", "b"])
+                tb.write_rows(data, (to, f"rows{k}"))
+                assert to.execute(f"SELECT a, b FROM told{k}").fetchall() == [(7, "x")]
+                assert to.execute("SELECT * FROM victim").fetchall() == []
+                to.execute(f"DROP TABLE told{k}; DROP TABLE rows{k}")
+
+
 # ---- Names and booleans of databases ----------------------------------------------------------------------------
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,12 @@ _BUSY = (
     "The connection has an open result, and a second connection has none of its temporary tables, registered frames, "
     "settings and uncommitted rows: fetch or close the result first."
 )
+_NATIVE = re.compile(  # types of PostgreSQL whose values psycopg and Arrow have
+    r"(boolean|smallint|integer|bigint|real|double precision|text|bytea|date"
+    r"|(character varying|character)(\(\d+\))?|(time|timestamp)(\(\d\))? without time zone"
+    r"|timestamp(\(\d\))? with time zone)$"
+)
+_DUCKDB_ALONE = ("BIT", "BIGNUM", "VARINT", "TIME WITH TIME ZONE")  # types that Arrow has not
 _NUMBERS = itertools.count()  # of cursors: two may be open
 
 
@@ -41,6 +48,7 @@ class DuckDB(Dialect):
     """DuckDB, its files and views included."""
 
     double = "DOUBLE"
+    own_type = b"duckdb"
 
     def __init__(self, connection: Any) -> None:
         super().__init__(connection)
@@ -53,7 +61,29 @@ class DuckDB(Dialect):
     def run(self, query: str) -> list[tuple[Any, ...]]:
         """All rows of a result."""
         with reported():
-            return list(self._ask(query, "fetchall"))
+            found: list[tuple[Any, ...]] = self._ask(query, lambda relation: relation.fetchall())
+            return found
+
+    def types(self, table: str) -> dict[str, str]:
+        """The types of the columns as DuckDB names them."""
+        with reported():
+            query = f"SELECT * FROM {table} LIMIT 0"
+            return self._ask(query, lambda found: dict(zip(found.columns, map(str, found.types), strict=True)))
+
+    def native(self, fields: Sequence[pa.Field], types: dict[str, str]) -> set[str]:
+        """The columns whose values Arrow has unchanged: their types here are those that DuckDB has for Arrow's."""
+        import pyarrow as pa
+
+        with self.connection.cursor() as cursor:
+            cursor.register("rows", without_opaque(pa.schema(fields).empty_table()))
+            found = cursor.sql("SELECT * FROM rows LIMIT 0")
+            made = dict(zip(found.columns, map(str, found.types), strict=True))
+        return {name for name, kind in made.items() if kind == types.get(name)}
+
+    def without_arrow_type(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> list[str]:
+        """Bits, integers of any size, and times of day with a zone."""
+        types = self.types(table)
+        return [name for name in columns if types[name] in _DUCKDB_ALONE]
 
     def number(self, column: str) -> str:
         """A column as a number; NaN, which DuckDB compares as equal to itself, is missing."""
@@ -75,18 +105,18 @@ class DuckDB(Dialect):
     def _reader(self, query: str) -> pa.RecordBatchReader:
         from duckdb import DuckDBPyRelation
 
-        new = hasattr(DuckDBPyRelation, "to_arrow_reader")
-        return self._ask(query, "to_arrow_reader" if new else "fetch_arrow_reader", BATCH)
+        reader = getattr(DuckDBPyRelation, "to_arrow_reader", None) or DuckDBPyRelation.fetch_arrow_reader
+        return self._ask(query, lambda relation: reader(relation, BATCH))
 
-    def _ask(self, query: str, method: str, *arguments: Any) -> Any:
-        """The result of a query, by a method of relations.
+    def _ask(self, query: str, take: Callable[[Any], Any]) -> Any:
+        """What is taken of the relation of a query.
 
         The connection of the user is queried unless it has an open result, which a query would close; then another one
         to the same database is. That one has neither temporary tables nor uncommitted rows.
         """
         if self._own is None or not self._in_snapshot:
             try:
-                found = getattr(self.query(self.connection, query), method)(*arguments)
+                found = take(self.query(self.connection, query))
             except Exception as error:
                 if type(error).__name__ != "ResourceInUseException":
                     raise
@@ -95,7 +125,7 @@ class DuckDB(Dialect):
                 self._own = None
                 return found
         try:
-            return getattr(self.query(self._own, query), method)(*arguments)
+            return take(self.query(self._own, query))
         except Exception as error:
             raise DataError(f"{first_line(error)}.\n    {_BUSY}") from error
 
@@ -154,8 +184,13 @@ class DuckDB(Dialect):
             cursor.execute("COMMIT")
 
     def create(self, cursor: Any, table: str, schema: pa.Schema) -> None:
-        """Create a table with the columns of a schema, of the types that DuckDB has for those of Arrow."""
-        self._with(cursor, schema.empty_table(), f"CREATE TABLE {table} AS SELECT *")
+        """Create a table with the columns of a schema, of their own types or those that DuckDB has for Arrow's."""
+        own = {field.name: (field.metadata or {}).get(self.own_type, b"").decode() for field in schema}
+        names = {name: self.quote(name) for name in own}
+        columns = ", ".join(
+            f"CAST({names[name]} AS {kind}) AS {names[name]}" if kind else names[name] for name, kind in own.items()
+        )
+        self._with(cursor, schema.empty_table(), f"CREATE TABLE {table} AS SELECT {columns}")
 
     def insert(self, cursor: Any, table: str, rows: pa.Table) -> None:
         """Add rows to a table, as Arrow has them."""
@@ -217,6 +252,40 @@ class PostgreSQL(Dialect):
         """The columns of a table or query, and their types."""
         with reported(), self.connection.transaction(), self.cursor() as cursor:
             return postgresql_schema(cursor.execute(f"SELECT * FROM {table} LIMIT 0"))
+
+    def types(self, table: str) -> dict[str, str]:
+        """The types of the columns as PostgreSQL names them, with their lengths; domains, too."""
+        with reported(), self.connection.transaction(), self.cursor() as cursor:
+            found = cursor.execute(f"SELECT * FROM {table} LIMIT 0")
+            result, names = found.pgresult, [column.name for column in found.description]
+            bases = [(result.ftype(place), result.fmod(place)) for place in range(len(names))]
+        asked = ", ".join(
+            f"CASE pg_typeof({name}) WHEN {base}::regtype THEN format_type({base}, {length}) "
+            f"ELSE format_type(pg_typeof({name}), NULL) END"  # a domain
+            for name, (base, length) in zip(map(self.quote, names), bases, strict=True)
+        )
+        rows = f"(SELECT) AS one LEFT JOIN (SELECT * FROM {table} LIMIT 0) AS none ON TRUE"
+        return dict(zip(names, self.run(f"SELECT {asked} FROM {rows}")[0], strict=True)) if names else {}
+
+    def known_types(self, types: dict[str, str]) -> dict[str, str]:
+        """Those of some types, by column, which this database has."""
+        known = ", ".join(f"to_regtype({self.text(kind)}) IS NOT NULL" for kind in types.values())
+        found = self.run(f"SELECT {known}")[0]
+        return {name: kind for (name, kind), is_known in zip(types.items(), found, strict=True) if is_known}
+
+    def native(self, fields: Sequence[pa.Field], types: dict[str, str]) -> set[str]:
+        """The columns whose values psycopg and Arrow have unchanged."""
+        return {field.name for field in fields if _NATIVE.match(types.get(field.name, ""))}
+
+    def without_arrow_type(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> list[str]:
+        """Decimals with NaN."""
+        import pyarrow as pa
+
+        names = [name for name in columns if pa.types.is_decimal(schema.field(name).type)]
+        if not names:
+            return []
+        asked = ", ".join(f"BOOL_OR({self.quote(name)} = 'NaN')" for name in names)
+        return [name for name, nan in zip(names, self.run(f"SELECT {asked} FROM {table}")[0], strict=True) if nan]
 
     def exact(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
         """The schema with decimal types for finite numeric columns, and opaque ones for times that Python has not."""
@@ -314,8 +383,6 @@ class PostgreSQL(Dialect):
         """The SQL type of a column, by its Arrow type; lists are arrays."""
         import pyarrow as pa
 
-        if is_opaque(kind) and kind.vendor_name == "PostgreSQL":
-            return str(kind.type_name)
         if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
             return f"{self.type_of(name, kind.value_type)}[]"
         return super().type_of(name, kind.storage_type if is_opaque(kind) else kind)

@@ -71,6 +71,22 @@ class Dialect:
         """The schema with types that have every digit of some columns, where those of the schema do not."""
         return schema
 
+    def types(self, table: str) -> dict[str, str]:
+        """The types of the columns as the database names them; empty where a new table has those of Arrow."""
+        return {}
+
+    def known_types(self, types: dict[str, str]) -> dict[str, str]:
+        """Those of some types, by column, which this database has."""
+        return types
+
+    def native(self, fields: Sequence[pa.Field], types: dict[str, str]) -> set[str]:
+        """The columns whose values Arrow has unchanged, by their types here."""
+        return set()
+
+    def without_arrow_type(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> list[str]:
+        """Those of some columns whose values no type of Arrow has."""
+        return []
+
     def columns(self, table: str) -> list[str]:
         """The names of the columns of a table or query."""
         return list(self.schema(table).names)

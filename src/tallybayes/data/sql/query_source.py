@@ -83,6 +83,40 @@ class Query(Source):
             other._declared = self.dialect.exact(self.table, self._declared, list(map(str, columns)))
         return other
 
+    def keeping(self, columns: Sequence[Name], to: Any = None) -> tuple[Source, list[str], pa.Schema]:
+        """The same rows with what is written of some columns, unchanged.
+
+        A table of the same kind of database gets the types of the database. Values that Arrow does not have unchanged
+        are read as text, in columns beside the others: a model may read these columns as well.
+        """
+        import pyarrow as pa
+
+        names, dialect = list(map(str, columns)), self.dialect
+        own: dict[str, str] = {}
+        with dialect.snapshot():
+            if to is not None and isinstance(dialect, type(to)):
+                own = to.known_types(dialect.types(self.table))
+                native = to.native([self._declared.field(name) for name in names], own)
+                as_text = [name for name in names if name in own and name not in native]
+            else:
+                as_text = dialect.without_arrow_type(self.table, self._declared, names)
+        prefix, found = "kept", self
+        while any(name.lower().startswith(prefix) for name in self.names):
+            prefix += "_"
+        beside = {name: f"{prefix} {place}" for place, name in enumerate(as_text)}
+        if beside:
+            written = {name: dialect.quote(name) for name in self.names}
+            casts = {other: f"CAST({written[name]} AS {dialect.label})" for name, other in beside.items()}
+            found = self.selecting(written | casts)
+        found = found.exact([name for name in names if name not in beside])
+        fields = [
+            pa.field(name, pa.string() if name in beside else found.schema.field(name).type).with_metadata(
+                {dialect.own_type: own[name]} if name in own else None
+            )
+            for name in names
+        ]
+        return found, [beside.get(name, name) for name in names], pa.schema(fields)
+
     def first(self) -> pa.Table:
         """The first rows."""
         import pyarrow as pa

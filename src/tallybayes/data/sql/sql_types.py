@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 NESTED = "its cells are lists, structs or maps"
 _TIMES = ("date", "timestamp", "timestamptz")
-_NARROWED = ("int2", "int4", "float4", "numeric")  # types of PostgreSQL that a column is created with again
 
 
 def is_opaque(kind: pa.DataType) -> bool:
@@ -87,7 +86,7 @@ def postgresql_schema(cursor: Any) -> pa.Schema:
         if kind == "e" or short == "uuid":  # labels
             fields.append(pa.field(column.name, pa.string(), metadata={"postgresql": name}))
         elif found is not None:
-            own = {"postgresql": name} if short in _NARROWED and not pa.types.is_decimal(found) else None
+            own = {"postgresql": name} if short == "numeric" and not pa.types.is_decimal(found) else None
             fields.append(pa.field(column.name, found, metadata=own))
         else:
             fields.append(pa.field(column.name, pa.opaque(pa.string(), name, "PostgreSQL")))
