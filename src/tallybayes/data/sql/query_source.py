@@ -91,6 +91,8 @@ class Query(Source):
         """
         import pyarrow as pa
 
+        if not columns:
+            return self, [], pa.schema([])
         names, dialect = list(map(str, columns)), self.dialect
         own: dict[str, str] = {}
         with dialect.snapshot():
