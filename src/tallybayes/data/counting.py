@@ -77,7 +77,7 @@ def count(
     >>> tb.count({"x": [3.0, None, 4.0]}, [tb.Factor("x", (), tb.WithMissing(tb.Gaussian()))])["x (there)"]
     Totals(weight=[3.], total=[2.])
     """
-    factors, source = tuple(factors), open_source(data)
+    factors, source = tuple(factors), None if isinstance(data, Table) else open_source(data)
     absence = [name for factor in factors if factor.family.inner is not None for name in factor.columns]
     if absence:
         first = open_table(data if source is None else source.first())
@@ -151,9 +151,10 @@ class TallyBuilder:
             labels = dict.fromkeys(name for factor in self.factors for name in self._level_columns(factor))
             absent = [name for name in labels if self.schema.domain(name) in self.schema.absent]
             self.table = with_missing_level(self.table, absent, self._is_ordered)
-        hard = [f for f in self.factors if f.given and self._are_single(self._level_columns(f))]
-        sets = [(*f.given, column) for f in hard for column in f.level_columns or f.given[:1]]
-        self.table = self.table.compacted(sets, self._is_ordered)
+        hard = [f for f in self.factors if len(f.given) > 1 and self._are_single(self._level_columns(f))]
+        if hard:
+            sets = [(*f.given, column) for f in hard for column in f.level_columns or f.given[:1]]
+            self.table = self.table.compacted(sets, self._is_ordered)
         self._count_together()
         counted = [self._count(factor, number) for number, factor in enumerate(self.factors)]
         domains: dict[str, Domain] = {}
@@ -170,7 +171,8 @@ class TallyBuilder:
         for factor, statistic in zip(self.factors, counted, strict=True):
             where = {column: self._positions(column, domains) for column in self._level_columns(factor)}
             where |= {column: self._positions(column, domains) for column in factor.word_columns}
-            statistics.append(realign(factor, statistic, where))
+            moved = any(places is not None for places in where.values())
+            statistics.append(realign(factor, statistic, where) if moved else statistic)
         return Tally(self.factors, statistics, domains, self.schema).pruned()
 
     def _level_columns(self, factor: Factor) -> tuple[Name, ...]:
@@ -226,6 +228,8 @@ class TallyBuilder:
 
     def _count_together(self) -> None:
         """Count the tables of a network, p(column | given) of a few columns of labels, in one pass over all."""
+        if not any(factor.given and factor.family.reads == "codes" for factor in self.factors):
+            return
         found = {number: factor for number, factor in enumerate(self.factors) if self._is_table(factor)}
         if not any(factor.given for factor in found.values()):
             return

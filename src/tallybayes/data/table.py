@@ -382,7 +382,7 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
         return Table({(names or ["x"])[0]: read_sparse(data)})
     if isinstance(data, Mapping):
         return Table({name: _column(value, name) for name, value in data.items()})
-    if _is_frame(data):
+    if not isinstance(data, np.ndarray) and _is_frame(data):
         return Table(columns_of_frame(data))
     if isinstance(data, Sequence) and not isinstance(data, str | bytes) and len(data) and isinstance(data[0], Mapping):
         return _table_of_records(data)
@@ -406,10 +406,12 @@ def _table_of_array(array: np.ndarray, names: Sequence[Name] | None) -> Table:
         return Table({(names or [0])[0]: array})
     if array.ndim != 2:
         raise DataError.wrong_shape("the data", array.shape, "(rows,) or (rows, columns)")
-    names = range(array.shape[1]) if names is None else names
-    refuse_repeated(names, "names=")
-    if len(names) != array.shape[1]:
-        raise DataError.wrong_shape("the data", array.shape, f"{len(names)} columns, one for every name")
+    if names is None:
+        names = range(array.shape[1])
+    else:
+        refuse_repeated(names, "names=")
+        if len(names) != array.shape[1]:
+            raise DataError.wrong_shape("the data", array.shape, f"{len(names)} columns, one for every name")
     matrix = array if array.dtype.kind in "biuf" else None
     return Table({name: array[:, position] for position, name in enumerate(names)}, matrix)
 
@@ -431,7 +433,7 @@ def _column(value: Any, name: Name) -> Any:
 
 
 def _is_frame(data: Any) -> bool:
-    if isinstance(data, np.ndarray | list | tuple):
+    if isinstance(data, list | tuple):
         return False
     import narwhals as nw
 

@@ -11,7 +11,12 @@ from tallybayes._utils.html import html_text
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.errors import TallybayesError, as_attribute_error
 from tallybayes.estimation.em.em_loop import check_em_parameters
-from tallybayes.models.name_hints import check_parameter_names, hint_for_attribute, hint_for_parameter
+from tallybayes.models.name_hints import (
+    check_parameter_names,
+    hint_for_attribute,
+    hint_for_parameter,
+    parameter_names,
+)
 from tallybayes.models.sklearn_bases import BaseEstimator
 
 
@@ -27,7 +32,8 @@ class Estimator(BaseEstimator):
 
     def __new__(cls, *arguments: Any, **parameters: Any) -> Self:
         """Raise TypeError with a hint for a parameter of another library, before `__init__` raises it without one."""
-        if parameters:
+        init: Any = cls.__init__
+        if not parameter_names(init).issuperset(parameters):
             check_parameter_names(cls, parameters)
         return super().__new__(cls)
 
@@ -58,7 +64,7 @@ class Estimator(BaseEstimator):
         why = _unavailable.take(self, name)
         if why is not None:
             raise why
-        hint = hint_for_attribute(type(self), name)
+        hint = "" if name.startswith("_") else hint_for_attribute(type(self), name)
         if not hint:
             return object.__getattribute__(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}. {hint}")

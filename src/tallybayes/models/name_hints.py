@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from inspect import Parameter, signature
 from typing import Any
@@ -90,10 +91,8 @@ def hint_for_parameter(kind: type, name: str) -> str:
     return _use(found + _members(kind, name)) or did_you_mean([name], known)
 
 
-def check_parameter_names(kind: Any, names: dict[str, Any]) -> None:
+def check_parameter_names(kind: type, names: Iterable[str]) -> None:
     """Raise TypeError if a constructor lacks a parameter and there is a hint; without a hint, Python raises it."""
-    if _parameter_names(kind.__init__).issuperset(names):
-        return
     known = signature(kind).parameters
     takes_any = any(one.kind is Parameter.VAR_KEYWORD for one in known.values())
     for name in names:
@@ -102,7 +101,7 @@ def check_parameter_names(kind: Any, names: dict[str, Any]) -> None:
 
 
 @lru_cache(256)
-def _parameter_names(init: Any) -> frozenset[str]:
+def parameter_names(init: Any) -> frozenset[str]:
     """Return the parameters and local variables of a function; none if it is not written in Python."""
     return frozenset(init.__code__.co_varnames if hasattr(init, "__code__") else ())
 

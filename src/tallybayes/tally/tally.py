@@ -270,6 +270,8 @@ class Tally:
                     present[self.schema.domain(column)] |= here
             for column in factor.word_columns:
                 present[self.schema.domain(column)] |= statistic.pooled().total > 0  # type: ignore[attr-defined]
+        if all(mask.all() for mask in present.values()):
+            return self
         return self.align({name: domain.keep(present[name]) for name, domain in self.domains.items()})
 
     def declare(self, column: Name, levels: Iterable[Any]) -> Tally:

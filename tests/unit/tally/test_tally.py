@@ -375,3 +375,10 @@ def test_renamed_column_keeps_its_counts():
     assert renamed == tb.count({"sort": rows["kind"], "x": rows["x"]}, other)
     assert renamed.renamed("sort", "kind") == tb.count(rows, factors)
     assert renamed.domains["sort"].name == "sort"
+
+
+def test_pruned_without_anything_to_drop_is_the_tally_itself():
+    tally = tb.count({"x": ["a", "b"], "y": [0, 1]}, [tb.Factor("x", ("y",), tb.Categorical())])
+    assert tally.pruned() is tally
+    gone = tally - tb.count({"x": ["b"], "y": [1]}, [tb.Factor("x", ("y",), tb.Categorical())])
+    assert gone.pruned().domains["x"].levels == ("a",)

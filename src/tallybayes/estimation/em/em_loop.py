@@ -187,7 +187,7 @@ def warn_unless_converged(climbed: EMSummary) -> None:
 
 def check_em_parameters(model: Any) -> None:
     """Refuse settings that EM cannot follow: of ``max_iter``, ``tol`` and, where a model has them, of others."""
-    again = getattr(model, "warm_start", False)
+    again = vars(model).get("warm_start", False)
     if not isinstance(again, bool | np.bool_):
         raise EstimateError(f"warm_start is {again!r}; expected True or False.")
     for name in ("max_iter", "n_init"):

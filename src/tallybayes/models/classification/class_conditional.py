@@ -410,7 +410,7 @@ class ClassConditionalModel(Model):
         check_classes(self.class_prior, levels)
 
     def _check_prior(self, factors: list[Factor]) -> None:
-        if not isinstance(self.prior, Tally):
+        if self.prior is not None and not isinstance(self.prior, Tally):
             check_priors(self.prior, [self._reading(factor) for factor in factors], self.estimate)
 
     def _cut(self, table: Table) -> Table:

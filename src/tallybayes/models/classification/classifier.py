@@ -18,7 +18,6 @@ from tallybayes.models.classification.methods.importance import feature_importan
 from tallybayes.models.classification.methods.report_page import report
 from tallybayes.models.classification.semi_supervised import count_first, count_more
 from tallybayes.models.sklearn_bases import ClassifierMixin, typed_property
-from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 from tallybayes.warnings import CalibrationWarning, warn
 
@@ -77,9 +76,6 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
     def _take_from(self, other: Any) -> Self:
         self._owed |= other._calibration is not None
         return super()._take_from(other)
-
-    def _check_prior(self, factors: list[Factor]) -> None:
-        super()._check_prior(factors)
 
     def reestimate(self, **parameters: Any) -> Self:
         """A new model from the same tally under other parameters; no data are needed.

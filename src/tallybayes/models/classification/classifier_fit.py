@@ -250,7 +250,7 @@ def fit_initial(
     Where these are the `whole` of the rows, probabilities are calibrated by them, if that is wanted. EM may start from
     another model, the `initial` one.
     """
-    source = open_source(X)
+    source = None if isinstance(X, np.ndarray) else open_source(X)
     if source is None:
         return _learn(model, X, y, sample_weight, classes, whole, initial)
     check_names(source, y=y, sample_weight=sample_weight)

@@ -32,7 +32,9 @@ from tallybayes.typing import Rows
 
 def column_factors(model: Any, table: Table, target: Name, weight: Any) -> list[Factor]:
     """A factor for every block of like columns, given the class; the model remembers which were left out."""
-    columns = columns_from_initial(model.columns, model._initial, (name for name in table.columns if name != target))
+    columns = model.columns
+    if model._initial is not None:
+        columns = columns_from_initial(columns, model._initial, (name for name in table.columns if name != target))
     found = read_columns(columns, table, [target], target, check_weight(weight, table.n_rows))
     model._left_out = found.left_out
     return [Factor(names, (target,), family) for names, family in found.blocks]

@@ -95,7 +95,8 @@ def read_columns(
     else:
         word = read_family(columns, "columns")
         chosen = [((name,), word) for name in rest]
-    warn_unread({name: reason for name, reason in left_out.items() if table.unread(name) == reason})
+    if left_out:
+        warn_unread({name: reason for name, reason in left_out.items() if table.unread(name) == reason})
     return _found(chosen, left_out, table, given, weight)
 
 
