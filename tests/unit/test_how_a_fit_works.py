@@ -34,6 +34,11 @@ def test_the_page_is_what_a_trace_of_a_fit_gives(fit_page: ModuleType) -> None:
     assert not lines, "run `make fit-page`, or change these lines of docs/how-a-fit-works.md:\n" + "\n".join(lines)
 
 
+def test_each_function_on_the_page_has_a_description(fit_page: ModuleType) -> None:
+    lines = [line for line in fit_page.PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("- ")]
+    assert [line for line in lines if "`: " not in line] == [], "please give them a docstring, and run `make fit-page`"
+
+
 def test_a_trace_has_each_function_of_the_package_once(fit_page: ModuleType) -> None:
     def call() -> None:
         for _ in range(2):

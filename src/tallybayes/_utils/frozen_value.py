@@ -33,6 +33,7 @@ class FrozenValue:
         return self is other or (type(self) is type(other) and _key(self) == _key(other))
 
     def __hash__(self) -> int:
+        """Return the hash of the fields, computed once."""
         found = self.__dict__.get("_hash")
         if found is None:  # it never changes: columns are grouped by their families again and again
             found = hash(_key(self))

@@ -176,6 +176,7 @@ class TallyBuilder:
         return Tally(self.factors, statistics, domains, self.schema).pruned()
 
     def _level_columns(self, factor: Factor) -> tuple[Name, ...]:
+        """Return the columns of a factor that have levels: its groups, and its columns of labels."""
         return (*factor.given, *factor.level_columns)
 
     def _positions(self, column: Name, domains: dict[str, Domain]) -> np.ndarray | None:
@@ -294,9 +295,11 @@ class TallyBuilder:
         return group, sizes, self.weight
 
     def _is_ordered(self, column: Name) -> bool:
+        """Return whether the levels of a column are kept sorted."""
         return self.schema.domain(column) in self._ordered
 
     def _declared(self) -> dict[str, tuple[Any, ...]]:
+        """Return the levels that families declare, by domain."""
         found: dict[str, tuple[Any, ...]] = {}
         for factor in self.factors:
             declared = getattr(factor.family, "levels", None)

@@ -116,6 +116,7 @@ def missing_mask(column: Any) -> np.ndarray:
 
 
 def _encode_numbers(values: np.ndarray, name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
+    """Return the codes of an array of numbers or booleans, and their domain."""
     if values.ndim != 1:
         raise DataError.wrong_shape(f"column {name!r}", values.shape, "one axis")
     if values.dtype.kind == "b":

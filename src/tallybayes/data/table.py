@@ -212,6 +212,7 @@ class Table:
         return table
 
     def _column(self, name: Name) -> Any:
+        """Return a column by its name; raise DataError if there is none."""
         if name not in self.columns:
             source = self.source_of(name)
             if source is not None:
@@ -460,4 +461,5 @@ def _rows(column: Any, part: slice | np.ndarray) -> Any:
 
 
 def _length(column: Any) -> int:
+    """Return the number of rows of a column or block."""
     return len(column.indptr) - 1 if isinstance(column, SparseRows) else len(column)

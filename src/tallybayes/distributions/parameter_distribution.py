@@ -115,6 +115,7 @@ class ParameterDistribution(FrozenValue):
         object.__setattr__(self, "_improper", any((value == 0).any() for value in found))
 
     def _require_proper(self, what: str) -> None:
+        """Raise PriorError if the distribution is improper."""
         if self.improper:
             raise PriorError(
                 f"{self!r} is improper, a limit and no distribution: it has no {what}.\n"

@@ -106,6 +106,7 @@ class _UnavailableAttribute(threading.local):
     found: tuple[Any, str, AttributeError] | None = None
 
     def take(self, model: Any, name: str) -> AttributeError | None:
+        """Return the error of the attribute of a model that failed last, once; None if it is another one."""
         found, self.found = self.found, None
         return found[2] if found is not None and found[0] is model and found[1] == name else None
 

@@ -97,9 +97,11 @@ class Counts(Statistics):
         return same and all_close(self.table, other.table, tolerance)
 
     def _parts(self) -> dict[str, Part]:
+        """Return the arrays by name."""
         return {"table": self.table}
 
     def _with(self, parts: dict[str, Any]) -> Self:
+        """Return counts of the same columns with other arrays."""
         return type(self)(parts["table"], self.segments)
 
     def _check_same(self, other: Self) -> None:

@@ -143,9 +143,11 @@ class Statistics:
         self._check_same(other)
 
     def _map(self, change: Callable[[Any], Any]) -> Self:
+        """Apply a function to every part."""
         return self._with({name: change(part) for name, part in self._parts().items()})
 
     def _move(self, move: Callable[[Array], Array]) -> Self:
+        """Apply a function that rearranges elements to every array."""
         return self._map(lambda part: part.map(move) if isinstance(part, DoubleDouble) else move(part))
 
 

@@ -268,4 +268,5 @@ def _boolean(level: Any) -> bool | None:
 
 
 def _kinds(levels: Iterable[Any]) -> set[str]:
+    """Return the kinds of levels: int, bool, string; a missing level has none."""
     return {KINDS[kind] for kind in set(map(type, levels)) - {type(None)}}

@@ -94,6 +94,7 @@ class Tally:
                     raise StatisticsError.incompatible(f"the words of {title(factor)}", found, n_words)
 
     def _domain(self, column: Name) -> Domain:
+        """Return the domain of a column."""
         name = self.schema.domain(column)
         if name not in self.domains:
             raise StatisticsError(f"no domain {name!r} for column {column!r}; found {list(self.domains)}.")

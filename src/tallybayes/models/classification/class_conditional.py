@@ -165,6 +165,7 @@ class ClassConditionalModel(Model):
         return True
 
     def _log_prior(self, class_prior: Any, counts: Any = None) -> np.ndarray:
+        """Return log p(class) under a class prior, by default with the counts of the model."""
         counts = self.tally_[self._target] if counts is None else counts
         if self._given is not None:
             if class_prior is None:
@@ -402,6 +403,7 @@ class ClassConditionalModel(Model):
         warn(f"row {row}{where}{more} is impossible in every class, so its class prior is returned.{hint}", UserWarning)
 
     def _check_settings(self) -> None:
+        """Check the parameters of the constructor, the class prior included."""
         super()._check_settings()
         check_class_prior(self.class_prior)
 
@@ -410,6 +412,7 @@ class ClassConditionalModel(Model):
         check_classes(self.class_prior, levels)
 
     def _check_prior(self, factors: list[Factor]) -> None:
+        """Raise PriorError if the prior does not fit the families of the factors."""
         if self.prior is not None and not isinstance(self.prior, Tally):
             check_priors(self.prior, [self._reading(factor) for factor in factors], self.estimate)
 
@@ -428,6 +431,7 @@ class ClassConditionalModel(Model):
         """Say that a calibration is missing."""
 
     def _take_from(self, other: Any) -> Self:
+        """Copy the input format and the dropped columns of another model."""
         self._shape, self._left_out = other._shape, other._left_out
         return self
 
@@ -443,6 +447,7 @@ class ClassConditionalModel(Model):
         _ = self.classes_
 
     def __sklearn_tags__(self) -> Any:
+        """Return the tags of scikit-learn: missing cells and sparse rows are accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True

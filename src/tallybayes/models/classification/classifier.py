@@ -63,6 +63,7 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         return self._calibration
 
     def _adopt(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
+        """Replace the tally and drop the calibration, which was fitted to other counts."""
         self._owed |= self._calibration is not None or self.calibration is not None
         self._calibration = None
         return super()._adopt(tally, climbed)
@@ -74,6 +75,7 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         return self
 
     def _take_from(self, other: Any) -> Self:
+        """Copy what another classifier has besides its tally."""
         self._owed |= other._calibration is not None
         return super()._take_from(other)
 

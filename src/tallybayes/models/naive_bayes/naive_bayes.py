@@ -131,4 +131,5 @@ class NaiveBayes(Classifier):
     plot_words = plot_words
 
     def __sklearn_tags__(self) -> Any:
+        """Return the tags of scikit-learn, which depend on the families of the columns."""
         return column_tags(self, super().__sklearn_tags__())
