@@ -101,9 +101,11 @@ def from_config(config: Mapping[str, Any]) -> Any:
     allowed = {field.name for field in fields(known)}  # type: ignore[arg-type]
     if set(arguments) - allowed:
         raise FileError(f"{name} has no field {sorted(set(arguments) - allowed)}; expected {sorted(allowed)}.")
+    if allowed - set(arguments):  # also those with a default: `to_config` writes every field
+        raise FileError(f"{name} cannot be made without the fields {sorted(allowed - set(arguments))}.")
     try:
         return known(**{key: from_json(value) for key, value in arguments.items()})
-    except TypeError as error:  # a field is missing, or of a kind its class cannot take
+    except TypeError as error:  # a field is of a type its class cannot take
         raise FileError(f"{name} cannot be made of the fields {sorted(arguments)}: {error}.") from error
 
 

@@ -210,8 +210,14 @@ class TestConfigsOfStrangers:
 
     @pytest.mark.parametrize("config", [{"type": "Beta"}, {"type": "Beta", "successes": 1}, {"type": "Factor"}])
     def test_missing_fields(self, config):
-        with pytest.raises(FileError, match="cannot be made"):
+        with pytest.raises(FileError, match="cannot be made without"):
             from_config(config)
+
+    def test_fields_with_defaults_are_needed_too(self):
+        config = tb.Factor("x", (), tb.Bernoulli()).to_config()
+        assert from_config(config) == tb.Factor("x", (), tb.Bernoulli())
+        with pytest.raises(FileError, match=r"Factor cannot be made without the fields \['prior'\]"):
+            from_config({key: value for key, value in config.items() if key != "prior"})
 
     def test_values_are_checked_as_ever(self):
         with pytest.raises(ValueError, match="successes of at least 0"):
@@ -219,7 +225,7 @@ class TestConfigsOfStrangers:
 
     def test_nested_types_are_checked_too(self):
         with pytest.raises(FileError, match="unknown type 'Exploit'"):
-            from_config({"type": "Factor", "columns": ["x"], "given": [], "family": {"type": "Exploit"}})
+            from_config(tb.Factor("x", (), tb.Bernoulli()).to_config() | {"family": {"type": "Exploit"}})
 
     def test_classes_of_others_are_not_known(self):
         @dataclass(frozen=True, eq=False, repr=False)
