@@ -77,6 +77,26 @@ def type_of_objects(cells: Iterable[Any]) -> str:
     return found
 
 
+def type_of_times(column: pa.ChunkedArray) -> pa.DataType:
+    """The type of a column of JSON; of times in ISO 8601 with fractions of a second, which Arrow reads as strings, too.
+
+    Times are in microseconds, so that fractions may appear in later rows, and in UTC where they have a zone.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type):
+        return pa.timestamp("us")
+    if pa.types.is_string(column.type) and column.null_count < len(column):
+        for unit in ("us", "ns"):
+            for zone in (None, "UTC"):
+                try:
+                    column.cast(pa.timestamp(unit, zone))
+                except pa.ArrowInvalid:
+                    continue
+                return pa.timestamp(unit)
+    return column.type
+
+
 def part_of(column: Any, name: Name) -> Any:
     """A part of every date of a column; missing where the date is missing or its type has no such part.
 

@@ -66,11 +66,21 @@ def open_source(data: Any) -> Source | None:
     if isinstance(data, Iterator):
         return Batches(lambda: data, "the iterator", once=True)
     if isinstance(data, list | tuple):
+        if _are_paths(data):
+            return _open_files([os.fspath(path) for path in data], {})
         frames = bool(data) and all(hasattr(type(part), "columns") for part in data)
         return Batches(lambda: iter(data), "the list of frames") if frames else None
     if isinstance(data, Iterable) and not hasattr(data, "__len__") and not hasattr(data, "__array__"):
         return Batches(lambda: iter(data), "the batches")  # as Ray's iter_batches gives them
     return None
+
+
+def _are_paths(values: Sequence[Any]) -> bool:
+    """Whether a list holds paths, not texts: `Path` objects, or file names of known kinds, of which one exists."""
+    if any(isinstance(value, os.PathLike) for value in values[:1]):
+        return all(isinstance(value, str | os.PathLike) for value in values)
+    named = bool(values) and all(isinstance(value, str) and _ending(value) in _KINDS for value in values)
+    return named and any(glob.glob(os.path.expanduser(value), recursive=True) for value in values)
 
 
 def _translated(batches: Iterable[Any], name: str) -> Iterator[Any]:
@@ -209,7 +219,7 @@ def _open_files(
     paths, kinds = list[str](), set[str]()
     with ExitStack() as copies:
         for pattern in patterns:
-            for path in _matching(pattern) if isinstance(pattern, str) else [pattern]:
+            for path in _matching(pattern, format) if isinstance(pattern, str) else [pattern]:
                 copy = spool(path) if is_stream(path) else None
                 if copy is not None:
                     copies.callback(copy.remove)
@@ -233,12 +243,18 @@ def _of_kind(kinds: set[str], paths: list[str], text: dict[str, Any], types: Map
     return CsvFiles(paths, **text, types=types)
 
 
-def _matching(pattern: str) -> list[str]:
+def _matching(pattern: str, format: str | None = None) -> list[str]:
     """The files that a path or pattern stands for; those of a folder, all that it holds."""
     path = os.path.expanduser(pattern)
     if os.path.isdir(path):
         found = [os.path.join(path, name) for name in sorted(os.listdir(path)) if not name.startswith((".", "_"))]
         found = [name for name in found if os.path.isfile(name)]
+        if not any(format or _ending(name) in _KINDS for name in found):
+            others = ", ".join(sorted(os.listdir(path))[:5])
+            what = f"has no file of a known kind (found: {others})" if others else "is empty"
+            raise DataError(
+                f"folder {pattern!r} {what}.\n    Expected files that end in one of {', '.join(sorted(_KINDS))}."
+            )
     elif os.path.exists(path):
         found = [path]
     else:
@@ -257,12 +273,16 @@ def _matching(pattern: str) -> list[str]:
 
 def kind_of_file(path: str, hint: str) -> str:
     """What the name of a file tells of what it holds."""
-    stem, ending = os.path.splitext(path.lower())
-    if ending in _PACKED:
-        ending = os.path.splitext(stem)[1]
+    ending = _ending(path)
     if ending not in _KINDS:
         known = ", ".join(sorted(_KINDS))
         raise DataError(
             f"{path} ends in {ending or 'nothing'}, which tells no kind of file; expected one of {known}.\n    {hint}"
         )
     return _KINDS[ending]
+
+
+def _ending(path: str) -> str:
+    """The ending of a file name that tells its kind: that before .gz and the like."""
+    stem, ending = os.path.splitext(path.lower())
+    return os.path.splitext(stem)[1] if ending in _PACKED else ending

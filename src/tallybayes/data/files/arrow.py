@@ -240,11 +240,18 @@ def united(schemas: dict[str, pa.Schema]) -> pa.Schema:
                 "all files.\n    Name those to be read: tb.table(files, columns=[...])."
             )
         for name in here:
-            types = [one.field(name).type for one in (first, schema)]
-            numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in types)
-            if types[0] != types[1] and not numbers and not any(map(pa.types.is_null, types)):
-                raise DataError(
-                    f"column {name!r} is {types[0]} in {first_path} and {types[1]} in {path}; expected one type.\n"
-                    f"    Say which: tb.table(files, types={{{name!r}: 'string'}})."
-                )
+            check_same_type(name, first_path, first.field(name).type, path, schema.field(name).type)
     return pa.unify_schemas(list(schemas.values()), promote_options="permissive")
+
+
+def check_same_type(name: str, first_path: str, first: pa.DataType, path: str, kind: pa.DataType) -> None:
+    """Raise DataError if two files have a column as two types that no type holds both of."""
+    import pyarrow as pa
+
+    numbers = all(pa.types.is_integer(one) or pa.types.is_floating(one) for one in (first, kind))
+    times = all(map(pa.types.is_timestamp, (first, kind))) and first.tz == kind.tz
+    if first != kind and not numbers and not times and not any(map(pa.types.is_null, (first, kind))):
+        raise DataError(
+            f"column {name!r} is {first} in {first_path} and {kind} in {path}; expected one type.\n"
+            f"    Say which: tb.table(files, types={{{name!r}: 'string'}})."
+        )

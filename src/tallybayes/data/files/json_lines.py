@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.data.files.arrow import known_types
+from tallybayes.data.dates import type_of_times
+from tallybayes.data.files.arrow import check_same_type, known_types
 from tallybayes.data.files.csv_chunks import TextChunk, check_utf8, row_chunks
 from tallybayes.data.source import Source, in_order, with_location
 from tallybayes.errors import DataError, short_repr
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 22  # bytes that are parsed together; the types of columns are those of the first four
 _MOST_NESTED = 64  # levels of lists and objects, as Arrow allows in its own files
 _ROW = re.compile(r"\.? in row (\d+)$")
+_CHANGED = re.compile(r"Column\(/([^/)]+).*\) changed from (\w+) to (\w+)$")
+_UNREAD = re.compile(r"Failed to convert JSON to .*, couldn't parse:(.*)$", re.DOTALL)
 _NULL_FIRST = re.compile(rb"[ \t\r\n]*null")
 _KINDS = np.zeros(256, np.int8)  # of the characters that structure is made of
 _KINDS[list(b"[{")], _KINDS[list(b"]}")], _KINDS[ord('"')], _KINDS[ord("\n")] = 1, -1, 2, 3
@@ -53,15 +57,18 @@ class JsonFiles(Source):
             if not pieces:
                 raise DataError(f"{path} is empty; expected one JSON object a line.")
             reject_array(path, pieces[0].data)
-            found.append(self._parsed(path, None, pieces[0]).schema)
+            table = self._parsed(path, None, pieces[0])
+            kinds = {name: self.types.get(name) or type_of_times(table.column(name)) for name in table.schema.names}
+            found.append(pa.schema(list(kinds.items())))
             is_whole &= len(pieces) == 1
         try:
             schema = pa.unify_schemas(found, promote_options="permissive")
-        except pa.ArrowTypeError as error:
-            raise DataError(
-                f"a column of {self.name} is not of one type in all files: {short_repr(str(error))}.\n"
-                "    Say which: tb.table(files, types={...: 'string'})."
-            ) from None
+        except pa.ArrowTypeError:
+            first: dict[str, tuple[str, pa.DataType]] = {}
+            for path, one in zip(self.paths, found, strict=True):
+                for field in one:
+                    check_same_type(field.name, *first.setdefault(field.name, (path, field.type)), path, field.type)
+            raise
         fields = {field.name: field for field in schema}
         for name, kind in self.types.items():
             if name not in fields and is_whole:
@@ -77,11 +84,15 @@ class JsonFiles(Source):
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows, some at a time."""
+        import pyarrow as pa
+
         self.check_columns(columns or ())
         wanted = self.schema.names if columns is None else list(columns)
-        parsed = self._with_known_keys if self._all_keys or columns is None else self._parsed
+        parsed, schema = self._with_known_keys, self.schema
+        if columns is not None and not self._all_keys:  # other columns may be of any type
+            parsed, schema = self._parsed, pa.schema([schema.field(name) for name in wanted])
         for path in self.paths:
-            for table in in_order(partial(parsed, path, self.schema), self._pieces(path)):
+            for table in in_order(partial(parsed, path, schema), self._pieces(path)):
                 yield table.select(wanted)
 
     def _pieces(self, path: str) -> Iterator[TextChunk]:
@@ -106,30 +117,71 @@ class JsonFiles(Source):
     def _parsed(self, path: str, schema: pa.Schema | None, piece: TextChunk, new: str = "ignore") -> pa.Table:
         """The rows of a piece, and their lines; `new` says how keys are treated that the schema does not have."""
         import pyarrow as pa
-        import pyarrow.json as json
 
         check_utf8(path, piece, "utf8")
         check_nesting(path, piece)
         null = _NULL_FIRST.match(piece.data)
         if null:  # Arrow reads null as a row without values, but ends the process if it is the first row
             piece = piece._replace(data=piece.data[: null.end() - 4] + b"{}" + piece.data[null.end() :])
-        options = json.ParseOptions(
-            explicit_schema=schema,
-            newlines_in_values=False,
-            unexpected_field_behavior="infer" if schema is None else new,
-        )
-        read = json.ReadOptions(use_threads=False, block_size=len(piece.data) + 1)
         try:
-            table = json.read_json(pa.BufferReader(piece.data), read_options=read, parse_options=options)
+            table = _parse(piece.data, schema, "infer" if schema is None else new)
         except pa.ArrowInvalid as error:
-            said = str(error).rsplit("JSON parse error: ", 1)[-1]
-            row = _ROW.search(said)
-            where = path if row is None else f"{path}, line {_line_of(piece, int(row.group(1)))}"
-            raise DataError(
-                f"{where}: {short_repr(_ROW.sub('', said))}.\n"
-                "    Expected one JSON object a line. Set the type of a column: tb.table(..., types={...: 'float64'})."
-            ) from None
+            raise _bad_row(path, schema, piece, str(error).rsplit("JSON parse error: ", 1)[-1]) from None
         return next(with_location([table], path, "line", piece.line))
+
+
+def _parse(data: bytes, schema: pa.Schema | None, new: str = "ignore") -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.json as json
+
+    options = json.ParseOptions(explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior=new)
+    read = json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    return json.read_json(pa.BufferReader(data), read_options=read, parse_options=options)
+
+
+def _bad_row(path: str, schema: pa.Schema | None, piece: TextChunk, said: str) -> DataError:
+    """The error for rows that Arrow cannot parse: the line, the column and the value, as far as they are known."""
+    row = _ROW.search(said)
+    line = None if row is None else _line_of(piece, int(row.group(1)))
+    where, said = path if line is None else f"{path}, line {line}", _ROW.sub("", said)
+    changed, unread = _CHANGED.match(said), _UNREAD.match(said)
+    if changed:
+        name, before, value = changed.groups()
+        kind = before if schema is None or name not in schema.names else schema.field(name).type
+        found, hint = f"a {value}", "Write values of one type in all lines"
+        hint += "." if schema is None else ", or leave the column out: tb.table(..., columns=[...])."
+    elif unread and schema is not None and (cell := _unread_cell(schema, piece)) is not None:
+        name, line = cell
+        where, kind, found = f"{path}, line {line}", schema.field(name).type, short_repr(unread.group(1))
+        wider = "float64" if str(kind).startswith(("int", "uint")) else "string"
+        hint = f"Set the type: tb.table(..., types={{{name!r}: {wider!r}}})."
+    else:
+        return DataError(
+            f"{where}: {short_repr(said)}.\n"
+            "    Expected one JSON object a line. Set the type of a column: tb.table(..., types={...: 'float64'})."
+        )
+    return DataError(
+        f"{where}, column {name!r}: found {found}; expected {kind}, the type of the rows before.\n    {hint}"
+    )
+
+
+def _unread_cell(schema: pa.Schema, piece: TextChunk) -> tuple[str, int] | None:
+    """The first column with a value that is not of its type, and the first line of one: Arrow names neither."""
+    import pyarrow as pa
+
+    lines = piece.data.split(b"\n")
+
+    def fails(n_lines: int, field: pa.Field) -> bool:
+        try:
+            _parse(b"\n".join(lines[:n_lines]), pa.schema([field]))
+        except pa.ArrowInvalid:
+            return True
+        return False
+
+    field = next((field for field in schema if fails(len(lines), field)), None)
+    if field is None:
+        return None
+    return field.name, piece.line + bisect_left(range(1, len(lines)), True, key=lambda n: fails(n, field))
 
 
 def reject_array(name: str, text: bytes) -> None:
