@@ -45,9 +45,7 @@ def open_source(data: Any) -> Source | None:
     """The source that some data are or name; None for what is in memory already. Nothing is imported to know."""
     if isinstance(data, Source):
         return data
-    if isinstance(data, str | os.PathLike):
-        return _open_files([os.fspath(data)], {})
-    if is_stream(data):
+    if isinstance(data, str | os.PathLike) or is_stream(data):
         return _open_files([data], {})
     kind = type(data)
     library = kind.__module__.partition(".")[0]
@@ -67,7 +65,7 @@ def open_source(data: Any) -> Source | None:
         return Batches(lambda: data, "the iterator", once=True)
     if isinstance(data, list | tuple):
         if _are_paths(data):
-            return _open_files([os.fspath(path) for path in data], {})
+            return _open_files(data, {})
         frames = bool(data) and all(hasattr(type(part), "columns") for part in data)
         return Batches(lambda: iter(data), "the list of frames") if frames else None
     if isinstance(data, Iterable) and not hasattr(data, "__len__") and not hasattr(data, "__array__"):
@@ -161,9 +159,7 @@ def table(
     in_files = named and all(isinstance(path, str | os.PathLike) or is_stream(path) for path in paths)
     if in_files:
         options = {**text, "null_values": null_values}
-        source: Source | None = _open_files(
-            [os.fspath(path) if isinstance(path, os.PathLike) else path for path in paths], options, format, read
-        )
+        source: Source | None = _open_files(paths, options, format, read)
     elif query is not None:
         source = _open_query(data, query)
     elif callable(data) and not isinstance(data, Source):
@@ -212,13 +208,14 @@ def _open_query(connection: Any, query: str) -> Source:
 
 
 def _open_files(
-    patterns: list[Any], text: dict[str, Any], format: str | None = None, types: Mapping[str, Any] | None = None
+    patterns: Sequence[Any], text: dict[str, Any], format: str | None = None, types: Mapping[str, Any] | None = None
 ) -> Source:
     """The source of some files, by their endings; pipes and open files are copied first, and known by their bytes."""
     hint = "Say which it is: tb.table(path, format='csv')."
     paths, kinds = list[str](), set[str]()
     with ExitStack() as copies:
         for pattern in patterns:
+            pattern = os.fspath(pattern) if isinstance(pattern, os.PathLike) else pattern
             for path in _matching(pattern, format) if isinstance(pattern, str) else [pattern]:
                 copy = spool(path) if is_stream(path) else None
                 if copy is not None:
