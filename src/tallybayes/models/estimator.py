@@ -33,7 +33,7 @@ class Estimator(BaseEstimator):
     def __new__(cls, *arguments: Any, **parameters: Any) -> Self:
         """Raise TypeError with a hint for a parameter of another library, before `__init__` raises it without one."""
         init: Any = cls.__init__
-        if not parameter_names(init).issuperset(parameters):
+        if parameters and not parameter_names(init).issuperset(parameters):
             check_parameter_names(cls, parameters)
         return super().__new__(cls)
 

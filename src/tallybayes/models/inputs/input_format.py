@@ -95,7 +95,7 @@ def read_initial_rows(X: Any, y: Any, sample_weight: Any) -> tuple[InputFormat, 
     X = as_rows(X)
     table, weight = with_weight(open_features(X), sample_weight)
     features = [name for name in table.columns if not is_name(y) or name != y]
-    n_features = sum(table.width(name) for name in features)
+    n_features = len(features) if table.matrix is not None else sum(map(table.width, features))
     named = _has_names(X, y) and n_features == len(features) and all(isinstance(name, str) for name in features)
     columns = tuple(map(str, features)) if named else None
     if is_name(y):
