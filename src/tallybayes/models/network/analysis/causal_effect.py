@@ -91,17 +91,21 @@ def causal_effect(
     """
     found, graph, given = model._inference, model.graph_, one_row(given)
     graph.require([treatment, outcome])
-    unseen, held, others = listed(unobserved), dict(given or {}), None if adjust is None else listed(adjust)
-    graph.require([*unseen, *held, *(others or ())])
-    _check_roles(model, treatment, outcome, unseen, held)
+    unseen, conditions, adjustment_set = (
+        listed(unobserved),
+        dict(given or {}),
+        None if adjust is None else listed(adjust),
+    )
+    graph.require([*unseen, *conditions, *(adjustment_set or ())])
+    _check_roles(model, treatment, outcome, unseen, conditions)
     if found.is_measured(treatment):
-        return linear_causal_effect(model, treatment, outcome, held, others, unseen)
-    require_labels(model, others or ())
+        return linear_causal_effect(model, treatment, outcome, conditions, adjustment_set, unseen)
+    require_labels(model, adjustment_set or ())
     sizes = {node: len(levels) for node, levels in found.levels.items()}  # sums are over labels
-    how = identify(graph, (treatment, outcome), held, others, unseen, sizes)
+    how = identify(graph, (treatment, outcome), conditions, adjustment_set, unseen, sizes)
     through = how.adjusted
     sums, weight = _counted(found, treatment, outcome, through, given)
-    told, where = _set(sums, weight, how.criterion)
+    interventional, where = _set(sums, weight, how.criterion)
     lost = {
         found.levels[treatment][x]: dict(zip(through, _levels(found, through, z), strict=True))
         for x, z in where.items()
@@ -110,7 +114,9 @@ def causal_effect(
         raise _never(treatment, outcome, *next(iter(lost.items())))
     with np.errstate(divide="ignore", invalid="ignore"):
         seen = sums.sum(axis=1) / weight.sum(axis=1)[:, None]
-    return CausalEffect(how, (found.levels[treatment], found.levels.get(outcome)), (told, seen), held, lost)
+    return CausalEffect(
+        how, (found.levels[treatment], found.levels.get(outcome)), (interventional, seen), conditions, lost
+    )
 
 
 class CausalEffect(Mapping[Any, Any]):
@@ -308,15 +314,15 @@ def _set(sums: np.ndarray, weight: np.ndarray, how: str) -> tuple[np.ndarray, di
         return np.broadcast_to(sums.sum(axis=(0, 1)), (len(sums), sums.shape[2])).copy(), {}
     each = sums / np.where(weight > 0, weight, 1.0)[..., None]  # the mean outcome by level and combination
     if how == "back-door":
-        told = np.einsum("z,xzk->xk", alone, each)
+        interventional = np.einsum("z,xzk->xk", alone, each)
         lost = (weight == 0) & (alone > 0)
     else:
         reached = weight / np.where(shares > 0, shares, 1.0)[:, None]
-        told = reached @ np.einsum("x,xzk->zk", shares, each)
+        interventional = reached @ np.einsum("x,xzk->zk", shares, each)
         never = ((weight == 0) & (shares > 0)[:, None]).any(axis=0)
         lost = ((reached > 0) & never) | (shares == 0)[:, None]
-    told[lost.any(axis=1)] = np.nan
-    return told, {int(x): int(lost[x].argmax()) for x in np.flatnonzero(lost.any(axis=1))}
+    interventional[lost.any(axis=1)] = np.nan
+    return interventional, {int(x): int(lost[x].argmax()) for x in np.flatnonzero(lost.any(axis=1))}
 
 
 def _levels(found: NetworkInference, nodes: tuple[Name, ...], place: int) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What a graph says without any numbers: who is independent of whom, along which path they are not, and by whom."""
+"""D-separation, active paths and Markov blankets: independences that follow from the graph alone (Pearl 1988)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 def d_separated(network: Any, first: Names, second: Names, given: Names | Mapping[Any, Any] = ()) -> bool:
-    """Whether the graph makes some nodes independent of others, given what is known (d-separation).
+    """Return whether two sets of nodes are d-separated given the evidence.
 
-    It goes by the arrows alone, so it holds whatever the tables are; where it is False, tables may still make the
-    nodes independent. `active_path` shows why it is False.
+    D-separated nodes are conditionally independent for all parameters. Nodes that are not d-separated may still be
+    independent for some parameters. `active_path` returns a path that connects them.
 
     Parameters
     ----------
     first, second : name, or sequence of names
     given : name, sequence of names, or a mapping as for `query`, optional
-        What is known; levels do not matter, and nodes that are only hinted at block no path.
+        The evidence; its levels do not matter. Nodes with soft evidence block no path.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def d_separated(network: Any, first: Names, second: Names, given: Names | Mappin
     >>> building = tb.BayesianNetwork({"alarm": ["tampering", "fire"], "smoke": ["fire"]})
     >>> building.d_separated("tampering", "smoke")
     True
-    >>> building.d_separated("tampering", "smoke", given="alarm")               # one explains the other away
+    >>> building.d_separated("tampering", "smoke", given="alarm")               # explaining away
     False
     >>> building.d_separated("tampering", "smoke", given=["alarm", "fire"])
     True
@@ -48,7 +48,7 @@ def d_separated(network: Any, first: Names, second: Names, given: Names | Mappin
 
 
 def active_path(network: Any, first: Names, second: Names, given: Names | Mapping[Any, Any] = ()) -> ActivePath | None:
-    """A shortest path along which some nodes tell of others, given what is known; None where they are separated.
+    """Return a shortest active path between two sets of nodes given the evidence; None if they are d-separated.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ def active_path(network: Any, first: Names, second: Names, given: Names | Mappin
     >>> building = tb.BayesianNetwork({"alarm": ["tampering", "fire"], "report": ["alarm"], "smoke": ["fire"]})
     >>> building.active_path("tampering", "smoke", given="report")
     tampering → alarm ← fire → smoke
-      alarm  two arrows meet; open, since report is known
-      fire   not known, so it passes on
+      alarm  collider; open because report is observed
+      fire   not observed
     >>> building.active_path("tampering", "smoke") is None
     True
     """
@@ -77,14 +77,16 @@ def active_path(network: Any, first: Names, second: Names, given: Names | Mappin
         both = [node for node in one if node in other]
         if both:
             raise DataError(
-                f"node {both[0]!r} is asked about and {what}; expected different nodes.\n    Leave one of the two out."
+                f"node {both[0]!r} is in the query and {what}; expected different nodes.\n    Remove one of the two."
             )
     nodes = _shortest(graph, starts, set(ends), set(known), set(hinted))
     return None if nodes is None else ActivePath(graph, nodes, known, hinted)
 
 
 def markov_blanket(network: Any, node: Name) -> MarkovBlanket:
-    """The nodes that make all others irrelevant once they are known: parents, children, and the children's parents.
+    """Return the Markov blanket of a node: its parents, children, and the other parents of its children.
+
+    Given its Markov blanket, the node is independent of all other nodes.
 
     Parameters
     ----------
@@ -114,16 +116,16 @@ def markov_blanket(network: Any, node: Name) -> MarkovBlanket:
 
 
 class ActivePath:
-    """A path along which nodes tell of each other.
+    """Active path (trail) between two nodes.
 
     Attributes
     ----------
     nodes : tuple
         From one end to the other.
     edges : list of (parent, child)
-        The arrows along it, as the graph has them.
+        The directed edges of the path.
     given : tuple
-        What is known.
+        The observed nodes.
 
     Examples
     --------
@@ -131,7 +133,7 @@ class ActivePath:
     >>> path = tb.BayesianNetwork({"wet": ["rain"], "slippery": ["wet"]}).active_path("rain", "slippery")
     >>> path
     rain → wet → slippery
-      wet  not known, so it passes on
+      wet  not observed
     >>> path.nodes
     ('rain', 'wet', 'slippery')
     """
@@ -146,15 +148,15 @@ class ActivePath:
             if self.edges[place - 1][1] == node == self.edges[place][1]:
                 below = graph.descendants(node)
                 why = next(other for other in graph.nodes if other in below and other in self.given)
-                told = "something" if why in hinted else "it"
-                open_by = f"{told} is known" if why == node else f"{printable(why)} is known"
-                self._reasons[node] = f"two arrows meet; open, since {open_by}"
+                reason = "it" if why == node else printable(why)
+                open_by = f"{reason} {'has soft evidence' if why in hinted else 'is observed'}"
+                self._reasons[node] = f"collider; open because {open_by}"
             else:
-                self._reasons[node] = "not known, so it passes on"
+                self._reasons[node] = "not observed"
 
     @property
     def marks(self) -> dict[str, tuple[Name, ...]]:
-        """What a picture of the network shows of it."""
+        """The nodes to highlight in a plot of the network, by their role."""
         return {"ends": (self.nodes[0], self.nodes[-1]), "active path": self.nodes[1:-1], "given": self.given}
 
     def __repr__(self) -> str:
@@ -167,7 +169,7 @@ class ActivePath:
 
 
 class MarkovBlanket(Set[Name]):
-    """The set of nodes that make all others irrelevant to one.
+    """Markov blanket of a node: given this set, the node is independent of all other nodes.
 
     Attributes
     ----------
@@ -190,7 +192,7 @@ class MarkovBlanket(Set[Name]):
 
     @classmethod
     def _from_iterable(cls, found: Iterable[Any]) -> Any:
-        """What `&`, `|` and `-` make of it."""
+        """Return the result type of `&`, `|` and `-`."""
         return frozenset(found)
 
     def __contains__(self, node: object) -> bool:
@@ -204,7 +206,7 @@ class MarkovBlanket(Set[Name]):
 
     @property
     def marks(self) -> dict[str, tuple[Name, ...]]:
-        """What a picture of the network shows of it."""
+        """The nodes to highlight in a plot of the network, by their role."""
         parts = {"parents": self.parents, "children": self.children, "spouses": self.spouses}
         return {"node": (self.node,), **parts}
 
@@ -218,35 +220,34 @@ class MarkovBlanket(Set[Name]):
 
 
 def drawn_path(graph: Graph, nodes: Iterable[Name]) -> str:
-    """Nodes with the arrows between them, as in a → b ← c."""
+    """Format a path with its edge directions, as in a → b ← c."""
     found = list(nodes)
     arrows = [" → " if a in graph.parents[b] else " ← " for a, b in pairwise(found)]
     return "".join(printable(node) + arrow for node, arrow in zip(found, [*arrows, ""], strict=True))
 
 
 def listed(nodes: Any) -> list[Name]:
-    """One name, or several."""
+    """Return one name, or several, as a list."""
     if isinstance(nodes, str | int):
         return [nodes]
     if isinstance(nodes, np.integer):
         return [int(nodes)]
     if not isinstance(nodes, Iterable):
-        raise DataError.wrong_type("what is asked for", repr(nodes), "the name of a node, or several")
+        raise DataError.wrong_type("nodes", repr(nodes), "the name of a node, or several")
     return [int(node) if isinstance(node, np.integer) else node for node in nodes]
 
 
 def _shortest(
     graph: Graph, starts: Iterable[Name], ends: set[Name], known: set[Name], hinted: set[Name]
 ) -> tuple[Name, ...] | None:
-    """The nodes of a shortest active path, by breadth.
+    """Find a shortest active path by breadth-first search (Bayes ball, Shachter 1998).
 
-    A step is a node and whether an arrow led into it. Of steps that repeat a node a shorter path can always be made, so
-    the shortest repeats none.
+    A state is a node and whether the path enters it along an edge into it. A shortest path visits no node twice.
     """
     children, opened = graph.children(), graph.ancestors(known | hinted)
     before: dict[tuple[Name, bool], tuple[Name, bool] | None] = {(node, False): None for node in starts}
     waiting = list(before)
-    for step in waiting:  # it grows on the way
+    for step in waiting:  # grows during the loop
         node, into = step
         if node in ends:
             found: list[Name] = []
@@ -276,7 +277,7 @@ def _named(graph: Graph, nodes: Any, what: str) -> list[Name]:
 
 
 def _known(graph: Graph, given: Any) -> tuple[list[Name], list[Name]]:
-    """The nodes that are known, and those of which only something is."""
+    """Return the observed nodes and those with soft evidence."""
     found = [] if given is None else listed(given)
     graph.require(found)
     hinted = [node for node in found if isinstance(given, Mapping) and isinstance(given[node], Mapping)]

@@ -1,4 +1,4 @@
-"""Sensitivity: how an answer would move if an entry of a table were another number."""
+"""Sensitivity analysis: a posterior probability as a function of each entry of the CPTs (Laskey 1995)."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ def sensitivity(
     odds: float = 2.0,
     do: Mapping[Any, Any] | None = None,
 ) -> Sensitivity:
-    """How p(event | given) would move if the entries of the tables were others, one at a time.
+    """Compute p(event | given) as a function of each entry of the CPTs, one at a time.
 
-    As an entry θ moves, the others of its line keep their proportions, and the answer is (aθ + b) / (cθ + d). All of
-    these functions follow exactly from two propagations: of what is given, and of that with the event; a table that
-    holds a 0 takes two more.
+    If an entry θ changes, the other entries of its row keep their proportions, and the probability is
+    (aθ + b) / (cθ + d) (Castillo, Gutiérrez and Hadi, 1997). All coefficients follow exactly from two propagations: of
+    the evidence, and of the evidence with the event; a CPT with a zero takes two more.
 
     Parameters
     ----------
     event : mapping from node to level
-        What the answer is the probability of; of several nodes, that all are so.
+        The event; several nodes are a conjunction.
     given, do
         As for `query`.
     odds : float, default 2
-        Entries are moved until their odds are so many times as large, and as small; ``inf`` moves them from 0 to 1.
+        The odds of an entry are multiplied and divided by this factor; ``inf`` varies entries from 0 to 1.
 
     Returns
     -------
     Sensitivity
-        A sequence of entries, those that move the answer most first.
+        A sequence of entries, the most influential first.
 
     Examples
     --------
@@ -65,12 +65,12 @@ def sensitivity(
     >>> building = tb.BayesianNetwork.from_tables({"alarm": ["fire"]}, dict.fromkeys(tables, (False, True)), tables)
     >>> found = building.sensitivity({"fire": True}, {"alarm": True})
     >>> found
-    p(fire = True | alarm = True) = 0.3242, and where the odds of an entry are halved or doubled:
-                                      entry  from    to      slope
+    p(fire = True | alarm = True) = 0.3242, if the odds of an entry are halved or doubled:
+                                      value  low     high    slope
       p(fire = True)                  0.01   0.1935  0.4897  +22.13
       p(alarm = True | fire = False)  0.02   0.1966  0.4872  -10.96
       p(alarm = True | fire = True)   0.95   0.3136  0.3298  +0.2306
-    >>> round(found[1].value_for(0.9), 5)               # to be so sure, false alarms would have to be this rare
+    >>> round(found[1].value_for(0.9), 5)               # the false alarm rate for a posterior of 0.9
     0.00107
     """
     given = one_row(given)
@@ -83,20 +83,22 @@ def sensitivity(
     for node in event:
         if node in (given or {}) or node in (do or {}):
             raise DataError(
-                f"node {node!r} is asked about and known; expected one of them.\n    Leave one of the two out."
+                f"node {node!r} is in the event and in the evidence; expected one of them.\n    Remove one of the two."
             )
-    asked = read_evidence(found, event)
-    if asked.likelihoods:
+    event_evidence = read_evidence(found, event)
+    if event_evidence.likelihoods:
         raise DataError.wrong_type("event", repr(event)[:60], "one level for every node")
     known, before = run_query(found, list(event), given, do)
     rows = known.take(np.zeros(2, dtype=np.intp))
-    rows = rows._replace(codes=rows.codes | {node: np.array([-1, code[0]]) for node, code in asked.codes.items()})
+    rows = rows._replace(
+        codes=rows.codes | {node: np.array([-1, code[0]]) for node, code in event_evidence.codes.items()}
+    )
     lines = _functions(found, rows, known, set(event), set(do or ()), float(before.log_likelihood[0]))
     return Sensitivity(found, dict(event), display_evidence(given, do), float(odds), *lines)
 
 
 class Entry(NamedTuple):
-    """An entry of a table, and what the answer is as a function of it: (aθ + b) / (cθ + d).
+    """An entry of a CPT, and the probability of the event as a function of it: (aθ + b) / (cθ + d).
 
     Attributes
     ----------
@@ -105,11 +107,11 @@ class Entry(NamedTuple):
     given : dict
         The levels of the parents.
     value : float
-        What the entry is.
+        The current value of the entry.
     slope : float
-        By how much the answer moves for each unit of the entry, to begin with.
+        The derivative of the probability with respect to the entry at its value.
     low, high : float
-        The answer at both ends of where the entry was moved, the lower first.
+        The probability at both ends of the range of the entry, the lower first.
     function : tuple of four floats
         a, b, c and d.
     """
@@ -124,7 +126,7 @@ class Entry(NamedTuple):
     function: tuple[float, float, float, float]
 
     def answer(self, value: float) -> float:
-        """The answer if the entry were another number.
+        """Return the probability of the event for another value of the entry.
 
         Parameters
         ----------
@@ -134,7 +136,7 @@ class Entry(NamedTuple):
         return float(_answer(np.array([self.function]), np.array([value]))[0])
 
     def value_for(self, answer: float) -> float:
-        """What the entry would have to be for another answer; NaN where none from 0 to 1 gives it.
+        """Return the value of the entry for a given probability of the event; NaN if there is none between 0 and 1.
 
         Parameters
         ----------
@@ -148,24 +150,23 @@ class Entry(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is, in words."""
+        """The entry as printed: p(node = level | parents)."""
         parents = title_of(self.given)
         return f"p({printable(self.node)} = {self.level!r}{' | ' + parents if parents else ''})"
 
 
 class Sensitivity(Sequence[Entry]):
-    """How an answer depends on every entry of the tables: a sequence of entries, those that move it most first.
+    """Sensitivity of a probability to every entry of the CPTs: a sequence of entries, the most influential first.
 
-    Of nodes with two levels the second stands for both. Entries that cannot move the answer, by the graph alone, are
-    left out.
+    Binary nodes are represented by their second level. Entries without influence by the graph are excluded.
 
     Attributes
     ----------
     event, given : dict
     probability : float
-        The answer as it is.
+        p(event | given) with the current CPTs.
     odds : float
-        How far entries were moved.
+        The factor by which the odds of entries vary.
 
     Examples
     --------
@@ -216,7 +217,7 @@ class Sensitivity(Sequence[Entry]):
         return len(self._order)
 
     def entry(self, node: Name, level: Hashable, given: Mapping[Any, Any] | None = None) -> Entry:
-        """One entry, p(node = level | given).
+        """Return one entry, p(node = level | given).
 
         Parameters
         ----------
@@ -231,25 +232,25 @@ class Sensitivity(Sequence[Entry]):
             if same and all(_same(found.given[parent], one) for parent, one in wanted.items()):
                 return found
         raise DataError(
-            f"no entry p({node!r} = {level!r} | {title_of(wanted) or 'nothing'}) can move this answer.\n"
+            f"no entry p({node!r} = {level!r} | {title_of(wanted) or 'nothing'}) has an influence.\n"
             "    Check the names, and that every parent of the node has a level."
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame: a line for every entry, those that move the answer most first."""
+        """Return a pandas data frame: a row for every entry, the most influential first."""
         import pandas as pd
 
         names = ["node", "level", "given", "value", "low", "high", "slope"]
         return pd.DataFrame([[getattr(entry, name) for name in names] for entry in self], columns=names)
 
     def plot(self, ax: Axes | None = None, *, most: int = 15) -> Picture:
-        """A picture of how far each entry moves the answer, the furthest first (a tornado); needs matplotlib.
+        """Plot the range of the probability for each entry, the widest first (tornado plot); needs matplotlib.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
         most : int, default 15
-            How many entries are drawn.
+            Number of entries shown.
 
         Returns
         -------
@@ -261,29 +262,29 @@ class Sensitivity(Sequence[Entry]):
 
     @property
     def title(self) -> str:
-        """What was asked."""
+        """The query, p(event | given)."""
         known = title_of(self.given)
         return f"p({title_of(self.event)}{' | ' + known if known else ''})"
 
     @property
     def perturbation(self) -> str:
-        """How far entries were moved, in words."""
+        """The variation of entries, as printed."""
         if math.isinf(self.odds):
-            return "an entry goes from 0 to 1"
+            return "an entry varies from 0 to 1"
         return "the odds of an entry are " + (
             "halved or doubled" if self.odds == 2 else f"{self.odds:g} times as small or large"
         )
 
     def __repr__(self) -> str:
-        lines = [["", "entry", "from", "to", "slope"], *(self._line(entry) for entry in self[:_SHOWN])]
+        lines = [["", "value", "low", "high", "slope"], *(self._line(entry) for entry in self[:_SHOWN])]
         text = text_table(lines)
         if len(self) > _SHOWN:
-            text.append(f"  … {len(self) - _SHOWN} move it less")
+            text.append(f"  … {len(self) - _SHOWN} with less influence")
         return "\n".join([f"{self._head}:", *text]) if len(self) else self._head
 
     @property
     def _head(self) -> str:
-        moved = f", and where {self.perturbation}" if len(self) else ", whatever the entries of the tables are"
+        moved = f", if {self.perturbation}" if len(self) else ", for all entries of the CPTs"
         return f"{self.title} = {self.probability:.4g}{moved}"
 
     def _line(self, entry: Entry) -> list[str]:
@@ -292,16 +293,16 @@ class Sensitivity(Sequence[Entry]):
 
     def _repr_html_(self) -> str:
         rows = (self._line(entry) for entry in self)
-        return html_parts((self._head, ["", "entry", "from", "to", "slope"], rows))
+        return html_parts((self._head, ["", "value", "low", "high", "slope"], rows))
 
 
 def _functions(
     found: NetworkInference, rows: Evidence, known: Evidence, event: set[Name], do: set[Name], log_given: float
 ) -> tuple[float, list[tuple[Name, tuple[int, ...]]], np.ndarray, np.ndarray]:
-    """The answer, and for every entry where it is, its value, and the four numbers of its function.
+    """Return p(event | given), and for every entry its index, its value, and the coefficients of its function.
 
-    p(event, given) and p(given) are linear in the entries of a line: each is R + Σ gᵢθᵢ, where gᵢ is the probability of
-    all else. Both are told as parts of p(given), so the denominator is 1 as things are.
+    p(event, given) and p(given) are linear in the entries of a row of a CPT: each is R + Σ gᵢθᵢ, where gᵢ is the
+    probability of all other factors. Both are divided by p(given), so that the denominator is 1 at current values.
     """
     compiled, graph = found.compile(do), found.graph.cut(found.cut(do))
     likelihoods, offset = found.likelihoods(rows, slice(0, 2), do)
@@ -319,10 +320,10 @@ def _functions(
         else:
             rest = _probability_without_table(compiled, node, found, do, likelihoods, offset - log_given)
         parts = [_line_function(table, rest[..., row], total) for row, total in ((1, scale[1]), (0, 1.0))]
-        told = ~np.broadcast_to(found.unknown.get(node, np.array(False))[..., None], table.shape).ravel()
-        places += [(node, place) for place, here in zip(np.ndindex(*table.shape), told, strict=True) if here]
-        values.append(table.ravel()[told])
-        functions.append(np.stack([part.ravel()[told] for pair in parts for part in pair], axis=1))
+        is_defined = ~np.broadcast_to(found.unknown.get(node, np.array(False))[..., None], table.shape).ravel()
+        places += [(node, place) for place, here in zip(np.ndindex(*table.shape), is_defined, strict=True) if here]
+        values.append(table.ravel()[is_defined])
+        functions.append(np.stack([part.ravel()[is_defined] for pair in parts for part in pair], axis=1))
     return float(scale[1]), places, np.concatenate(values), np.concatenate(functions)
 
 
@@ -334,7 +335,7 @@ def _probability_without_table(
     likelihoods: list[Likelihood],
     offset: np.ndarray,
 ) -> np.ndarray:
-    """The probability of all but a node's own table, for every entry of it and both rows: an entry may be 0."""
+    """Return the probability without a node's own CPT, for every entry of it and both rows; entries may be 0."""
     tree, names = compiled.tree, list(found.levels)
     own = names.index(node)
     home = tree.home(tree.scopes[own])
@@ -348,9 +349,9 @@ def _probability_without_table(
 
 
 def _line_function(table: np.ndarray, rest: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
-    """Slope and intercept of R + Σ gᵢθᵢ in each θ, where the others of its line keep their proportions.
+    """Return slope and intercept of R + Σ gᵢθᵢ in each θ; the others of its row keep their proportions.
 
-    Where an entry is 1, and the others have none, they share what it gives up equally.
+    If an entry is 1, the others have no proportions, and get equal parts.
     """
     n_levels = table.shape[-1]
     others = 1.0 - np.eye(n_levels)
@@ -363,14 +364,14 @@ def _line_function(table: np.ndarray, rest: np.ndarray, total: float) -> tuple[n
 
 
 def _moved(values: np.ndarray, odds: float) -> tuple[np.ndarray, np.ndarray]:
-    """Where entries are when their odds are smaller, and larger, by a factor."""
+    """Return the values of entries with their odds divided and multiplied by a factor."""
     if math.isinf(odds):
         return np.zeros_like(values), np.ones_like(values)
     return values / (values + odds * (1 - values)), odds * values / (odds * values + 1 - values)
 
 
 def _answer(functions: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """(aθ + b) / (cθ + d); where what is given would be impossible, the limit."""
+    """Compute (aθ + b) / (cθ + d); the limit if the evidence becomes impossible."""
     a, b, c, d = functions.T
     below = c * values + d
     gone = below < 1e-13

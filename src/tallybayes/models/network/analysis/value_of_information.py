@@ -1,4 +1,4 @@
-"""Which question to ask next: what each answer would tell of a node, in bits, or save in costs."""
+"""Value of information: expected reduction of entropy or of costs by observing a node (Koller & Friedman, ch. 23)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tallybayes.models.network.bayesian_network import BayesianNetwork
 
 _SHOWN, _BAR = 12, 20
-_NOTHING = 1e-12  # what rounding leaves of a question that tells nothing
+_NOTHING = 1e-12  # rounding error of a value of 0
 
 
 def value_of_information(
@@ -40,30 +40,30 @@ def value_of_information(
     observation_costs: float | Mapping[Any, float] | None = None,
     do: Mapping[Any, Any] | None = None,
 ) -> ValueOfInformation:
-    """What asking for each node would tell of one of them, before its answer is known.
+    """Compute the value of observing each node for one target, before its value is known.
 
-    In bits it is the expected fall of the target's entropy, its mutual information with the node asked for. With costs
-    it is how much less the best decision is expected to cost once the answer is known, less the price of asking (the
-    value of information). Each node is judged as if it were the last one asked for.
+    In bits, it is the expected reduction of the target's entropy: its mutual information with the observed node. With
+    costs, it is the expected reduction of the cost of the best decision, minus the observation cost. Nodes are
+    evaluated one at a time (myopic value of information).
 
     Parameters
     ----------
     target : name
-        The node that is to be found out, of labels.
+        A discrete node.
     given, do
         As for `query`.
     candidates : name, or sequence of names, optional
-        What may be asked for: nodes with labels. None takes all that are not known.
+        Discrete nodes that may be observed. None takes all unobserved ones.
     cost : {true: {decided: cost}}, or array of shape (levels, levels), optional
-        As for the `decide` of classifiers: what deciding costs, by the level of the target that is true. Left out where
-        there are observation_costs, every error costs 1.
+        As for `decide` of classifiers: the cost of each decision by the true level of the target. The default with
+        `observation_costs` is 1 for every error.
     observation_costs : number, or mapping from node to number, optional
-        What asking costs, in the unit of `cost`; nodes that are not named are free.
+        Costs of observing nodes, in the unit of `cost`; 0 for other nodes.
 
     Returns
     -------
     ValueOfInformation
-        A mapping from node to what asking for it is worth, best first.
+        A mapping from node to its value of information, best first.
 
     Examples
     --------
@@ -72,67 +72,67 @@ def value_of_information(
     >>> building = tb.BayesianNetwork.from_tables(
     ...     {"smoke": ["fire"], "alarm": ["fire"]}, dict.fromkeys(tables, (False, True)), tables)
     >>> building.value_of_information("fire")
-    next question about fire: 0.0808 bits are not known
+    value of information about fire: entropy 0.0808 bits
              bits
       alarm  0.0521  █████████████
       smoke  0.0505  █████████████
     >>> cost = {True: {"stay": 100, "leave": 10}, False: {"stay": 0, "leave": 10}}
     >>> building.value_of_information("fire", {"alarm": True}, cost=cost, observation_costs={"smoke": 2})
-    next question about fire, given alarm = True: 0.918 bits are not known; now 'leave', expected to cost 10
-             bits    saved  price  worth
-      smoke  0.6791  3.6    2      1.6
+    value of information about fire, given alarm = True: entropy 0.918 bits; best decision 'leave', expected cost 10
+             bits    saved  cost  value
+      smoke  0.6791  3.6    2     1.6
     """
     given = one_row(given)
     found = model._inference.under(do)
     require_labels(model, [target])
-    asked = _candidates(model, target, given, do, candidates)
+    nodes = _candidates(model, target, given, do, candidates)
     labels = labels_of(found.levels[target], None)
     decisions, costs = (labels, 1.0 - np.eye(len(labels))) if cost is None else read_costs(cost, labels)
-    price = _prices(model, asked, observation_costs)
-    known, before = run_query(found, [target, *asked], given, do)
+    price = _prices(model, nodes, observation_costs)
+    known, before = run_query(found, [target, *nodes], given, do)
     if target in known.codes:
-        raise DataError(f"target {target!r} is known already.\n    Leave it out of given= and do=.")
+        raise DataError(f"target {target!r} is observed.\n    Remove it from given= and do=.")
     shares = before.marginal(found.scope([target]))[:, 0]
     possible = np.flatnonzero(shares > 0)
     rows = known.take(np.zeros(len(possible), dtype=np.intp))
     rows = rows._replace(codes={**rows.codes, target: possible})
-    joint = {node: np.zeros((len(shares), len(found.levels[node]))) for node in asked}
+    joint = {node: np.zeros((len(shares), len(found.levels[node]))) for node in nodes}
     for part, answer in found.batches(rows, do or ()):
-        for node in asked:
+        for node in nodes:
             each = answer.marginal(found.scope([node])).T
             joint[node][possible[part]] = each * shares[possible[part], None]
-    now = shares @ costs
+    expected_costs = shares @ costs
     lines = {}
     for node, table in joint.items():
-        saved = float(now.min() - (table.T @ costs).min(axis=1).sum())
+        saved = float(expected_costs.min() - (table.T @ costs).min(axis=1).sum())
         lines[node] = (_information(table), saved if saved > _NOTHING * np.abs(costs).max() else 0.0, price[node])
     in_costs = cost is not None or observation_costs is not None
-    decision = (decisions.tolist()[int(now.argmin())], float(now.min())) if in_costs else None
-    told = {**(given or {}), **(do or {})}
-    measured = [node for node in found.structure.nodes if found.is_measured(node) and node not in told]
+    decision = (decisions.tolist()[int(expected_costs.argmin())], float(expected_costs.min())) if in_costs else None
+    fixed = {**(given or {}), **(do or {})}
+    measured = [node for node in found.structure.nodes if found.is_measured(node) and node not in fixed]
     return ValueOfInformation(
         target, display_evidence(given, do), _entropy(shares), lines, decision, measured if candidates is None else ()
     )
 
 
 class ValueOfInformation(Mapping[Any, float]):
-    """What asking for each node is worth: a mapping from node to bits or, with costs, to what is saved, best first.
+    """Value of information: a mapping from node to bits or, with costs, to the expected saving, best first.
 
     Attributes
     ----------
     target : name
     given : dict
-        What was known.
+        The evidence.
     entropy : float
-        The bits of the target that are not known yet.
+        The entropy of the target in bits.
     best : name or None
-        What to ask for; None where nothing is worth its price.
+        The node to observe; None if no node is worth its cost.
     bits, saved, observation_costs : dict from node to float
-        The expected fall of the entropy, and of the costs before the price of asking.
+        The expected reduction of the entropy, that of the costs, and the observation costs.
     measured : tuple of names
-        Nodes that are not known, and whose worth is not told: no levels of theirs could be the answer.
+        Unobserved continuous nodes, which are not evaluated.
     decision, expected_cost
-        The best decision so far, and what it is expected to cost; None without costs.
+        The best decision without further observations, and its expected cost; None without costs.
 
     Examples
     --------
@@ -162,7 +162,7 @@ class ValueOfInformation(Mapping[Any, float]):
 
     @property
     def best(self) -> Name | None:
-        """What to ask for, or None where nothing is worth it."""
+        """The node to observe; None if no node is worth its cost."""
         first = next(iter(self._worth), None)
         return first if first is not None and self._worth[first] > _NOTHING else None
 
@@ -176,23 +176,25 @@ class ValueOfInformation(Mapping[Any, float]):
         return len(self._worth)
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame: a line for every node, best first."""
+        """Return a pandas data frame: a row for every node, best first."""
         import pandas as pd
 
         frame = {"node": list(self), "bits": list(self.bits.values())}
         if self.expected_cost is not None:
             frame |= {name: list(getattr(self, name).values()) for name in ("saved", "observation_costs")}
-            frame |= {"worth": list(self.values())}
+            frame |= {"value": list(self.values())}
         return pd.DataFrame(frame)
 
     def _title(self) -> str:
         known = title_of(self.given)
         so_far = (
-            f"; now {self.decision!r}, expected to cost {self.expected_cost:.4g}" if self.decision is not None else ""
+            f"; best decision {self.decision!r}, expected cost {self.expected_cost:.4g}"
+            if self.decision is not None
+            else ""
         )
         return (
-            f"next question about {printable(self.target)}{', given ' + known if known else ''}: "
-            f"{self.entropy:.3g} bits are not known{so_far}"
+            f"value of information about {printable(self.target)}{', given ' + known if known else ''}: "
+            f"entropy {self.entropy:.3g} bits{so_far}"
         )
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
@@ -202,7 +204,7 @@ class ValueOfInformation(Mapping[Any, float]):
             return ["", "bits", ""], rows
         numbers = [(self.bits[node], self.saved[node], self.observation_costs[node], self[node]) for node in self]
         shown = [[f"{line[0]:.4f}", *(f"{value:.4g}" for value in line[1:])] for line in numbers]
-        return ["", "bits", "saved", "price", "worth"], [
+        return ["", "bits", "saved", "cost", "value"], [
             [printable(n), *line] for n, line in zip(self, shown, strict=True)
         ]
 
@@ -210,14 +212,14 @@ class ValueOfInformation(Mapping[Any, float]):
         head, rows = self._table()
         text = text_table([head, *rows[:_SHOWN]])
         if len(rows) > _SHOWN:
-            text.append(f"  … {len(rows) - _SHOWN} worth less")
-        return "\n".join([self._title(), *text, *(f"  {said}" for said in self._said())])
+            text.append(f"  … {len(rows) - _SHOWN} of less value")
+        return "\n".join([self._title(), *text, *(f"  {note}" for note in self._said())])
 
     def _said(self) -> list[str]:
-        """What stands below the table."""
-        nothing = ["nothing is worth asking for" + (" of the labels" if self.measured else "")]
+        """Return the notes below the table."""
+        nothing = ["no discrete node is worth observing" if self.measured else "no node is worth observing"]
         names = ", ".join(map(printable, self.measured[:_SHOWN])) + (", …" if len(self.measured) > _SHOWN else "")
-        left = [f"measured, so not told: {names}"] if self.measured else []
+        left = [f"continuous nodes, not evaluated: {names}"] if self.measured else []
         return (nothing if self.best is None else []) + left
 
     def _repr_html_(self) -> str:
@@ -226,7 +228,7 @@ class ValueOfInformation(Mapping[Any, float]):
 
 
 def _information(joint: np.ndarray) -> float:
-    """The mutual information of a table of two nodes, in bits."""
+    """Return the mutual information of a joint table of two nodes, in bits."""
     alone = np.outer(joint.sum(axis=1), joint.sum(axis=0))
     some = joint > 0
     found = float(np.sum(joint[some] * np.log2(joint[some] / alone[some])))
@@ -239,30 +241,30 @@ def _entropy(shares: np.ndarray) -> float:
 
 
 def _candidates(model: BayesianNetwork, target: Name, given: Any, do: Any, candidates: Any) -> list[Name]:
-    """What may be asked for."""
+    """Return the nodes to evaluate."""
     done = set(do or ())
     known = {node for node, value in (given or {}).items() if not isinstance(value, Mapping)} | done
     if candidates is None:
         return [node for node in model._inference.levels if node != target and node not in known]
-    asked = listed(candidates)
-    require_labels(model, asked)
-    wrong = [node for node in asked if node == target or node in known]
+    nodes = listed(candidates)
+    require_labels(model, nodes)
+    wrong = [node for node in nodes if node == target or node in known]
     if wrong:
-        what = "the target" if wrong[0] == target else "known already"
-        raise DataError(f"candidate {wrong[0]!r} is {what}; expected nodes that may still be asked for.")
-    return list(dict.fromkeys(asked))
+        what = "the target" if wrong[0] == target else "already observed"
+        raise DataError(f"candidate {wrong[0]!r} is {what}; expected unobserved nodes.")
+    return list(dict.fromkeys(nodes))
 
 
-def _prices(model: BayesianNetwork, asked: list[Name], observation_costs: Any) -> dict[Name, float]:
-    """The price of every question."""
+def _prices(model: BayesianNetwork, nodes: list[Name], observation_costs: Any) -> dict[Name, float]:
+    """Return the observation cost of every node."""
     given = (
         observation_costs
         if isinstance(observation_costs, Mapping)
-        else dict.fromkeys(asked, 0.0 if observation_costs is None else observation_costs)
+        else dict.fromkeys(nodes, 0.0 if observation_costs is None else observation_costs)
     )
     model.graph_.require(given)
-    found = {node: finite_number(value, f"the price of {node!r}") for node, value in given.items()}
+    found = {node: finite_number(value, f"the observation cost of {node!r}") for node, value in given.items()}
     negative = [node for node, value in found.items() if value < 0]
     if negative:
-        raise DataError(f"the price of {negative[0]!r} is {found[negative[0]]!r}; expected at least 0.")
-    return {node: found.get(node, 0.0) for node in asked}
+        raise DataError(f"the observation cost of {negative[0]!r} is {found[negative[0]]!r}; expected at least 0.")
+    return {node: found.get(node, 0.0) for node in nodes}

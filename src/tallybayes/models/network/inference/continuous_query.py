@@ -84,10 +84,10 @@ def _components(
 
 
 def is_normal(found: NetworkInference, node: Name) -> bool:
-    """Whether a measured node is one Gaussian column, of which more than a mean can be told."""
+    """Return whether a continuous node is one Gaussian column, so that its posterior is a mixture."""
     if node in found.places:
         return True
-    if node in found.presence:  # whether it is there has a say, too
+    if node in found.presence:  # its missing-value indicator has evidence, too
         return False
     scored = found.leaves[node]
     family = scored.family
@@ -101,7 +101,7 @@ def is_normal(found: NetworkInference, node: Name) -> bool:
 
 
 def _of_leaf(scored: FactorScorer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Location, squared scale and degrees of freedom of one Gaussian column, in every group."""
+    """Return location, squared scale and degrees of freedom of one Gaussian column, in every group."""
     parameters = scored.parameters
     if scored.predictive:
         freedom = 2 * parameters.shape

@@ -1,4 +1,4 @@
-"""Draws from a Bayesian network, parents first: for questions where exact inference needs more than memory has."""
+"""Forward sampling and likelihood weighting, for queries too large for exact inference."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from tallybayes.models.network.inference.query_result import QueryResult, title_
 from tallybayes.tally.factor import Name
 from tallybayes.warnings import warn
 
-_DRAWS = 1 << 14  # at a time
-_FEW = 100  # draws that the weighted ones are worth: fewer are warned of
+_DRAWS = 1 << 14  # per batch
+_FEW = 100  # effective sample size below which a warning is issued
 
 Codes = dict[Name, np.ndarray]
 
 
 def query_by_sampling(
     found: NetworkInference,
-    asked: tuple[Name, ...],
+    query_nodes: tuple[Name, ...],
     known: Evidence,
     do: Iterable[Name],
-    told: Mapping[Any, Any],
+    shown_evidence: Mapping[Any, Any],
     n_draws: int,
     random_state: Any,
 ) -> QueryResult:
-    """p(asked | known) by likelihood weighting: nodes are drawn given their parents, what is known only weighs."""
-    levels = {node: found.levels[node] for node in asked}
+    """Estimate p(query_nodes | evidence) by likelihood weighting (Fung and Chang 1990; Shachter and Peot 1990)."""
+    levels = {node: found.levels[node] for node in query_nodes}
     shape = tuple(map(len, levels.values()))
     needed, here = 24 * math.prod(shape), available_memory()
     if needed > here:
         raise TooLargeError.of("the answer", needed, here, "Ask for fewer nodes at a time.")
     observed = [*known.codes, *known.cells, *known.likelihoods]
-    wanted = found.graph.cut(found.cut(do)).ancestors([*asked, *observed])
+    wanted = found.graph.cut(found.cut(do)).ancestors([*query_nodes, *observed])
     rng, top = np.random.default_rng(random_state), -np.inf
     first, second = np.zeros(math.prod(shape)), np.zeros(math.prod(shape))  # sums of weights and of their squares
     for codes, logs in draws(found, known, do, n_draws, rng, wanted):
@@ -47,29 +47,35 @@ def query_by_sampling(
             continue
         scale = math.exp(top - here_top) if np.isfinite(top) else 0.0
         top, weights = here_top, np.exp(logs - here_top)
-        place = np.ravel_multi_index([codes[node] for node in asked], shape)
+        place = np.ravel_multi_index([codes[node] for node in query_nodes], shape)
         first = first * scale + np.bincount(place, weights, len(first))
         second = second * scale**2 + np.bincount(place, weights**2, len(second))
     total = first.sum()
     if not total > 0:
         raise EstimateError(
-            f"none of {n_draws:,} draws agrees with {title_of(told)}: it is impossible, or too improbable to be met by "
-            "chance.\n    Raise n_draws=, give less, or ask exactly, with inference='exact'."
+            f"none of {n_draws:,} draws agrees with {title_of(shown_evidence)}: the evidence is impossible, or too "
+            "improbable.\n    Increase n_draws, pass less evidence, or use inference='exact'."
         )
     p, size = first / total, float(total**2 / second.sum())
-    # Σ w² (1[level] − p)², of every level: those that have it, and those that do not.
+    # Variance of a self-normalized estimate: Σ w² (1[level] − p)² over draws with the level and without it.
     squares = second * (1 - p) ** 2 + (second.sum() - second) * p**2
     errors = np.where(squares > 0, np.sqrt(squares) / total, 1 / size)
     if size < _FEW:
         warn(
-            f"{n_draws:,} draws are worth only {size:.0f}, because few agree with {title_of(told)}: the standard "
-            "errors of this answer are not to be trusted. Raise n_draws=.",
+            f"the effective size of {n_draws:,} draws is {size:.0f}, because few agree with "
+            f"{title_of(shown_evidence)}: the standard errors are unreliable. Increase n_draws.",
             UserWarning,
         )
     errors = errors.reshape(shape)
     errors.setflags(write=False)
     return QueryResult(
-        asked, levels, p.reshape(shape), told, standard_errors=errors, n_draws=n_draws, effective_size=size
+        query_nodes,
+        levels,
+        p.reshape(shape),
+        shown_evidence,
+        standard_errors=errors,
+        n_draws=n_draws,
+        effective_size=size,
     )
 
 
@@ -81,18 +87,18 @@ def draws(
     rng: np.random.Generator,
     wanted: Iterable[Name] | None = None,
 ) -> Iterator[tuple[Codes, np.ndarray]]:
-    """Labels drawn parents first, some at a time, and the log weight that what is known gives each draw.
+    """Yield batches of forward samples of the discrete nodes, and the log weight of each draw given the evidence.
 
     Parameters
     ----------
     found : NetworkInference
-    known : Known
-        Of one row, and of the nodes that are set.
-    do : nodes that are set
+    known : Evidence
+        Of one row, with the values of interventions.
+    do : nodes of interventions
     n : int
     rng : Generator
     wanted : nodes, optional
-        With all that they depend on; None draws all.
+        Nodes to sample, with their ancestors; None samples all.
     """
     done, chosen = found.cut(do), None if wanted is None else set(wanted)
     cut = found.graph.cut(done)
@@ -129,7 +135,7 @@ def draws(
 def draw_labels(
     found: NetworkInference, known: Evidence, do: Iterable[Name], n: int, rng: np.random.Generator
 ) -> Codes:
-    """Draws of all labels where nothing is known but what is set: each weighs the same."""
+    """Sample all discrete nodes given interventions alone: all weights are equal."""
     parts = [codes for codes, _ in draws(found, known, do, n, rng)]
     return {
         node: np.concatenate([np.zeros(0, dtype=np.intp), *(part[node] for part in parts)]) for node in found.levels

@@ -1,4 +1,4 @@
-"""The most probable levels of some nodes of a network, whatever the others are (marginal MAP), exactly."""
+"""Marginal MAP: the most probable joint assignment of some nodes, summed over the others, exactly."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ if TYPE_CHECKING:
 
 
 def most_probable_of(
-    found: NetworkInference, asked: tuple[Name, ...], known: Evidence, do: Iterable[Name]
+    found: NetworkInference, query_nodes: tuple[Name, ...], known: Evidence, do: Iterable[Name]
 ) -> tuple[dict[Name, Any], float]:
-    """The levels of some nodes that are most probable together, and log p(these, what is known).
+    """Return the most probable joint assignment of some nodes, and log p(assignment, evidence).
 
     A sum and a maximum do not change places, so the tree is made by taking out the nodes to be summed first. What is
     known is looked up, and nodes that nothing asked or known depends on are left out, before its sizes are checked.
     """
     held = {node: int(codes[0]) for node, codes in known.codes.items()}
-    factors, offset = _factors(found, asked, known, set(do), held)
+    factors, offset = _factors(found, query_nodes, known, set(do), held)
     kept = {variable for scope, _ in factors for variable in scope}
     sizes = [size if variable in kept else 1 for variable, size in enumerate(found.sizes)]
-    wanted = {found.index[node] for node in asked if node not in held}
+    wanted = {found.index[node] for node in query_nodes if node not in held}
     scopes = [scope for scope, _ in factors if scope]
     try:
         tree = CliqueTree(sizes, scopes, list(found.levels), last=wanted)
     except TooLargeError as error:
-        told = str(error).split("\n", maxsplit=1)[0]
+        reason = str(error).split("\n", maxsplit=1)[0]
         raise TooLargeError(
-            f"the most probable levels of {len(asked)} of {len(found.levels)} nodes, summed over the others: {told}\n"
-            "    Ask for fewer nodes, for all of them (nodes=None), or tell more in given=."
+            f"the most probable assignment of {len(query_nodes)} of {len(found.levels)} nodes: {reason}\n"
+            "    Pass fewer nodes, all of them (nodes=None), or more evidence in given=."
         ) from None
     codes, log_joint = _best(tree, factors, wanted)
-    levels = {node: found.levels[node][held.get(node, int(codes[found.index[node]]))] for node in asked}
+    levels = {node: found.levels[node][held.get(node, int(codes[found.index[node]]))] for node in query_nodes}
     return levels, log_joint + offset
 
 
 def _factors(
-    found: NetworkInference, asked: tuple[Name, ...], known: Evidence, do: set[Name], held: Mapping[Name, int]
+    found: NetworkInference, query_nodes: tuple[Name, ...], known: Evidence, do: set[Name], held: Mapping[Name, int]
 ) -> tuple[list[tuple[Scope, np.ndarray]], float]:
-    """The logs of all tables that have a say, where what is known was looked up, and of what is left out of them."""
+    """Return the log factors of relevant nodes reduced by the evidence, and the log of the constant factor."""
     graph = found.graph.cut(found.cut(do))
-    told = graph.ancestors([*asked, *known.codes, *known.likelihoods, *known.cells])
+    relevant = graph.ancestors([*query_nodes, *known.codes, *known.likelihoods, *known.cells])
     likelihoods, offset = found.likelihoods(known, slice(0, 1), do)
 
     def parts() -> Iterator[tuple[Scope, np.ndarray]]:
         with np.errstate(divide="ignore"):
             for node in found.levels:
-                if node in told and node not in do:
+                if node in relevant and node not in do:
                     yield found.scope((*graph.parents[node], node)), np.log(found.tables[node])
             for item in likelihoods:
                 yield item.scope, (item.table if item.logarithmic else np.log(item.table))[..., 0]

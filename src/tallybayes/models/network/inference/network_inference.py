@@ -285,10 +285,12 @@ class NetworkInference:
                 lost.setdefault(node, np.zeros(len(rows), dtype=bool))[part] = np.isnan(logs)
                 out[part] += np.where(np.isnan(logs), 0.0, logs)
         for node, unknown in lost.items():
-            asked = np.flatnonzero(unknown & ~np.isneginf(out))  # an impossible row is so whatever the others say
-            if len(asked):
-                where = [int(some.codes[name][asked[0]]) for name in self.graph.parents[node]]
-                raise self.not_known(node, where, f" (row {int(rows[asked[0]])})")
+            undefined_rows = np.flatnonzero(
+                unknown & ~np.isneginf(out)
+            )  # an impossible row is so whatever the others say
+            if len(undefined_rows):
+                where = [int(some.codes[name][undefined_rows[0]]) for name in self.graph.parents[node]]
+                raise self.not_known(node, where, f" (row {int(rows[undefined_rows[0]])})")
         return out
 
     def leaf_logs(self, node: Name, cells: Any, rows: slice = slice(None)) -> np.ndarray:
@@ -369,8 +371,8 @@ class NetworkInference:
         total = (shares * there).sum(axis=0)
         absent, n_rows = total < 0.5, shares.shape[1]
         if self.presence[node] in known.cells:
-            told = chunk_of(known.cells[self.presence[node]], rows).reshape(n_rows)
-            absent = np.where(np.isnan(told), absent, told == 0)
+            presence_codes = chunk_of(known.cells[self.presence[node]], rows).reshape(n_rows)
+            absent = np.where(np.isnan(presence_codes), absent, presence_codes == 0)
         elif node in known.cells:
             absent = np.isnan(chunk_of(known.cells[node], rows)).reshape(n_rows)
         return shares * there / np.where(total > 0, total, 1.0), absent
@@ -390,7 +392,12 @@ class NetworkInference:
     # ---- What is not known ------------------------------------------------------------------------------------------
 
     def refuse_unknown(
-        self, found: Propagated, known: Evidence, rows: slice, asked: Iterable[Name] | None, do: Iterable[Name] = ()
+        self,
+        found: Propagated,
+        known: Evidence,
+        rows: slice,
+        undefined_rows: Iterable[Name] | None,
+        do: Iterable[Name] = (),
     ) -> None:
         """Refuse an answer that depends on a row of a table that maximum likelihood could not tell.
 
@@ -414,10 +421,10 @@ class NetworkInference:
                 key = node, patterns[row].tobytes()
                 if key not in depends:
                     observed = [other for other, here in zip(graph.nodes, patterns[row], strict=True) if here]
-                    if asked is None:
+                    if undefined_rows is None:
                         depends[key] = node in graph.ancestors([*observed, *known.likelihoods])
                     else:
-                        asked_for = {self.leaf_of(other) for other in asked}
+                        asked_for = {self.leaf_of(other) for other in undefined_rows}
                         depends[key] = bool(graph.reached(node, observed, known.likelihoods) & asked_for)
                 if depends[key]:
                     place = int(np.flatnonzero(some[:, row])[0])

@@ -1,4 +1,4 @@
-"""Questions to a Bayesian network: what follows from what is known."""
+"""Queries to a Bayesian network: posteriors, MPE and MAP assignments, probabilities and samples."""
 
 from __future__ import annotations
 
@@ -44,25 +44,24 @@ def query(
     n_draws: int = 200_000,
     random_state: RandomState = None,
 ) -> QueryResult:
-    """p(nodes | given), exactly or by draws.
+    """Compute the posterior distribution p(nodes | given), exactly or by sampling.
 
     Parameters
     ----------
     nodes : name, or sequence of names
-        What is asked for: labels or Gaussian nodes, of several their joint distribution.
-    given : mapping from node to what is known of it, optional
-        A level, or a measured value; or, where it is only hinted at, a mapping from every level to its
-        likelihood, p(what was noticed | level), up to a factor (elsewhere called soft or virtual evidence).
-        Where levels are words, True and False are those that spell true and false, or yes and no, in upper or lower
-        case, if just one level spells each.
+        Discrete or Gaussian nodes; of several, their joint distribution.
+    given : mapping from node to evidence, optional
+        A level, or the value of a continuous node. Soft (virtual) evidence is a mapping from every level to its
+        likelihood, up to a factor. For levels that are strings, True and False stand for the only level that reads
+        true and false, or yes and no, in upper or lower case.
     do : mapping from node to level, optional
-        Nodes that are set from outside, so that their parents have no say.
+        Interventions: the edges into these nodes are removed.
     inference : {"exact", "sampling"}, default "exact"
-        ``"sampling"`` draws from the network and weighs by what is given (likelihood weighting), for networks that
-        exact inference refuses as too large. The less probable what is given is, the more draws are needed.
+        ``"sampling"`` is likelihood weighting, for networks that are too large for exact inference. Less probable
+        evidence needs more draws.
     n_draws : int, default 200,000
     random_state : int, Generator or None
-        Of the draws.
+        For sampling.
 
     Returns
     -------
@@ -77,63 +76,66 @@ def query(
     >>> barometer = tb.BayesianNetwork.from_tables(
     ...     {"glass": ["storm"]}, {"storm": ["no", "yes"], "glass": ["high", "low"]},
     ...     {"storm": [0.9, 0.1], "glass": [[0.9, 0.1], [0.2, 0.8]]})
-    >>> round(barometer.query("storm", {"glass": "low"})["yes"], 3)       # a falling glass tells of storms
+    >>> round(barometer.query("storm", {"glass": "low"})["yes"], 3)       # observing a low glass
     0.471
-    >>> round(barometer.query("storm", do={"glass": "low"})["yes"], 3)    # turning its hand makes none
+    >>> round(barometer.query("storm", do={"glass": "low"})["yes"], 3)    # setting it has no effect
     0.1
     """
-    asked = tuple(listed(nodes))
+    query_nodes = tuple(listed(nodes))
     given = one_row(given)
     found = model._inference.under(do)
-    found.structure.require(asked)
+    found.structure.require(query_nodes)
     _INFERENCE.check("inference", inference)
-    measured = [node for node in asked if found.is_measured(node)]
+    measured = [node for node in query_nodes if found.is_measured(node)]
     if measured and all(is_normal(found, node) for node in measured):
         _require_rows(model, tuple(measured))
-        return _query_measured(found, asked, given, do, inference)
-    require_labels(model, asked)
-    _check_asked(asked)
+        return _query_measured(found, query_nodes, given, do, inference)
+    require_labels(model, query_nodes)
+    _check_asked(query_nodes)
     if inference == "sampling":
         if not is_integer_at_least(n_draws):
             raise DataError.wrong_type("n_draws", repr(n_draws), "a whole number of at least 1")
-        known, told = read_evidence(found, given, do), display_evidence(given, do)
-        return query_by_sampling(found, asked, known, do or (), told, int(n_draws), random_state)
-    _, answer = run_query(found, asked, given, do, together=asked)
-    table = answer.marginal(found.scope(asked))[..., 0]
-    return QueryResult(asked, {node: found.levels[node] for node in asked}, table, display_evidence(given, do))
+        known, shown_evidence = read_evidence(found, given, do), display_evidence(given, do)
+        return query_by_sampling(found, query_nodes, known, do or (), shown_evidence, int(n_draws), random_state)
+    _, answer = run_query(found, query_nodes, given, do, together=query_nodes)
+    table = answer.marginal(found.scope(query_nodes))[..., 0]
+    return QueryResult(
+        query_nodes, {node: found.levels[node] for node in query_nodes}, table, display_evidence(given, do)
+    )
 
 
-def _require_rows(model: BayesianNetwork, asked: tuple[Name, ...]) -> None:
-    """Refuse measured nodes that no row shows: nothing tells where they are, or how wide."""
+def _require_rows(model: BayesianNetwork, query_nodes: tuple[Name, ...]) -> None:
+    """Raise EstimateError if a continuous node has no observed rows, so that its parameters are undefined."""
     nodes = model._network.nodes if model._given is None else {}
-    unseen = [node for node in asked if node in nodes and not np.any(nodes[node].flat().presence())]
+    unseen = [node for node in query_nodes if node in nodes and not np.any(nodes[node].flat().presence())]
     if unseen:
         beside = " together with its measured parents" if nodes[unseen[0]].inputs else ""
         raise EstimateError(
-            f"no row shows {unseen[0]!r}{beside}, so nothing is known of it.\n    Learn from rows that do."
+            f"no row has {unseen[0]!r}{beside}, so its distribution is undefined.\n    Fit rows that do."
         )
 
 
 def _query_measured(
-    found: NetworkInference, asked: tuple[Name, ...], given: Any, do: Any, inference: str
+    found: NetworkInference, query_nodes: tuple[Name, ...], given: Any, do: Any, inference: str
 ) -> QueryResult:
-    """The distribution of measured nodes, perhaps with labels: a mixture over the labels they depend on."""
-    _check_asked(asked)
-    measured = [node for node in asked if found.is_measured(node)]
+    """Query continuous nodes, with or without discrete ones: a mixture over the discrete nodes they depend on."""
+    _check_asked(query_nodes)
+    measured = [node for node in query_nodes if found.is_measured(node)]
     if inference != "exact":
         raise DataError(
-            f"inference={inference!r} counts levels, and {measured[0]!r} is measured.\n    Ask exactly, or use sample."
+            f"inference={inference!r} is for discrete nodes, and {measured[0]!r} is continuous.\n"
+            "    Use inference='exact', or sample."
         )
-    known = [node for node in asked if node in (given or {}) or node in (do or {})]
+    known = [node for node in query_nodes if node in (given or {}) or node in (do or {})]
     if known:
         raise DataError(
-            f"node {known[0]!r} is asked about and known; expected one of them.\n    Leave one of the two out."
+            f"node {known[0]!r} is in the query and in the evidence; expected one of them.\n    Remove one of the two."
         )
     above = {name for node in measured for name in found.graph.parents[found.leaf_of(node)]}
-    labels = [name for name in found.levels if name in above or name in asked]
-    row, answer = run_query(found, asked, given, do, together=labels)
+    labels = [name for name in found.levels if name in above or name in query_nodes]
+    row, answer = run_query(found, query_nodes, given, do, together=labels)
     shares = found.shares(labels, answer, row, slice(0, 1))[:, 0]
-    return continuous_query_result(found, asked, labels, shares, row, display_evidence(given, do))
+    return continuous_query_result(found, query_nodes, labels, shares, row, display_evidence(given, do))
 
 
 def most_probable(
@@ -143,21 +145,21 @@ def most_probable(
     *,
     do: Mapping[Any, Any] | None = None,
 ) -> MostProbableAssignment:
-    """The most probable levels of nodes together, given what is known.
+    """Compute the most probable joint assignment of nodes given the evidence (MPE, or marginal MAP).
 
-    They need not be made of the most probable level of each, nor those of some nodes of the most probable of all.
+    It may differ from the most probable level of each node; that of some nodes may differ from that of all nodes.
 
     Parameters
     ----------
     given, do
         As for `query`.
     nodes : name, or sequence of names, optional
-        Some nodes, over all others of which is summed (marginal MAP); None takes all (MPE). Sums have to come before
-        maxima, so some nodes may take more memory than all of them; too much is refused.
+        None takes all nodes (MPE). Marginal MAP sums over the other nodes; sums come before maxima, so that it may
+        need more memory than MPE, and raises TooLargeError if it needs too much.
 
     Returns
     -------
-    MostProbable
+    MostProbableAssignment
         A mapping from node to level.
 
     Examples
@@ -167,24 +169,24 @@ def most_probable(
     ...     {"wind": ["sky"]}, {"sky": ["sun", "rain"], "wind": ["none", "some", "gale"]},
     ...     {"sky": [0.4, 0.6], "wind": [[1.0, 0.0, 0.0], [0.3, 0.4, 0.3]]})
     >>> weather.most_probable()
-    most probable together, p = 0.4
+    most probable assignment, p = 0.4
       sky   'sun'
       wind  'none'
     >>> weather.most_probable(nodes="sky")
-    most probable together, whatever the others are, p = 0.6
+    most probable assignment, summed over the others, p = 0.6
       sky  'rain'
     """
     given = one_row(given)
     found = model._inference.under(do)
     if nodes is not None:
-        asked = tuple(listed(nodes))
-        require_labels(model, asked)
-        _check_asked(asked)
-        known, answer = run_query(found, asked, given, do)
-        levels, log_joint = most_probable_of(found, asked, known, do or ())
+        query_nodes = tuple(listed(nodes))
+        require_labels(model, query_nodes)
+        _check_asked(query_nodes)
+        known, answer = run_query(found, query_nodes, given, do)
+        levels, log_joint = most_probable_of(found, query_nodes, known, do or ())
         log_share = min(0.0, log_joint - float(answer.log_likelihood[0]))
         return MostProbableAssignment(
-            levels, log_share, display_evidence(given, do), some=len(asked) < len(found.levels)
+            levels, log_share, display_evidence(given, do), some=len(query_nodes) < len(found.levels)
         )
     known, answer = run_query(found, found.levels, given, do)
     compiled, (likelihoods, offset) = found.compile(do or ()), found.likelihoods(known, slice(0, 1), do or ())
@@ -195,7 +197,7 @@ def most_probable(
 
 
 def probability(model: BayesianNetwork, given: Mapping[Name, Any], *, do: Mapping[Any, Any] | None = None) -> float:
-    """p(given): a density where measured nodes are among it; 0 where it is impossible.
+    """Compute p(given): a density if it has continuous nodes; 0 if it is impossible.
 
     Parameters
     ----------
@@ -222,7 +224,7 @@ def sample(
     do: Mapping[Any, Any] | None = None,
     random_state: RandomState = None,
 ) -> Any:
-    """Rows drawn from the network, or from what it says given something.
+    """Draw rows from the network, or from its posterior given evidence.
 
     Parameters
     ----------
@@ -255,7 +257,7 @@ def sample(
     except TooLargeError:
         if given:
             raise
-        codes = draw_labels(found, known, do or (), int(n), rng)  # parents first: as exact
+        codes = draw_labels(found, known, do or (), int(n), rng)  # forward sampling is exact here
     measured = {**(given or {}), **(do or {})}
     out: dict[Name, np.ndarray] = {}
     linked: dict[Name, np.ndarray] = {}
@@ -266,7 +268,7 @@ def sample(
             whole = found.presence.get(node) is None
             out[node] = np.repeat(np.asarray([measured[node]]) if whole else known.cells[node][:, 0], n, axis=0)
         elif any(node == beside and other in measured for other, beside in found.presence.items()):
-            continue  # it is known to be there, or not
+            continue  # its missing-value indicator is determined
         elif node in found.places:
             leaf, place = found.places[node]
             if leaf not in linked:
@@ -287,21 +289,21 @@ def _draw_linked(
     n: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Linked nodes drawn together, given the labels and those of them that are known: (n, nodes)."""
+    """Draw connected continuous nodes jointly, given the discrete nodes and the evidence: (n, nodes)."""
     width = len(found.components[leaf].nodes)
     cells = np.repeat(known.cells.get(leaf, np.full((1, width), np.nan)), n, axis=0)
     return JointGaussian().draw(found.leaves[leaf].parameters, cells, found.group(leaf, codes, n), rng)
 
 
-def _check_asked(asked: tuple[Name, ...]) -> None:
-    if not asked or len(set(asked)) < len(asked):
-        raise DataError(f"the nodes asked for are {asked}; expected at least one, and each once.")
+def _check_asked(query_nodes: tuple[Name, ...]) -> None:
+    if not query_nodes or len(set(query_nodes)) < len(query_nodes):
+        raise DataError(f"nodes is {query_nodes}; expected at least one node, and each once.")
 
 
 def run_query(
     found: NetworkInference, nodes: Iterable[Name], given: Any, do: Any, together: Iterable[Name] = ()
 ) -> tuple[Evidence, Propagated]:
-    """What is known, and what follows from it for some nodes; refused where that is impossible, or not known."""
+    """Propagate the evidence; raise an error if it is impossible, or the posterior of `nodes` is undefined."""
     known = read_evidence(found, given, do)
     ((rows, answer),) = found.batches(known, do or (), together=together)
     refuse_impossible(found, answer.log_likelihood[0], given, do)
@@ -310,7 +312,7 @@ def run_query(
 
 
 def refuse_impossible(inference: NetworkInference, log_likelihood: float, given: Any, do: Any) -> None:
-    """Name what cannot happen: as little of what is given as contradicts the network."""
+    """Raise ImpossibleError for evidence of probability 0, naming a minimal contradictory part of it."""
     if not np.isneginf(log_likelihood):
         return
     blamed = dict(given or {})
@@ -323,5 +325,5 @@ def refuse_impossible(inference: NetworkInference, log_likelihood: float, given:
 
 
 def display_evidence(given: Mapping[Any, Any] | None, do: Mapping[Name, Any] | None) -> dict[Any, Any]:
-    """All that a question says, for its answer."""
+    """Return evidence and interventions as shown with a result."""
     return {**(given or {}), **{f"do({node})": value for node, value in (do or {}).items()}}

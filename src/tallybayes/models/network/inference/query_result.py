@@ -384,14 +384,14 @@ class QueryResult(Mapping[Any, Any]):
 
 
 class MostProbableAssignment(Mapping[Any, Any]):
-    """The most probable levels of nodes together: a mapping from node to level.
+    """Most probable joint assignment: a mapping from node to level.
 
     Attributes
     ----------
     log_probability : float
-        Log p(all of these levels | given).
+        Log p(assignment | given).
     given : dict
-        What was known.
+        The evidence.
     """
 
     def __init__(
@@ -409,7 +409,7 @@ class MostProbableAssignment(Mapping[Any, Any]):
         return len(self._levels)
 
     def _why(self, node: Name) -> str:
-        return "  (known)" if node in self.given else "  (set)" if f"do({node})" in self.given else ""
+        return "  (evidence)" if node in self.given else "  (intervention)" if f"do({node})" in self.given else ""
 
     def __repr__(self) -> str:
         width = max(map(len, map(printable, self._levels)), default=0)
@@ -417,8 +417,8 @@ class MostProbableAssignment(Mapping[Any, Any]):
         return "\n".join([self._title(), *lines])
 
     def _title(self) -> str:
-        others = ", whatever the others are" if self._some else ""
-        return f"most probable together{others}, p = {np.exp(self.log_probability):.4g}"
+        others = ", summed over the others" if self._some else ""
+        return f"most probable assignment{others}, p = {np.exp(self.log_probability):.4g}"
 
     def _repr_html_(self) -> str:
         rows = ([node, level, self._why(node).strip()] for node, level in self._levels.items())
@@ -426,16 +426,16 @@ class MostProbableAssignment(Mapping[Any, Any]):
 
 
 class NodePosteriors(Mapping[Any, np.ndarray]):
-    """p(node | what is known) of many rows: a mapping from node to an array of shape (n, levels).
+    """p(node | evidence) of many rows: a mapping from node to an array of shape (n, n_levels).
 
     Attributes
     ----------
     impossible : ndarray of bool of shape (n,)
-        Rows in which what is known has probability 0; they have the probabilities that hold where nothing is known.
+        Rows whose evidence has probability 0; they get the probabilities without evidence.
     log_likelihood : ndarray of shape (n,)
-        Log p(what is known) of every row.
+        Log p(evidence) of every row.
     levels : dict
-        What the columns of every array stand for.
+        The levels of the columns of every array.
     """
 
     def __init__(
@@ -445,13 +445,13 @@ class NodePosteriors(Mapping[Any, np.ndarray]):
 
     @classmethod
     def joined(cls, parts: list[NodePosteriors]) -> NodePosteriors:
-        """The answers about rows below each other."""
+        """Concatenate the results of batches of rows."""
         found = {node: np.concatenate([part[node] for part in parts]) for node in parts[0]}
         return cls(found, parts[0].levels, np.concatenate([part.log_likelihood for part in parts]))
 
     @property
     def impossible(self) -> np.ndarray:
-        """Rows in which what is known has probability 0."""
+        """Rows whose evidence has probability 0."""
         return np.isneginf(self.log_likelihood)
 
     def __getitem__(self, node: Name) -> np.ndarray:
@@ -474,13 +474,13 @@ class NodePosteriors(Mapping[Any, np.ndarray]):
 
 
 def question_of(nodes: Iterable[Name], given: Mapping[Any, Any]) -> str:
-    """What was asked: p(nodes | given)."""
+    """Format the query: p(nodes | given)."""
     known = title_of(given)
     return f"p({', '.join(map(printable, nodes))}{' | ' + known if known else ''})"
 
 
 def title_of(given: Mapping[Any, Any]) -> str:
-    """What is known, in words."""
+    """Format the evidence: a = 1, b = 2."""
     plain = {node: value.item() if isinstance(value, np.generic) else value for node, value in given.items()}
     return ", ".join(f"{printable(node)} = {value!r}" for node, value in plain.items())
 

@@ -162,12 +162,12 @@ def predict_proba(
            [0.82, 0.18],
            [0.62, 0.38]])
     """
-    asked = list(model._inference.levels) if columns is None else listed(columns)
-    require_labels(model, asked)
-    posteriors, _, log_likelihood = _predict(model, X, columns, asked, do, names)
+    query_nodes = list(model._inference.levels) if columns is None else listed(columns)
+    require_labels(model, query_nodes)
+    posteriors, _, log_likelihood = _predict(model, X, columns, query_nodes, do, names)
     if is_name(columns):
         return posteriors[columns]
-    return NodePosteriors(posteriors, {node: model.levels_[node] for node in asked}, log_likelihood)
+    return NodePosteriors(posteriors, {node: model.levels_[node] for node in query_nodes}, log_likelihood)
 
 
 @overload
@@ -217,9 +217,9 @@ def predict(
     >>> model.predict({"wet": [1, 0]}, "rain")
     array([1, 0])
     """
-    asked = listed(columns)
-    model._inference.structure.require(asked)
-    out = _best(model, X, columns, asked, do, names)
+    query_nodes = listed(columns)
+    model._inference.structure.require(query_nodes)
+    out = _best(model, X, columns, query_nodes, do, names)
     return out[columns] if is_name(columns) else as_frame(out, frame_kind(X))
 
 
@@ -256,25 +256,27 @@ def fill(
 
 
 def _best(
-    model: BayesianNetwork, X: Any, columns: Any, asked: list[Name], do: Mapping[Any, Any] | None, names: Any
+    model: BayesianNetwork, X: Any, columns: Any, query_nodes: list[Name], do: Mapping[Any, Any] | None, names: Any
 ) -> dict[Name, np.ndarray]:
     """The most probable level, or the mean, of each node by itself."""
-    posteriors, means, _ = _predict(model, X, columns, asked, do, names)
+    posteriors, means, _ = _predict(model, X, columns, query_nodes, do, names)
     domains = model._inference.domains
     labels = {node: labels_of(domains[node].levels, None)[found.argmax(axis=1)] for node, found in posteriors.items()}
-    return {node: (labels | means)[node] for node in asked}
+    return {node: (labels | means)[node] for node in query_nodes}
 
 
 def _predict(
-    model: BayesianNetwork, X: Any, columns: Any, asked: list[Name], do: Mapping[Any, Any] | None, names: Any
+    model: BayesianNetwork, X: Any, columns: Any, query_nodes: list[Name], do: Mapping[Any, Any] | None, names: Any
 ) -> tuple[dict[Name, np.ndarray], dict[Name, np.ndarray], np.ndarray]:
     """The posteriors of labels, the means of measured nodes, and the log likelihood of every row."""
     found, done = model._inference.under(do), do or {}
-    known = _read(model, X, names, () if columns is None else asked, do)
-    posteriors = {node: np.empty((known.n_rows, len(found.levels[node]))) for node in asked if node in found.levels}
-    means: dict[Name, list[np.ndarray]] = {node: [] for node in asked if found.is_measured(node)}
+    known = _read(model, X, names, () if columns is None else query_nodes, do)
+    posteriors = {
+        node: np.empty((known.n_rows, len(found.levels[node]))) for node in query_nodes if node in found.levels
+    }
+    means: dict[Name, list[np.ndarray]] = {node: [] for node in query_nodes if found.is_measured(node)}
     log_likelihood = np.empty(known.n_rows)
-    needed = [*asked, *(found.presence[node] for node in asked if node in found.presence)]
+    needed = [*query_nodes, *(found.presence[node] for node in query_nodes if node in found.presence)]
     for rows, answer in found.batches(known, done, what="predicting", look_up=True):
         log_likelihood[rows] = answer.log_likelihood
         found.refuse_unknown(answer, known, rows, needed, done)

@@ -70,8 +70,8 @@ def write_json(nodes: Mapping[Any, Mapping[str, Any]], target: FilePath) -> None
     target : str or path-like
         A name that ends in ``.gz`` gives a packed file.
     """
-    lines = [json.dumps({"name": node, **said}, ensure_ascii=False, allow_nan=False) for node, said in nodes.items()]
-    wrong = [node for node, said in nodes.items() if not _is_text({"name": node, **said})]
+    lines = [json.dumps({"name": node, **spec}, ensure_ascii=False, allow_nan=False) for node, spec in nodes.items()]
+    wrong = [node for node, spec in nodes.items() if not _is_text({"name": node, **spec})]
     if wrong:
         raise DataError.wrong_type(f"the node {wrong[0]!r}", "with a lone surrogate", "names and levels that are text")
     head = f'{{"format": {json.dumps(FORMAT)}, "version": {VERSION}, "nodes": [\n'
@@ -90,15 +90,15 @@ def _is_text(found: Any) -> bool:
 def _by_name(nodes: list[Any]) -> dict[Any, Any]:
     """The nodes of a file, each by its name."""
     found: dict[Any, Any] = {}
-    for said in nodes:
-        name = said.get("name") if isinstance(said, dict) else None
+    for spec in nodes:
+        name = spec.get("name") if isinstance(spec, dict) else None
         if isinstance(name, bool) or not isinstance(name, str | int):
             raise DataError.wrong_type(
-                "a node", short_repr(said), 'an object with a "name", a string or a whole number'
+                "a node", short_repr(spec), 'an object with a "name", a string or a whole number'
             )
         if name in found:
             raise DataError(f"the node {name!r} is there twice; expected each once.")
-        found[name] = {key: value for key, value in said.items() if key != "name"}
+        found[name] = {key: value for key, value in spec.items() if key != "name"}
     return found
 
 

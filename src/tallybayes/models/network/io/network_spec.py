@@ -54,19 +54,19 @@ def read_network_spec(nodes: Any) -> NetworkSpec:
     """
     if not isinstance(nodes, Mapping):
         raise DataError.wrong_type("nodes", f"a {type(nodes).__name__}", "a mapping from every node to its numbers")
-    for node, said in nodes.items():
-        if not isinstance(said, Mapping):
+    for node, spec in nodes.items():
+        if not isinstance(spec, Mapping):
             raise DataError.wrong_type(
-                f"what is said of {node!r}", short_repr(said), "a mapping, as in {'parents': [...]}"
+                f"what is said of {node!r}", short_repr(spec), "a mapping, as in {'parents': [...]}"
             )
-        known = _OF_LABELS if "levels" in said else _OF_LINES
-        strange = [key for key in said if key not in known]
-        lacking = [key for key in known[1:] if key not in said and key != "coefficients"]
+        known = _OF_LABELS if "levels" in spec else _OF_LINES
+        strange = [key for key in spec if key not in known]
+        lacking = [key for key in known[1:] if key not in spec and key != "coefficients"]
         if strange or lacking:
             found = f"with {short_repr(strange[0])}" if strange else f"without {lacking[0]!r}"
-            expected = f"{', '.join(map(repr, known))} {'of labels' if 'levels' in said else 'of a measured node'}"
+            expected = f"{', '.join(map(repr, known))} {'of labels' if 'levels' in spec else 'of a measured node'}"
             raise DataError.wrong_type(f"what is said of {node!r}", found, expected)
-    graph = Graph.read({node: _listed(said.get("parents"), f"the parents of {node!r}") for node, said in nodes.items()})
+    graph = Graph.read({node: _listed(spec.get("parents"), f"the parents of {node!r}") for node, spec in nodes.items()})
     unknown = [parent for parent in graph.nodes if parent not in nodes]
     if unknown:
         raise DataError(f"{unknown[0]!r} is a parent, but nothing is said of it; found {short_repr(list(nodes), 120)}.")
@@ -101,9 +101,9 @@ def read_network_spec(nodes: Any) -> NetworkSpec:
     return NetworkSpec(graph.parents, domains, factors, widths, tuple(parameters))
 
 
-def _line(node: Name, said: Mapping[str, Any], inputs: tuple[Name, ...], shape: tuple[int, ...]) -> LinearParameters:
+def _line(node: Name, spec: Mapping[str, Any], inputs: tuple[Name, ...], shape: tuple[int, ...]) -> LinearParameters:
     """The line of a measured node in its measured parents, by the levels of the others."""
-    coefficients = said.get("coefficients")
+    coefficients = spec.get("coefficients")
     coefficients = {} if coefficients is None else coefficients
     if not isinstance(coefficients, Mapping):
         raise DataError.wrong_type(
@@ -118,8 +118,8 @@ def _line(node: Name, said: Mapping[str, Any], inputs: tuple[Name, ...], shape: 
     slopes = [
         _numbers(named[str(name)], shape, f"the coefficient of {name!r} in {node!r}", spread=True) for name in inputs
     ]
-    intercept = _numbers(said["intercept"], shape, f"the intercept of {node!r}", spread=True)
-    std = _numbers(said["std"], shape, f"the standard deviation of {node!r}", spread=True)
+    intercept = _numbers(spec["intercept"], shape, f"the intercept of {node!r}", spread=True)
+    std = _numbers(spec["std"], shape, f"the standard deviation of {node!r}", spread=True)
     with np.errstate(over="ignore", under="ignore"):
         variance = std**2
     if not ((std > 0) & (variance > 0) & np.isfinite(variance)).all():
@@ -217,13 +217,13 @@ def describe_nodes(
     lines : mapping from measured node to the parents its line is in, and the line by the levels of the others
     """
     for node, above in parents.items():
-        said: dict[str, Any] = {"parents": list(above)} if above else {}
+        spec: dict[str, Any] = {"parents": list(above)} if above else {}
         if node in levels:
-            said |= {"levels": list(levels[node]), "probabilities": tables[node].tolist()}
+            spec |= {"levels": list(levels[node]), "probabilities": tables[node].tolist()}
         else:
             inputs, (slope, intercept, variance) = lines[node]
-            said["intercept"] = np.asarray(intercept).tolist()
+            spec["intercept"] = np.asarray(intercept).tolist()
             if inputs:
-                said["coefficients"] = {str(name): slope[..., k].tolist() for k, name in enumerate(inputs)}
-            said["std"] = np.sqrt(variance).tolist()
-        yield node, said
+                spec["coefficients"] = {str(name): slope[..., k].tolist() for k, name in enumerate(inputs)}
+            spec["std"] = np.sqrt(variance).tolist()
+        yield node, spec

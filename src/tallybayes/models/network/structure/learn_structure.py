@@ -160,7 +160,7 @@ def learn_structure(
     graph = Graph.read(
         {rows.names[child]: [rows.names[k] for k in places_of(mask)] for child, mask in enumerate(masks)}
     )
-    told = {
+    search_info = {
         "seconds": time.perf_counter() - began,
         "counted": counted,
         "what": "tests" if method == "pc" else "families",
@@ -170,7 +170,7 @@ def learn_structure(
         "n_bootstrap": n_bootstrap,
         "constraints": constraints.told,
     }
-    return Structure(graph, total, named, None if strengths is None else _named(strengths, rows.names), told)
+    return Structure(graph, total, named, None if strengths is None else _named(strengths, rows.names), search_info)
 
 
 def _whole(name: str, value: Any) -> int:

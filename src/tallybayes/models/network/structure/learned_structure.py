@@ -73,11 +73,11 @@ class Structure:
         score: float,
         edges: Mapping[tuple[Name, Name], tuple[float, bool]],
         strengths: dict[tuple[Name, Name], tuple[float, float]] | None,
-        told: dict[str, Any],
+        info: dict[str, Any],
     ) -> None:
-        self.graph_, self.score, self.strengths, self._told = graph, score, strengths, told
-        self.seconds: float = told["seconds"]
-        self.n_counted: int = told["counted"]
+        self.graph_, self.score, self.strengths, self._told = graph, score, strengths, info
+        self.seconds: float = info["seconds"]
+        self.n_counted: int = info["counted"]
         found = (LearnedEdge(*edge, *what, *self._strength(edge)) for edge, what in edges.items())
         self.edges = sorted(found, key=lambda edge: -edge.worth)
 
@@ -147,16 +147,16 @@ class Structure:
         return plot_structure(self, ax)
 
     def _title(self) -> str:
-        told, n_edges = self._told, len(self.edges)
+        info, n_edges = self._told, len(self.edges)
         lines = [
             f"Structure of {len(self.graph_.nodes)} columns: {n_edges} arrow{'s' * (n_edges != 1)}, "
-            f"{told['score']} {self.score:.2f}",
-            f"  by {told['method']} from {told['rows']:,.10g} rows in {self.seconds:.2g} s, "
-            f"{self.n_counted:,} {told['what']}",
+            f"{info['score']} {self.score:.2f}",
+            f"  by {info['method']} from {info['rows']:,.10g} rows in {self.seconds:.2g} s, "
+            f"{self.n_counted:,} {info['what']}",
         ]
         if self.strengths is not None:
-            lines.append(f"  strengths: of {told['n_bootstrap']} searches in rows drawn with replacement")
-        return "\n".join([*lines, *(f"  {line}" for line in told["constraints"])])
+            lines.append(f"  strengths: of {info['n_bootstrap']} searches in rows drawn with replacement")
+        return "\n".join([*lines, *(f"  {line}" for line in info["constraints"])])
 
     def _lines(self) -> tuple[list[str], list[list[str]]]:
         drawn = self.strengths is not None

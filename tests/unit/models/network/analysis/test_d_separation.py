@@ -112,7 +112,7 @@ def test_a_hint_opens_what_meets_and_blocks_nothing():
     assert not network.d_separated("tampering", "fire", {"alarm": hint})
     assert not network.d_separated("tampering", "leaving", {"alarm": hint})
     assert network.d_separated("tampering", "leaving", {"alarm": True})
-    assert "something is known" in repr(network.active_path("tampering", "fire", {"alarm": hint}))
+    assert "has soft evidence" in repr(network.active_path("tampering", "fire", {"alarm": hint}))
 
 
 def test_sets_of_nodes_are_separated_when_all_pairs_are():
@@ -125,9 +125,9 @@ def test_sets_of_nodes_are_separated_when_all_pairs_are():
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (("fire", "fire"), "node 'fire' is asked about and on both sides"),
-        (("fire", "smoke", "fire"), "node 'fire' is asked about and given"),
-        (("fire", "smoke", ["smoke"]), "node 'smoke' is asked about and given"),
+        (("fire", "fire"), "node 'fire' is in the query and on both sides"),
+        (("fire", "smoke", "fire"), "node 'fire' is in the query and given"),
+        (("fire", "smoke", ["smoke"]), "node 'smoke' is in the query and given"),
         (("fire", "flood"), "no node 'flood'"),
         (("fire", []), "second is empty"),
         (("fire", 2.5), "expected the name of a node, or several"),
@@ -143,7 +143,7 @@ def test_a_path_and_a_blanket_print_and_show_in_notebooks():
     network = fire_alarm()
     path = network.active_path("tampering", "smoke", "report")
     assert repr(path).splitlines()[0] == "tampering → alarm ← fire → smoke"
-    assert "since report is known" in repr(path)
+    assert "because report is observed" in repr(path)
     assert "tampering → alarm" in path._repr_html_()
     assert repr(network.active_path("fire", "smoke")) == "fire → smoke"
     blanket = network.markov_blanket("fire")

@@ -72,7 +72,7 @@ def test_without_costs_it_is_bits_and_with_prices_errors_cost_one():
     assert priced["smoke"] == pytest.approx(priced.saved["smoke"] - 0.05)
     assert priced.observation_costs == {node: {"smoke": 0.05, "alarm": 0.5}.get(node, 0.0) for node in priced}
     assert network.value_of_information("fire", observation_costs=5).best is None
-    assert "nothing is worth asking for" in repr(network.value_of_information("fire", observation_costs=5))
+    assert "no node is worth observing" in repr(network.value_of_information("fire", observation_costs=5))
 
 
 def test_decisions_need_not_be_levels():
@@ -80,7 +80,7 @@ def test_decisions_need_not_be_levels():
     cost = {True: {"call": 10, "wait": 1000}, False: {"call": 10, "wait": 0}}
     found = network.value_of_information("fire", {"report": True}, cost=cost, observation_costs=1)
     assert (found.decision, found.expected_cost) == ("call", pytest.approx(10))
-    assert list(found.to_frame()) == ["node", "bits", "saved", "observation_costs", "worth"]
+    assert list(found.to_frame()) == ["node", "bits", "saved", "observation_costs", "value"]
     assert list(network.value_of_information("fire").to_frame()) == ["node", "bits"]
 
 
@@ -119,16 +119,16 @@ def test_hints_and_measured_nodes_count_as_what_is_known():
     [
         ({"target": "flood"}, DataError, "no node 'flood'"),
         ({"target": ["fire", "smoke"]}, DataError, "no node"),
-        ({"target": "fire", "given": {"fire": True}}, DataError, "target 'fire' is known already"),
+        ({"target": "fire", "given": {"fire": True}}, DataError, "target 'fire' is observed"),
         ({"target": "fire", "candidates": ["fire"]}, DataError, "candidate 'fire' is the target"),
-        ({"target": "fire", "given": {"smoke": True}, "candidates": "smoke"}, DataError, "'smoke' is known already"),
+        ({"target": "fire", "given": {"smoke": True}, "candidates": "smoke"}, DataError, "'smoke' is already observed"),
         ({"target": "fire", "observation_costs": {"flood": 1}}, DataError, "no node 'flood'"),
         (
             {"target": "fire", "observation_costs": {"smoke": -1}},
             DataError,
-            "price of 'smoke' is -1.0; expected at least 0",
+            "observation cost of 'smoke' is -1.0; expected at least 0",
         ),
-        ({"target": "fire", "observation_costs": "much"}, DataError, "the price of 'tampering' is 'much'"),
+        ({"target": "fire", "observation_costs": "much"}, DataError, "the observation cost of 'tampering' is 'much'"),
         ({"target": "fire", "cost": {True: {"call": 1}}}, DataError, "cost has no costs for the true class False"),
         ({"target": "fire", "cost": {"yes": {"call": 1}}}, LabelError, "'yes'"),
         ({"target": "fire", "given": {"smoke": {False: 0.0, True: 0.0}}}, ImpossibleError, "smoke"),
@@ -154,13 +154,13 @@ def test_a_measured_target_and_what_is_not_known_are_refused():
 def test_it_prints_and_shows_in_notebooks():
     network = fire_alarm()
     text = repr(network.value_of_information("fire", {"report": True}))
-    assert text.startswith("next question about fire, given report = True: 0.779 bits are not known\n")
+    assert text.startswith("value of information about fire, given report = True: entropy 0.779 bits\n")
     assert text.splitlines()[2].split()[0] == "smoke"
-    assert "worth" in network.value_of_information("fire", observation_costs=0.1)._repr_html_()
+    assert "value" in network.value_of_information("fire", observation_costs=0.1)._repr_html_()
     many = tb.BayesianNetwork({f"x{k}": ["y"] for k in range(20)}).fit(
         {"y": [0, 1], **{f"x{k}": [0, 1] for k in range(20)}}
     )
-    assert "… 8 worth less" in repr(many.value_of_information("y"))
+    assert "… 8 of less value" in repr(many.value_of_information("y"))
 
 
 def test_measured_nodes_are_named_whose_worth_is_not_told():
@@ -172,5 +172,5 @@ def test_measured_nodes_are_named_whose_worth_is_not_told():
     )
     asked = model.value_of_information("ill")
     assert asked.measured == ("fever",)
-    assert repr(asked).endswith("  nothing is worth asking for of the labels\n  measured, so not told: fever")
+    assert repr(asked).endswith("  no discrete node is worth observing\n  continuous nodes, not evaluated: fever")
     assert model.value_of_information("ill", {"fever": 37.0}).measured == ()

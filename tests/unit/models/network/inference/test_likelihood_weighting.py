@@ -117,7 +117,9 @@ def test_absence_as_a_value():
 def test_few_draws_are_warned_of():
     tables = {"rare": [1 - 1e-4, 1e-4], "seen": [[1 - 1e-4, 1e-4], [0.1, 0.9]]}
     model = tb.BayesianNetwork.from_tables({"seen": ["rare"]}, dict.fromkeys(tables, (False, True)), tables)
-    with pytest.warns(UserWarning, match=r"10,000 draws are worth only \d+, because few agree with seen = True"):
+    with pytest.warns(
+        UserWarning, match=r"the effective size of 10,000 draws is \d+, because few agree with seen = True"
+    ):
         model.query("rare", {"seen": True}, inference="sampling", n_draws=10_000, random_state=0)
 
 

@@ -45,7 +45,7 @@ def test_all_nodes_are_the_most_probable_explanation():
     named = network.most_probable({"report": True}, list(network.levels_))
     assert dict(named) == {node: every[node] for node in named}
     assert named.log_probability == pytest.approx(every.log_probability, rel=1e-12)
-    assert repr(named).splitlines()[0] == "most probable together, p = 0.391"
+    assert repr(named).splitlines()[0] == "most probable assignment, p = 0.391"
 
 
 def test_some_nodes_need_not_be_those_of_the_best_of_all():
@@ -56,8 +56,8 @@ def test_some_nodes_need_not_be_those_of_the_best_of_all():
     joint = network.query(["fire", "tampering"], {"report": True})
     assert tuple(pair.values()) == joint.best
     assert math.exp(pair.log_probability) == pytest.approx(joint[joint.best], rel=1e-12)
-    assert "whatever the others are" in repr(pair)
-    assert "(known)" in repr(network.most_probable({"report": True}, ["report", "fire"]))
+    assert "summed over the others" in repr(pair)
+    assert "(evidence)" in repr(network.most_probable({"report": True}, ["report", "fire"]))
 
 
 def test_measured_leaves_have_a_say_and_are_not_asked_for():

@@ -227,7 +227,7 @@ def test_answers_read_as_mappings():
     with pytest.raises(DataError, match=r"expected some of these"):
         answer.marginal("c")
     assert repr(model.query("b", {"a": 0})).splitlines()[0] == "p(b | a = 0)"
-    assert "(known)" in repr(model.most_probable({"a": 0}))
+    assert "(evidence)" in repr(model.most_probable({"a": 0}))
 
 
 @pytest.mark.slow
@@ -273,7 +273,7 @@ def test_known_cells_stay_as_they_are():
 def test_questions_of_the_wrong_kind_are_refused():
     model = tb.BayesianNetwork({"b": ["a"]}).fit({"a": [0, 1], "b": [0, 1]})
     for ask in (lambda: model.query(None), lambda: model.query(3.5), lambda: model.predict_proba({"a": [0]}, 1.5)):
-        with pytest.raises(DataError, match=r"what is asked for is .*; expected the name of a node"):
+        with pytest.raises(DataError, match=r"nodes is .*; expected the name of a node"):
             ask()
     with pytest.raises(DataError, match=r"no node \['a'\]"):
         model.cpt(["a"])
@@ -283,7 +283,7 @@ def test_questions_of_the_wrong_kind_are_refused():
     assert by_number.query(np.int64(1)) == by_number.query(1)
     with pytest.raises(ImpossibleError, match=r"b = 1, do\(a\) = 0 has probability 0"):
         model.reestimate(estimate="mle").query("a", {"b": 1}, do={"a": 0})
-    assert "(set)" in repr(model.most_probable(do={"a": 0}))
+    assert "(intervention)" in repr(model.most_probable(do={"a": 0}))
 
 
 def test_trees_of_other_questions_are_forgotten():

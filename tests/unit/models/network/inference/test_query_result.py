@@ -74,9 +74,9 @@ def test_what_is_shown_and_what_is_not_possible():
     assert list(frame) == ["k", "probability", "x: mean", "x: std", "y: mean", "y: std"]
     assert frame["probability"].tolist() == [0.5, 0.5]
     assert "<table" in answer._repr_html_()
-    with pytest.raises(DataError, match=r"inference='sampling' counts levels, and 'x' is measured"):
+    with pytest.raises(DataError, match=r"inference='sampling' is for discrete nodes, and 'x' is continuous"):
         model.query(["k", "x"], inference="sampling")
-    with pytest.raises(DataError, match=r"node 'k' is asked about and known"):
+    with pytest.raises(DataError, match=r"node 'k' is in the query and in the evidence"):
         model.query(["k", "x"], {"k": "yes"})
     given_y = model.query(["k", "x"], {"y": 3.0})
     assert given_y.marginal("k")["yes"] == pytest.approx(model.query("k", {"y": 3.0})["yes"])
@@ -117,13 +117,13 @@ def test_what_cannot_be_asked_is_said():
             "y": {"parents": ["x"], "intercept": 0, "coefficients": {"x": 1}, "std": 1},
         }
     )
-    with pytest.raises(DataError, match=r"node 'x' is asked about and known"):
+    with pytest.raises(DataError, match=r"node 'x' is in the query and in the evidence"):
         model.query("x", {"x": 1.0})
     with pytest.raises(DataError, match=r"node 'x' is measured, so it has no probabilities by level"):
         model.predict_proba({"y": [1.0]}, "x")
     with pytest.raises(DataError, match=r"node 'y' is measured"):
         model.most_probable(nodes="y")
-    with pytest.raises(DataError, match=r"inference='sampling' counts levels"):
+    with pytest.raises(DataError, match=r"inference='sampling' is for discrete nodes"):
         model.query("x", inference="sampling")
     with pytest.raises(DataError, match=r"the network has no node 'z'"):
         model.query("z")
