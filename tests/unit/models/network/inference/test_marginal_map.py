@@ -77,7 +77,7 @@ def hidden_steps(n):
 
 def test_what_is_too_large_is_refused_with_its_size():
     network, seen = hidden_steps(45), [f"x{k}" for k in range(45)]
-    with pytest.raises(TooLargeError, match=r"levels of 45 of 90 nodes, .* in one table of 7.04e\+13 cells"):
+    with pytest.raises(TooLargeError, match=r"assignment of 45 of 90 nodes: .* in one table of 7.04e\+13 cells"):
         network.most_probable(nodes=seen)
     assert len(network.most_probable()) == 90
     some = network.most_probable(dict.fromkeys(seen[10:], 1), seen)  # what is known takes no room
