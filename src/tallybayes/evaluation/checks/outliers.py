@@ -18,6 +18,7 @@ _BY_CHANCE = 0.05  # rows that may be called improbable by chance
 _TAIL = 0.01  # of the draws: where log p falls off as it will farther out
 _PATTERNS = 6  # sets of missing cells that are compared by themselves
 _BLAMED = 400_000  # cells that are left out one by one
+_STACKED = 4_000_000  # cells of copies of rows that are scored in one call
 
 
 def find_outliers(asked: Any, table: Table, notes: list[str]) -> tuple[list[OutlierRow], float, np.ndarray | None]:
@@ -114,11 +115,17 @@ def _most_responsible_column(model: Any, table: Table, where: np.ndarray, densit
     asked = where[: max(20, _BLAMED // max(1, len(names)))]
     some = table.rows(asked)
     best, who = np.zeros(len(asked)), np.full(len(asked), -1)
-    for place, name in enumerate(names if len(asked) else []):
-        without = model.score_samples(some.replaced({**some.columns, name: emptied(some.columns[name])}))
-        with np.errstate(invalid="ignore"):
-            gain = np.nan_to_num(without - density[asked], nan=0.0, posinf=np.inf)
-        who, best = np.where(gain > best, place, who), np.maximum(gain, best)
+    size = max(1, _STACKED // max(1, len(asked) * len(names)))  # columns that are left out in one call
+    for first in range(0, len(names) if len(asked) else 0, size):
+        part = names[first : first + size]
+        stacked = some.rows(np.tile(np.arange(len(asked)), len(part)))
+        of_column = np.repeat(np.arange(len(part)), len(asked))
+        without = {name: emptied(stacked.columns[name], of_column == k) for k, name in enumerate(part)}
+        scores = model.score_samples(stacked.replaced({**stacked.columns, **without})).reshape(len(part), -1)
+        for place, score in enumerate(scores, first):
+            with np.errstate(invalid="ignore"):
+                gain = np.nan_to_num(score - density[asked], nan=0.0, posinf=np.inf)
+            who, best = np.where(gain > best, place, who), np.maximum(gain, best)
     rows = [
         OutlierRow(int(row), float(density[row]), names[k] if k >= 0 else None, float(nats))
         for row, k, nats in zip(asked.tolist(), who.tolist(), best.tolist(), strict=True)
@@ -134,7 +141,7 @@ def cells_of(column: Any) -> list[Any]:
 def emptied(column: Any, mask: np.ndarray | None = None) -> Any:
     """A column without some of its cells, or all."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iuf":
-        return np.where(np.ones(column.shape, dtype=bool) if mask is None else mask, np.nan, column)
+        return np.where(True if mask is None else mask.reshape(-1, *[1] * (column.ndim - 1)), np.nan, column)
     cells = np.empty(len(column), dtype=object)
     cells[:] = [None] * len(column) if mask is None else cells_of(column)
     if mask is not None:

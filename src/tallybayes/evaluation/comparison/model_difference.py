@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +20,6 @@ from tallybayes.families.family import divergence_of
 from tallybayes.models.ensemble.auto_classifier import Chosen
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.models.one_dependence.pair_methods import told_given
-from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +83,7 @@ class Difference:
         note: str = "",
     ) -> None:
         self.kind, self.rows, self.classes, self.class_bits = kind, rows, dict(classes), class_bits
-        self.columns = sorted(columns, key=lambda one: -np.nan_to_num(one.bits, nan=-1.0))
+        self.columns = sorted(columns, key=lambda one: 1.0 if math.isnan(one.bits) else -one.bits)
         self.only_before, self.only_after, self.note = list(only_before), list(only_after), note
 
     def to_frame(self) -> pd.DataFrame:
@@ -172,12 +174,16 @@ def difference(before: Estimator, after: Estimator) -> Difference:
     found, pasts = _told(second), _told(first)
     classes, class_bits = _classes(first, second)
     columns, only_after = [], []
+    pairs: dict[int, _FactorPair] = {}  # by the factor after
     for name, (told, place) in found.items():
         past = pasts.get(name)
         if past is None or past[0].family != told.family or past[0].given != told.given:
             only_after.append(name)
         else:
-            columns.append(_column(name, first, past, second, (told, place)))
+            pair = pairs.get(id(told))
+            if pair is None or pair.old is not past[0]:
+                pair = pairs[id(told)] = _FactorPair(first, past[0], second, told)
+            columns.append(_column(name, pair, past[1], place))
     kept = {one.column for one in columns}
     only_before = [name for name in pasts if name not in kept]
     rows = (before.n_rows_, after.n_rows_)
@@ -262,18 +268,29 @@ def _with_unseen(shares: np.ndarray, rows: Any) -> np.ndarray:
     return counts / counts.sum(axis=-1, keepdims=True)
 
 
-def _column(name: Any, before: Any, past: Place, after: Any, now: Place) -> ColumnDifference:
+class _FactorPair:
+    """A factor of both models, with the values that all of its columns share."""
+
+    def __init__(self, before: Any, old: LabeledFactor, after: Any, new: LabeledFactor) -> None:
+        self.old, self.after, self.new = old, after, new
+        shared = [
+            [label for label in axis if label in set(other)] for axis, other in zip(new.groups, old.groups, strict=True)
+        ]
+        self.labels: list[Any] = [_joined(group) for group in _product(shared)]
+        self.old_index, self.new_index = (_index(told.groups, shared) for told in (old, new))
+        self.old_rows = _RowsOf(before, old)
+        self.new_rows = _RowsOf(after, new)
+
+    @cached_property
+    def nats(self) -> np.ndarray:
+        """The divergence of every group, and of every column where they are independent."""
+        return divergence_of(self.new.family, _some(self.new, self.new_index), _some(self.old, self.old_index))
+
+
+def _column(name: Any, pair: _FactorPair, old_place: int | None, place: int | None) -> ColumnDifference:
     """How far one column moved."""
-    (old, old_place), (new, place) = past, now
-    shared = [
-        [label for label in axis if label in set(other)] for axis, other in zip(new.groups, old.groups, strict=True)
-    ]
-    labels: list[Any] = [_joined(group) for group in _product(shared)]
-    old_index, new_index = (_index(told.groups, shared) for told in (old, new))
-    old_rows, new_rows = (
-        _rows_of(*three)[index]
-        for three, index in (((before, old, old_place), old_index), ((after, new, place), new_index))
-    )
+    old, new, old_index, new_index = pair.old, pair.new, pair.old_index, pair.new_index
+    old_rows, new_rows = pair.old_rows.of(old_place)[old_index], pair.new_rows.of(place)[new_index]
     new_levels: tuple[Any, ...] = ()
     gone_levels: tuple[Any, ...] = ()
     if place is not None and old_place is not None and new._columns(place) is not None:
@@ -291,9 +308,9 @@ def _column(name: Any, before: Any, past: Place, after: Any, now: Place) -> Colu
         gone_levels = tuple(word for word in old.within if word not in these)
         nats = _words_moved(new, new_index, new_rows, old, old_index, old_rows)
     elif new.inputs:
-        nats = _line_moved(after, name, _some(new, new_index), new_index, new, _some(old, old_index))
+        nats = _line_moved(pair.after, name, _some(new, new_index), new_index, new, _some(old, old_index))
     else:
-        nats = divergence_of(new.family, _some(new, new_index), _some(old, old_index))
+        nats = pair.nats
         if new.family.columnwise or new.family.tokens:
             nats = nats.sum(axis=-1) if place is None else nats[..., place]
     bits = np.ravel(nats) / np.log(2)
@@ -301,9 +318,9 @@ def _column(name: Any, before: Any, past: Place, after: Any, now: Place) -> Colu
     weight = np.where(np.isnan(bits), 0.0, weight)
     if not weight.any():
         return ColumnDifference(name, float("nan"), None, float("nan"), new_levels, gone_levels)
-    mean = float(np.average(np.where(weight > 0, bits, 0.0), weights=weight))
+    mean = float((np.where(weight > 0, bits, 0.0) * weight).sum() / weight.sum())
     most = int(np.argmax(np.where(weight > 0, bits, -1.0)))
-    group = labels[most] if new.groups else None
+    group = pair.labels[most] if new.groups else None
     return ColumnDifference(name, mean, group, float(bits[most]), new_levels, gone_levels)
 
 
@@ -384,21 +401,43 @@ def _some(told: LabeledFactor, index: Any) -> Any:
     return type(point)(*parts)
 
 
-def _rows_of(model: Any, told: LabeledFactor, place: int | None) -> np.ndarray:
+class _RowsOf:
     """The rows that were counted in every group of a factor; 1 each where none were."""
-    shape = tuple(map(len, told.groups))
-    if getattr(model, "_given", None) is not None:
-        return np.ones(shape)  # parameters that were given: every group counts alike
-    columns: tuple[Name, ...] = told.scored.factor.columns
-    try:
-        found = np.asarray(model.tally_[columns if place is None else columns[place]].presence())
-        if found.shape == shape:
+
+    def __init__(self, model: Any, told: LabeledFactor) -> None:
+        self.model, self.names, self.shape = model, told.scored.factor.columns, tuple(map(len, told.groups))
+
+    @cached_property
+    def _counted(self) -> Any:
+        """The statistics of the factor, or None where the tally has it in other parts."""
+        try:
+            return self.model.tally_[self.names]
+        except KeyError:
+            return None
+
+    @cached_property
+    def _weight(self) -> np.ndarray:
+        """The weight of every group and column, or of every group."""
+        return np.maximum(self._counted.weight, 0.0)
+
+    def of(self, place: int | None) -> np.ndarray:
+        """The rows of one column, or of all columns together."""
+        model, shape = self.model, self.shape
+        if getattr(model, "_given", None) is not None:
+            return np.ones(shape)  # parameters that were given: every group counts alike
+        found = None
+        if self._counted is not None and place is not None:
+            found = self._weight[..., place if self._weight.shape[-1] > 1 else 0]
+        elif self._counted is not None:
+            found = np.asarray(self._counted.presence())
+        elif place is not None:
+            with suppress(KeyError):
+                found = np.asarray(model.tally_[self.names[place]].presence())
+        if found is not None and found.shape == shape:
             return found
-    except KeyError:
-        pass
-    if hasattr(model, "target_") and shape == (len(model.classes_),):
-        return np.asarray(model.tally_[model.target_].table)
-    return np.ones(shape)
+        if hasattr(model, "target_") and shape == (len(model.classes_),):
+            return np.asarray(model.tally_[model.target_].table)
+        return np.ones(shape)
 
 
 def _rows(weight: float) -> str:

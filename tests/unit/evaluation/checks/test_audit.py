@@ -243,3 +243,38 @@ def test_a_table_of_200_000_rows_takes_little_memory(tmp_path):
         [sys.executable, "-c", LARGE, tmp_path / "rows.csv"], capture_output=True, text=True, check=True
     )
     assert int(ran.stdout) < 400_000
+
+
+def test_columns_share_the_work_of_their_factor(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=60)
+    X = rng.normal(size=(60, 300)) + y[:, None]
+    model, rows = tb.NaiveBayes().fit(X, y), X + rng.normal(size=X.shape)
+    rows[3, 7], rows[5, 2] = 900.0, 400.0
+    calls = {"divergence": 0, "score_samples": 0}
+
+    def counted(kind, name):
+        method = getattr(kind, name)
+
+        def count(*given, **named):
+            calls[name] += 1
+            return method(*given, **named)
+
+        monkeypatch.setattr(kind, name, count)
+
+    counted(tb.Gaussian, "divergence")
+    counted(tb.NaiveBayes, "score_samples")
+    found = tb.audit(model, rows, y)
+    assert {(one.row, one.column) for one in found.rows} >= {(3, 7), (5, 2)}
+    assert calls["divergence"] <= 21  # of all rows, and without each of 20 blocks; not of every column
+    assert calls["score_samples"] <= 10  # not one for every column of improbable rows
+
+
+def test_the_column_to_blame_may_be_a_block_or_labels():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=300)
+    rows = pd.DataFrame({"x": rng.normal(size=300), "k": rng.choice(["u", "v"], 300), "n": rng.poisson(3, 300)})
+    model = tb.NaiveBayes({"x": tb.Gaussian(), "k": tb.Categorical(), "n": tb.Poisson()}).fit(rows, y)
+    rows.loc[4, "x"], rows.loc[9, "n"] = 80.0, 90
+    found = tb.audit(model, rows, y)
+    assert {one.row: one.column for one in found.rows} == {4: "x", 9: "n"}
