@@ -1,4 +1,4 @@
-"""Graph: who depends on whom in a Bayesian network."""
+"""Directed acyclic graph of a Bayesian network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tallybayes.tally.factor import Name
 
 
 class Graph(NamedTuple):
-    """A directed graph without cycles.
+    """Directed acyclic graph (DAG).
 
     Attributes
     ----------
@@ -58,35 +58,35 @@ class Graph(NamedTuple):
 
     @property
     def nodes(self) -> tuple[Name, ...]:
-        """All nodes, parents before their children."""
+        """All nodes in topological order."""
         return tuple(self.parents)
 
     @property
     def edges(self) -> list[tuple[Name, Name]]:
-        """All (parent, child)."""
+        """All edges (parent, child)."""
         return [(parent, node) for node, parents in self.parents.items() for parent in parents]
 
     def children(self) -> dict[Name, list[Name]]:
-        """The children of every node."""
+        """Return the children of every node."""
         found: dict[Name, list[Name]] = {node: [] for node in self.parents}
         for parent, node in self.edges:
             found[parent].append(node)
         return found
 
     def d_separated(self, first: Any, second: Any, given: Any = ()) -> bool:
-        """Whether nodes are independent of others given some; as `BayesianNetwork.d_separated`."""
+        """Return whether nodes are d-separated; as `BayesianNetwork.d_separated`."""
         return d_separation.d_separated(self, first, second, given)
 
     def active_path(self, first: Any, second: Any, given: Any = ()) -> d_separation.ActivePath | None:
-        """Along which path they are not; as `BayesianNetwork.active_path`."""
+        """Return an active path; as `BayesianNetwork.active_path`."""
         return d_separation.active_path(self, first, second, given)
 
     def markov_blanket(self, node: Name) -> d_separation.MarkovBlanket:
-        """What makes all others irrelevant to a node; as `BayesianNetwork.markov_blanket`."""
+        """Return the Markov blanket of a node; as `BayesianNetwork.markov_blanket`."""
         return d_separation.markov_blanket(self, node)
 
     def ancestors(self, nodes: Any) -> set[Name]:
-        """The nodes themselves and all that they depend on.
+        """Return the nodes and their ancestors.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class Graph(NamedTuple):
         return self._reached_by(nodes, self.parents)
 
     def descendants(self, nodes: Any) -> set[Name]:
-        """The nodes themselves and all that depends on them.
+        """Return the nodes and their descendants.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class Graph(NamedTuple):
         return found
 
     def moral(self) -> dict[Name, set[Name]]:
-        """The neighbours of every node where arrows have no direction and parents of a node are joined."""
+        """Return the moral graph as the neighbors of every node."""
         near: dict[Name, set[Name]] = {node: set() for node in self.parents}
         for node, parents in self.parents.items():
             for first, second in combinations((node, *parents), 2):
@@ -174,12 +174,12 @@ class Graph(NamedTuple):
         return found
 
     def cut(self, nodes: Iterable[Name]) -> Graph:
-        """The graph in which some nodes depend on nothing: they are set from outside."""
+        """Return the mutilated graph of an intervention: without edges into some nodes."""
         free = set(nodes)
         return Graph({node: () if node in free else parents for node, parents in self.parents.items()})
 
     def require(self, nodes: Iterable[Any]) -> None:
-        """Refuse names that are no nodes."""
+        """Raise DataError for names that are not nodes."""
         unknown = [node for node in nodes if not isinstance(node, str | int) or node not in self.parents]
         if unknown:
             known = ", ".join(repr(node) for node in list(self.parents)[:8]) + (", …" if len(self.parents) > 8 else "")
@@ -188,7 +188,7 @@ class Graph(NamedTuple):
 
 
 def _ordered(given: Mapping[Name, list[Name]]) -> dict[Name, tuple[Name, ...]]:
-    """Parents before children, otherwise in the order given; a cycle is an error that shows it."""
+    """Return a topological order, stable in the order given; raise DataError with the cycle if there is one."""
     sorter = TopologicalSorter[Name](dict.fromkeys(given, ()))
     for node, parents in given.items():
         sorter.add(node, *parents)
@@ -202,7 +202,7 @@ def _ordered(given: Mapping[Name, list[Name]]) -> dict[Name, tuple[Name, ...]]:
 
 
 def _way(nodes: list[Name], most: int = 12) -> str:
-    """Nodes along edges, for a message."""
+    """Format nodes along edges for a message."""
     shown = [repr(node) for node in nodes]
     return " → ".join(shown if len(shown) <= most else [*shown[: most - 2], "…", shown[-1]])
 

@@ -32,7 +32,7 @@ class Clique(NamedTuple):
     shape: tuple[int, ...]
 
     def axes(self, scope: Iterable[int]) -> tuple[int, ...]:
-        """Where some of the variables are."""
+        """Return the axes of some of the variables."""
         return tuple(self.variables.index(variable) for variable in scope)
 
     @property
@@ -42,7 +42,7 @@ class Clique(NamedTuple):
 
 
 class Likelihood(NamedTuple):
-    """What was observed about some variables: p(observed | levels), up to a factor, for every row or for all alike."""
+    """Likelihood of the evidence on some variables, up to a factor, for every row or for all rows."""
 
     scope: Scope
     table: np.ndarray  # (*levels, rows) or (*levels, 1)
@@ -96,7 +96,7 @@ class CliqueTree:
         self.batch_rows = max(1, min(4096, _BATCH_CELLS // max(1, self.n_cells)))
 
     def _check_size(self, cliques: list[frozenset[int]], names: Sequence[Any]) -> None:
-        """Refuse a tree that memory cannot hold, before anything is made."""
+        """Raise TooLargeError if the tree does not fit into memory, before allocation."""
         largest = max(cliques, key=lambda clique: n_cells(clique, self.sizes), default=frozenset[int]())
         # The tables, those of one row, their logarithms for the most probable levels, and work on the largest.
         needed = 8 * (3 * self.n_cells + 2 * n_cells(largest, self.sizes))
@@ -108,7 +108,7 @@ class CliqueTree:
             )
 
     def home(self, scope: Sequence[int]) -> int:
-        """The smallest clique that holds these variables."""
+        """Return the smallest clique that contains these variables."""
         key = tuple(scope)
         if key not in self.homes:
             nearest = min((self.holders[variable] for variable in key), key=len, default=[])
@@ -139,7 +139,7 @@ class CliqueTree:
     def propagate(
         self, potentials: list[np.ndarray], likelihoods: Sequence[Likelihood], n_rows: int, *, down: bool = True
     ) -> Propagated:
-        """The joint distribution of every clique given what is known, for each row.
+        """Compute the joint distribution of every clique given the evidence, for each row.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class CliqueTree:
     def most_probable(
         self, potentials: list[np.ndarray], likelihoods: Sequence[Likelihood], n_rows: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The most probable level of every variable together, (variables, rows), and the log probability of that."""
+        """Return the most probable joint assignment, (variables, rows), and its log-probability."""
         done = _run(self, potentials, likelihoods, n_rows, _Max, False)
         codes = np.zeros((len(self.sizes), n_rows), dtype=np.intp)
         rows = np.arange(n_rows)
@@ -183,7 +183,7 @@ class CliqueTree:
 
 
 class Propagated(NamedTuple):
-    """What a tree says about some rows.
+    """Result of a propagation for some rows.
 
     Attributes
     ----------
@@ -200,13 +200,13 @@ class Propagated(NamedTuple):
     log_likelihood: np.ndarray
 
     def marginal(self, scope: Sequence[int]) -> np.ndarray:
-        """p(variables | what is known) of variables that share a clique: (*levels in the order of `scope`, rows)."""
+        """Return p(variables | evidence) of variables in one clique: (*levels in the order of `scope`, rows)."""
         number = self.tree.home(scope)
         found = marginal_of(self.tree.cliques[number], self.cliques[number], scope)
         return np.broadcast_to(found, (*found.shape[:-1], len(self.log_likelihood)))
 
     def expected(self, weight: np.ndarray) -> list[np.ndarray]:
-        """The expected weight of every combination in every scope, over all rows."""
+        """Return the expected counts of every scope, summed over rows."""
         summed = [
             table.sum(axis=-1, keepdims=True) * weight.sum()
             if table.shape[-1] == 1 and len(weight) != 1
@@ -217,7 +217,7 @@ class Propagated(NamedTuple):
         return [marginal_of(self.tree.cliques[home], summed[home], scope)[..., 0] for home, scope in homes]
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws of all variables given what is known in a single row: codes of shape (variables, n)."""
+        """Sample all variables given the evidence of a single row: codes of shape (variables, n)."""
         codes = np.zeros((len(self.tree.sizes), n), dtype=np.intp)
         for clique, table in zip(self.tree.cliques, self.cliques, strict=True):
             shared, others = clique.folded
@@ -365,7 +365,7 @@ def _run(
     way: type[_Linear] | type[_Log],
     down: bool,
 ) -> _Run:
-    """Messages up to the roots and, if wanted, down again."""
+    """Pass messages up to the roots and, if requested, down again."""
     tables = [way.begin(table) for table in potentials]
     owned = [way is not _Linear] * len(tables)
 

@@ -1,4 +1,4 @@
-"""What is known of rows, for questions to a Bayesian network."""
+"""Evidence of rows, as codes, cells and likelihoods for a Bayesian network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LABELS = Categorical()
 
 
 class Evidence(NamedTuple):
-    """What is known of some rows.
+    """Evidence of some rows.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Evidence(NamedTuple):
     cells: dict[Name, Any]
 
     def is_known(self, node: Name, rows: slice) -> np.ndarray | bool:
-        """In which rows something is known of a node."""
+        """Return the rows with evidence on a node."""
         if node in self.codes:
             return self.codes[node][rows] >= 0
         if node in self.cells:
@@ -61,14 +61,14 @@ class Evidence(NamedTuple):
         return node in self.likelihoods
 
     def whole(self, labels: Iterable[Name]) -> np.ndarray:
-        """The rows of which all labels are known."""
+        """Return the rows whose discrete nodes are all observed."""
         found = np.full(self.n_rows, not self.likelihoods)
         for node in labels:
             found &= self.is_known(node, slice(None))
         return found
 
     def take(self, rows: np.ndarray) -> Evidence:
-        """Some of the rows."""
+        """Return the evidence of some of the rows."""
         codes = {node: found[rows] for node, found in self.codes.items()}
         cells = {
             n: found.rows(rows) if isinstance(found, SparseRows) else found[rows] for n, found in self.cells.items()
@@ -77,7 +77,7 @@ class Evidence(NamedTuple):
 
 
 def read_rows(network: NetworkInference, table: Table, unseen: str, without: Iterable[Name] = ()) -> Evidence:
-    """What the rows of a table tell; columns that are not there are not known, cells that are missing may be absent."""
+    """Read the rows of a table as evidence; missing columns are unobserved, missing cells may be a level."""
     left_out = {*without, *(network.presence[node] for node in without if node in network.presence)}
     table = with_absent_levels(network.domains, table)
     labels = [node for node in network.levels if node in table.columns and node not in left_out]
@@ -101,7 +101,7 @@ def read_rows(network: NetworkInference, table: Table, unseen: str, without: Ite
 
 
 def with_absent_levels(domains: Mapping[Name, Domain], table: Table) -> Table:
-    """The rows, with absence as a level of the nodes of which it is one."""
+    """Return the rows with "missing" as a level of the nodes that have it."""
     return with_missing_level(
         table, [node for node, domain in domains.items() if domain.absent and node in table.columns]
     )
@@ -110,7 +110,7 @@ def with_absent_levels(domains: Mapping[Name, Domain], table: Table) -> Table:
 def _read_linked(
     network: NetworkInference, leaf: Name, table: Table, left_out: Collection[Name], unseen: str
 ) -> np.ndarray | None:
-    """The cells of linked nodes side by side, NaN of those that are not there; None where none is."""
+    """Return the cells of connected continuous nodes as columns, NaN for missing columns; None without any."""
     nodes, family = network.components[leaf].nodes, network.leaves[leaf].family
     here = [node for node in nodes if table.has(node) and node not in left_out]
     if not here:
@@ -129,7 +129,7 @@ def _read_linked(
 
 
 def _read_leaf(network: NetworkInference, node: Name, found: Any) -> Any:
-    """The cells of a measured node, if they are what was fitted."""
+    """Return the cells of a continuous node; raise DataError if they differ in kind from the fitted ones."""
     family, cells = network.leaves[node].family, chunk_of(found, slice(None)) if isinstance(found, list) else found
     width = cells.n_columns if isinstance(cells, SparseRows) else math.prod(np.shape(cells)[1:])
     if width != network.widths.get(node, width):
@@ -144,7 +144,7 @@ def _read_leaf(network: NetworkInference, node: Name, found: Any) -> Any:
 def read_evidence(
     network: NetworkInference, given: Mapping[Any, Any] | None, do: Mapping[Name, Any] | None = None
 ) -> Evidence:
-    """What a mapping from nodes to levels, to likelihoods of their levels, or to measured values tells.
+    """Read evidence: a mapping from nodes to levels, to likelihoods of levels, or to values of continuous nodes.
 
     Absence, where it is a value, is spelled as in rows (None, NaN) or as it is shown.
     """
@@ -179,7 +179,7 @@ def read_evidence(
 
 
 def with_more(before: Any, found: Any) -> Any:
-    """Cells of a leaf, where some of its columns may have been known before."""
+    """Merge cells of a leaf with evidence on other columns of it."""
     return found if before is None else np.where(np.isnan(found), before, found)
 
 
@@ -202,7 +202,7 @@ def _code(network: NetworkInference, node: Name, level: Any) -> int:
 
 
 def _is_absent(value: Any) -> bool:
-    """Whether something that is given of a node says that it is absent."""
+    """Return whether the evidence on a node is that it is missing."""
     return is_missing(value) or (isinstance(value, str) and value == MISSING)
 
 

@@ -1,4 +1,4 @@
-"""Questions to a Bayesian network as likelihoods on a clique tree: what is known of rows, and what follows."""
+"""Inference in a Bayesian network: evidence of rows as likelihoods on a clique tree."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _CELLS = 1 << 22  # of the scores of some rows of a measured node
 
 
 class Compiled(NamedTuple):
-    """A clique tree of one network, perhaps with some nodes set from outside."""
+    """A clique tree of one network, possibly under interventions."""
 
     tree: CliqueTree
     potentials: list[np.ndarray]
 
 
 class NetworkInference:
-    """The tables of a network, ready for questions.
+    """The parameters of a network, compiled for inference.
 
     Parameters
     ----------
@@ -91,22 +91,22 @@ class NetworkInference:
     def with_parameters(
         self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, FactorScorer]
     ) -> NetworkInference:
-        """The same network with other numbers: its trees are kept."""
+        """Return the same network with other parameters; clique trees are kept."""
         kept = (self.widths, self.readers, self.presence)
         other = NetworkInference(self.structure, self.domains, tables, leaves, *kept, components=self.components)
         other.trees = self.trees
         return other
 
     def is_measured(self, node: Name) -> bool:
-        """Whether a node has no levels."""
+        """Return whether a node is continuous."""
         return node in self.leaves or node in self.places
 
     def leaf_of(self, node: Name) -> Name:
-        """A node, or the leaf that stands for it and those it is linked to."""
+        """Return the leaf of a continuous node: itself, or that of its connected component."""
         return self.places[node][0] if node in self.places else node
 
     def under(self, do: Mapping[Any, Any] | None) -> NetworkInference:
-        """The network in which linked nodes that are set follow nothing any more; others are cut when asked."""
+        """Return the network under interventions on connected continuous nodes; those on others act in `compile`."""
         if not isinstance(do, Mapping) or self.places.keys().isdisjoint(do):
             return self
         other = copy.copy(self)  # its tables and trees are the same
@@ -117,22 +117,22 @@ class NetworkInference:
         return other
 
     def cut(self, do: Iterable[Name]) -> frozenset[Name]:
-        """Those of the nodes that are set whose parents have no say: linked ones follow nothing already."""
+        """Return the intervened nodes whose incoming edges are to be removed; `under` did it for connected ones."""
         return frozenset(do).difference(self.places)
 
     @cached_property
     def order(self) -> list[int]:
-        """The order in which nodes are summed out where few cells are wanted."""
+        """The elimination order of the nodes (see `triangulation`)."""
         families = [(*self.graph.parents[node], node) for node in self.levels]
         families += [self.graph.parents[leaf] for leaf in self.leaves]
         return find_order(self.sizes, [self.scope(nodes) for nodes in families], available_memory() / 8)
 
     def scope(self, nodes: Iterable[Name]) -> tuple[int, ...]:
-        """The numbers of some nodes, as the clique tree has them."""
+        """Return the indices of nodes in the clique tree."""
         return tuple(self.index[node] for node in nodes)
 
     def compile(self, do: Iterable[Name] = (), together: Iterable[Name] = (), fixed: Iterable[Name] = ()) -> Compiled:
-        """The tree in which the nodes of `do` depend on nothing, and those of `together` share a clique.
+        """Compile the tree under interventions on `do`, with a clique that has all nodes of `together`.
 
         Those of `fixed` are known in every row: they have one level, and tables that have them are looked up by row.
         """
@@ -166,7 +166,7 @@ class NetworkInference:
     def likelihoods(
         self, known: Evidence, rows: slice, do: Iterable[Name] = (), fixed: frozenset[Name] = frozenset()
     ) -> tuple[list[Likelihood], np.ndarray]:
-        """What is known of some rows as likelihoods, and the logs of what was divided out to keep them in range."""
+        """Return the evidence of some rows as likelihoods, and the logs of the factors divided out of them."""
         n_rows, cut = len(range(known.n_rows)[rows]), self.cut(do)
         found, offset, graph = [], np.zeros(n_rows), self.graph.cut(cut)
         for node, codes in known.codes.items():
@@ -204,14 +204,14 @@ class NetworkInference:
     def _picked(
         self, names: Sequence[Name], tables: np.ndarray, known: Evidence, rows: slice, fixed: frozenset[Name]
     ) -> tuple[tuple[int, ...], np.ndarray]:
-        """Tables (rows, *levels) where some levels are known in every row: the other nodes, (*their levels, rows)."""
+        """Reduce tables (rows, *levels) by nodes observed in every row: other nodes, and (*their levels, rows)."""
         n_rows = len(range(known.n_rows)[rows])
         place: list[Any] = [np.arange(n_rows) if len(tables) > 1 else np.zeros(n_rows, dtype=np.intp)]
         place += [known.codes[name][rows] if name in fixed else slice(None) for name in names]
         return self.scope(name for name in names if name not in fixed), np.moveaxis(tables[tuple(place)], 0, -1)
 
     def shares(self, nodes: Sequence[Name], found: Propagated, known: Evidence, rows: slice) -> np.ndarray:
-        """p(combination of some nodes' levels | what is known), (combinations, rows)."""
+        """Return p(combination of levels of some nodes | evidence), (combinations, rows)."""
         n_rows = len(found.log_likelihood)
         full = tuple(len(self.levels[name]) for name in nodes)
         free = [n for n, size in zip(nodes, full, strict=True) if found.tree.sizes[self.index[n]] == size]
@@ -234,7 +234,7 @@ class NetworkInference:
         look_up: bool = False,
         together: Iterable[Name] = (),
     ) -> Iterator[tuple[slice, Propagated]]:
-        """What follows from the rows, some at a time.
+        """Propagate the evidence of batches of rows.
 
         Parameters
         ----------
@@ -262,10 +262,10 @@ class NetworkInference:
             found.log_likelihood[:] += offset
             yield rows, found
 
-    # ---- What follows -----------------------------------------------------------------------------------------------
+    # ---- Results ----------------------------------------------------------------------------------------------------
 
     def log_joint(self, known: Evidence, rows: np.ndarray) -> np.ndarray:
-        """Log p(row) of rows of which all labels are known: a look-up in every table."""
+        """Return log p(row) of rows whose discrete nodes are all observed: a look-up in every CPT."""
         some, out = known.take(rows), np.zeros(len(rows))
         lost: dict[Name, np.ndarray] = {}
         for node in self.levels:
@@ -316,7 +316,7 @@ class NetworkInference:
         return {node: scored.cells for node, scored in self.leaves.items()}
 
     def _step(self, node: Name, known: Evidence) -> int:
-        """How many rows of a measured node to score at a time."""
+        """Return the batch size for scores of a continuous node."""
         cells = known.cells[node]
         if isinstance(cells, SparseRows) and self._forms[node] is not None:
             return max(1, _CELLS // max(1, self.n_groups(node)))
@@ -324,25 +324,25 @@ class NetworkInference:
         return max(1, _CELLS // max(1, width * self.n_groups(node)))
 
     def n_groups(self, node: Name) -> int:
-        """How many combinations of levels the parents of a node have."""
+        """Return the number of combinations of levels of a node's parents."""
         return math.prod(len(self.levels[name]) for name in self.graph.parents[node])
 
     def group(self, node: Name, codes: Mapping[Name, np.ndarray], n_rows: int) -> np.ndarray:
-        """Which combination of its parents' levels every row has."""
+        """Return the index of the combination of parents' levels of every row."""
         group = np.zeros(n_rows, dtype=np.intp)
         for name in self.graph.parents[node]:
             group = group * len(self.levels[name]) + codes[name]
         return group
 
     def expected(self, node: Name, found: Propagated, known: Evidence, rows: slice) -> np.ndarray:
-        """The mean of a measured node in every row; where it is known, what it is; NaN where it is rather absent."""
+        """Return the mean of a continuous node in every row: its value if observed, NaN if probably missing."""
         if node in self.places:
             leaf, place = self.places[node]
             return self._expected(leaf, found, known, rows)[:, place]
         return self._expected(node, found, known, rows)
 
     def _expected(self, node: Name, found: Propagated, known: Evidence, rows: slice) -> np.ndarray:
-        """As `expected`, of all columns of a leaf."""
+        """Return `expected` of all columns of a leaf."""
         scored, n_rows = self.leaves[node], len(found.log_likelihood)
         shares = self.shares(self.graph.parents[node], found, known, rows)
         absent = np.zeros(n_rows, dtype=bool)
@@ -378,7 +378,7 @@ class NetworkInference:
         return shares * there / np.where(total > 0, total, 1.0), absent
 
     def not_known(self, node: Name, place: Sequence[int], where: str = "") -> EstimateError:
-        """That an answer depends on a line of a table that nothing is known of, by the levels of its parents."""
+        """Return the error for a result that depends on an undefined row of a CPT, given by its parents' levels."""
         pairs = zip(self.graph.parents[node], place, strict=True)
         shown = ", ".join(f"{parent} = {self.levels[parent][k]!r}" for parent, k in pairs) or "nothing is given"
         spread = ", or none with any spread" if node in self.leaves else ""
@@ -389,7 +389,7 @@ class NetworkInference:
             "    Use estimate='bayes' or 'map', where a prior speaks for what was not seen."
         )
 
-    # ---- What is not known ------------------------------------------------------------------------------------------
+    # ---- Undefined parameters ---------------------------------------------------------------------------------------
 
     def refuse_unknown(
         self,
@@ -399,7 +399,7 @@ class NetworkInference:
         undefined_rows: Iterable[Name] | None,
         do: Iterable[Name] = (),
     ) -> None:
-        """Refuse an answer that depends on a row of a table that maximum likelihood could not tell.
+        """Raise EstimateError if a result depends on a row of a CPT that is undefined under maximum likelihood.
 
         Asked for are the posteriors of some nodes or, if None, the probability of what is known.
         """
@@ -432,7 +432,7 @@ class NetworkInference:
                     raise self.not_known(node, np.argwhere(lost)[place].tolist() if parents else [], of_row)
 
     def unknown_lines(self) -> dict[Name, np.ndarray]:
-        """Which combinations of parents' levels nothing is known of, by node."""
+        """Return the combinations of parents' levels with undefined parameters, by node."""
         found = dict(self.unknown)
         for node, scored in self.leaves.items():
             parameters = scored.parameters
@@ -446,11 +446,11 @@ class NetworkInference:
 
 
 def _without_flat_groups(scored: FactorScorer) -> FactorScorer:
-    """The parameters of a measured node, where groups without any spread are unknown, like groups without a row."""
+    """Return the scorer of a continuous node; groups of zero variance are undefined, as groups without rows."""
     return scored if scored.predictive else scored._replace(parameters=scored.family.without_flat(scored.parameters))
 
 
 def _filled(table: np.ndarray) -> np.ndarray:
-    """The table with equal shares in rows that are not known; `refuse_unknown` sees to it that none matters."""
+    """Return the CPT with equal probabilities in undefined rows; `refuse_unknown` rejects results that use them."""
     lost = np.isnan(table).any(axis=-1, keepdims=True)
     return np.where(lost, 1.0 / table.shape[-1], table) if lost.any() else table

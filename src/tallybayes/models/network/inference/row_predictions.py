@@ -1,4 +1,4 @@
-"""Answers about rows: what a Bayesian network says about many rows, whatever is known in each."""
+"""Predictions of a Bayesian network for many rows with any pattern of missing cells."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @predict_in_batches
 @answering
 def score_samples(model: BayesianNetwork, X: Rows, *, names: Iterable[Name] | None = None) -> np.ndarray:
-    """Log p(what is known of the row), everything missing summed out; −inf for an impossible row.
+    """Compute the log-likelihood of every row, summed over missing cells; −inf for an impossible row.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def score_samples(model: BayesianNetwork, X: Rows, *, names: Iterable[Name] | No
 
 
 def _log_likelihood(model: BayesianNetwork, known: Evidence) -> np.ndarray:
-    """Log p(what is known) of every row."""
+    """Return log p(evidence) of every row."""
     found = model._inference
     out = np.empty(known.n_rows)
     whole = known.whole(found.levels)
@@ -94,7 +94,7 @@ def answer_node(model: BayesianNetwork, X: Any, node: Name) -> ClassPosterior:
 def log_likelihood(
     model: BayesianNetwork, X: Rows, *, sample_weight: Weights = None, names: Iterable[Name] | None = None
 ) -> float:
-    """log p(all that is known of the rows), in nats.
+    """Compute the log-likelihood of all rows, in nats.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def predict_proba(
     do: Mapping[Any, Any] | None = None,
     names: Iterable[Name] | None = None,
 ) -> Any:
-    """p(node | what is known of the row), for many rows with any pattern of missing cells.
+    """Compute p(node | row) for many rows with any pattern of missing cells.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def predict(
     do: Mapping[Any, Any] | None = None,
     names: Iterable[Name] | None = None,
 ) -> Any:
-    """The most probable level of each node by itself; of measured nodes, the mean.
+    """Predict the most probable level of each node separately, or the mean of a continuous node.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def predict(
 def fill(
     model: BayesianNetwork, X: Rows, *, do: Mapping[Any, Any] | None = None, names: Iterable[Name] | None = None
 ) -> Any:
-    """All nodes of the rows: cells that are known, and what `predict` says of the others, from everything known.
+    """Impute missing cells with the prediction given the observed cells of the row.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def fill(
 def _best(
     model: BayesianNetwork, X: Any, columns: Any, query_nodes: list[Name], do: Mapping[Any, Any] | None, names: Any
 ) -> dict[Name, np.ndarray]:
-    """The most probable level, or the mean, of each node by itself."""
+    """Return the most probable level, or the mean, of each node."""
     posteriors, means, _ = _predict(model, X, columns, query_nodes, do, names)
     domains = model._inference.domains
     labels = {node: labels_of(domains[node].levels, None)[found.argmax(axis=1)] for node, found in posteriors.items()}
@@ -268,7 +268,7 @@ def _best(
 def _predict(
     model: BayesianNetwork, X: Any, columns: Any, query_nodes: list[Name], do: Mapping[Any, Any] | None, names: Any
 ) -> tuple[dict[Name, np.ndarray], dict[Name, np.ndarray], np.ndarray]:
-    """The posteriors of labels, the means of measured nodes, and the log likelihood of every row."""
+    """Return posteriors of discrete nodes, means of continuous nodes, and the log-likelihood of every row."""
     found, done = model._inference.under(do), do or {}
     known = _read(model, X, names, () if columns is None else query_nodes, do)
     posteriors = {
@@ -292,7 +292,7 @@ def _predict(
 def _read(
     model: BayesianNetwork, X: Any, names: Any, without: Sequence[Name] = (), do: Mapping[Any, Any] | None = None
 ) -> Evidence:
-    """What is known of the rows of X, and of the nodes that are set."""
+    """Read the evidence of the rows of X, and the interventions."""
     found, rows, table = model._inference, as_rows(X, model), _asked(model, X, names)
     nodes, others = model.graph_.nodes, (*without, *(do or ()))
     if is_rows_of_mappings(rows):
@@ -309,7 +309,7 @@ def _read(
 
 
 def _asked(model: BayesianNetwork, X: Any, names: Any) -> Table:
-    """The rows that something is asked of."""
+    """Open the rows to predict."""
     found = model._inference
 
     def parts() -> list[Any]:
@@ -324,7 +324,7 @@ def _asked(model: BayesianNetwork, X: Any, names: Any) -> Table:
 
 
 def require_labels(model: BayesianNetwork, nodes: Sequence[Name]) -> None:
-    """Refuse to ask for probabilities of nodes without levels."""
+    """Raise DataError if a node is continuous."""
     model._inference.structure.require(nodes)
     measured = [node for node in nodes if model._inference.is_measured(node)]
     if measured:
@@ -342,7 +342,7 @@ def _mend_impossible(
     log_likelihood: np.ndarray,
     do: Any,
 ) -> None:
-    """Give impossible rows what holds where nothing is known, and say so once."""
+    """Replace the results of impossible rows by those without evidence, and warn once."""
     wrong = np.flatnonzero(np.isneginf(log_likelihood))
     if not len(wrong):
         return
@@ -362,7 +362,7 @@ def _mend_impossible(
 
 
 def _keeping(table: Table, node: Name, predicted: np.ndarray) -> np.ndarray:
-    """What was predicted where a cell is missing, and the cell where it is not."""
+    """Return the cells, with predictions for the missing ones."""
     found, (domain,) = table.levels([node], lambda _: False)
     codes = np.asarray(found.columns[0]).astype(np.intp)
     known = codes >= 0

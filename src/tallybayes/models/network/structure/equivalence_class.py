@@ -1,4 +1,4 @@
-"""Structures that say the same: the class of a graph, and how far graphs or classes are from each other."""
+"""Markov equivalence classes (CPDAGs) and the structural Hamming distance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tallybayes.typing import Parents
 
 
 class EquivalenceClass(NamedTuple):
-    """All graphs that say the same independences as one (a CPDAG, essential graph).
+    """Markov equivalence class of a graph, as a CPDAG (essential graph).
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class EquivalenceClass(NamedTuple):
 
 
 def equivalence_class(graph: Parents) -> EquivalenceClass:
-    """The class of graphs that say the same independences as this one.
+    """Compute the Markov equivalence class of a graph.
 
     Two graphs say the same if they join the same nodes, and have the same pairs of parents that are not joined
     themselves (Verma and Pearl, 1990). Their likelihoods are the same for all rows, and so are their scores under BDeu,
@@ -85,7 +85,7 @@ def equivalence_class(graph: Parents) -> EquivalenceClass:
 
 
 def structural_hamming_distance(first: Parents | EquivalenceClass, second: Parents | EquivalenceClass) -> int:
-    """How many pairs of nodes are joined in one and not in the other, or otherwise (structural Hamming distance).
+    """Compute the structural Hamming distance: the number of pairs of nodes whose edges differ.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def completed(edges: np.ndarray, known: np.ndarray | None = None) -> np.ndarray:
 
 
 def oriented(marks: np.ndarray) -> np.ndarray:
-    """Marks with all arrows that follow from those there are (Meek, 1995)."""
+    """Apply the orientation rules of Meek (1995) until no mark changes."""
     marks = marks.copy()
     again = True
     while again:

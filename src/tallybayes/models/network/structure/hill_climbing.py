@@ -1,4 +1,4 @@
-"""Hill climbing: one arrow at a time is added, taken out or turned, whichever gains most."""
+"""Hill climbing with a tabu list and restarts: the best single edge change at each step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRIES = 10  # turns in vain before a top is taken for one
 
 
 class Move(NamedTuple):
-    """A change of one arrow, and what it gains."""
+    """A change of one edge, and its score gain."""
 
     kind: int
     parent: int
@@ -39,7 +39,7 @@ class HillClimber:
         self.even = EVEN * (1.0 + abs(self.score))
 
     def set(self, parents: list[int]) -> None:
-        """Go to a structure: the parents of every column, as the bits of a number."""
+        """Move to a structure: the parents of every column as a bit mask."""
         n = len(parents)
         self.parents = list(parents)
         self.own = np.array(self.families.of(list(enumerate(parents))))
@@ -60,7 +60,7 @@ class HillClimber:
         return float(self.own.sum())
 
     def _refresh(self, children: range | tuple[int, ...]) -> None:
-        """What changes of the parents of some columns would gain: all counted together."""
+        """Compute the score gains of changes of the parents of some columns."""
         wanted, places = [], []
         for child in children:
             mask = self.parents[child]
@@ -80,7 +80,7 @@ class HillClimber:
             (self.dropping if self.edges[parent, child] else self.adding)[parent, child] = gain
 
     def moves(self) -> np.ndarray:
-        """What every move gains, by kind, parent and child: −∞ where it would make a cycle or is not allowed."""
+        """Return the gain of every move by kind, parent and child; −∞ for cycles and violated constraints."""
         adding = np.where(self.reach.T | self.edges, -np.inf, self.adding)
         turning = np.full_like(adding, -np.inf)
         parent, child = np.nonzero(self.edges & ~self.constraints.required)
@@ -91,7 +91,7 @@ class HillClimber:
         return np.stack([adding, self.dropping, turning])
 
     def best_move(self) -> Move | None:
-        """The move that gains most and leads somewhere new; of equally good ones the first."""
+        """Return the move with the largest gain to an unvisited structure; ties go to the first."""
         gains = self.moves()
         while True:
             most = gains.max()
@@ -108,7 +108,7 @@ class HillClimber:
         return key ^ self.keys[move.child][move.parent] if move.kind == TURN else key
 
     def make(self, move: Move) -> None:
-        """Change the structure."""
+        """Apply a move."""
         _, parent, child, _ = move
         self.key = self._key_after(move)
         self.visited.add(self.key)
@@ -168,13 +168,13 @@ class HillClimber:
             yield
 
     def _is_free(self, parent: int, child: int) -> bool:
-        """Whether two columns have the same parents but for the arrow between them, which may be turned."""
+        """Return whether an edge is covered, so that its reversal keeps the score, and may be reversed."""
         same = self.parents[child] ^ 1 << parent == self.parents[parent]
         return same and self.constraints.allowed[child, parent] and not self.constraints.required[parent, child]
 
 
 def _closure(edges: np.ndarray) -> np.ndarray:
-    """Which columns lead to which, by one arrow or more."""
+    """Return the transitive closure of the edges."""
     reach = edges.copy()
     below = edges.sum(axis=1)  # children not yet seen through
     waiting = np.flatnonzero(below == 0).tolist()
@@ -196,7 +196,7 @@ def hill_climb(
     n_restarts: int,
     rng: np.random.Generator,
 ) -> Iterator[tuple[list[int], float]]:
-    """The best structure so far and its score, after every step."""
+    """Yield the best structure so far and its score after every step."""
     climber = HillClimber(families, constraints, start)
     best, score = list(climber.parents), climber.score
     yield best, score

@@ -1,4 +1,4 @@
-"""Structure: what a search found, and how sure it is of it."""
+"""Structure: the result of a structure search, with scores and bootstrap strengths of edges."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _MOST = 40  # lines of a printed table
 
 
 class LearnedEdge(NamedTuple):
-    """An arrow, what the score loses without it in nats, and how often searches of drawn rows found it.
+    """An edge, the loss of score without it in nats, and its bootstrap strength.
 
-    ``free`` tells whether it can be turned: neither rows nor constraints tell its direction. ``direction`` is the share
-    of those searches that had it this way, one half where they left it open. Both shares are NaN where no rows were
-    drawn.
+    ``free`` is whether the edge is reversible: neither data nor constraints determine its direction. ``strength`` is
+    the fraction of bootstrap searches with the edge, ``direction`` the fraction of these in this direction, one half for
+    reversible edges. Both are NaN without bootstrap.
     """
 
     parent: Name
@@ -40,7 +40,7 @@ class LearnedEdge(NamedTuple):
 
 
 class Structure:
-    """The structure that `learn_structure` found: who depends on whom, for ``tb.BayesianNetwork(structure)``.
+    """Structure found by `learn_structure`, for ``tb.BayesianNetwork(structure)``.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Structure:
 
     @property
     def equivalence_class(self) -> EquivalenceClass:
-        """All structures that say the same independences."""
+        """The Markov equivalence class of the structure."""
         return equivalence_class(self.graph_)
 
     def averaged(self, strength: float = 0.5) -> Graph:
