@@ -196,14 +196,14 @@ def test_a_network_starts_at_known_tables(estimate):
     if estimate == "mle":
         assert model.history_[0] == pytest.approx(known.log_likelihood(rows))
     assert (np.diff(model.history_) > -1e-9).all()
-    sign = model.table("sign")
+    sign = model.cpt("sign")
     assert sign[1, "yes"] > sign[0, "yes"]  # and not the other way round
     swapped = {name: np.array(table)[::-1] for name, table in TABLES.items()}
     other = hidden(estimate=estimate, max_iter=30).fit(
         rows, initial=tb.BayesianNetwork.from_tables(CAUSES, LEVELS, swapped)
     )
     np.testing.assert_allclose(other.history_, model.history_)
-    np.testing.assert_allclose(other.table("sign").values[::-1], sign.values)
+    np.testing.assert_allclose(other.cpt("sign").values[::-1], sign.values)
 
 
 def test_levels_in_another_order_and_measured_leaves():

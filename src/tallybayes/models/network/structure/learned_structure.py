@@ -27,8 +27,8 @@ class LearnedEdge(NamedTuple):
     """An edge, the loss of score without it in nats, and its bootstrap strength.
 
     ``free`` is whether the edge is reversible: neither data nor constraints determine its direction. ``strength`` is
-    the fraction of bootstrap searches with the edge, ``direction`` the fraction of these in this direction, one half for
-    reversible edges. Both are NaN without bootstrap.
+    the fraction of bootstrap searches with the edge, ``direction`` the fraction of these in this direction, one half
+    for reversible edges. Both are NaN without bootstrap.
     """
 
     parent: Name
