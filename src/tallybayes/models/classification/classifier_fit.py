@@ -8,7 +8,7 @@ become a tally (``_count_first``).
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from tallybayes.errors import DataError, LabelError, StatisticsError
 from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.estimation.em.soft_counts import rows_with_missing
 from tallybayes.families.categorical import Categorical
+from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.inputs.batching import check_names, joined_columns, query_batches
 from tallybayes.models.inputs.columns import first_rows
 from tallybayes.models.inputs.features import continuous_target, is_name, only_column, open_features
@@ -40,6 +41,7 @@ from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Name, Rows, Weights
+from tallybayes.warnings import DataSourceWarning, warn
 
 Model = TypeVar("Model", bound=Any)
 
@@ -258,9 +260,14 @@ def fit_initial(
         return _learn(model, source, y, sample_weight, classes, whole, initial)
 
 
-def _learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any, whole: bool, initial: Any) -> Model:
-    """As `learn`; a source is opened already, since what an iterator gave it does not give again."""
-    fresh = clone(model)
+def _learn(
+    model: Model, X: Any, y: Any, sample_weight: Any, classes: Any, whole: bool, initial: Any, columns: Any = None
+) -> Model:
+    """Learn from rows or from a source, which is opened already: an iterator gives its rows once.
+
+    `columns` replaces the parameter of the model, where a family chosen from a sample does not support all rows.
+    """
+    fresh = clone(model) if columns is None else clone(model).set_params(columns=columns)
     fresh._initial = initial
     fresh._check_settings()
     source = X if isinstance(X, Source) else None
@@ -274,7 +281,13 @@ def _learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any, whole
     factors = [class_factor(fresh), *fresh._make_factors(table, fresh._target, weight)]
     fresh._check_prior(factors[1:])
     if source is not None:
-        tally, climbed = _count_parts(fresh, source, y, sample_weight, factors)
+        try:
+            tally, climbed = _count_parts(fresh, source, y, sample_weight, factors)
+        except DataError as error:
+            columns = _with_default_family(fresh, factors, error)
+            if columns is None:
+                raise
+            return _learn(model, X, y, sample_weight, classes, whole, initial, columns)
     else:
         tally, climbed = fresh._count_first(table, weight, factors)
     if not tally.domains[str(fresh._target)].levels:
@@ -289,6 +302,22 @@ def _learn(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any, whole
     model._take_from(fresh)._frame, model._block_names = frame_kind(X), names_of_blocks(X)
     model._adopt(tally, climbed)
     return model._settle(calibration) if whole else model
+
+
+def _with_default_family(model: Any, factors: list[Factor], error: DataError) -> dict[Any, Any] | None:
+    """``columns=`` with the default family for a column whose family, chosen from a sample, met an invalid value."""
+    columns, name = getattr(model, "columns", None), None if error.cell is None else error.cell[2]
+    family = next((factor.family for factor in factors[1:] if name in factor.columns), None)
+    chosen = columns == "suggest" or (isinstance(columns, Mapping) and columns.get(name, columns.get(...)) == "suggest")
+    if not chosen or family is None or family == Gaussian():
+        return None
+    warn(
+        f"column {name!r}: {family!r} was chosen from a sample of the rows; {str(error).splitlines()[0]}\n"
+        f"The default family is used instead. Set the family: columns={{{name!r}: tb.Gaussian(), ...: 'suggest'}}.",
+        DataSourceWarning,
+    )
+    rest = columns if isinstance(columns, Mapping) else {...: columns}
+    return {name: "auto"} | {key: value for key, value in rest.items() if key != name}
 
 
 def _count_parts(

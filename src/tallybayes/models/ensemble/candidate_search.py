@@ -14,8 +14,13 @@ from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.estimation.calibration.temperature_scaling import calibrated_proba, fit_temperature_scaling
 from tallybayes.estimation.resampling.folds import random_folds
+from tallybayes.families.bernoulli import Bernoulli
+from tallybayes.families.family import out_of_support_cells
+from tallybayes.families.log_normal import LogNormal
+from tallybayes.families.poisson import Poisson
 from tallybayes.models.ensemble.candidate_models import CandidateModel, CandidateModels
 from tallybayes.models.ensemble.ensemble_spec import EnsembleSpec, MemberSpec, TemperatureSpec
+from tallybayes.models.ensemble.feature_views import numbers_of
 from tallybayes.models.ensemble.leaderboard import Leaderboard, LeaderboardEntry, interval
 from tallybayes.models.ensemble.leakage import LEAST_ACCURACY
 from tallybayes.models.ensemble.stacking import bounded, stacking_weights
@@ -42,7 +47,7 @@ def search_candidates(
     if n_total == 0:
         raise DataError("the weight of every row is zero; expected at least one row that counts.")
     if table.n_rows > _MOST_ROWS:
-        some = sampled_rows(table.n_rows, _MOST_ROWS, model.random_state)
+        some = _with_invalid_cells(table, target, sampled_rows(table.n_rows, _MOST_ROWS, model.random_state))
         table, weight = table.rows(some), None if weight is None else weight[some]
     codes = read_labels(table, target).codes
     n_folds = max(2, min(int(model.folds), table.n_rows))
@@ -91,6 +96,22 @@ def search_candidates(
         trials.leaks() if accuracy >= LEAST_ACCURACY else [],
     )
     return EnsembleSpec(chosen, TemperatureSpec.of(tempering, trials.classes)), report
+
+
+def _with_invalid_cells(table: Table, target: Any, rows: np.ndarray) -> np.ndarray:
+    """The rows, and for each family and column of which they all are in the support, a row that is not.
+
+    A family is chosen only if it supports all rows that it is chosen from; and all rows of the table are counted.
+    """
+    more = []
+    for name in table.columns:
+        if name != target and not table.is_block(name) and table.kind(name) == "number":
+            column = numbers_of(table, name)
+            for family in (Poisson(), LogNormal(), Bernoulli()):
+                wrong = out_of_support_cells(family, column)
+                if wrong.any() and not wrong[rows].any():
+                    more.append(int(wrong.argmax()))
+    return np.union1d(rows, np.array(more, dtype=rows.dtype))
 
 
 def _mixture(members: list[CandidateModel], weight: np.ndarray | None) -> tuple[list[CandidateModel], np.ndarray]:

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import tallybayes as tb
+from tallybayes.data.sampling import sampled_rows
 
 
 def test_a_period_in_the_rows_is_not_taken_for_a_constant():
@@ -31,3 +33,19 @@ def test_columns_without_a_known_cell_are_left_out():
         "constant": "constant"
     }
     assert all(name in repr(found.report_) for name in ("numbers", "labels"))
+
+
+@pytest.mark.parametrize(("column", "value"), [("count", -1.0), ("count", 1.5), ("price", 0.0), ("flag", 2.0)])
+def test_a_value_that_no_row_of_the_sample_has_decides_families_too(column, value):
+    rng, n = np.random.default_rng(0), 30_000
+    y = rng.integers(0, 2, n)
+    rows = {
+        "count": rng.poisson(2 + 2 * y).astype(float),
+        "price": np.exp(rng.normal(y)),
+        "flag": (rng.random(n) < 0.2 + 0.5 * y).astype(float),
+    }
+    place = next(k for k in range(n) if k not in set(sampled_rows(n, 20_000).tolist()))
+    rows[column][place] = value
+    model = tb.choose(rows, y)
+    assert model.n_rows_ == n
+    assert model.score(rows, y) > 0.8

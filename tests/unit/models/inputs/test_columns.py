@@ -6,6 +6,7 @@ import pytest
 
 import tallybayes as tb
 from tallybayes.errors import DataError
+from tallybayes.warnings import DataSourceWarning
 
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 2, 120)
@@ -151,3 +152,38 @@ def test_keys_are_names_where_names_are_numbers():
             tb.NaiveBayes({key: tb.Gaussian()}).fit(NUMBERED, 2)
     with pytest.raises(tb.DataError, match="no column 9 "):
         tb.NaiveBayes().fit(NUMBERED, 9)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "columns"),
+    [
+        ("count", -1.0, "suggest"),
+        ("count", 1.5, {"price": "suggest", ...: "suggest"}),
+        ("price", 0.0, {"price": "suggest", ...: "suggest"}),
+        ("flag", 2.0, "suggest"),
+    ],
+)
+def test_a_family_chosen_from_a_sample_that_does_not_support_a_later_value(column, value, columns, tmp_path):
+    rng, n = np.random.default_rng(0), 55_000
+    y = rng.integers(0, 2, n)
+    price, flag = np.exp(rng.normal(y)), (rng.random(n) < 0.2 + 0.5 * y).astype(float)
+    rows = pd.DataFrame({"count": rng.poisson(2 + 2 * y).astype(float), "price": price, "flag": flag, "y": y})
+    before = {"count": tb.Poisson(), "price": tb.LogNormal(), "flag": tb.Bernoulli()}
+    rows.to_parquet(tmp_path / "rows.parquet")
+    assert tb.NaiveBayes(columns).fit(tmp_path / "rows.parquet", "y").columns_ == before
+    rows.assign(number=range(n)).to_parquet(tmp_path / "all.parquet")
+    sampled = set(tb.table(tmp_path / "all.parquet").sample()[0]["number"].to_pylist())
+    place = next(k for k in range(n) if k not in sampled)
+    rows.loc[place, column] = value
+    rows.to_parquet(tmp_path / "rows.parquet")
+    model = tb.NaiveBayes(columns)
+    found = rf"column '{column}': .* chosen from a sample .*found {value}.* row {place}"
+    with pytest.warns(DataSourceWarning, match=found):
+        model.fit(tmp_path / "rows.parquet", "y")
+    assert model.columns_ == before | {column: tb.Gaussian()}
+    assert model.columns == columns
+    assert model.tally_[column].weight.sum() == n
+    assert model.forget(rows[:10], "y").tally_["y"].table.sum() == n - 10
+    fixed = tb.NaiveBayes({column: before[column], ...: "suggest"})
+    with pytest.raises(DataError, match=rf"found {value} in .*rows\.parquet, row {place}, column '{column}'; expected"):
+        fixed.fit(tmp_path / "rows.parquet", "y")
