@@ -1,4 +1,4 @@
-"""BayesianNetwork: who depends on whom, tables by counting, exact answers to any question."""
+"""BayesianNetwork: CPTs by counting, exact inference by a clique tree."""
 
 from __future__ import annotations
 
@@ -48,14 +48,13 @@ if TYPE_CHECKING:
 class BayesianNetwork(Model):
     """A Bayesian network: p(all nodes) = Π p(node | its parents).
 
-    Its tables are counted in one pass; they add, forget and are re-estimated like every model here. Questions are
-    answered exactly, by a clique tree that serves many rows at once, whatever is known in each of them. A
-    network too large for memory is refused before anything is allocated.
+    The conditional probability tables (CPTs) are counted in one pass. Inference is exact: a clique tree for many rows
+    with any pattern of missing cells. A network too large for memory raises TooLargeError before allocation.
 
     Parameters
     ----------
     parents : mapping from node to its parents, list of edges (parent, child), networkx DiGraph, or Structure
-        Nodes are columns of the data. Those named only as parents have none of their own. `learn_structure` finds one.
+        Nodes are columns of the data. Nodes named only as parents have no parents. `learn_structure` learns one.
     columns : "auto", a Family, or a mapping from nodes to families, default "auto"
         ``"auto"`` reads types, never values: nodes are labels, whole numbers included (more than 50 different ones are
         warned of); floats are Gaussian, unless labels depend on them. No label may depend on a measured node. A
@@ -72,38 +71,37 @@ class BayesianNetwork(Model):
         ``tb.BDeu(equivalent_sample_size)``; ``tb.BDe(network, equivalent_sample_size)`` takes another network; a tally
         counts as seen before. None takes the families' defaults, add-one. Of a line, ``{node: λ}`` is weight decay.
     unseen : {"missing", "error"}, default "missing"
-        What a label is in rows to be answered that no row had at fitting: not known, or an error.
+        Treat unseen levels in rows to predict as missing, or raise an error.
     missing : {"available", "em"}, default "available"
-        A row with a missing cell is left out of the tables that need the cell, and of no other; or what is missing,
-        labels and linked measured nodes, is expected from the rest, by EM.
+        ``"available"`` counts every CPT from the rows that have all its cells. ``"em"`` estimates missing cells of
+        discrete and connected continuous nodes by EM.
     max_iter, tol : int and float
-        EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
+        Maximum number of EM iterations, and the improvement of the objective per row below which EM stops.
     n_init : int, default 1
-        From how many starts, with other guesses of nodes that are never seen or, where there are none, of missing
-        labels; the one that climbs highest counts.
+        Number of initializations of EM, of nodes that are never observed or else of missing cells; the best is kept.
     warm_start : bool, default False
-        Whether `fit` sets out from what was learnt before, if anything was.
+        Whether `fit` starts EM from the previous estimates.
     random_state : int, Generator or None
-        For the start of EM where a node is never seen.
+        For the initialization of EM.
 
     Attributes
     ----------
     tally_ : Tally
-        All that was learnt.
+        The sufficient statistics.
     levels_ : dict
-        The levels of every node that has labels.
+        The levels of every discrete node.
     graph_ : Graph
-        Who depends on whom: ``nodes``, ``edges``, ``parents``.
+        The DAG: ``nodes``, ``edges``, ``parents``.
     prior_ : dict
         The prior of every node as resolved.
     unseen_configurations_ : dict
-        The combinations of parents' levels that no row showed.
+        The combinations of parents' levels without rows.
     n_parameters_, n_parameters_joint_ : int
-        The free parameters, and those of one table of all labels.
+        Number of free parameters, and that of one joint table of all discrete nodes.
     bic_ : float
         The Bayesian information criterion.
     history_, objective_, objectives_, converged_
-        How EM ended.
+        The objective by iteration, its final value, those of all initializations, and convergence.
 
     Examples
     --------
@@ -143,14 +141,14 @@ class BayesianNetwork(Model):
         self.warm_start = warm_start
         self.random_state = random_state
 
-    # Learning
+    # Fitting
     fit = network_fit.fit
     partial_fit = network_fit.partial_fit
     forget = network_fit.forget
     fit_tally = network_fit.fit_tally
     _count_more = network_fit.count_more
 
-    # One question
+    # Queries
     query = queries.query
     most_probable = queries.most_probable
     probability = queries.probability
@@ -159,7 +157,7 @@ class BayesianNetwork(Model):
     causal_effect = causal_effect
     sensitivity = sensitivity
 
-    # What the graph says alone
+    # The graph
     d_separated = d_separation.d_separated
     active_path = d_separation.active_path
     markov_blanket = d_separation.markov_blanket
@@ -171,7 +169,7 @@ class BayesianNetwork(Model):
     predict = row_predictions.predict
     fill = row_predictions.fill
 
-    # What was learnt, and how well it fits
+    # Parameters and goodness of fit
     parameters_ = property(labeled_parameters.parameters)
     cpt = estimated_network.cpt
     posterior_ = property(labeled_parameters.posterior)
@@ -200,7 +198,7 @@ class BayesianNetwork(Model):
 
     @property
     def graph_(self) -> Graph:
-        """Who depends on whom; whether a measured node is there depends on what it itself depends on."""
+        """The DAG; a missing-value indicator has the parents of its node."""
         if not hasattr(self, "tally_"):
             return Graph.read(self.parents)
         beside, graph = set(self._network.presence.values()), self._network.graph
@@ -208,12 +206,12 @@ class BayesianNetwork(Model):
 
     @property
     def levels_(self) -> dict[Name, tuple[Any, ...]]:
-        """The levels of every node that has labels, in the order of the tables; absence is shown as (missing)."""
+        """The levels of every discrete node, in the order of the CPTs; a missing value is shown as (missing)."""
         return dict(self._network.levels)
 
     @property
     def n_parameters_joint_(self) -> int:
-        """The number of free parameters of a table of all labels at once: what the structure saves."""
+        """The number of free parameters of a joint table of all discrete nodes."""
         return max(math.prod(len(levels) for levels in self.levels_.values()) - 1, 0)
 
     _counted_instead = "Fit it on rows without missing cells, or with missing='available'."
@@ -228,11 +226,11 @@ class BayesianNetwork(Model):
         return information_criteria.priors_by_column(self._network.fitted)
 
     def _weight(self) -> float:
-        """The weight of the rows behind the node that most rows show."""
+        """Return the weight of the rows of the node with the most rows."""
         return max((float(np.sum(node.flat().presence())) for node in self._network.nodes.values()), default=0.0)
 
     def _with_prior(self, tally: Tally) -> list[Factor]:
-        """Every node by itself, parents before children."""
+        """Return the factors in topological order."""
         found = nodes_of(tally.factors, tally.statistics)
         graph = Graph.read({name: node.factor.given for name, node in found.items()})
         return [found[name].factor for name in graph.nodes]
@@ -251,7 +249,7 @@ class BayesianNetwork(Model):
         tables: bool = True,
         highlight: ActivePath | MarkovBlanket | CausalEffect | Names | Mapping[str, Names] | None = None,
     ) -> Picture:
-        """A picture of the network, parents above children; needs matplotlib.
+        """Plot the network, parents above children; needs matplotlib.
 
         Parameters
         ----------
@@ -292,7 +290,7 @@ class BayesianNetwork(Model):
         *,
         do: Mapping[Any, Any] | None = None,
     ) -> Picture:
-        """A picture of what something known tells: nodes before and after, with the bits learned; needs matplotlib.
+        """Plot prior and posterior probabilities of nodes given evidence, with bits of information; needs matplotlib.
 
         Parameters
         ----------
@@ -328,11 +326,11 @@ class BayesianNetwork(Model):
             lines.append(f"  … {n_nodes - 12} more")
         return "\n".join(lines)
 
-    # ---- What a model has to say to the base of all models ----------------------------------------------------------
+    # ---- Hooks of the base class Model ------------------------------------------------------------------------------
 
     @property
     def _network(self) -> EstimatedNetwork:
-        """What follows from the tally, or from the tables that were given."""
+        """The estimates from the tally, or the given tables."""
 
         def make() -> EstimatedNetwork:
             prior = self.prior
@@ -343,26 +341,26 @@ class BayesianNetwork(Model):
         return self._derive("network", make)
 
     def _held(self, tally: Tally) -> Self:
-        """The same model over other counts of the same levels, its priors held fixed."""
+        """Return the model with other counts of the same levels, with the same resolved priors."""
         other = self._of(tally)._held_words(self)
         other._derived["network"] = self._network.over(other._tally)
         return other
 
     def _with_strength(self, factor: float) -> Self:
-        """The same model under priors worth `factor` times as much."""
+        """Return the model with priors of `factor` times their strength."""
         other = self._of(self.tally_)
         other._derived["network"] = self._network.scaled(factor)
         return other
 
     def _of(self, tally: Tally) -> Self:
-        """The same model of other counts of the same structure."""
+        """Return the model with other counts of the same structure."""
         other = copy.copy(self)
         other.tally_, other._climb, other._derived = tally, None, {}
         return other
 
     @property
     def _inference(self) -> NetworkInference:
-        """The tables, ready for questions."""
+        """The compiled inference."""
         return self._network.inference
 
     def __add__(self, other: Self) -> Self:
@@ -400,7 +398,7 @@ class BayesianNetwork(Model):
         return self._family(name, factor.family)
 
     def _family(self, name: Any, family: Family) -> Family:
-        """The family of a node as it is told of: with absence where that is one of its levels."""
+        """Return the family of a node, wrapped in WithMissing if a missing value is one of its levels."""
         domain = self._network.domains.get(name)
         return WithMissing(family) if domain is not None and domain.absent else family
 
@@ -410,12 +408,12 @@ class BayesianNetwork(Model):
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
-        """All that is known of the shape of the input is in the tally."""
+        """Return no state: the tally has the shape of the input."""
         return {}
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
         """Nothing to read; see `_shape_to_json`."""
 
     def _check_loaded(self) -> None:
-        """Refuse a tally that is no network."""
+        """Raise an error if the tally is not of a network."""
         _ = self._network.levels

@@ -51,56 +51,54 @@ def learn_structure(
     names: Iterable[Name] | None = None,
     random_state: RandomState = 0,
 ) -> Structure:
-    """Search for the structure of a Bayesian network: which column depends on which.
+    """Learn the structure of a Bayesian network from data.
 
-    A structure is worth the sum of its families' scores, each a column given its parents: the log evidence under a
-    prior, or the log-likelihood less a price for every parameter. Families are counted once, however often they are
-    asked for.
+    The score of a structure is the sum of the scores of its families, each a column given its parents: the log marginal
+    likelihood under a prior (BDeu, K2, BDe), or the log-likelihood minus a penalty per parameter (BIC, AIC). Families
+    are counted once and cached.
 
     Parameters
     ----------
     data : data frame, mapping of columns, list of dicts, or array
-        Labels. Measured columns (floats) are refused: cut them into bins.
+        Categorical columns. Continuous columns (floats) raise DataError: discretize them first.
     score : {"bdeu", "k2", "bic", "aic"} or a prior, default "bdeu"
-        ``"bdeu"`` is ``tb.BDeu(1)``; ``tb.BDeu(10)`` is worth ten rows. ``tb.Dirichlet(0.5)``, or a number, is in every
-        cell; ``tb.BDe(network, 10)`` is another network's rows. Under BDeu, BDe, BIC and AIC, structures that say the
-        same score alike.
+        ``"bdeu"`` is ``tb.BDeu(1)``; ``tb.BDeu(10)`` has an equivalent sample size of 10. ``tb.Dirichlet(0.5)``, or a
+        number, is a pseudo-count in every cell; ``tb.BDe(network, 10)`` takes another network as prior. BDeu, BDe, BIC
+        and AIC give Markov equivalent structures equal scores.
     method : {"hill", "exact", "pc"}, default "hill"
-        ``"hill"`` adds, removes or turns one arrow at a time, whichever gains most. ``"exact"`` finds the best of all
-        structures, of up to about 20 columns. ``"pc"`` removes edges by tests of independence (G²), and scores what is
-        left.
+        ``"hill"`` adds, removes or reverses one edge at a time, with the largest gain. ``"exact"`` finds the best of
+        all structures, for up to about 20 columns. ``"pc"`` removes edges by tests of conditional independence (G²).
     required, forbidden : lists of (parent, child)
-        Arrows that must be there, or must not.
+        Directed edges that must be in the structure, or must not.
     tiers : list of lists of columns, optional
-        The earliest first: no arrow leads from a later tier to an earlier one. Columns in none are free.
+        The earliest first: no edge leads from a later tier to an earlier one. Columns in no tier are free.
     max_parents : int, optional
-        Of every column, at most.
+        Maximum number of parents of a column.
     start : graph, optional
-        Where hill climbing begins; without, at no arrows but those required.
+        Initial structure of hill climbing; None starts with the required edges only.
     tabu_length : int, default 20
-        So many moves hill climbing goes on without gaining, never back to where it has been, before it stops at the
-        highest place.
+        Number of moves without improvement after which hill climbing stops; it never returns to a visited structure.
     n_restarts : int, default 5
-        So many times it climbs again, by other ways: between moves it turns arrows at random that can be turned for
-        nothing. The highest top is kept.
+        Number of further searches, randomized by reversals of covered edges between moves (repeated covered arc
+        reversal, Castelo and Kočka 2003). The best structure is kept.
     alpha : float, default 0.01
         PC keeps an edge whose test of independence has a smaller p-value.
     n_bootstrap : int, default 0
-        So many times the search is repeated in rows drawn with replacement, which tells how sure every edge is.
+        Number of searches in bootstrap samples of the rows; they give the strength of every edge.
     missing : {"error", "available"}, default "error"
-        Refuse missing cells, or judge every family by the rows that know all of it, as if all rows were like these.
+        Raise DataError for missing cells, or score every family by its complete rows, scaled to all rows.
     columns : "auto", a Family, or a mapping from columns to families, default "auto"
-        As for `BayesianNetwork`: ``tb.Categorical()`` makes labels of floats, ``levels=`` declares levels.
+        As for `BayesianNetwork`: ``tb.Categorical()`` makes floats categorical, ``levels=`` declares levels.
     sample_weight : array-like of shape (n,), or the name of a column, optional
     names : sequence, optional
         The names of an array's columns.
     random_state : int, Generator or None, default 0
-        For restarts and drawn rows.
+        For restarts and bootstrap samples.
 
     Returns
     -------
     Structure
-        It prints as a table of arrows; ``tb.BayesianNetwork(structure).fit(data)`` learns its tables.
+        It prints as a table of edges; ``tb.BayesianNetwork(structure).fit(data)`` estimates its CPTs.
 
     Examples
     --------
