@@ -15,6 +15,7 @@ from tallybayes.apps.spam.spam_score import (
     decide,
     judge,
 )
+from tallybayes.apps.spam.store.backends import StoreError
 from tallybayes.apps.spam.store.spam_store import State, Store
 from tallybayes.apps.spam.tokens.message_tokens import mails_in, tokens_of
 from tallybayes.apps.spam.unpacking import NotMailError
@@ -41,9 +42,16 @@ class Verdict(NamedTuple):
 
 
 def calibration_of(state: State) -> SpamCalibration:
-    """The calibration that a store keeps; what another version wrote in other numbers is none."""
-    numbers = [float(part) for part in state.calibration.split()]
-    return SpamCalibration(numbers[0], tuple(numbers[1:])) if len(numbers) == 1 + len(TOKEN_KINDS) else UNCALIBRATED
+    """Return the calibration that a store keeps; the default before the first one."""
+    if not state.calibration:
+        return UNCALIBRATED
+    intercept, *slopes = map(float, state.calibration.split())
+    if len(slopes) != len(TOKEN_KINDS):
+        raise StoreError(
+            f"the calibration of the store has {1 + len(slopes)} numbers; expected {1 + len(TOKEN_KINDS)}.\n"
+            "    Calibrate again: tally spam expire."
+        )
+    return SpamCalibration(intercept, tuple(slopes))
 
 
 def as_text(calibration: SpamCalibration) -> str:
