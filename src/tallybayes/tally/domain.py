@@ -213,7 +213,7 @@ def labels_of(levels: Sequence[Any], dtype: np.dtype | None) -> np.ndarray:
     as_objects = dtype is not None and dtype.kind == "O"
     if as_objects or (plain.dtype.kind == "U" and plain.tolist() != list(levels)):  # which drops a NUL at the end
         return np.fromiter(levels, dtype=object, count=len(levels))
-    if dtype is None or dtype.kind in "US":
+    if dtype is None or dtype.kind in "US" or plain.dtype.kind == "U":
         return plain
     with np.errstate(over="ignore"):
         cast = plain.astype(dtype)

@@ -65,3 +65,11 @@ def test_files_of_text_and_databases_write_booleans_in_their_own_way(tmp_path):
             more = MODELS["naive"]().fit(BOOLS, "y").partial_fit(source, "y")
             assert more.n_rows_ == 120
             assert more.forget(source, "y").tally_ == model.tally_
+
+
+def test_an_emptied_model_takes_labels_of_another_kind():
+    rows = ROWS["int"].assign(f=["u", "v"] * 30)
+    model = tb.NaiveBayes().fit(rows, "y")
+    words = rows.assign(y=np.where(Y, "a", "b"))
+    assert model.without_rows().partial_fit(words, "y").classes_.tolist() == ["a", "b"]
+    assert any("labels that were never counted: 'a'" in said for said in tb.audit(model, words, "y").findings)
