@@ -92,7 +92,7 @@ def joint_gaussian_of(
     scored : mapping from node to its parameters, or the posterior of which means are taken
     inputs : mapping from node to its measured parents
     levels : mapping from label to its levels
-    same : nodes that are the same in every row, and so tell nothing
+    same : nodes that are constant in all rows, and so carry no information
     """
     sizes, k = [len(levels[name]) for name in component.labels], len(component.nodes)
     n_groups = math.prod(sizes)

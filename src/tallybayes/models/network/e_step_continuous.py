@@ -96,15 +96,15 @@ def _filled(
     n_groups, k = links.mean.shape
     rows, groups, weights = [np.zeros((0, k))], [np.zeros(0, dtype=np.intp)], [np.zeros(0)]
     extra = np.zeros((n_groups, k, k))
-    for told, index in JointGaussian().by_gaps(links, cells):
-        known, others = told.known, told.others
-        covariance = told.covariance
+    for conditional, index in JointGaussian().by_gaps(links, cells):
+        known, others = conditional.known, conditional.others
+        covariance = conditional.covariance
         for g in np.flatnonzero((shares[index] > 0).any(axis=0)):
             mine = index[shares[index, g] > 0]
             some = cells[mine]
             if len(others):
                 gaps = some[:, known] - links.mean[g, known]
-                some[:, others] = links.mean[g, others] + gaps @ told.slope[g].T
+                some[:, others] = links.mean[g, others] + gaps @ conditional.slope[g].T
                 extra[g][np.ix_(others, others)] += shares[mine, g].sum() * covariance[g]
             rows.append(some)
             groups.append(np.full(len(mine), g))

@@ -186,14 +186,14 @@ class EstimatedNetwork:
 
     @cached_property
     def _same(self) -> set[Name]:
-        """The nodes with measured parents that are the same in every row: under a prior they tell nothing."""
+        """The nodes with measured parents that are the same in every row: under a prior they carry no information."""
         if self.given is not None or not read_estimate(self.estimate).has_prior:
             return set()
         lines = {name: node.own() for name, node in self.nodes.items() if node.inputs}
         return {name for name, own in lines.items() if np.any(own.presence()) and len(Gaussian().flat_columns(own))}
 
     def leaves_of(self, scored: Mapping[Name, FactorScorer], same: Collection[Name]) -> dict[Name, FactorScorer]:
-        """As `leaves`, of other parameters; nodes with measured parents that are the same in every row tell nothing."""
+        """As `leaves`, of other parameters; nodes with measured parents that are the same in every row carry no information."""
         found = {name: scored[name] for name, node in self.nodes.items() if not node.is_label}
         if self.components:
             inputs = {name: node.inputs for name, node in self.nodes.items()}

@@ -48,7 +48,7 @@ def learn_network(
     table : Table
     weight : ndarray of shape (n,), or None
     available : Tally
-        What the rows tell where they are complete, factor by factor.
+        The statistics of complete rows, factor by factor.
     initial : BayesianNetwork, optional
         Where to start.
 
@@ -163,7 +163,7 @@ class _NetworkEM:
             if self.gaps:
                 drawn = (self._with_draws(self.all) for _ in range(self.n_init - 1))
                 begun += [self._counted(table, self.all_weights) for table in drawn]
-        self._hold(begun[0])  # all starts climb the same hill
+        self._hold(begun[0])  # all initializations have the same objective
 
         def by_defaults(start: list[Any], n_steps: int) -> list[Any]:
             with self.hill.by_defaults([node.counted for node in self._by_node(start)]):
@@ -316,7 +316,7 @@ class _NetworkEM:
     def _add_linked(
         self, out: list[Any], inference: NetworkInference, leaf: Name, cells: np.ndarray, shares: np.ndarray
     ) -> None:
-        """Add what rows are expected to tell of linked nodes to the statistics of each."""
+        """Add the expected statistics of connected continuous nodes."""
         places = {factor.columns[-1]: place for place, factor in enumerate(self.available.factors)}
         like = {node: out[places[node]] for node in inference.components[leaf].nodes}
         for node, moments in expected_of(inference, leaf, cells, shares, self.nodes, like).items():

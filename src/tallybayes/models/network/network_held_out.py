@@ -1,4 +1,4 @@
-"""Rows held out of a Bayesian network: one node is told from all others, or the density of the row."""
+"""Held-out rows of a Bayesian network: predictions of one node from all others, or densities of rows."""
 
 from __future__ import annotations
 

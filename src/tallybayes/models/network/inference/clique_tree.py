@@ -156,7 +156,7 @@ class CliqueTree:
         """
         done = _run(self, potentials, likelihoods, n_rows, _Linear, down)
         lost = np.flatnonzero(done.lost)
-        if len(lost):  # impossible, or so improbable that the products vanished: logarithms tell
+        if len(lost):  # impossible, or underflow: recompute in logarithms
             some = [item._replace(table=_take_rows(item.table, lost)) for item in likelihoods]
             logs = _run(self, potentials, some, len(lost), _Log, down)
             done.log_likelihood[lost] = logs.log_likelihood

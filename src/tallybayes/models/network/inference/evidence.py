@@ -167,7 +167,7 @@ def read_evidence(
                 raise DataError(f"node {node!r} is measured, and known as {value!r}; expected a number.")
             more = read_rows(network, Table({node: np.asarray([np.nan if absent else value])}), "error").cells
             cells |= {leaf: with_more(cells.get(leaf), found) for leaf, found in more.items()}
-            if node in done and beside is not None:  # what is set tells nothing
+            if node in done and beside is not None:  # interventions carry no evidence
                 del cells[beside]
         elif isinstance(value, Mapping):
             if node in done:

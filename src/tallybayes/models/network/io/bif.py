@@ -18,7 +18,7 @@ from tallybayes.models.network.io.text_file import text_of, write_text
 def read_bif(source: Any) -> NetworkTables:
     r"""Read a network from a BIF file: the format of the bnlearn repository, pgmpy, pyAgrum, GeNIe and JavaBayes.
 
-    Files come from strangers: nothing in them is executed, sizes are checked before memory is taken, and whatever is
+    Files are untrusted: nothing in them is executed, sizes are checked before memory is allocated, and whatever is
     wrong is a `FileError` that names the line.
 
     Parameters

@@ -191,7 +191,7 @@ class Scanner:
             letter = self.text[end + 1 : end + 2]
             if not self.text.startswith("\\", end) or letter in ("", "\n"):
                 return None
-            pieces.append(_ESCAPES.get(letter, "\\" + letter))  # a stranger's backslash is just one
+            pieces.append(_ESCAPES.get(letter, "\\" + letter))  # an unknown escape is a backslash
             place = end + 2
 
 
@@ -202,7 +202,7 @@ def _end(pattern: re.Pattern[str], text: str, place: int) -> int:
 
 
 def shown(text: str) -> str:
-    """A piece of a stranger's text for a message: not too much of it."""
+    """Return a short excerpt of untrusted text for a message."""
     return repr(text if len(text) <= 40 else text[:40] + "…")
 
 

@@ -19,7 +19,7 @@ _HALF = re.compile(r"\\u[dD]|[\ud800-\udfff]")  # of a character, perhaps: as an
 def read_json(source: Any) -> NetworkSpec:
     """Read a network from a JSON file.
 
-    Files come from strangers: nothing in them is executed, sizes are checked before memory is taken, and whatever is
+    Files are untrusted: nothing in them is executed, sizes are checked before memory is allocated, and whatever is
     wrong is a `FileError`.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The text of files that networks are read from and written to: from strangers, within limits, packed or not."""
+"""Read and write text files of networks: untrusted, of limited size, compressed or not."""
 
 from __future__ import annotations
 

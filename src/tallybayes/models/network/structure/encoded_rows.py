@@ -85,7 +85,7 @@ class EncodedRows(NamedTuple):
 
 
 def read_rows(data: Any, columns: Any, sample_weight: Any, names: Any, missing: str) -> EncodedRows:
-    """The labels of a table; numbers, and cells that are missing unless told otherwise, are refused."""
+    """Encode the levels of a table; raise DataError for continuous columns, and for missing cells by default."""
     table = open_table(data, None if names is None else list(names))
     if isinstance(sample_weight, str):
         weighing, sample_weight = sample_weight, named_weights(table, sample_weight)

@@ -23,7 +23,7 @@ class EquivalenceClass(NamedTuple):
     directed : tuple of (parent, child)
         Arrows that all graphs of the class have.
     undirected : tuple of pairs
-        Arrows that can be turned: no data tell their direction.
+        Reversible edges: data cannot determine their direction.
 
     Examples
     --------
