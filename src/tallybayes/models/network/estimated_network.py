@@ -193,7 +193,7 @@ class EstimatedNetwork:
         return {name for name, own in lines.items() if np.any(own.presence()) and len(Gaussian().flat_columns(own))}
 
     def leaves_of(self, scored: Mapping[Name, FactorScorer], same: Collection[Name]) -> dict[Name, FactorScorer]:
-        """As `leaves`, of other parameters; nodes with measured parents that are the same in every row carry no information."""
+        """Return `leaves` for other parameters; constant nodes with continuous parents carry no information."""
         found = {name: scored[name] for name, node in self.nodes.items() if not node.is_label}
         if self.components:
             inputs = {name: node.inputs for name, node in self.nodes.items()}
