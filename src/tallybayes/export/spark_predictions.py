@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.data.sql.spark import SparkFrame
+from tallybayes.data.sql.sql_types import without_opaque
 from tallybayes.errors import DataError, short_repr
 
 if TYPE_CHECKING:
@@ -22,4 +23,5 @@ def in_spark(answers: PredictionTable) -> Any:
         raise DataError.wrong_type("the data", short_repr(answers.data), "a frame of Spark's, to be answered by Spark")
     away = copy.copy(answers)
     away.data = away.source = None  # they stay here
-    return source.map(away.about, answers.wanted, answers.schema)
+    away.schema = without_opaque(answers.schema.empty_table()).schema
+    return source.map(away.about, answers.wanted, away.schema)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tallybayes.data.sampling import SAMPLE
-from tallybayes.data.source import in_batches
+from tallybayes.data.source import Source, in_batches
 from tallybayes.data.sql.dialects import Dialect, first_line
 from tallybayes.data.sql.query_source import FIRST, QUERY, Query
 from tallybayes.errors import DataError
@@ -17,6 +18,7 @@ from tallybayes.tally.factor import Name
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_ALONE = re.compile(r"\binterval( year| month|[,>]|$)")  # types that Arrow does not have
 _FRAME = "{rows}"  # PySpark puts a view of the frame there while a query is read, and drops it, also after an error
 
 
@@ -102,23 +104,39 @@ class SparkFrame(Query):
         import pyarrow as pa
 
         found = self._select(self.names).limit(0).toArrow().schema  # where times have the zone of the session
-        return pa.schema([(field.name, field.type) for field in found])
+        alone = {name: pa.opaque(pa.string(), kind, "Spark") for name, kind in self._alone.items()}
+        return pa.schema([(field.name, alone.get(field.name, field.type)) for field in found])
+
+    @cached_property
+    def _alone(self) -> dict[str, str]:
+        """The columns of types that Arrow does not have, such as intervals of months: they are read as text."""
+        kinds = {field.name: field.dataType.simpleString() for field in self.dialect.connection.schema}
+        return {name: kind for name, kind in kinds.items() if _ALONE.search(kind)}
+
+    def _rows(self, frame: Any) -> pa.Table:
+        """The rows of a selection, in memory."""
+        found = frame.toArrow()
+        return found.cast(self.schema) if self._alone else found
 
     def exact(self, columns: Sequence[Name]) -> SparkFrame:
         """The same rows: decimals have every digit already."""
         return self
 
+    def keeping(self, columns: Sequence[Name], to: Any = None) -> tuple[Source, list[str], pa.Schema]:
+        """The same rows, whose columns have the types of Arrow wherever they are written."""
+        return Source.keeping(self, columns, to)
+
     def first(self) -> pa.Table:
         """The first rows, of as few partitions as have them."""
         if self._first is None:
-            self._first = self._select(self.names).limit(FIRST).toArrow()
+            self._first = self._rows(self._select(self.names).limit(FIRST))
         return self._first
 
     def sample(self, n: int = SAMPLE) -> tuple[pa.Table, int]:
         """A random sample of the rows, as Spark draws it, and the number of all rows."""
         frame = self._select(self.names)
         n_rows = frame.count()
-        return (frame if n_rows <= n else frame.sample(n / n_rows, seed=0)).toArrow(), n_rows
+        return self._rows(frame if n_rows <= n else frame.sample(n / n_rows, seed=0)), n_rows
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows, a partition at a time: each arrives as a few cells of bytes, which hold Arrow's batches."""
@@ -169,7 +187,11 @@ class SparkFrame(Query):
         return SparkFrame(self.dialect.ask(self._selected(columns)), self.name)
 
     def _select(self, names: Sequence[str]) -> Any:
-        return self.dialect.connection.select(*map(_quoted, names))
+        frame, alone = self.dialect.connection, self._alone
+        columns = [
+            frame[_quoted(name)].cast("string").alias(name) if name in alone else _quoted(name) for name in names
+        ]
+        return frame.select(*columns)
 
     def _grouped(
         self, given: list[str], columns: list[str], counted: str

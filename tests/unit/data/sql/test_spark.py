@@ -47,7 +47,8 @@ def test_frames_are_sources_whatever_their_columns_are_called(spark, rows):
 
 COLUMNS = """SELECT id % 7 AS k, CAST(id % 5 AS DOUBLE) AS x, IF(id % 3 = 0, 'a', 'b') AS y,
   CAST(id % 4 AS DECIMAL(9, 2)) AS price, timestamp_seconds(id * 86400) AS at, CAST(NULL AS TIMESTAMP_NTZ) AS plain,
-  named_struct('r', id, 's', 'u') AS place, array(id, 2) AS tags, map('u', id) AS words, CAST('x' AS BINARY) AS raw
+  named_struct('r', id, 's', 'u') AS place, array(id, 2) AS tags, map('u', id) AS words, CAST('x' AS BINARY) AS raw,
+  INTERVAL '1-2' YEAR TO MONTH AS span, INTERVAL '1 02:00:00' DAY TO SECOND AS wait
 FROM range(60)"""
 
 
@@ -62,12 +63,17 @@ def test_columns_of_every_type_beside_those_that_are_read(any_spark):
     assert model.tally_.isclose(expected.tally_, 1e-9)
     assert sorted(model.predict(frame)) == sorted(expected.predict(rows))
     assert model.score(frame, "y") == expected.score(rows, "y")
-    told = tb.write_predictions(model, frame, "spark", keep=["k", "at"])
-    assert sorted(row[2] for row in told.collect()) == sorted(expected.predict(rows))
-    with pytest.warns(DataSourceWarning, match="place, tags, words: left out"):
-        model = tb.NaiveBayes().fit(frame.drop("raw"), "y")
-    assert {"place", "tags", "words"} <= model.left_out_.keys()
-    assert len(model.predict(frame.drop("raw"))) == 60
+    told = tb.write_predictions(model, frame, "spark", keep=["k", "at", "span"])
+    assert sorted(row[3] for row in told.collect()) == sorted(expected.predict(rows))
+    assert {row[2] for row in told.collect()} == {"INTERVAL '1-2' YEAR TO MONTH"}
+    by_type = pytest.warns(DataSourceWarning, match="raw, span, wait: left out")
+    with by_type, pytest.warns(DataSourceWarning, match="place, tags, words: left out"):
+        model = tb.NaiveBayes().fit(frame, "y")
+    assert set(model.left_out_) == {"place", "tags", "words", "raw", "span", "wait"}
+    assert model.left_out_["span"] == "its type is interval year to month"
+    assert len(model.predict(frame)) == 60
+    with pytest.raises(tb.DataError, match=r"column .span.: found cells of type interval.*\n.*To ignore them"):
+        tb.NaiveBayes({"span": tb.Categorical()}).fit(frame, "y")
     with pytest.raises(tb.DataError, match="columns 'place', 'tags': found lists, structs or maps"):
         tb.NaiveBayes({"place": tb.Categorical(), "tags": "auto"}).fit(frame, "y")
 
