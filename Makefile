@@ -15,7 +15,7 @@ OLDEST = $(lastword $(PYTHONS))
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*.* cpp/*/*/*.*)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark demo test test-slow test-newest test-oldest setup-others test-all test-clang test-arm floors
+.PHONY: help setup spark demo test test-slow test-newest test-oldest test-spark-oldest setup-others test-all test-clang test-arm floors
 .PHONY: coverage mutate sanitize sdist wheel test-wheel fuzz lint types bench pictures fit-page docs docs-serve clean
 
 help: ## list the targets
@@ -90,6 +90,16 @@ IN_OLDEST = mkdir -p build && $(PYTHON) tests/oldest.py > build/oldest.txt && \
   PYENV_VERSION=$(OLDEST) $(MAKE) PYTHON=python$(OLDEST) VENV=.venv-oldest CONSTRAINTS='--constraint build/oldest.txt'
 test-oldest: ## the same, with the oldest versions that pyproject.toml allows
 	$(IN_OLDEST) test PYTEST='-W ignore::DeprecationWarning $(OTHERS)'
+
+# Spark itself comes last: its packages for Spark Connect may raise others. Where one is not there tests would be skipped, so it is
+# imported first. Sockets that PySpark leaves open are not ours.
+SPARK_NOISE = -W ignore::DeprecationWarning -W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning
+SPARK_TESTS = tests/unit/data/sql tests/unit/export tests/unit/models/whole/test_dates.py
+test-spark-oldest: ## the tests of Spark, classic and Connect, with the oldest PySpark that is allowed, half a gigabyte; needs Java 17
+	$(IN_OLDEST) spark SPARK="$$($(PYTHON) tests/oldest.py | grep '^pyspark==')"
+	java -version
+	.venv-oldest/bin/python -W ignore -c 'import pyspark, pyspark.sql.connect.session; print("PySpark", pyspark.__version__)'
+	OPENBLAS_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -q -n 0 $(SPARK_NOISE) -k spark $(SPARK_TESTS)
 
 setup-others: ## create the environments of the newest and of the oldest versions
 	$(IN_NEWEST) setup

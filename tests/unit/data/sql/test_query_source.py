@@ -174,6 +174,8 @@ def test_absence_as_a_value(connect, frame, never_read):
 @pytest.mark.slow_after(2)
 @everywhere
 def test_pairs_of_labels(connect, frame, never_read):
+    if str(getattr(connect, "version", "")).startswith("4.0."):
+        pytest.skip("Spark 4.0 has no quotation marks within quoted names")
     query, names = 'SELECT "select", "a ""job""", y FROM "my.rows"', ["select", 'a "job"', "y"]
     columns = {"select": tb.Categorical(), 'a "job"': tb.Categorical()}
     model = tb.AveragedOneDependence(columns=columns).fit(tb.table(connect, query), "y")
