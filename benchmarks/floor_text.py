@@ -35,7 +35,7 @@ def _() -> Any:
 @case("text: fit of 3,000 strings, hashed")
 def _() -> Any:
     texts, arrow, y = some()
-    return lambda: tb.NaiveBayes(tb.Text(hashing=18)).fit(arrow, y), lambda: peer().fit(texts, y)
+    return lambda: tb.NaiveBayes(tb.Text(hash_bits=18)).fit(arrow, y), lambda: peer().fit(texts, y)
 
 
 @case("text: predict of 3,000 strings")

@@ -86,14 +86,14 @@ def relearn(theirs: Any, column: Any, lengths: list[int], n_steps: int) -> int:
     return int(other.fit(column, lengths).monitor_.iter)
 
 
-def of_size(n_states: int, n_sequences: int, length: int, neighbours: int | None = None) -> None:
-    """Compare what is asked of sequences of one size; with `neighbours`, a state goes so far at most."""
+def of_size(n_states: int, n_sequences: int, length: int, neighbors: int | None = None) -> None:
+    """Compare what is asked of sequences of one size; with `neighbors`, a state goes so far at most."""
     rng, n_symbols = np.random.default_rng(0), 20
     start, moves = rng.dirichlet(np.ones(n_states)), rng.dirichlet(np.ones(n_states), n_states)
     emits = rng.dirichlet(np.ones(n_symbols), n_states)
-    if neighbours is not None:
+    if neighbors is not None:
         places = np.arange(n_states)
-        moves[abs(places[:, None] - places) > neighbours] = 0.0
+        moves[abs(places[:, None] - places) > neighbors] = 0.0
         moves /= moves.sum(axis=1, keepdims=True)
     steps, lengths = rng.integers(0, n_symbols, n_sequences * length), [length] * n_sequences
     parts = [part.copy() for part in np.split(steps, n_sequences)]
@@ -119,10 +119,10 @@ def of_size(n_states: int, n_sequences: int, length: int, neighbours: int | None
             "expected counts": lambda: copy.deepcopy(theirs).fit(column, lengths),  # and the other step, which is short
         },
         "dynamax": dynamax((start, moves, emits), square),
-        "pomegranate": pomegranate((start, moves, emits), square, sparse=neighbours is not None),
+        "pomegranate": pomegranate((start, moves, emits), square, sparse=neighbors is not None),
     }
     name = f"{n_states} states, {n_sequences:,} × {length:,}"
-    name += "" if neighbours is None else f", {np.count_nonzero(moves) / n_states**2:.0%} of the transitions"
+    name += "" if neighbors is None else f", {np.count_nonzero(moves) / n_states**2:.0%} of the transitions"
     if n_sequences == 1:
         del mine["log-likelihood of a list of arrays"]  # the same array
     for what, work in mine.items():
@@ -137,8 +137,8 @@ def sizes(scale: float) -> None:
     of_size(5, 1, int(1_000_000 * scale))
     of_size(500, 40, int(200 * scale))
     of_size(500, 1, int(8_000 * scale))
-    of_size(500, 40, int(200 * scale), neighbours=2)
-    of_size(500, 1, int(8_000 * scale), neighbours=2)
+    of_size(500, 40, int(200 * scale), neighbors=2)
+    of_size(500, 1, int(8_000 * scale), neighbors=2)
 
 
 def usual(scale: float) -> None:

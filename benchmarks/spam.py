@@ -197,14 +197,14 @@ def quality() -> None:
 
 
 def pairs_too(raw: bytes) -> list[str]:
-    """Tokens, and pairs of neighbours in the text."""
+    """Tokens, and pairs of neighbors in the text."""
     import tallybayes as tb
 
     pairs: list[str] = []
     for part in parts_of(raw):
         if isinstance(part.content, str):
             text = read_page(part.content).visible if part.kind == "text/html" else part.content
-            pairs += tb.tokens(text, ngrams=(2, 2))
+            pairs += tb.tokenize(text, ngram_range=(2, 2))
     return tokens_of(raw) + [f"{pair.replace(':', ' ')} " for pair in dict.fromkeys(pairs)]
 
 

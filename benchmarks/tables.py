@@ -164,7 +164,7 @@ def _boosting(X: pd.DataFrame, y: np.ndarray) -> Any:
 def _ours(make: Callable[[], Any]) -> Callable[..., Any]:
     def fit(X: pd.DataFrame, y: np.ndarray) -> Any:
         model = make().fit(X, y)
-        report = getattr(model, "report_", None)
+        report = getattr(model, "leaderboard_", None)
         return model.classes_, model.predict_proba, None if report is None else report.loss
 
     return fit
@@ -175,8 +175,8 @@ CONTENDERS: dict[str, Callable[..., Any]] = {
     "NaiveBayes('suggest')": _ours(lambda: tb.NaiveBayes("suggest")),
     "… calibration='auto'": _ours(lambda: tb.NaiveBayes("suggest", calibration="auto")),
     "AveragedOneDependence": _ours(lambda: tb.AveragedOneDependence(calibration="auto")),
-    "choose(single=True)": _ours(lambda: tb.Chosen(single=True)),
-    "choose": _ours(tb.Chosen),
+    "choose(single=True)": _ours(lambda: tb.AutoClassifier(single=True)),
+    "choose": _ours(tb.AutoClassifier),
     "logistic regression": _logistic,
     "gradient boosting": _boosting,
     "GaussianNB": _gaussian,

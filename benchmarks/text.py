@@ -61,7 +61,7 @@ def speed(scale: float) -> None:
         make_pipeline(first, MultinomialNB())
         for first in (CountVectorizer(), HashingVectorizer(alternate_sign=False, norm=None))
     )
-    exact, hashed = tb.NaiveBayes(tb.Text()), tb.NaiveBayes(tb.Text(hashing=18))
+    exact, hashed = tb.NaiveBayes(tb.Text()), tb.NaiveBayes(tb.Text(hash_bits=18))
     data = np.frombuffer(arrow.buffers()[2], np.uint8)
     read = {"read the bytes": lambda: kernels.read_bytes(data)}
     fits = {
@@ -69,10 +69,10 @@ def speed(scale: float) -> None:
         "HashingVectorizer + MultinomialNB": lambda: hashed_peer.fit(texts, y),
         "Text(), a list": lambda: exact.fit(texts, y),
         "Text(), Arrow": lambda: exact.fit(arrow, y),
-        "Text(hashing=18), a list": lambda: hashed.fit(texts, y),
-        "Text(hashing=18), Arrow": lambda: hashed.fit(arrow, y),
-        "Text(distinct=True), Arrow": lambda: tb.NaiveBayes(tb.Text(distinct=True)).fit(arrow, y),
-        "Text(ngrams=(1, 2)), Arrow": lambda: tb.NaiveBayes(tb.Text(ngrams=(1, 2))).fit(arrow, y),
+        "Text(hash_bits=18), a list": lambda: hashed.fit(texts, y),
+        "Text(hash_bits=18), Arrow": lambda: hashed.fit(arrow, y),
+        "Text(binary=True), Arrow": lambda: tb.NaiveBayes(tb.Text(binary=True)).fit(arrow, y),
+        "Text(ngram_range=(1, 2)), Arrow": lambda: tb.NaiveBayes(tb.Text(ngram_range=(1, 2))).fit(arrow, y),
     }
     print(table(f"fit of {len(texts):,} texts, {n_bytes / 1e6:.0f} MB", race(fits | read, 5), PEER, "read the bytes"))
     print(f"peak memory above the texts: {peak_memory(lambda: exact.fit(arrow, y)) / 1e6:.0f} MB exact, ", end="")
@@ -83,7 +83,7 @@ def speed(scale: float) -> None:
         PEER: lambda: peer.predict(texts),
         "Text(), a list": lambda: exact.predict(texts),
         "Text(), Arrow": lambda: exact.predict(arrow),
-        "Text(hashing=18), Arrow": lambda: hashed.predict(arrow),
+        "Text(hash_bits=18), Arrow": lambda: hashed.predict(arrow),
     }
     print(table("predict of the same", race(predicts | read, 5), PEER, "read the bytes"))
     one = texts[:1]
@@ -113,11 +113,11 @@ def quality() -> None:
         return
     (texts, groups), (others, truth) = posts("train"), posts("test")
     ours = {
-        "Text()": tb.Text(token="sklearn"),
-        "Text(distinct=True)": tb.Text(token="sklearn", distinct=True),
-        "Text(distinct=True, min_count=3)": tb.Text(token="sklearn", distinct=True, min_count=3),
-        "Text(Bernoulli())": tb.Text(tb.Bernoulli(), token="sklearn"),
-        "Text(DirichletMultinomial())": tb.Text(tb.DirichletMultinomial(), token="sklearn"),
+        "Text()": tb.Text(token_rule="sklearn"),
+        "Text(binary=True)": tb.Text(token_rule="sklearn", binary=True),
+        "Text(binary=True, min_count=3)": tb.Text(token_rule="sklearn", binary=True, min_count=3),
+        "Text(Bernoulli())": tb.Text(tb.Bernoulli(), token_rule="sklearn"),
+        "Text(DirichletMultinomial())": tb.Text(tb.DirichletMultinomial(), token_rule="sklearn"),
     }
     print("### 20 Newsgroups by date, the same tokens\n")
     print("| model | accuracy on the test posts | log-loss | ten folds of the training posts |\n|---|---:|---:|---:|")
@@ -131,7 +131,7 @@ def quality() -> None:
         folds = tb.cross_validate(model, texts, groups).accuracy.value
         found = model.fit(texts, groups).predict_log_proba(others)
         print(f"| `{name}` | {_told(found, model.classes_, truth)} | {folds:.4f} |", flush=True)
-    tempered = tb.NaiveBayes(ours["Text(distinct=True, min_count=3)"], calibration="temperature").fit(texts, groups)
+    tempered = tb.NaiveBayes(ours["Text(binary=True, min_count=3)"], calibration="temperature").fit(texts, groups)
     found = tempered.predict_log_proba(others)
     print(f"| the third, calibration='temperature' | {_told(found, tempered.classes_, truth)} | |\n")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the kernels outside the source tree with the compiler CXX (g++ by default), and runs their tests.
 # Usage: cpp/test_build.sh (plain | sanitize) [python] [pytest arguments]
-# sanitize: with the address and undefined-behaviour sanitizers (Clang's come in Debian's libclang-rt-14-dev).
+# sanitize: with the address and undefined-behavior sanitizers (Clang's come in Debian's libclang-rt-14-dev).
 set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd)"
 how="$1" python="${2:-python3}"

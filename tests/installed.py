@@ -1,6 +1,6 @@
 """Tries an installed wheel from outside the source tree: ``python tests/installed.py PROJECT (compiled | reference)``.
 
-What is imported must be what was installed, with its types, licences and command, and run the kernels expected. Then
+What is imported must be what was installed, with its types, licenses and command, and run the kernels expected. Then
 come the examples of the package as installed, and the tests of kernels, of statistics and of model files.
 `make test-wheel` and the builds of wheels run it. It needs pytest, hypothesis, pandas and polars.
 """

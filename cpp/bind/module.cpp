@@ -356,17 +356,17 @@ nb::object python_climb_dirichlet(nb::handle counts, nb::handle rows, nb::handle
   return to_array(std::move(found), {n_cells});
 }
 
-nb::object python_squared_lengths(nb::handle columns, nb::handle centre, nb::handle roots, nb::handle shifts,
+nb::object python_squared_lengths(nb::handle columns, nb::handle center, nb::handle roots, nb::handle shifts,
                                   size_t n_classes, size_t threads) {
   const BorrowedTable borrowed = borrow_table(columns, 0);
   const Table& table = borrowed.table;
-  const Borrowed origin(centre), matrices(roots), moved(shifts);
+  const Borrowed origin(center), matrices(roots), moved(shifts);
   const size_t d = table.n_columns;
   auto numbers = [](const Borrowed& array) {
     return reinterpret_cast<const double*>(array.require({Type::float64}).data());
   };
   if (origin.length(0) != d || matrices.length(0) != n_classes * d * d || moved.length(0) != n_classes * d) {
-    throw nb::value_error("expected a centre, a matrix and a shift for every class, of the table's columns");
+    throw nb::value_error("expected a center, a matrix and a shift for every class, of the table's columns");
   }
   const double *from = numbers(origin), *turn = numbers(matrices), *shift = numbers(moved);
   Vector lengths;
@@ -438,7 +438,7 @@ NB_MODULE(_compiled, module) {
              nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
   module.def("sum_scatter", &python_sum_squares<sum_scatter, true>, nb::arg("columns"), nb::arg("anchor"),
              nb::arg("group").none(), nb::arg("n_groups"), nb::arg("weight").none(), nb::arg("threads"));
-  module.def("squared_lengths", &python_squared_lengths, nb::arg("columns"), nb::arg("centre"), nb::arg("roots"),
+  module.def("squared_lengths", &python_squared_lengths, nb::arg("columns"), nb::arg("center"), nb::arg("roots"),
              nb::arg("shifts"), nb::arg("n_classes"), nb::arg("threads"));
   module.def("count_pairs", &python_count_pairs, nb::arg("columns"), nb::arg("sizes"), nb::arg("group").none(),
              nb::arg("n_groups"), nb::arg("weight").none());

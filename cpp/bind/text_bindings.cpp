@@ -39,13 +39,13 @@ const Unicode& unicode() {
 }
 
 TokenRule rule_of(nb::handle rule) {
-  const nb::tuple ngrams = nb::cast<nb::tuple>(rule.attr("ngrams"));
+  const nb::tuple ngram_range = nb::cast<nb::tuple>(rule.attr("ngram_range"));
   TokenRule found;
   found.own = nb::cast<std::string>(rule.attr("name")) == "words";
   found.lowercase = nb::cast<bool>(rule.attr("lowercase"));
   found.characters = nb::cast<bool>(rule.attr("characters"));
-  found.low = nb::cast<size_t>(ngrams[0]);
-  found.high = nb::cast<size_t>(ngrams[1]);
+  found.low = nb::cast<size_t>(ngram_range[0]);
+  found.high = nb::cast<size_t>(ngram_range[1]);
   if (found.low < 1) throw nb::value_error("expected at least one token");
   return found;
 }

@@ -98,8 +98,8 @@ struct Moments {
 bool sum_moments(const Input&, const Table&, const double* anchor, Moments&);
 bool sum_scatter(const Input&, const Table&, const double* anchor, Moments&);
 
-// ‖Aₖ(x − centre) − shiftₖ‖² of every row and class, row after row; Aₖ lower triangular. NaN where a cell is NaN.
-Vector squared_lengths(const Kernels&, const Table&, const double* centre, const double* roots, const double* shifts,
+// ‖Aₖ(x − center) − shiftₖ‖² of every row and class, row after row; Aₖ lower triangular. NaN where a cell is NaN.
+Vector squared_lengths(const Kernels&, const Table&, const double* center, const double* roots, const double* shifts,
                        size_t n_classes, size_t threads);
 
 // One cell, for the careful searches: as a number, and as the unsigned code with the same bits.

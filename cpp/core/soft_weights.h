@@ -1,4 +1,4 @@
-// Blocks of neighbouring rows with soft weights: both are read in place where their layout allows, copied otherwise.
+// Blocks of neighboring rows with soft weights: both are read in place where their layout allows, copied otherwise.
 #pragma once
 
 #include <algorithm>

@@ -85,7 +85,7 @@ enum class ChainGoal : uint8_t { certify, counts, rows };
 
 // Probabilities below this, relative to those of all states together, are not trusted to last.
 constexpr double chain_tiny = 1e-100;
-// Nor is a forward pass that may have lost states on its way, where the later steps speak this much in their favour.
+// Nor is a forward pass that may have lost states on its way, where the later steps speak this much in their favor.
 constexpr double chain_huge = 1e150;
 // Up to so many states, the best predecessors of a step are kept, as `marks`, and not the scores of its states.
 constexpr size_t most_marked_states = 8;

@@ -1,4 +1,4 @@
-// Drives the squared Mahalanobis lengths of rows from several centres, each with a triangular matrix of its own.
+// Drives the squared Mahalanobis lengths of rows from several centers, each with a triangular matrix of its own.
 #include "core/parallel.h"
 #include "core/driver_types.h"
 
@@ -10,7 +10,7 @@ constexpr size_t part_rows = 16 * length_panel;
 
 struct LengthWorker {
   Vector scratch;  // rows as doubles, if they are not read in place
-  Vector panel;    // the centred rows of a panel, column after column
+  Vector panel;    // the centered rows of a panel, column after column
   Vector lengths;  // of a panel, one class
 };
 
@@ -31,7 +31,7 @@ Vector pack_triangle(const double* root, size_t d, size_t n_blocks) {
 
 }  // namespace
 
-Vector squared_lengths(const Kernels& kernels, const Table& table, const double* centre, const double* roots,
+Vector squared_lengths(const Kernels& kernels, const Table& table, const double* center, const double* roots,
                        const double* shifts, size_t n_classes, size_t threads) {
   const size_t n = table.n_rows, d = table.n_columns, n_blocks = (d + length_block - 1) / length_block;
   const size_t width = n_blocks * length_block;
@@ -55,7 +55,7 @@ Vector squared_lengths(const Kernels& kernels, const Table& table, const double*
       for (size_t i = 0; i < n_panel; i++) {
         const auto* row = in_place ? reinterpret_cast<const double*>(table.row(first + start + i))
                                    : worker.scratch.data() + (start + i) * d;
-        for (size_t j = 0; j < d; j++) worker.panel[j * length_panel + i] = row[j] - centre[j];
+        for (size_t j = 0; j < d; j++) worker.panel[j * length_panel + i] = row[j] - center[j];
       }
       for (size_t k = 0; k < n_classes; k++) {
         kernels.squared_lengths(worker.panel.data(), n_blocks, packed[k].data(), shift[k].data(),

@@ -63,7 +63,7 @@ void merge_sums(Moments& out, size_t n_groups, size_t n_columns, const Vector& s
 struct SoftWorker {
   SoftReader reader;
   BlockRows rows;
-  Vector sums, plain;  // the double-double sums; centres and plain sums of every group
+  Vector sums, plain;  // the double-double sums; centers and plain sums of every group
   std::vector<PairSum> row_weight;
   bool any_missing = false;
 };
@@ -111,7 +111,7 @@ bool sum_soft_moments(const Input& input, const Table& table, const Vector& anch
     std::fill(worker.sums.begin(), worker.sums.end(), 0.0);
     std::fill(worker.row_weight.begin(), worker.row_weight.end(), PairSum());
     for (size_t g = 0; g < n_groups; g++) {
-      std::copy(anchors.begin(), anchors.end(), plain_of(worker, g).centre);
+      std::copy(anchors.begin(), anchors.end(), plain_of(worker, g).center);
       std::fill_n(plain_of(worker, g).spread, width, 0.0);
     }
     const size_t last = grid.last(part);
@@ -136,7 +136,7 @@ bool sum_soft_moments(const Input& input, const Table& table, const Vector& anch
           careful |= fit != Fit::bad;
         }
         if (fit == Fit::far) {
-          kernels.move_centre(plain, width);
+          kernels.move_center(plain, width);
           fit = sum_again(worker, rows, g, careful);
         }
         if (fit == Fit::bad) {
@@ -146,7 +146,7 @@ bool sum_soft_moments(const Input& input, const Table& table, const Vector& anch
         }
         worker.row_weight[g].add(plain.weight[0]);
         kernels.add_plain_moments(plain, width, anchors.data(), sums_of(worker.sums, n_sums, g * width));
-        kernels.move_centre(plain, width);  // the next block will be much the same
+        kernels.move_center(plain, width);  // the next block will be much the same
       }
     }
     return order.in_turn(0, part, [&] {

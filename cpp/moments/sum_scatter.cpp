@@ -1,4 +1,4 @@
-// Drives the sums of outer products. A part is one block of rows; the rows of a group in it are centred near their
+// Drives the sums of outer products. A part is one block of rows; the rows of a group in it are centered near their
 // mean, multiplied in plain float64 (short sums of small numbers lose next to nothing), moved to the anchor and added
 // to the double-double sums.
 #include <cmath>
@@ -14,34 +14,34 @@ namespace tallybayes {
 namespace {
 
 constexpr double largest_term = 1e300;
-constexpr size_t sampled_rows = 64;   // enough for a centre within a fraction of the spread
+constexpr size_t sampled_rows = 64;   // enough for a center within a fraction of the spread
 constexpr size_t packed_rows = 192;   // rows that are packed at a time: their panels stay in cache
 constexpr size_t soft_rows = 2048;    // rows in a block, where their products are written out for all groups
 constexpr size_t soft_bytes = 32 << 10;  // of such products at a time
-constexpr size_t tested_rows = 128;   // after which it is seen whether one centre will do for all groups
+constexpr size_t tested_rows = 128;   // after which it is seen whether one center will do for all groups
 constexpr size_t panel_rows = 196;    // from panel to panel: no multiple of 4 KiB, or all would share a few cache lines
 
 struct ScatterWorker {
   BlockRows rows;
   SoftReader reader;
   Vector scratch;                       // the block as doubles, if it is not read in place
-  Vector packed, packed_weighted;       // panels of centred rows
-  Vector product, sum, centre;          // of one set
+  Vector packed, packed_weighted;       // panels of centered rows
+  Vector product, sum, center;          // of one set
   Vector first_high, first_low, shift_high, shift_low;
-  Vector shared_centre;                 // soft weights: of all groups
+  Vector shared_center;                 // soft weights: of all groups
   Aligned<double> cells, sums;          // products of some rows, and their sums in every group
   std::vector<uint32_t> weighing;       // rows with any weight
 };
 
-// A number on a power-of-two grid a little finer than the spread: x − centre is small, and exact whenever it can be.
-double grid_centre(double mean, double spread) {
+// A number on a power-of-two grid a little finer than the spread: x − center is small, and exact whenever it can be.
+double grid_center(double mean, double spread) {
   if (!(spread > 0.0) || !std::isfinite(spread)) return mean;
   const double step = std::ldexp(1.0, std::max(std::ilogb(spread) - 2, -1000));
-  const double centre = std::nearbyint(mean / step) * step;
-  return std::isfinite(centre) ? centre : mean;
+  const double center = std::nearbyint(mean / step) * step;
+  return std::isfinite(center) ? center : mean;
 }
 
-void choose_centre(const RowSet& set, size_t n_columns, double* centre) {
+void choose_center(const RowSet& set, size_t n_columns, double* center) {
   const size_t n = std::min(sampled_rows, set.n_rows);
   constexpr double infinity = std::numeric_limits<double>::infinity();
   Vector low(n_columns, infinity), high(n_columns, -infinity), sum(n_columns, 0.0);
@@ -55,9 +55,9 @@ void choose_centre(const RowSet& set, size_t n_columns, double* centre) {
       sum[j] += row[j] / static_cast<double>(n);
     }
   }
-  // The mean of equal numbers is rounded, and x − centre would be the rounding.
+  // The mean of equal numbers is rounded, and x − center would be the rounding.
   for (size_t j = 0; j < n_columns; j++) {
-    centre[j] = low[j] == high[j] ? low[j] : grid_centre(sum[j], high[j] - low[j]);
+    center[j] = low[j] == high[j] ? low[j] : grid_center(sum[j], high[j] - low[j]);
   }
 }
 
@@ -69,25 +69,25 @@ size_t choose_scatter_rows(size_t n_groups, size_t n_columns) {
   return std::min(wanted, fitting);
 }
 
-// Has the centre turned out many spreads from the mean, so that digits were lost? (One that is as near as a double can
+// Has the center turned out many spreads from the mean, so that digits were lost? (One that is as near as a double can
 // tell is good enough.)
-bool off_centre(const ScatterWorker& worker, size_t pitch, double weight) {
+bool off_center(const ScatterWorker& worker, size_t pitch, double weight) {
   for (size_t j = 0; j < worker.sum.size(); j++) {
     const double mean = worker.sum[j] / weight;
     const bool far = worker.sum[j] * mean > 0.999 * worker.product[j * pitch + j];
-    if (far && std::abs(mean) > 1e-15 * std::abs(worker.centre[j])) return true;
+    if (far && std::abs(mean) > 1e-15 * std::abs(worker.center[j])) return true;
   }
   return false;
 }
 
-void move_centre(ScatterWorker& worker, double weight) {
-  for (size_t j = 0; j < worker.sum.size(); j++) worker.centre[j] += worker.sum[j] / weight;
+void move_center(ScatterWorker& worker, double weight) {
+  for (size_t j = 0; j < worker.sum.size(); j++) worker.center[j] += worker.sum[j] / weight;
 }
 
 // How far the sums have to be moved; false where they are not ordinary numbers.
 bool find_shift(ScatterWorker& worker, size_t pitch, const double* anchor, PairSum weight) {
   for (size_t j = 0; j < worker.sum.size(); j++) {
-    PairSum shift{worker.centre[j], 0.0};
+    PairSum shift{worker.center[j], 0.0};
     shift.add(-anchor[j]);
     worker.shift_high[j] = shift.high;
     worker.shift_low[j] = shift.low;
@@ -143,7 +143,7 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
                          std::vector<uint32_t>(shared ? block_rows : 0)};
   };
 
-  // Plain sums of one group's rows in the block, about the centre.
+  // Plain sums of one group's rows in the block, about the center.
   auto multiply = [&](ScatterWorker& worker, const RowSet& set) {
     std::fill(worker.product.begin(), worker.product.end(), 0.0);
     std::fill(worker.sum.begin(), worker.sum.end(), 0.0);
@@ -153,7 +153,7 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
       chunk.n_rows = std::min(packed_rows, set.n_rows - start);
       chunk.weights = set.weights ? set.weights + start : nullptr;
       double* weighted = set.weights ? worker.packed_weighted.data() : nullptr;
-      kernels.pack_rows(chunk, d, worker.centre.data(), panel_rows, worker.packed.data(), weighted,
+      kernels.pack_rows(chunk, d, worker.center.data(), panel_rows, worker.packed.data(), weighted,
                         worker.sum.data());
       kernels.multiply_panels(weighted ? weighted : worker.packed.data(), worker.packed.data(), chunk.n_rows,
                               panel_rows, pitch, worker.product.data());
@@ -166,11 +166,11 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
       for (size_t j = i; j < d; j++) worker.product[i * pitch + j] = *from++;
     }
     std::copy(from, from + d, worker.sum.begin());
-    worker.centre = worker.shared_centre;
+    worker.center = worker.shared_center;
     return from[d];
   };
   // Plain sums of all groups at once, for the products of a row are the same in all of them. False, and only some rows
-  // summed, where these show that most groups are too far from a common centre: each will need its own.
+  // summed, where these show that most groups are too far from a common center: each will need its own.
   auto multiply_all = [&](ScatterWorker& worker, const SoftRows& rows) {
     RowSet set{rows.base, rows.row_stride, worker.weighing.data(), 0, nullptr, 0};
     for (size_t i = 0; i < rows.n_rows; i++) {
@@ -178,18 +178,18 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
       worker.weighing[set.n_rows] = static_cast<uint32_t>(i);
       set.n_rows += std::any_of(weights, weights + n_groups, [](double weight) { return weight != 0.0; });
     }
-    choose_centre(set, d, worker.shared_centre.data());
+    choose_center(set, d, worker.shared_center.data());
     std::fill(worker.sums.data(), worker.sums.data() + n_groups * cell_pitch, 0.0);
     bool tested = rows.n_rows <= 2 * tested_rows;
     for (size_t start = 0; start < rows.n_rows; start += piece_rows) {
       const SoftRows piece = worker.reader.part(rows, start, piece_rows);
-      kernels.write_product_cells(piece, d, worker.shared_centre.data(), worker.cells.data(), cell_pitch);
+      kernels.write_product_cells(piece, d, worker.shared_center.data(), worker.cells.data(), cell_pitch);
       kernels.sum_soft(piece.weights, piece.weight_pitch, worker.cells.data(), cell_pitch, piece.n_rows, n_groups,
                        n_products + d + 1, worker.sums.data());
       if (tested || start + piece_rows < tested_rows) continue;
       tested = true;
       size_t n_far = 0;
-      for (size_t group = 0; group < n_groups; group++) n_far += off_centre(worker, pitch, take(worker, group));
+      for (size_t group = 0; group < n_groups; group++) n_far += off_center(worker, pitch, take(worker, group));
       if (2 * n_far > n_groups) return false;
     }
     return true;
@@ -215,14 +215,14 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
     }
     for (size_t group = 0; group < n_groups; group++) {
       PairSum weight;
-      bool done = false, centred = false;
+      bool done = false, centered = false;
       if (shared) {
         weight.high = take(worker, group);
         done = complete && weight.high == 0.0;
         if (weight.high > 0.0 && find_shift(worker, pitch, anchor, weight)) {
-          done = complete && !off_centre(worker, pitch, weight.high);
-          if (!done) move_centre(worker, weight.high);
-          centred = true;
+          done = complete && !off_center(worker, pitch, weight.high);
+          if (!done) move_center(worker, weight.high);
+          centered = true;
         }
       }
       if (!done) {
@@ -232,10 +232,10 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
         set.n_rows = members.n;
         set.weights = members.weights;
         if (members.n) {
-          if (!centred) choose_centre(set, d, worker.centre.data());
+          if (!centered) choose_center(set, d, worker.center.data());
           multiply(worker, set);
-          if (input.weights.soft && off_centre(worker, pitch, weight.high)) {
-            move_centre(worker, weight.high);
+          if (input.weights.soft && off_center(worker, pitch, weight.high)) {
+            move_center(worker, weight.high);
             multiply(worker, set);
           }
           if (!find_shift(worker, pitch, anchor, weight)) return false;

@@ -30,7 +30,7 @@ double n_cells_of(const Variables& clique, const PartlyKnownInput& input) {
 // joined to it, and every clique comes before the one it hangs on.
 Elimination eliminate(const Variables& variables, const std::vector<Variables>& scopes) {
   const size_t n = variables.size();
-  std::vector<Variables> later(n);  // the neighbours that are summed out after each
+  std::vector<Variables> later(n);  // the neighbors that are summed out after each
   const auto join = [&](const Variables& some) {
     for (size_t k = 0; k + 1 < some.size(); k++) {
       later[some[k]].insert(later[some[k]].end(), some.begin() + static_cast<ptrdiff_t>(k) + 1, some.end());

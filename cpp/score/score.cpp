@@ -192,7 +192,7 @@ bool add_factor(size_t f, const Piece& piece, const Call& call, Worker& worker) 
 void write_posterior(const Piece& piece, const Call& call, Worker& worker) {
   const size_t n_classes = call.scorer.n_classes(), n = piece.n;
   const Scores& out = call.out;
-  call.kernels.normalise(worker.scores.data(), call.pitch, n, n_classes, out.log_prior, worker.density.data());
+  call.kernels.normalize(worker.scores.data(), call.pitch, n, n_classes, out.log_prior, worker.density.data());
   if (!piece.rows) {
     call.kernels.turn_scores(worker.scores.data(), call.pitch, n, n_classes, out.posterior + piece.first * n_classes);
     std::copy_n(worker.density.data(), n, out.density + piece.first);

@@ -122,7 +122,7 @@ struct ScoreKernels {
 
   // Bayes' rule: the scores become log p(class | row), and density[row] log p(row). Rows that are −inf in every class
   // get `log_prior` and a density of −inf; those with a NaN become NaN.
-  void (*normalise)(double* scores, size_t pitch, size_t n_rows, size_t n_classes, const double* log_prior,
+  void (*normalize)(double* scores, size_t pitch, size_t n_rows, size_t n_classes, const double* log_prior,
                     double* density);
 
   // Lowers `low` and raises `high` (n numbers of this type each) by n_runs runs of n cells, `stride` bytes apart.

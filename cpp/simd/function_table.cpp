@@ -15,7 +15,7 @@ const Kernels kernels = {
     level_masks,      count_mask_pairs, count_joint_masks, count_joint_bytes, join_codes,
     sum_binary_bytes,
     sum_dense,        multinomial_terms, sum_moments,
-    sum_plain_moments, judge_plain_moments, move_centre, add_plain_moments,
+    sum_plain_moments, judge_plain_moments, move_center, add_plain_moments,
     sum_soft,         write_dense_cells, write_product_cells,
     sum_sparse,       sum_sparse_soft, log_bases,
     pack_rows,        multiply_panels, add_scatter,   squared_lengths,

@@ -32,7 +32,7 @@ void multinomial_terms(Bytes, ptrdiff_t, size_t, size_t, double*);
 Outcome sum_moments(const RowSet&, size_t, const double*, double, double, bool, const MomentSums&);
 bool sum_plain_moments(const SoftRows&, size_t, size_t, bool, const PlainSums&);
 Fit judge_plain_moments(const PlainSums&, size_t, const double*);
-void move_centre(const PlainSums&, size_t);
+void move_center(const PlainSums&, size_t);
 void add_plain_moments(const PlainSums&, size_t, const double*, const MomentSums&);
 void sum_soft(const double*, size_t, const double*, size_t, size_t, size_t, size_t, double*);
 SoftOutcome write_dense_cells(const SoftRows&, Kind, size_t, size_t, const DenseCells&);

@@ -21,7 +21,7 @@ struct MomentSums {
   double *weight_high, *weight_low, *first_high, *first_low, *second_high, *second_low;
 };
 
-// Neighbouring rows, as doubles, with soft weights: those of a row side by side, `weight_pitch` from row to row.
+// Neighboring rows, as doubles, with soft weights: those of a row side by side, `weight_pitch` from row to row.
 struct SoftRows {
   Bytes base;
   ptrdiff_t row_stride;
@@ -31,12 +31,12 @@ struct SoftRows {
   ptrdiff_t lookahead;  // as in RowSet
 };
 
-// Σw, Σw·(x − centre) and Σw·(x − centre)² of one group in a block of rows, in plain float64, arrays of `width` columns
+// Σw, Σw·(x − center) and Σw·(x − center)² of one group in a block of rows, in plain float64, arrays of `width` columns
 // each. `spread` is about Σw·(x − mean)² of the blocks before.
 struct PlainSums {
-  double *centre, *spread, *weight, *first, *second;
+  double *center, *spread, *weight, *first, *second;
 };
-// Whether such sums can be used: not if the centre is so far from the mean that digits were lost, nor if a value was
+// Whether such sums can be used: not if the center is so far from the mean that digits were lost, nor if a value was
 // missing, infinite or too large.
 enum class Fit : uint8_t { good, far, bad };
 
@@ -78,14 +78,14 @@ struct SparseSums {
   double* absent;    // n_columns: the weight of missing cells; nullptr until one was seen
 };
 
-// A second-moment block: plain sums over rows centred at `centre`, moved to the anchor when added to the pairs.
+// A second-moment block: plain sums over rows centered at `center`, moved to the anchor when added to the pairs.
 struct ScatterBlock {
   size_t n_columns;
   size_t pitch;           // n_columns rounded up to whole tiles
   const double* product;  // pitch × pitch, upper tiles: Σ w·y·yᵀ
   const double* sum;      // Σ w·y
-  const double *first_high, *first_low;  // Σ w·y + W·(centre − anchor)
-  const double *shift_high, *shift_low;  // centre − anchor
+  const double *first_high, *first_low;  // Σ w·y + W·(center − anchor)
+  const double *shift_high, *shift_low;  // center − anchor
 };
 
 constexpr size_t scatter_tile = 8;
@@ -111,7 +111,7 @@ struct JointMember {
   const uint64_t* masks;  // the rows of every level as bits, n_words words each
   const uint8_t* bytes;   // 255 for missing
   const uint32_t* codes;  // `size` for missing
-  uint32_t size, stride;  // the number of levels, and how far apart the cells of two neighbours are
+  uint32_t size, stride;  // the number of levels, and how far apart the cells of two neighbors are
 };
 
 struct Kernels {
@@ -142,7 +142,7 @@ struct Kernels {
   bool (*count_masks)(const uint8_t* codes, ptrdiff_t lookahead, size_t n_words, const uint64_t* masks, size_t n_groups,
                       size_t n_levels, uint64_t* counts);
   // Joint counts of two byte columns and a group: key = group_keys + min(a, size_a) · (size_b + 1) + min(b, size_b).
-  // Two tables of n_keys counters take turns, so that equal neighbours do not wait for each other.
+  // Two tables of n_keys counters take turns, so that equal neighbors do not wait for each other.
   void (*count_pairs)(const uint8_t* a, const uint8_t* b, size_t n, uint8_t size_a, uint8_t size_b,
                       const uint16_t* group_keys, uint32_t* counts, size_t n_keys);
   // counts[group · (size + 1) + code]
@@ -166,7 +166,7 @@ struct Kernels {
   // counts[cell] (eight partial sums each) += rows of that cell. n_words is a multiple of joint_strip.
   void (*count_joint_masks)(const JointMember*, size_t n_members, size_t n_words, uint64_t* counts);
   // counts[Σ code · stride] += 1, or counts[n_cells] where a code is missing. Four tables take turns, `pitch` apart, so
-  // that equal neighbours do not wait for each other; 0: there is only one.
+  // that equal neighbors do not wait for each other; 0: there is only one.
   void (*count_joint_bytes)(const JointMember*, size_t n_members, size_t n, uint16_t n_cells, uint32_t* counts,
                             size_t pitch);
   // keys[row] = Σ code · stride, or n_cells where a code is missing.
@@ -185,16 +185,16 @@ struct Kernels {
   // spoils the sums otherwise).
   bool (*sum_plain_moments)(const SoftRows&, size_t group, size_t width, bool careful, const PlainSums&);
   Fit (*judge_plain_moments)(const PlainSums&, size_t width, const double* anchor);
-  // The centre becomes the mean, where there is one.
-  void (*move_centre)(const PlainSums&, size_t width);
+  // The center becomes the mean, where there is one.
+  void (*move_center)(const PlainSums&, size_t width);
   // Moves the sums to the anchor and adds them; the spread grows.
   void (*add_plain_moments)(const PlainSums&, size_t width, const double* anchor, const MomentSums&);
   // sums[group · pitch + k] += Σ weight · cell k, for k up to `width` and some more. `pitch` is a multiple of eight.
   void (*sum_soft)(const double* weights, size_t weight_pitch, const double* cells, size_t pitch, size_t n_rows,
                    size_t n_groups, size_t width, double* sums);
   SoftOutcome (*write_dense_cells)(const SoftRows&, Kind, size_t n_columns, size_t n_groups, const DenseCells&);
-  // With y = x − centre: y₀·y₀, y₀·y₁, … y₁·y₁, …, then y, then a one. May write eight doubles more after the last row.
-  void (*write_product_cells)(const SoftRows&, size_t n_columns, const double* centre, double* cells, size_t pitch);
+  // With y = x − center: y₀·y₀, y₀·y₁, … y₁·y₁, …, then y, then a one. May write eight doubles more after the last row.
+  void (*write_product_cells)(const SoftRows&, size_t n_columns, const double* center, double* cells, size_t pitch);
 
   Outcome (*sum_sparse)(const SparseRows&, const SparseSums&);
   // The same for several groups at once: weights and sums have `pitch` (1, 2, 4 or 8) numbers for every row and column.
@@ -203,8 +203,8 @@ struct Kernels {
   // not finite. No indices are read.
   void (*log_bases)(const SparseRows&, double* out);
 
-  // Copies centred rows in panels of eight columns: packed[(panel · capacity + row) · 8 + lane]; adds Σ w·y to sum.
-  void (*pack_rows)(const RowSet&, size_t n_columns, const double* centre, size_t capacity, double* packed,
+  // Copies centered rows in panels of eight columns: packed[(panel · capacity + row) · 8 + lane]; adds Σ w·y to sum.
+  void (*pack_rows)(const RowSet&, size_t n_columns, const double* center, size_t capacity, double* packed,
                     double* packed_weighted, double* sum);
   // product (pitch × pitch, upper tiles) += leftᵀ · right
   void (*multiply_panels)(const double* left, const double* right, size_t n_rows, size_t capacity, size_t pitch,

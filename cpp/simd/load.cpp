@@ -70,7 +70,7 @@ inline void gather_columns(const Column* columns, size_t n_columns, size_t first
   }
 }
 
-// Columns of any layout, in chunks of neighbours that share a type.
+// Columns of any layout, in chunks of neighbors that share a type.
 template <class GatherChunk>
 inline void each_chunk(const Table& table, GatherChunk gather) {
   for (size_t j = 0; j < table.n_columns;) {

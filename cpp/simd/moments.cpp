@@ -106,7 +106,7 @@ bool has_bad_term(const RowSet& set, Panel panel, const double* anchor) {
   return false;
 }
 
-// One panel, or several neighbours. First as if nothing were missing, unless the rows before taught otherwise; the sums
+// One panel, or several neighbors. First as if nothing were missing, unless the rows before taught otherwise; the sums
 // in memory are not touched before that has turned out true.
 template <bool weighted, size_t vectors>
 Outcome sum_panels(const RowSet& set, size_t column, size_t width, const double* anchor, Pair weight, bool careful,

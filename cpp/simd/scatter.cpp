@@ -1,11 +1,11 @@
-// Sums of outer products: centred rows are packed into panels, multiplied tile by tile in registers, and the finished
+// Sums of outer products: centered rows are packed into panels, multiplied tile by tile in registers, and the finished
 // block is added to the double-double sums.
 #include "simd/functions.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {
 
-void pack_rows(const RowSet& set, size_t n_columns, const double* centre, size_t capacity, double* packed,
+void pack_rows(const RowSet& set, size_t n_columns, const double* center, size_t capacity, double* packed,
                double* packed_weighted, double* sum) {
   constexpr size_t tile = scatter_tile, rows_ahead = 6;
   const size_t whole = n_columns / tile * tile;
@@ -20,7 +20,7 @@ void pack_rows(const RowSet& set, size_t n_columns, const double* centre, size_t
     const double weight = packed_weighted ? set.weights[i] : 1.0;
     for (size_t column = 0; column < whole; column += lanes) {
       const size_t place = column / tile * tile * capacity + i * tile + column % tile;
-      const Doubles y = load(row + column) - load(centre + column);
+      const Doubles y = load(row + column) - load(center + column);
       store(packed + place, y);
       const Doubles weighted = packed_weighted ? weight * y : y;
       if (packed_weighted) store(packed_weighted + place, weighted);
@@ -28,7 +28,7 @@ void pack_rows(const RowSet& set, size_t n_columns, const double* centre, size_t
     }
     for (size_t column = whole; column < (n_columns + tile - 1) / tile * tile; column++) {
       const size_t place = whole * capacity + i * tile + column - whole;
-      const double y = column < n_columns ? row[column] - centre[column] : 0.0;
+      const double y = column < n_columns ? row[column] - center[column] : 0.0;
       packed[place] = y;
       if (packed_weighted) packed_weighted[place] = weight * y;
       if (column < n_columns) sum[column] += weight * y;

@@ -1,5 +1,5 @@
 // Moments with soft weights. Such sums are never subtracted, so they need not be exact to the last of 32 digits: a block
-// of rows is added up in plain float64 about a centre near the group's mean, moved to the anchor, and added to the
+// of rows is added up in plain float64 about a center near the group's mean, moved to the anchor, and added to the
 // double-double sums.
 #include "simd/functions.h"
 
@@ -10,17 +10,17 @@ namespace {
 
 constexpr double largest_term = 1e300;  // see moments.cpp
 
-// Neighbouring panels of one group. `careful`: NaN is left out, and its weight too; `absent` gets the lanes where that
+// Neighboring panels of one group. `careful`: NaN is left out, and its weight too; `absent` gets the lanes where that
 // happened.
 template <bool careful, size_t vectors>
 inline void sum_panels(const SoftRows& rows, size_t column, size_t width, const double* weights, const PlainSums& out,
                        Mask& absent) {
   Panel panels[vectors];
-  Doubles centre[vectors], weight[vectors], first[vectors], second[vectors];
+  Doubles center[vectors], weight[vectors], first[vectors], second[vectors];
   for (size_t k = 0; k < vectors; k++) {
     panels[k] = panel_at(column + k * lanes, width);
     const size_t start = panels[k].start;
-    centre[k] = load(out.centre + start);
+    center[k] = load(out.center + start);
     weight[k] = load(out.weight + start);
     first[k] = load(out.first + start);
     second[k] = load(out.second + start);
@@ -37,7 +37,7 @@ inline void sum_panels(const SoftRows& rows, size_t column, size_t width, const 
     for (size_t k = 0; k < vectors; k++) {
       const Doubles x = load(row + panels[k].start);
       if (rows.lookahead) __builtin_prefetch(reinterpret_cast<Bytes>(row + panels[k].start) + rows.lookahead, 0, 2);
-      Doubles y = x - centre[k];
+      Doubles y = x - center[k];
       if (careful) {
         const Mask there = x == x;
         present[k] &= there;
@@ -85,14 +85,14 @@ Fit judge_plain_moments(const PlainSums& sums, size_t width, const double* ancho
   Fit fit = Fit::good;
   for (size_t column = 0; column < width; column += lanes) {
     const Panel panel = panel_at(column, width);
-    const Doubles centre = load(sums.centre + panel.start), weight = load(sums.weight + panel.start);
+    const Doubles center = load(sums.center + panel.start), weight = load(sums.weight + panel.start);
     const Doubles first = load(sums.first + panel.start), second = load(sums.second + panel.start);
-    const Doubles shift = centre - load(anchor + panel.start);
+    const Doubles shift = center - load(anchor + panel.start);
     // Σw·(x − anchor)², which no single term exceeds. NaN and infinity show up here as well.
     const Doubles about = second + shift * (2.0 * first + weight * shift);
     if (!all(about <= largest_term)) return Fit::bad;
     // Squares a thousand times the spread cost three digits; unless the mean is as near as a double can tell.
-    const Doubles mean = first / weight, most = 1e-15 * centre;
+    const Doubles mean = first / weight, most = 1e-15 * center;
     const Doubles spread = load(sums.spread + panel.start) + (second - first * mean);
     const Mask far = (second > 1e3 * spread) & (mean * mean > most * most);
     if (!all(~far)) fit = Fit::far;
@@ -100,13 +100,13 @@ Fit judge_plain_moments(const PlainSums& sums, size_t width, const double* ancho
   return fit;
 }
 
-void move_centre(const PlainSums& sums, size_t width) {
+void move_center(const PlainSums& sums, size_t width) {
   for (size_t column = 0; column < width; column += lanes) {
     const Panel panel = panel_at(column, width);
-    const Doubles centre = load(sums.centre + panel.start);
-    const Doubles moved = centre + load(sums.first + panel.start) / load(sums.weight + panel.start);
+    const Doubles center = load(sums.center + panel.start);
+    const Doubles moved = center + load(sums.first + panel.start) / load(sums.weight + panel.start);
     const Mask fine = (moved <= 1e150) & (moved >= -1e150) & panel.fresh;  // not where nothing has a weight
-    store(sums.centre + panel.start, choose(fine, moved, centre));
+    store(sums.center + panel.start, choose(fine, moved, center));
   }
 }
 
@@ -115,8 +115,8 @@ void add_plain_moments(const PlainSums& sums, size_t width, const double* anchor
     const Panel panel = panel_at(column, width);
     auto load_at = [&](const double* from) { return load(from + panel.start); };
     const Doubles weight = load_at(sums.weight), plain = load_at(sums.first);
-    const Pair shift = two_sum(load_at(sums.centre), -load_at(anchor));
-    // With δ = centre − anchor: Σw·(y + δ) = s + W·δ, and Σw·(y + δ)² = S + δ·s + (s + W·δ)·δ, every product a pair.
+    const Pair shift = two_sum(load_at(sums.center), -load_at(anchor));
+    // With δ = center − anchor: Σw·(y + δ) = s + W·δ, and Σw·(y + δ)² = S + δ·s + (s + W·δ)·δ, every product a pair.
     Pair moved = two_product(weight, shift.high);
     moved.low += weight * shift.low;
     const Pair first = add(Pair{plain, Doubles{}}, moved);

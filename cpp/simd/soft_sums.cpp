@@ -158,7 +158,7 @@ SoftOutcome write_dense_cells(const SoftRows& rows, Kind kind, size_t n_columns,
   }
 }
 
-void write_product_cells(const SoftRows& rows, size_t n_columns, const double* centre, double* cells, size_t pitch) {
+void write_product_cells(const SoftRows& rows, size_t n_columns, const double* center, double* cells, size_t pitch) {
   double y[most_product_columns + lanes] = {};
   for (size_t i = 0; i < rows.n_rows; i++) {
     const double* row = row_at(rows, i);
@@ -166,7 +166,7 @@ void write_product_cells(const SoftRows& rows, size_t n_columns, const double* c
     for (size_t at = 0; at < n_columns * sizeof(double); at += 64) {
       __builtin_prefetch(reinterpret_cast<Bytes>(row) + at + rows.lookahead, 0, 2);
     }
-    for (size_t j = 0; j < n_columns; j++) y[j] = row[j] - centre[j];
+    for (size_t j = 0; j < n_columns; j++) y[j] = row[j] - center[j];
     for (size_t a = 0; a < n_columns; a++) {
       const Doubles factor = repeat(y[a]);
       // The last vector writes more than it should; what comes next is written later.

@@ -197,7 +197,7 @@ void Tokens::finish() {
   mode_ = Mode::nothing;
 }
 
-// Words that are neighbours, with a blank between them: stretches of all words with blanks between them.
+// Words that are neighbors, with a blank between them: stretches of all words with blanks between them.
 void Tokens::join_words() {
   const size_t n = n_spans_;
   size_t n_bytes = n;

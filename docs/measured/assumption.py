@@ -16,7 +16,7 @@ def main() -> None:
     (train, y_train), (test, y_test) = adult("adult.data.gz"), adult("adult.test.gz")
     print(tb.dependence(train, y_train))
     print(tb.predictive_check(tb.NaiveBayes().fit(train, y_train), train, y_train))
-    families = tb.suggest_columns(train, y_train).columns
+    families = tb.suggest_families(train, y_train).columns
     repeats = ("education_num", "relationship")
     models = {
         "auto": tb.NaiveBayes(),

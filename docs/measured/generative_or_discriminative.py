@@ -84,7 +84,7 @@ def sizes_of(n: int, first: int = 20) -> list[int]:
 
 
 def curves(models: dict[str, Any], X: Any, y: np.ndarray, sizes: list[int] | None = None) -> tb.LearningCurves:
-    """Learning curves, without the warnings of optimisers and imputers."""
+    """Learning curves, without the warnings of optimizers and imputers."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return tb.learning_curves(models, X, y, sizes or sizes_of(len(y)), repeats=REPEATS)
@@ -334,7 +334,7 @@ def missing_features() -> None:
         X, y = table(name)
         models = {
             f"{NAIVE}: leaves terms out": naive_bayes(X),
-            "tied covariance: marginalises": tb.GaussianDiscriminant("tied"),
+            "tied covariance: marginalizes": tb.GaussianDiscriminant("tied"),
             "logistic, cells by their mean": logistic(X),
             "logistic, cells by regression": logistic(X, imputer=IterativeImputer(random_state=0, max_iter=5)),
         }
@@ -366,7 +366,7 @@ class WithPool(ClassifierMixin, BaseEstimator):
         """Learn from both."""
         rows = pd.concat([X, self.pool], ignore_index=True)
         labels = np.concatenate([np.asarray(y, dtype=object), np.full(len(self.pool), None)])
-        self.fitted_ = clone(self.model).set_params(unlabelled="em", tol=1e-4).fit(rows, labels)
+        self.fitted_ = clone(self.model).set_params(unlabeled="em", tol=1e-4).fit(rows, labels)
         self.classes_ = self.fitted_.classes_
         return self
 
@@ -548,7 +548,7 @@ EXPERIMENTS = {
     "fitting": ease_of_fitting,
     "classes": classes_apart,
     "missing": missing_features,
-    "unlabelled": rows_without_labels,
+    "unlabeled": rows_without_labels,
     "shift": shift,
     "interactions": interactions,
     "expansions": expansions,

@@ -109,7 +109,7 @@ def sentences(part: str, seed: int) -> tuple[list[str], list[str]]:
 
 
 def genres() -> None:
-    """Of what genre every sentence is, by its words, and by those of its neighbours."""
+    """Of what genre every sentence is, by its words, and by those of its neighbors."""
     (X, y), (others, truth) = sentences("train", 0), sentences("test", 1)
     alone = tb.NaiveBayes({"text": tb.Text()}).fit({"text": X}, y)
     chain = tb.HiddenMarkovModel(columns={"text": tb.Text()}).fit([{"text": X}], [y])

@@ -95,7 +95,7 @@ def fitted(X: pd.DataFrame, y: pd.Series, test: pd.DataFrame) -> Iterator[tuple[
     """Name, fitted model, and the test rows as it reads them."""
     models = (
         tb.NaiveBayes(),
-        tb.NaiveBayes(tb.suggest_columns(X, y).columns),
+        tb.NaiveBayes(tb.suggest_families(X, y).columns),
         with_block(X, "full"),
         with_block(X, "tied"),
     )

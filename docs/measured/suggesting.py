@@ -17,7 +17,7 @@ def main() -> None:
         print(f"no data at {DATA / 'tables'}: nothing to measure.")
         return
     (train, y_train), (test, y_test) = adult("adult.data.gz"), adult("adult.test.gz")
-    found = tb.suggest_columns(train, y_train)
+    found = tb.suggest_families(train, y_train)
     print(found)
     models = {
         "auto": tb.NaiveBayes().fit(train, y_train),

@@ -89,21 +89,21 @@ def supervised(train: Sentences, test: Sentences) -> None:
     print(f"training {trained - start:.2f} s, tagging {tagged - trained:.2f} s")
 
 
-def partly_labelled(train: Sentences, test: Sentences, n_labelled: int) -> None:
+def partly_labeled(train: Sentences, test: Sentences, n_labeled: int) -> None:
     """Print what labels for some sentences give, alone and with all others after some steps of EM."""
     words, tags = train
     settings: dict[str, Any] = {"prior": {"emission": tb.Dirichlet(1.01)}, "estimate": "map", "unseen": "smooth"}
-    alone = tb.HiddenMarkovModel(columns=tb.Categorical(), **settings).fit(words[:n_labelled], tags[:n_labelled])
+    alone = tb.HiddenMarkovModel(columns=tb.Categorical(), **settings).fit(words[:n_labeled], tags[:n_labeled])
     found = [right_words(alone, test).mean()]
-    some = [*tags[:n_labelled], *([None] * len(part) for part in words[n_labelled:])]
+    some = [*tags[:n_labeled], *([None] * len(part) for part in words[n_labeled:])]
     for max_iter, weight in ((1, 1.0), (5, 1.0), (30, 1.0), (30, 0.01)):
-        weights = np.where(np.arange(len(words)) < n_labelled, 1.0, weight)
+        weights = np.where(np.arange(len(words)) < n_labeled, 1.0, weight)
         model = tb.HiddenMarkovModel(columns=tb.Categorical(), max_iter=max_iter, **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(words, some, sample_weight=weights)
         found.append(right_words(model, test).mean())
-    print(f"{n_labelled:>6}" + "".join(f"{share:9.4f}" for share in found), flush=True)
+    print(f"{n_labeled:>6}" + "".join(f"{share:9.4f}" for share in found), flush=True)
 
 
 def main() -> None:
@@ -115,10 +115,10 @@ def main() -> None:
     print(f"{len(train[0]):,} training sentences, {sum(map(len, train[0])):,} words")
     supervised(train, test)
     print(
-        "labelled sentences: alone, and with all others after 1, 5, 30 steps of EM, and 30 at a hundredth of the weight"
+        "labeled sentences: alone, and with all others after 1, 5, 30 steps of EM, and 30 at a hundredth of the weight"
     )
-    for n_labelled in (100, 500, 2000):
-        partly_labelled(train, test, n_labelled)
+    for n_labeled in (100, 500, 2000):
+        partly_labeled(train, test, n_labeled)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import tallybayes as tb
 from tallybayes.apps.spam import spam_calibration, spam_prequential, spam_score
-from tallybayes.datasets import penguins
+from tallybayes.datasets import make_penguins
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "measured"))
@@ -49,9 +49,9 @@ WAVE = {"x": np.sort(np.random.default_rng(3).uniform(-1, 1, 15))}
 OF_WAVE = np.sin(3 * WAVE["x"]) + 0.2 * np.random.default_rng(4).normal(size=15)
 
 
-def tossed(heads: int, tails: int) -> tb.Learned:
+def tossed(heads: int, tails: int) -> tb.FittedDistribution:
     """A coin."""
-    return tb.learn([1] * heads + [0] * tails, tb.Bernoulli())
+    return tb.fit_distribution([1] * heads + [0] * tails, tb.Bernoulli())
 
 
 def bags() -> tb.Hypotheses:
@@ -61,18 +61,18 @@ def bags() -> tb.Hypotheses:
 
 
 def strange(theta: float) -> float:
-    """Three quarters of the mass close to fair, one quarter spread over coins filed to favour heads."""
+    """Three quarters of the mass close to fair, one quarter spread over coins filed to favor heads."""
     return float(np.exp(-0.5 * ((theta - 0.5) / 0.02) ** 2) + 0.06 * (0.6 <= theta <= 0.9))
 
 
 def birds() -> tb.NaiveBayes:
     """The model of chapter 7."""
-    return tb.NaiveBayes(COLUMNS).fit(penguins(300), "species")
+    return tb.NaiveBayes(COLUMNS).fit(make_penguins(300), "species")
 
 
 def measured_birds() -> tb.Evaluation:
     """The penguins of chapter 10."""
-    return tb.evaluate(birds(), penguins(1000, seed=1), "species")
+    return tb.evaluate(birds(), make_penguins(1000, seed=1), "species")
 
 
 def leaning() -> tuple[np.ndarray, np.ndarray]:
@@ -88,7 +88,7 @@ def digits_of_mnist() -> tb.NaiveBayes:
     return tb.NaiveBayes(tb.Bernoulli()).fit(images > 127, digits)
 
 
-def petals(covariance: str) -> tb.Picture:
+def petals(covariance: str) -> tb.Plot:
     """Two columns in which the species differ in shape, under one of the covariances."""
     X = pd.DataFrame(IRIS.data[:, [1, 2]], columns=["sepal width, cm", "petal length, cm"])
     return tb.GaussianDiscriminant(covariance, estimate="unbiased").fit(X, SPECIES).plot_decision(X, SPECIES)
@@ -104,7 +104,7 @@ def three_clouds() -> tuple[tb.GaussianDiscriminant, pd.DataFrame, np.ndarray]:
     return model, pd.concat([pd.DataFrame(rows) for rows, _ in drawn]), np.repeat(list(spreads), 100)
 
 
-def ring_and_core(polar: bool) -> tb.Picture:
+def ring_and_core(polar: bool) -> tb.Plot:
     """A core within a ring: a full covariance in the plane, a tied one where columns are radius and angle."""
     angle = np.linspace(0, 2 * np.pi, 60, endpoint=False)
     circle, which = np.stack([np.cos(angle), np.sin(angle)], axis=1), np.repeat(["core", "ring"], 60)
@@ -120,13 +120,13 @@ def bumps() -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([zero, one]), np.repeat([0, 1], 200_000)
 
 
-def two_bumps() -> tb.Picture:
+def two_bumps() -> tb.Plot:
     """p(x | class), as the bins of so many rows have it."""
     x, y = bumps()
     return tb.NaiveBayes({"x": tb.Binned(np.linspace(-4, 10, 57))}).fit({"x": x}, y).plot_columns()
 
 
-def one_step() -> tb.Picture:
+def one_step() -> tb.Plot:
     """p(class | x), of the same bins."""
     x, y = bumps()
     here = abs(x - 3) < 6
@@ -144,7 +144,7 @@ def star() -> tb.BayesianNetwork:
     )
 
 
-def judged_digits() -> tb.Picture:
+def judged_digits() -> tb.Plot:
     """Six test digits of chapter 7, each a class of one image that is called what the model made of it."""
     ink, shown = DIGITS.data > 7, slice(1006, 1012)
     model = tb.NaiveBayes(tb.Bernoulli()).fit(ink[:1000], DIGITS.target[:1000])
@@ -162,13 +162,13 @@ def linked_irises() -> tb.BayesianNetwork:
     return tb.BayesianNetwork(above | {"petal width": ["species", "petal length"]}).fit(flowers)
 
 
-def nearest(metric: str) -> tb.Picture:
+def nearest(metric: str) -> tb.Plot:
     """Three classes side by side along x₁, spread far along x₂; one row in twelve is mismeasured in x₁."""
     rng = np.random.default_rng(1)
     y = np.repeat([0, 1, 2], 400)
-    centres = np.array([[-2.0, 3.0], [0.0, -4.0], [2.0, 3.0]])
+    centers = np.array([[-2.0, 3.0], [0.0, -4.0], [2.0, 3.0]])
     spread = np.stack([np.where(rng.random(len(y)) < 1 / 12, 8.0, 0.45), np.full(len(y), 6.0)], axis=1)
-    X = pd.DataFrame(centres[y] + rng.normal(0, 1, (len(y), 2)) * spread, columns=["x₁", "x₂"])
+    X = pd.DataFrame(centers[y] + rng.normal(0, 1, (len(y), 2)) * spread, columns=["x₁", "x₂"])
     shown = np.flatnonzero(X["x₁"].abs() < 4.5)[::3]
     return tb.NearestClassMean(metric).fit(X, y).plot_decision(X.iloc[shown], y[shown])
 
@@ -186,10 +186,10 @@ def census(calibration: str | None) -> tb.Evaluation:
     return tb.evaluate(model, *adult("adult.test.gz"))
 
 
-def families() -> tb.Picture:
+def families() -> tb.Plot:
     """One column under three families, as if it were three columns."""
     column = CELLS.data[["area error"]]
-    found = tb.suggest_columns(column, TUMOUR).details["area error"]
+    found = tb.suggest_families(column, TUMOUR).details["area error"]
     binned = next(one.family for one in found.candidates if isinstance(one.family, tb.Binned))
     under = {"Gaussian": tb.Gaussian(), "LogNormal": tb.LogNormal(), "Binned": binned}
     X = pd.DataFrame({f"area error as {name}": column["area error"] for name in under})
@@ -208,7 +208,7 @@ def geyser(n_components: int, **settings: Any) -> tuple[tb.Mixture, pd.DataFrame
     return tb.Mixture(n_components, tb.MultivariateGaussian(), random_state=0, **settings).fit(rows), rows
 
 
-def eruptions() -> tb.Picture:
+def eruptions() -> tb.Plot:
     """Two kinds of eruptions."""
     model, rows = geyser(2)
     return model.plot_decision(rows, model.predict(rows))
@@ -285,7 +285,7 @@ def copies() -> tb.LearningCurves:
     return pairs.curves({**models, **again}, X, y)
 
 
-def misled() -> tb.Picture:
+def misled() -> tb.Plot:
     """A row whose background is that of the other class."""
     X, y = pairs.table("column2C")
     rows = pairs.with_background(X, y, 0.95, np.random.default_rng(0))
@@ -320,7 +320,7 @@ def late_digit() -> tb.NaiveBayes:
 
 # ---- The pictures ---------------------------------------------------------------------------------------------------
 
-PICTURES: dict[str, Callable[[], tb.Picture]] = {
+PICTURES: dict[str, Callable[[], tb.Plot]] = {
     "beta-priors": lambda: tb.Beta([1, 2, 10, 2], [1, 2, 10, 3]).plot(),
     "two-tosses": lambda: tossed(2, 0).plot(tb.Beta(2, 2)),
     "hundred-tosses": lambda: tossed(55, 45).plot(tb.Beta(2, 2)),
@@ -362,7 +362,7 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "earthquakes": lambda: climbed(3, 0, n_init=20).plot_states(quakes()),
     "earthquake-transitions": lambda: climbed(3, 0, n_init=20).plot_transitions(),
     "earthquake-forecast": lambda: climbed(3, 0, n_init=20).forecast([quakes()], 20)[0].plot(),
-    "earthquake-choice": lambda: tb.choose_states(
+    "earthquake-choice": lambda: tb.select_n_states(
         tb.HiddenMarkovModel(columns=tb.Poisson(), max_iter=1000), [quakes()], range(1, 6)
     ).plot(),
     "earthquake-climbs": lambda: climbed(4, 0, n_init=20).plot_climb(),
@@ -384,20 +384,20 @@ PICTURES: dict[str, Callable[[], tb.Picture]] = {
     "curves-gaps": lambda: twins("wine", 0.3, tied_covariance=lambda _: tb.GaussianDiscriminant("tied")).plot(
         ["error", "log_loss"]
     ),
-    "curves-unlabelled": lambda: pairs.pooled_curves("breast.w").plot(["error", "log_loss"]),
+    "curves-unlabeled": lambda: pairs.pooled_curves("breast.w").plot(["error", "log_loss"]),
     "curves-products": lambda: twins("diabetes", logistic_all_products=pairs.with_products).plot(["error", "log_loss"]),
     "curves-copies": lambda: copies().plot("log_loss"),
     "curves-calibration": lambda: twins(
         "credit.a", naive_Bayes_mended=lambda X: pairs.naive_bayes(X, calibration="temperature")
     ).plot("calibration_error"),
     "under-and-overfitting": lambda: (
-        tb.Regression(4, estimate="mle").fit(FIVE, OF_FIVE).plot(FIVE, OF_FIVE, candidates={"degree": [1, 2, 4]})
+        tb.LinearRegression(4, estimate="mle").fit(FIVE, OF_FIVE).plot(FIVE, OF_FIVE, candidates={"degree": [1, 2, 4]})
     ),
     "weight-decay": lambda: (
-        tb.Regression(9).fit(WAVE, OF_WAVE).plot(WAVE, OF_WAVE, candidates={"prior": [1e4, 0.1, 1e-9]})
+        tb.LinearRegression(9).fit(WAVE, OF_WAVE).plot(WAVE, OF_WAVE, candidates={"prior": [1e4, 0.1, 1e-9]})
     ),
     "bias-and-variance": lambda: tb.bias_variance(
-        tb.Regression(estimate="mle"),
+        tb.LinearRegression(estimate="mle"),
         DOZEN,
         lambda x: np.sin(2 * x[:, 0]),
         candidates={"degree": range(1, 10)},
@@ -427,7 +427,7 @@ def main() -> None:
         except FileNotFoundError as error:
             print(f"{name}.png stays as it is: {error}")
             continue
-        # A palette of 128 colours keeps the lines smooth and the file a third of the size.
+        # A palette of 128 colors keeps the lines smooth and the file a third of the size.
         Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)
 
 

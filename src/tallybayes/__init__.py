@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tallybayes.data.counting import count as count
-    from tallybayes.data.named_matrix import Named as Named
+    from tallybayes.data.named_matrix import NamedMatrix as NamedMatrix
     from tallybayes.data.open_source import table as table
     from tallybayes.data.source import Source as Source
     from tallybayes.distributions.beta import Beta as Beta
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from tallybayes.errors import StatisticsError as StatisticsError
     from tallybayes.errors import TallybayesError as TallybayesError
     from tallybayes.errors import TooLargeError as TooLargeError
-    from tallybayes.estimation.distribution_fit import Learned as Learned
-    from tallybayes.estimation.distribution_fit import learn as learn
+    from tallybayes.estimation.distribution_fit import FittedDistribution as FittedDistribution
+    from tallybayes.estimation.distribution_fit import fit_distribution as fit_distribution
     from tallybayes.estimation.estimates import Estimates as Estimates
     from tallybayes.estimation.estimates import ParameterEstimates as ParameterEstimates
     from tallybayes.estimation.importance import FeatureImportance as FeatureImportance
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from tallybayes.evaluation.checks.dependence import dependence as dependence
     from tallybayes.evaluation.checks.predictive_check import PredictiveCheck as PredictiveCheck
     from tallybayes.evaluation.checks.predictive_check import predictive_check as predictive_check
-    from tallybayes.evaluation.checks.suggest_families import Suggestion as Suggestion
-    from tallybayes.evaluation.checks.suggest_families import suggest_columns as suggest_columns
+    from tallybayes.evaluation.checks.suggest_families import FamilySuggestions as FamilySuggestions
+    from tallybayes.evaluation.checks.suggest_families import suggest_families as suggest_families
     from tallybayes.evaluation.comparison.model_comparison import Comparison as Comparison
     from tallybayes.evaluation.comparison.model_comparison import compare as compare
     from tallybayes.evaluation.comparison.model_difference import Difference as Difference
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from tallybayes.evaluation.metrics.classification_evaluation import Evaluation as Evaluation
     from tallybayes.evaluation.metrics.density_evaluation import DensityEvaluation as DensityEvaluation
     from tallybayes.evaluation.metrics.evaluate import evaluate as evaluate
-    from tallybayes.evaluation.metrics.metric_intervals import Measure as Measure
+    from tallybayes.evaluation.metrics.metric_intervals import MetricEstimate as MetricEstimate
     from tallybayes.evaluation.metrics.regression_evaluation import RegressionEvaluation as RegressionEvaluation
     from tallybayes.evaluation.metrics.regression_evaluation import RegressionValidation as RegressionValidation
     from tallybayes.evaluation.validation.bias_variance import BiasVariance as BiasVariance
@@ -71,8 +71,8 @@ if TYPE_CHECKING:
     from tallybayes.evaluation.validation.prequential_result import Prequential as Prequential
     from tallybayes.evaluation.validation.prior_path import PriorPath as PriorPath
     from tallybayes.evaluation.validation.prior_path import prior_path as prior_path
-    from tallybayes.evaluation.validation.state_selection import ChosenStates as ChosenStates
-    from tallybayes.evaluation.validation.state_selection import choose_states as choose_states
+    from tallybayes.evaluation.validation.state_selection import StateSelection as StateSelection
+    from tallybayes.evaluation.validation.state_selection import select_n_states as select_n_states
     from tallybayes.export.write_predictions import write_predictions as write_predictions
     from tallybayes.export.write_rows import write_rows as write_rows
     from tallybayes.families.autoregressive import Autoregressive as Autoregressive
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from tallybayes.families.bernoulli import Binomial as Binomial
     from tallybayes.families.binned import Binned as Binned
     from tallybayes.families.categorical import Categorical as Categorical
-    from tallybayes.families.conditional_linear_gaussian import LinearInParents as LinearInParents
+    from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian as ConditionalLinearGaussian
     from tallybayes.families.family import Family as Family
     from tallybayes.families.gaussian import Gaussian as Gaussian
     from tallybayes.families.gaussian import SphericalGaussian as SphericalGaussian
@@ -98,12 +98,11 @@ if TYPE_CHECKING:
     from tallybayes.families.prior_rules import BDeu as BDeu
     from tallybayes.families.text import Text as Text
     from tallybayes.families.with_missing import WithMissing as WithMissing
-    from tallybayes.kernels.text.tokenizer import tokens as tokens
+    from tallybayes.kernels.text.tokenizer import tokenize as tokenize
     from tallybayes.kernels.threads import set_threads as set_threads
     from tallybayes.models.classification.methods.explanation import Explanation as Explanation
     from tallybayes.models.discriminant.gaussian_discriminant import GaussianDiscriminant as GaussianDiscriminant
-    from tallybayes.models.ensemble.auto_classifier import Chosen as Chosen
-    from tallybayes.models.ensemble.auto_classifier import choose as choose
+    from tallybayes.models.ensemble.auto_classifier import AutoClassifier as AutoClassifier
     from tallybayes.models.ensemble.leakage import Leak as Leak
     from tallybayes.models.ensemble.leakage import find_leakage as find_leakage
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel as HiddenMarkovModel
@@ -135,12 +134,12 @@ if TYPE_CHECKING:
     from tallybayes.models.receipt import Receipt as Receipt
     from tallybayes.models.receipt import Verification as Verification
     from tallybayes.models.receipt import verify_receipt as verify_receipt
-    from tallybayes.models.regression.coefficients import WeightTable as WeightTable
-    from tallybayes.models.regression.linear_regression import Regression as Regression
+    from tallybayes.models.regression.coefficients import CoefficientTable as CoefficientTable
+    from tallybayes.models.regression.linear_regression import LinearRegression as LinearRegression
     from tallybayes.models.regression.target_prediction import TargetPredictive as TargetPredictive
     from tallybayes.models.streaming.decayed import Decayed as Decayed
     from tallybayes.models.streaming.window import Window as Window
-    from tallybayes.plotting.plot import Picture as Picture
+    from tallybayes.plotting.plot import Plot as Plot
     from tallybayes.statistics.counts import Counts as Counts
     from tallybayes.statistics.moments import Moments as Moments
     from tallybayes.statistics.totals import Totals as Totals
@@ -149,7 +148,7 @@ if TYPE_CHECKING:
     from tallybayes.tally.tally import Tally as Tally
     from tallybayes.versions import show_versions as show_versions
     from tallybayes.warnings import CalibrationWarning as CalibrationWarning
-    from tallybayes.warnings import OutsideWarning as OutsideWarning
+    from tallybayes.warnings import InvalidValueWarning as InvalidValueWarning
     from tallybayes.warnings import TallybayesWarning as TallybayesWarning
 
 __version__ = "0.1.0"
@@ -171,8 +170,8 @@ _PUBLIC = {
     "CalibrationWarning": "warnings",
     "Categorical": "families.categorical",
     "CausalEffect": "models.network.analysis.causal_effect",
-    "Chosen": "models.ensemble.auto_classifier",
-    "ChosenStates": "evaluation.validation.state_selection",
+    "AutoClassifier": "models.ensemble.auto_classifier",
+    "StateSelection": "evaluation.validation.state_selection",
     "Comparison": "evaluation.comparison.model_comparison",
     "Counts": "statistics.counts",
     "CrossValidation": "evaluation.validation.cross_validation_results",
@@ -203,32 +202,32 @@ _PUBLIC = {
     "K2": "families.prior_rules",
     "LabelError": "errors",
     "Leak": "models.ensemble.leakage",
-    "Learned": "estimation.distribution_fit",
+    "FittedDistribution": "estimation.distribution_fit",
     "LearningCurves": "evaluation.validation.learning_curves",
     "LinearCausalEffect": "models.network.analysis.linear_causal_effect",
     "LinearGaussian": "families.linear_gaussian",
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
-    "LinearInParents": "families.conditional_linear_gaussian",
+    "ConditionalLinearGaussian": "families.conditional_linear_gaussian",
     "LinearNormalInverseGamma": "distributions.linear_normal_inverse_gamma",
     "LogNormal": "families.log_normal",
     "MarkovBlanket": "models.network.analysis.d_separation",
-    "Measure": "evaluation.metrics.metric_intervals",
+    "MetricEstimate": "evaluation.metrics.metric_intervals",
     "Mixture": "models.mixture.mixture_model",
     "Moments": "statistics.moments",
     "Multinomial": "families.multinomial",
     "MultivariateGaussian": "families.multivariate_gaussian",
     "NaiveBayes": "models.naive_bayes.naive_bayes",
-    "Named": "data.named_matrix",
+    "NamedMatrix": "data.named_matrix",
     "NearestClassMean": "models.nearest_mean.nearest_class_mean",
     "NoCountsError": "errors",
     "NormalInverseGamma": "distributions.normal_inverse_gamma",
     "NormalInverseWishart": "distributions.normal_inverse_wishart",
     "NotForgettableError": "errors",
     "NotLinearError": "errors",
-    "OutsideWarning": "warnings",
+    "InvalidValueWarning": "warnings",
     "ParameterEstimates": "estimation.estimates",
     "ParameterTable": "models.inspection.parameter_table",
-    "Picture": "plotting.plot",
+    "Plot": "plotting.plot",
     "Poisson": "families.poisson",
     "PredictiveCheck": "evaluation.checks.predictive_check",
     "Prequential": "evaluation.validation.prequential_result",
@@ -236,7 +235,7 @@ _PUBLIC = {
     "PriorPath": "evaluation.validation.prior_path",
     "QueryResult": "models.network.inference.query_result",
     "Receipt": "models.receipt",
-    "Regression": "models.regression.linear_regression",
+    "LinearRegression": "models.regression.linear_regression",
     "RegressionEvaluation": "evaluation.metrics.regression_evaluation",
     "RegressionValidation": "evaluation.metrics.regression_evaluation",
     "Schema": "tally.factor",
@@ -247,7 +246,7 @@ _PUBLIC = {
     "SphericalGaussian": "families.gaussian",
     "StatisticsError": "errors",
     "Structure": "models.network.structure.learned_structure",
-    "Suggestion": "evaluation.checks.suggest_families",
+    "FamilySuggestions": "evaluation.checks.suggest_families",
     "Tally": "tally.tally",
     "TallybayesError": "errors",
     "TallybayesWarning": "warnings",
@@ -262,13 +261,12 @@ _PUBLIC = {
     "TreeAugmentedNaiveBayes": "models.one_dependence.tree_augmented",
     "ValueOfInformation": "models.network.analysis.value_of_information",
     "Verification": "models.receipt",
-    "WeightTable": "models.regression.coefficients",
+    "CoefficientTable": "models.regression.coefficients",
     "Window": "models.streaming.window",
     "WithMissing": "families.with_missing",
     "audit": "evaluation.checks.audit",
     "bias_variance": "evaluation.validation.bias_variance",
-    "choose": "models.ensemble.auto_classifier",
-    "choose_states": "evaluation.validation.state_selection",
+    "select_n_states": "evaluation.validation.state_selection",
     "compare": "evaluation.comparison.model_comparison",
     "count": "data.counting",
     "cross_validate": "evaluation.validation.cross_validation",
@@ -277,7 +275,7 @@ _PUBLIC = {
     "equivalence_class": "models.network.structure.equivalence_class",
     "evaluate": "evaluation.metrics.evaluate",
     "find_leakage": "models.ensemble.leakage",
-    "learn": "estimation.distribution_fit",
+    "fit_distribution": "estimation.distribution_fit",
     "learn_structure": "models.network.structure.learn_structure",
     "learn_tree": "models.network.structure.chow_liu",
     "learning_curves": "evaluation.validation.learning_curves",
@@ -289,9 +287,9 @@ _PUBLIC = {
     "set_threads": "kernels.threads",
     "show_versions": "versions",
     "structural_hamming_distance": "models.network.structure.equivalence_class",
-    "suggest_columns": "evaluation.checks.suggest_families",
+    "suggest_families": "evaluation.checks.suggest_families",
     "table": "data.open_source",
-    "tokens": "kernels.text.tokenizer",
+    "tokenize": "kernels.text.tokenizer",
     "verify_receipt": "models.receipt",
     "write_predictions": "export.write_predictions",
     "write_rows": "export.write_rows",

@@ -10,7 +10,7 @@ import numpy as np
 Columns = dict[str, Any]
 
 
-def penguins(n: int, seed: int = 0) -> Columns:
+def make_penguins(n: int, seed: int = 0) -> Columns:
     """A table of penguins, made up after the real ones: labels, measurements, counts, and one cell in twenty missing.
 
     Parameters
@@ -66,7 +66,7 @@ refinance today at the lowest rates
 hot deals, click below"""
 
 
-def mails(folder: Any, n: int = 200, seed: int = 0) -> None:
+def make_mail_folders(folder: Any, n: int = 200, seed: int = 0) -> None:
     """Write made-up mails, half of them wanted, as files into ``folder/ham`` and ``folder/spam``.
 
     Parameters

@@ -2,7 +2,7 @@
 
 `Rows` is anything with rows: arrays, sparse matrices, data frames of any library, mappings of columns, lists, paths of
 files, and what `tallybayes.table` opens. `Labels` are one for every row, or the name of the column that has them; so
-are `Weights`, where there are any. `RandomState` is a seed, or what draws (None: another one every time).
+are `SampleWeights`, where there are any. `RandomState` is a seed, or what draws (None: another one every time).
 
 Settings have theirs, too. `Name` is the name of a column, or its place where columns have none; `Names` are one or
 several. `Columns` says which columns are read in which family. `Prior` is one prior: a belief, a rule, a number of
@@ -11,7 +11,7 @@ is the share of the classes. `Parents` are the structure of a network: the paren
 networkx, or what has a structure already. `Candidates` are sets of parameters that are tried beside each other: a
 list of values for every parameter, or a list of such sets.
 
-A `Learner` is a model of this package, or of another that follows scikit-learn: it is fitted, and tells its settings.
+A `EstimatorLike` is a model of this package, or of another that follows scikit-learn: it is fitted, and tells its settings.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ __all__ = [
     "Candidates",
     "ClassPrior",
     "Columns",
+    "EstimatorLike",
     "Labels",
-    "Learner",
     "Name",
     "Names",
     "Parents",
@@ -51,8 +51,8 @@ __all__ = [
     "Priors",
     "RandomState",
     "Rows",
+    "SampleWeights",
     "SparseMatrix",
-    "Weights",
 ]
 
 
@@ -67,7 +67,7 @@ class SparseMatrix(Protocol):
         """The same, row by row."""
 
 
-class Learner(Protocol):
+class EstimatorLike(Protocol):
     """What is fitted on rows and tells its settings: a model of this package, or one that follows scikit-learn."""
 
     @property
@@ -83,7 +83,7 @@ Rows: TypeAlias = (
     "npt.NDArray[Any] | SparseMatrix | IntoDataFrame | IntoLazyFrame | Iterable[Any] | PathLike[str] | Source | Table"
 )
 Labels: TypeAlias = str | int | npt.NDArray[Any] | Iterable[Any]
-Weights: TypeAlias = str | int | npt.NDArray[Any] | Iterable[float] | None
+SampleWeights: TypeAlias = str | int | npt.NDArray[Any] | Iterable[float] | None
 RandomState: TypeAlias = int | np.random.Generator | np.random.BitGenerator | np.random.SeedSequence | None
 
 Name: TypeAlias = str | int

@@ -21,7 +21,7 @@ class CalibrationWarning(TallybayesWarning):
     """Probabilities that were to be calibrated are not, or were when the model had counted other rows."""
 
 
-class OutsideWarning(TallybayesWarning):
+class InvalidValueWarning(TallybayesWarning):
     """Cells of rows that something is asked of cannot be what their columns were counted as: taken for missing."""
 
 

@@ -107,17 +107,17 @@ def one_dependence(make):
 
 def regression():
     frame = rows().dropna()
-    return tb.Regression().fit(frame[["strength", "color", "price"]], "price")
+    return tb.LinearRegression().fit(frame[["strength", "color", "price"]], "price")
 
 
 def chosen():
-    return tb.choose(rows()[["strength", "color", "kind"]].dropna(), "kind", folds=2, random_state=0)
+    return tb.AutoClassifier(folds=2, random_state=0).fit(rows()[["strength", "color", "kind"]].dropna(), "kind")
 
 
 def online_filter():
-    found = given_chain().filter()
+    found = given_chain().online_filter()
     for count in (1, 7, 5):
-        found.push([count])
+        found.update([count])
     return found
 
 

@@ -16,7 +16,7 @@ from tallybayes.families.family import Family, broadcast_over_groups, known_sum
 class Geometric(tb.Bernoulli):
     """The number of failures before the first success, as the design page writes it: p(x) = θ(1 − θ)^x."""
 
-    expects: ClassVar[str] = "a whole number of at least 0 (or missing)"
+    allowed_values: ClassVar[str] = "a whole number of at least 0 (or missing)"
 
     def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
         rows, failures, _ = sum_block(block, "poisson", group, n_groups, weight)
@@ -25,8 +25,8 @@ class Geometric(tb.Bernoulli):
     def row_weight(self, statistics):
         return statistics.total
 
-    def expected(self, parameters):
-        p = super().expected(parameters)
+    def mean(self, parameters):
+        p = super().mean(parameters)
         return (1 - p) / p
 
     def log_prob(self, parameters, x):
@@ -34,7 +34,7 @@ class Geometric(tb.Bernoulli):
         return known_sum(np.log(parameters) + xlog1py(x, -parameters), x)
 
     def log_predictive(self, posterior, x):
-        a, b = posterior.successes, posterior.failures
+        a, b = posterior.alpha, posterior.beta
         x = broadcast_over_groups(x, a.ndim - 1)
         return known_sum(betaln(a + 1, b + x) - betaln(a, b), x)
 
@@ -46,12 +46,12 @@ class Geometric(tb.Bernoulli):
 class Exponential(Family):
     """Waiting times: p(x) = λ e^(−λx). Rows are the events, and their times what these were counted over."""
 
-    belief = tb.Gamma
-    measured: ClassVar[bool] = True
-    takes_sparse: ClassVar[bool] = True
-    takes_missing: ClassVar[bool] = False
+    conjugate_prior = tb.Gamma
+    is_continuous: ClassVar[bool] = True
+    accepts_sparse: ClassVar[bool] = True
+    accepts_missing: ClassVar[bool] = False
     nonnegative_cells: ClassVar[bool] = True
-    expects: ClassVar[str] = "a time of at least 0"
+    allowed_values: ClassVar[str] = "a time of at least 0"
 
     def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
         rows, time, _ = sum_block(block, "multinomial", group, n_groups, weight)
@@ -67,8 +67,8 @@ class Exponential(Family):
     def default_prior(self, statistics, estimate):
         return tb.Gamma(1.0, 1.0)
 
-    def expected(self, parameters):
-        return 1 / super().expected(parameters)
+    def mean(self, parameters):
+        return 1 / super().mean(parameters)
 
     def log_likelihood(self, parameters, statistics):
         return xlogy(statistics.total, parameters) - parameters * statistics.weight
@@ -90,11 +90,11 @@ class Exponential(Family):
 class FormedExponential(Exponential):
     """The same, and what its log probability looks like."""
 
-    def form(self, parameters):
+    def log_prob_form(self, parameters):
         rate = np.asarray(parameters)
         return CellSumForm(np.log(rate), lambda x, j: -rate[..., j] * x)
 
-    def predictive_form(self, posterior):
+    def log_predictive_form(self, posterior):
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
         return CellSumForm(np.log(a / b), lambda x, j: -(a[..., j] + 1) * np.log1p(x / b[..., j]))
 
@@ -103,9 +103,9 @@ class FormedExponential(Exponential):
 class Events(Family):
     """`tallybayes.Poisson`, from scratch: all that a family has to say, and nothing else."""
 
-    belief = tb.Gamma
-    takes_sparse: ClassVar[bool] = True
-    expects: ClassVar[str] = "a whole number of at least 0 (or missing)"
+    conjugate_prior = tb.Gamma
+    accepts_sparse: ClassVar[bool] = True
+    allowed_values: ClassVar[str] = "a whole number of at least 0 (or missing)"
 
     def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
         return tb.Totals(*sum_block(block, "poisson", group, n_groups, weight))
@@ -118,7 +118,7 @@ class Events(Family):
         return tb.Poisson().default_prior(statistics, estimate)
 
     def log_likelihood(self, parameters, statistics):
-        return xlogy(statistics.total, parameters) - statistics.weight * parameters + statistics.log_base
+        return xlogy(statistics.total, parameters) - statistics.weight * parameters + statistics.log_base_measure
 
     def log_prob(self, parameters, x):
         x = broadcast_over_groups(x, parameters.ndim - 1)
@@ -138,8 +138,8 @@ class Events(Family):
 class FormedEvents(Events):
     """The same, and what its log probability looks like."""
 
-    def form(self, parameters):
-        return tb.Poisson().form(parameters)
+    def log_prob_form(self, parameters):
+        return tb.Poisson().log_prob_form(parameters)
 
-    def predictive_form(self, posterior):
-        return tb.Poisson().predictive_form(posterior)
+    def log_predictive_form(self, posterior):
+        return tb.Poisson().log_predictive_form(posterior)

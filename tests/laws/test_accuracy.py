@@ -15,8 +15,10 @@ def exact_moments(rows, weight=None):
     columns = [[Fraction(float(x)) for x in column] for column in np.transpose(rows)]
     weights = [Fraction(1)] * len(rows) if weight is None else [Fraction(float(w)) for w in weight]
     means = [sum(w * x for w, x in zip(weights, column, strict=True)) / sum(weights) for column in columns]
-    centred = [[x - mean for x in column] for column, mean in zip(columns, means, strict=True)]
-    scatter = [[float(sum(w * a * b for w, a, b in zip(weights, p, q, strict=True))) for q in centred] for p in centred]
+    centered = [[x - mean for x in column] for column, mean in zip(columns, means, strict=True)]
+    scatter = [
+        [float(sum(w * a * b for w, a, b in zip(weights, p, q, strict=True))) for q in centered] for p in centered
+    ]
     return np.array([float(mean) for mean in means]), np.array(scatter)
 
 

@@ -11,7 +11,7 @@ from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameter
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.statistics.segments import Segments
 from tallybayes.testing import strategies
-from tests.laws.catalogue import BELIEFS, BOUNDARIES
+from tests.laws.catalog import BELIEFS, BOUNDARIES
 
 JOINTLY = ("NormalInverseWishart", "LinearNormalInverseGamma")  # beliefs about whole rows
 
@@ -31,8 +31,8 @@ def test_learning_in_steps_is_learning_at_once(name, data):
     parts = data.draw(strategies.splits(len(rows), 2))
     domains = rows.count().domains
     first, second = (rows.take(part).count().align(domains).statistics[0] for part in parts)
-    prior = family.prior(belief, rows.count().statistics[0], "bayes")
-    testing.check_belief(prior, first, second)
+    prior = family.resolve_prior(belief, rows.count().statistics[0], "bayes")
+    testing.check_posterior(prior, first, second)
 
 
 SAMPLED = {
@@ -42,21 +42,27 @@ SAMPLED = {
     "Gamma": tb.Gamma([0.4, 20.0], [2.0, 0.1]),
     "NormalInverseGamma": tb.NormalInverseGamma([0.0, -3.0], 2.0, 4.0, [1.0, 9.0]),
     "NormalInverseGamma, shared": tb.NormalInverseGamma(
-        [[0.0, 4.0], [1.0, 1.0]], 2.0, 4.0, 1.0, shared=("groups", "columns")
+        [[0.0, 4.0], [1.0, 1.0]], 2.0, 4.0, 1.0, tied_over=("groups", "columns")
     ),
     "NormalInverseWishart": tb.NormalInverseWishart([0.0, 5.0], 2.0, 9.0, [[2.0, 0.6], [0.6, 1.0]]),
     "NormalInverseWishart, shared": tb.NormalInverseWishart(
-        [[0.0, 5.0], [1.0, 1.0], [2.0, 0.0]], 2.0, 9.0, [[2.0, 0.6], [0.6, 1.0]], shared=("groups",)
+        [[0.0, 5.0], [1.0, 1.0], [2.0, 0.0]], 2.0, 9.0, [[2.0, 0.6], [0.6, 1.0]], tied_over=("groups",)
     ),
     "LinearNormalInverseGamma": tb.LinearNormalInverseGamma(
-        [[0.0, 5.0], [1.0, 1.0]], [[2.0, 0.6], [0.6, 1.0]], 4.0, 3.0, level=[1.0, -2.0], strength=2.0, centre=[0.5, 3.0]
+        [[0.0, 5.0], [1.0, 1.0]],
+        [[2.0, 0.6], [0.6, 1.0]],
+        4.0,
+        3.0,
+        intercept_location=[1.0, -2.0],
+        strength=2.0,
+        input_center=[0.5, 3.0],
     ),
 }
 
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_belief_samples(name):
-    testing.check_belief_samples(SAMPLED[name])
+    testing.check_posterior_samples(SAMPLED[name])
 
 
 @pytest.mark.parametrize("name", ["Beta", "Dirichlet", "Dirichlet of two columns", "Gamma"])
@@ -133,8 +139,8 @@ def test_samples_have_the_moments_they_claim(name):
     claimed = np.diag(variance) if np.ndim(variance) == 1 else variance
     deviation = np.sqrt(np.diag(claimed))
     assert np.all(np.abs(rows.mean(axis=0) - mean) < 6.5 * deviation / np.sqrt(n))
-    centred = rows - mean
-    products = centred[:, :, None] * centred[:, None, :]
+    centered = rows - mean
+    products = centered[:, :, None] * centered[:, None, :]
     error = products.std(axis=0) / np.sqrt(n)
     assert np.all(np.abs(products.mean(axis=0) - claimed) < 6.5 * error)
 
@@ -148,7 +154,7 @@ def test_samples_of_other_parameters_are_told_apart(name):
         wrong = parameters._replace(slope=parameters.slope + 0.1)
     elif isinstance(parameters, tuple):
         wrong = parameters._replace(mean=parameters.mean + np.sqrt(np.array([0.02, 0.0])))
-    elif family.belief is tb.Dirichlet:
+    elif family.conjugate_prior is tb.Dirichlet:
         wrong = np.array([0.3, 0.4, 0.3])
     else:
         wrong = parameters * 1.2

@@ -9,20 +9,20 @@ from tallybayes import testing
 
 STAR = (
     tb.Factor("class", (), tb.Categorical()),
-    tb.Factor(("colour", "size"), "class", tb.Categorical()),
+    tb.Factor(("color", "size"), "class", tb.Categorical()),
     tb.Factor(("length", "width"), "class", tb.Gaussian()),
 )
-TWO_PARENTS = (tb.Factor("grade", ("class", "colour"), tb.Categorical()),)
+TWO_PARENTS = (tb.Factor("grade", ("class", "color"), tb.Categorical()),)
 START = (tb.Factor("start", (), tb.Categorical()),)
 STEP = (tb.Factor("to", "from", tb.Categorical()), tb.Factor("signal", "to", tb.Gaussian()))
-STATES = tb.Schema({"start": "state", "from": "state", "to": "state"}, ordered=("state",))
+STATES = tb.Schema({"start": "state", "from": "state", "to": "state"}, sorted_domains=("state",))
 
 
-def draw_rows(rng, n, classes, colours):
+def draw_rows(rng, n, classes, colors):
     kind = rng.choice(classes, n)
     return {
         "class": kind,
-        "colour": rng.choice(colours, n),
+        "color": rng.choice(colors, n),
         "size": rng.integers(1, 4, n),
         "grade": rng.choice(["low", "high"], n),
         "length": rng.normal(1e9, 1.0, n),
@@ -83,11 +83,11 @@ def test_levels_come_and_go_with_their_rows():
     days = [count_all(table, sequence) for table, sequence in zip(rows, chains, strict=True)]
     whole = days[0] + days[1] + days[2]
     assert set(whole.domains["class"].levels) == {"ham", "spam", "news", "alarm"}
-    assert set(whole.domains["colour"].levels) == {"red", "green", "blue"}
+    assert set(whole.domains["color"].levels) == {"red", "green", "blue"}
     assert whole.domains["state"].levels == ("fog", "rain", "snow", "sun")
     rest = whole - days[1]
     assert set(rest.domains["class"].levels) == {"ham", "spam", "alarm"}
-    assert set(rest.domains["colour"].levels) == {"red", "blue"}
+    assert set(rest.domains["color"].levels) == {"red", "blue"}
     assert rest.domains["state"].levels == ("fog", "rain", "sun")
     assert (whole - days[1] - days[2]).domains == days[0].domains
     assert all(not domain.levels for domain in (whole - whole).domains.values())
@@ -98,11 +98,11 @@ def test_the_numbers_are_those_of_a_plain_count():
     tally = sum(count_all(table, sequence) for table, sequence in zip(rows, chains, strict=True))
     table = numeric(join(*rows))
     grades = tally["grade"]
-    names = {name: tally.domains[name].levels for name in ("class", "colour", "grade", "state")}
+    names = {name: tally.domains[name].levels for name in ("class", "color", "grade", "state")}
     for i, kind in enumerate(names["class"]):
-        for j, colour in enumerate(names["colour"]):
+        for j, color in enumerate(names["color"]):
             for k, grade in enumerate(names["grade"]):
-                rows_here = (table["class"] == kind) & (table["colour"] == colour) & (table["grade"] == grade)
+                rows_here = (table["class"] == kind) & (table["color"] == color) & (table["grade"] == grade)
                 assert grades.table[i, j, k] == rows_here.sum()
     steps = [step for day in chains for chain in day for step in pairwise(chain)]
     for i, before in enumerate(names["state"]):

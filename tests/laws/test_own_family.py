@@ -13,15 +13,15 @@ import tallybayes as tb
 from tallybayes import testing
 from tallybayes.families.family import Family
 from tallybayes.testing import strategies
-from tests.laws.catalogue import FAMILIES
+from tests.laws.catalog import FAMILIES
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Exponential(Family):
     """Waiting times: p(x) = λ e^(−λx). Events are the total, the time waited for them the weight."""
 
-    belief = tb.Gamma
-    expects: ClassVar[str] = "a time of at least 0 (or missing)"
+    conjugate_prior = tb.Gamma
+    allowed_values: ClassVar[str] = "a time of at least 0 (or missing)"
 
     def collect(self, block, group=None, n_groups=1, weight=None, *, like=None):
         x = np.stack(block, axis=1) if isinstance(block, list) else block
@@ -40,8 +40,8 @@ class Exponential(Family):
     def row_weight(self, statistics):
         return statistics.total
 
-    def expected(self, parameters):
-        return 1 / super().expected(parameters)
+    def mean(self, parameters):
+        return 1 / super().mean(parameters)
 
     def log_likelihood(self, parameters, statistics):
         return statistics.total * np.log(parameters) - parameters * statistics.weight
@@ -74,7 +74,7 @@ def test_strategies_draw_rows_for_it(rows, random):
 
 def test_its_evidence_is_the_integral():
     times = np.array([0.3, 2.0, 0.7])
-    found = tb.learn(times, Exponential()).log_evidence(tb.Gamma(2.0, 1.5))
+    found = tb.fit_distribution(times, Exponential()).log_evidence(tb.Gamma(2.0, 1.5))
     # ∫ λ^n e^(−λΣx) Gamma(λ; a, b) dλ = Γ(a + n) / Γ(a) · b^a / (b + Σx)^(a + n)
     expected = gammaln(5.0) - gammaln(2.0) + 2 * np.log(1.5) - 5 * np.log(1.5 + times.sum())
     assert found == pytest.approx(expected, rel=1e-12)
@@ -113,8 +113,8 @@ class SamplesTooWidely(Exponential):
 
 
 class ExpectsItsRate(Exponential):
-    def expected(self, parameters):
-        return 1 / super().expected(parameters)
+    def mean(self, parameters):
+        return 1 / super().mean(parameters)
 
 
 class Rounds(Exponential):
@@ -169,7 +169,7 @@ def test_a_belief_that_breaks_the_chain_rule_is_caught():
             )
 
     with pytest.raises(AssertionError, match="update"):
-        testing.check_belief(Forgetful(1.0, 2.0), tb.Totals([3.0], [1.0]), tb.Totals([2.0], [2.0]))
+        testing.check_posterior(Forgetful(1.0, 2.0), tb.Totals([3.0], [1.0]), tb.Totals([2.0], [2.0]))
 
 
 def test_strategies_say_what_they_need(monkeypatch):

@@ -75,7 +75,7 @@ def test_naive_bayes_by_closed_forms(name):
     np.testing.assert_allclose(model.score_samples(X), logsumexp(terms + np.log(counts / 90), axis=1), **close)
     weights = model.explain(X[:5])
     for row in range(5):
-        top, other = (list(model.classes_).index(one[row]) for one in (weights.classes, weights.others))
+        top, other = (list(model.classes_).index(one[row]) for one in (weights.classes, weights.against))
         gap = terms[row, top] - terms[row, other]
         assert sum(weights.to_dict(row)[column] for column in range(4)) == pytest.approx(gap, abs=1e-9)
 
@@ -104,10 +104,10 @@ def test_draws_and_missing_cells(name):
     drawn, classes = model.sample(6000, random_state=0)
     means = np.stack([X[k == Y].mean(axis=0) for k in range(3)])
     np.testing.assert_allclose([drawn[classes == k].mean(axis=0) for k in range(3)], means, rtol=0.15)
-    if family.takes_missing:
+    if family.accepts_missing:
         holed = X[:6].copy()
         holed[:, 1] = np.nan
-        filled = np.asarray(model.fill(holed), dtype=float)
+        filled = np.asarray(model.impute(holed), dtype=float)
         np.testing.assert_allclose(filled[:, 1], model.predict_proba(holed) @ means[:, 1], rtol=1e-6)
 
 
@@ -125,7 +125,7 @@ def test_naive_bayes_as_the_built_in(family, estimate):
         np.testing.assert_allclose(own.score_samples(rows), twin.score_samples(rows), **close)
     holed = np.where(RNG.random(COUNTS.shape) < 0.2, np.nan, COUNTS)
     np.testing.assert_allclose(own.predict_log_proba(holed), twin.predict_log_proba(holed), **close)
-    np.testing.assert_allclose(own.fill(holed), twin.fill(holed), **close)
+    np.testing.assert_allclose(own.impute(holed), twin.impute(holed), **close)
     np.testing.assert_array_equal(own.sample(50, random_state=1)[0], twin.sample(50, random_state=1)[0])
     for row in range(3):
         expected = twin.explain(COUNTS[:3]).to_dict(row)
@@ -135,7 +135,7 @@ def test_naive_bayes_as_the_built_in(family, estimate):
     for other in ESTIMATES:
         again, twins = own.reestimate(estimate=other), twin.reestimate(estimate=other)
         np.testing.assert_allclose(again.predict_log_proba(COUNTS), twins.predict_log_proba(COUNTS), **close)
-    found, expected = (model.predict_interval(COUNTS[:4], random_state=0) for model in (own, twin))
+    found, expected = (model.predict_proba_interval(COUNTS[:4], random_state=0) for model in (own, twin))
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 

@@ -16,7 +16,7 @@ from tallybayes.families.family import Family
 from tallybayes.families.text import Text
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.statistics.sufficient_statistics import Statistics
-from tests.laws.catalogue import BELIEFS, FAMILIES, STATISTICS
+from tests.laws.catalog import BELIEFS, FAMILIES, STATISTICS
 
 every_statistic = pytest.mark.parametrize("examples", STATISTICS.values(), ids=STATISTICS)
 
@@ -35,7 +35,7 @@ def every_subclass(base):
     return found
 
 
-def test_every_type_is_in_the_catalogue():
+def test_every_type_is_in_the_catalog():
     whole = {kind for kind in every_subclass(Family) if "__dataclass_fields__" in vars(kind)}  # others are made from
     whole -= {WithMissing, Text}  # never counted themselves; what they are made of is, and text in a whole model
     whole -= {JointGaussian}  # of which every column is counted in a line of its own
@@ -62,7 +62,7 @@ def test_forgetting(examples, data):
 @given(data=st.data())
 def test_never_added_is_refused(examples, data):
     a, b, _, _ = data.draw(examples)
-    assume(b.presence().sum() > 0)
+    assume(b.group_weights().sum() > 0)
     testing.check_refusal(a, b)
 
 
@@ -79,7 +79,7 @@ def test_scaling_distributes_over_addition(examples, data, factor):
 @given(data=st.data())
 def test_pooling_is_adding_the_groups(examples, data):
     a, b, _, _ = data.draw(examples)
-    testing.assert_statistics_close((a + b).pooled(), a.pooled() + b.pooled(), exact=True)
+    testing.assert_statistics_close((a + b).pool_groups(), a.pool_groups() + b.pool_groups(), exact=True)
     if len(a.given_shape) == 1:
         groups = [a.take(0, np.array([group])).reshape_groups(()) for group in range(a.given_shape[0])]
         testing.assert_statistics_close(sum(groups), a.pooled(), exact=True)

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, clone
 
 import tallybayes as tb
 from tallybayes import testing
-from tests.laws.catalogue import BELIEFS, FAMILIES
+from tests.laws.catalog import BELIEFS, FAMILIES
 
 VALUES = {
     **FAMILIES,
@@ -19,12 +19,14 @@ VALUES = {
     "BDe": tb.BDe(tb.BayesianNetwork.from_tables({"a": []}, {"a": ["u", "v"]}, {"a": [1 / 3, 2 / 3]}), 4),
     "Factor": tb.Factor(("length", "width"), "kind", tb.Gaussian(), tb.NormalInverseGamma(0, 1, 2, 3)),
     "Factor without prior": tb.Factor(0, (), tb.Categorical(levels=(True, False))),
-    "Schema": tb.Schema({"from": "state", "to": "state"}, ordered=("state",)),
-    "Schema, ordered only": tb.Schema(ordered=("state",)),
+    "Schema": tb.Schema({"from": "state", "to": "state"}, sorted_domains=("state",)),
+    "Schema, ordered only": tb.Schema(sorted_domains=("state",)),
     "Beta of arrays": tb.Beta([[1.0, 2.0], [3.0, 0.1]], [0.5, 1 / 3]),
     "Dirichlet of columns": tb.Dirichlet([1.0, 2.0, 3.0], sizes=(1, 2)),
     "Gamma of thirds": tb.Gamma(1 / 3, 2 / 3),
-    "posterior of hypotheses": tb.learn([1, 1, 0], tb.Bernoulli()).posterior(tb.Hypotheses({"fair": 0.5, "bent": 0.9})),
+    "posterior of hypotheses": tb.fit_distribution([1, 1, 0], tb.Bernoulli()).posterior(
+        tb.Hypotheses({"fair": 0.5, "bent": 0.9})
+    ),
     "hypotheses on a grid": tb.Hypotheses.grid(np.linspace(0.1, 0.9, 5)),
     "hypotheses, one impossible": tb.Hypotheses({"fair": 0.5, "never": 0.1}, prior=[1.0, 0.0]),
     "hypotheses about labels": tb.Hypotheses({"fair": {"a": 0.5, "b": 0.5}, "bent": {"a": 0.9, "b": 0.1}}),
@@ -93,7 +95,7 @@ def test_values_cannot_be_changed(value):
 def test_hypotheses_still_learn_after_a_journey():
     from tallybayes._utils.frozen_value import from_config
 
-    coin = tb.learn([1, 1, 0], tb.Bernoulli())
+    coin = tb.fit_distribution([1, 1, 0], tb.Bernoulli())
     prior = tb.Hypotheses({"fair": 0.5, "bent": 0.9}, prior={"fair": 0.8, "bent": 0.2})
     back = from_config(prior.to_config())
     assert coin.posterior(back).probabilities == coin.posterior(prior).probabilities

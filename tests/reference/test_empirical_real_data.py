@@ -1,4 +1,4 @@
-"""The empirical prior on real data: few labelled posts, short messages, tables with many weak columns."""
+"""The empirical prior on real data: few labeled posts, short messages, tables with many weak columns."""
 
 import gzip
 import tarfile
@@ -16,7 +16,7 @@ from tests.shared import DATA, needs
 
 @pytest.fixture(scope="module")
 def posts():
-    """Posts of ten groups: five labelled ones each to learn from, sixty to test."""
+    """Posts of ten groups: five labeled ones each to learn from, sixty to test."""
     train, test, seen = ([], []), ([], []), {}
     with tarfile.open(DATA / "20newsgroups" / "20news-bydate.tar.xz") as archive:
         for member in archive:
@@ -37,7 +37,7 @@ def posts():
 
 @pytest.mark.slow
 @needs("20newsgroups")
-def test_few_labelled_posts(posts):
+def test_few_labeled_posts(posts):
     (train, labels), (test, answers) = posts
     words = CountVectorizer().fit(train)
     model = tb.NaiveBayes(tb.Multinomial(), prior=1).fit(words.transform(train), labels)

@@ -63,10 +63,10 @@ def test_how_many_states_the_earthquakes_have():
     """The BIC as the handbook has it, 707.1 and 708.5; by the bound of the evidence it is three states."""
     years = np.loadtxt(DATA / "series" / "earthquakes_counts_1900_2006.txt")
     likely = tb.HiddenMarkovModel(columns=tb.Poisson(), estimate="mle", max_iter=2000)
-    by_bic = tb.choose_states(likely, [years], [1, 2, 3], "bic")
+    by_bic = tb.select_n_states(likely, [years], [1, 2, 3], "bic")
     assert by_bic.n_states == 2
     assert [score.value for score in by_bic.scores] == pytest.approx([788.5, 707.1, 708.5], abs=0.05)
-    by_bound = tb.choose_states(
+    by_bound = tb.select_n_states(
         tb.HiddenMarkovModel(columns=tb.Poisson(), max_iter=500), [years], [1, 2, 3], "evidence_bound"
     )
     assert by_bound.n_states == 3

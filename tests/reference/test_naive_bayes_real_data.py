@@ -29,7 +29,7 @@ def mnist(part, n_rows):
 
 
 @pytest.mark.slow
-def test_mnist_binarised():
+def test_mnist_binarized():
     X, y = mnist("train", 60_000)
     test, answers = mnist("t10k", 10_000)
     model = tb.NaiveBayes(tb.Bernoulli(), prior=1).fit(X, y)

@@ -73,7 +73,7 @@ def test_tables_of_real_rows_are_counts():
     model = tb.BayesianNetwork(structure, estimate="mle").fit(data)
     for node, parents in structure.items():
         counted = Counter(zip(*(data[name] for name in (*parents, node)), strict=True))
-        table, places = model._network.nodes[node].statistics.table, model.levels_
+        table, places = model._estimated_network.nodes[node].statistics.table, model.levels_
         found = {
             tuple(places[name][k] for name, k in zip((*parents, node), place, strict=True)): table[place]
             for place in zip(*np.nonzero(table), strict=True)
@@ -91,7 +91,7 @@ def test_samples_bring_the_tables_back():
         drawn = given.sample(100_000, random_state=0)
         learned = tb.BayesianNetwork(given.graph_.parents, columns=given.columns).fit(drawn)
         for node, parents in given.graph_.parents.items():
-            table, weight = given.cpt(node).values, learned._network.nodes[node].statistics.weight[..., 0]
+            table, weight = given.cpt(node).values, learned._estimated_network.nodes[node].statistics.weight[..., 0]
             error = np.abs(learned.cpt(node).values - table).max(axis=-1)
             assert (error < 5 / np.sqrt(weight + 1)).all(), (name, node, parents)
 

@@ -64,7 +64,7 @@ SEPALS = ["Sepal.Length", "Sepal.Width", "Petal.Length", "Petal.Width"]
 
 def test_iris_class_means(iris):
     rows, names = iris
-    learned = tb.learn(rows, tb.Gaussian(), group=names)
+    learned = tb.fit_distribution(rows, tb.Gaussian(), group=names)
     expected = {row[""]: [float(row[c]) for c in SEPALS] for row in table("iris_class_means.csv")}
     assert learned.groups == tuple(expected)
     np.testing.assert_allclose(learned.estimate("mle").mean, list(expected.values()), rtol=1e-13)
@@ -72,7 +72,7 @@ def test_iris_class_means(iris):
 
 def test_iris_means_and_deviations_of_naive_bayes(iris):
     rows, names = iris
-    learned = tb.learn(rows, tb.Gaussian(), group=names)
+    learned = tb.fit_distribution(rows, tb.Gaussian(), group=names)
     found = learned.estimate("unbiased")
     reference = table("iris_nb_params.csv")
     assert len(reference) == 12
@@ -92,7 +92,7 @@ def test_iris_means_and_deviations_of_naive_bayes(iris):
 )
 def test_iris_posteriors(iris, family, reference):
     rows, names = iris
-    learned = tb.learn(rows, family, group=names)
+    learned = tb.fit_distribution(rows, family, group=names)
     found = class_posterior(learned, names, rows, learned.estimate("unbiased"))
     expected = posteriors(reference, learned.groups)
     assert expected.shape == (150, 3)
@@ -109,7 +109,7 @@ def test_iris_posteriors(iris, family, reference):
 )
 def test_pima_posteriors(family, reference):
     (rows, names), (new, _) = pima("tr"), pima("te")
-    learned = tb.learn(rows, family, group=names)
+    learned = tb.fit_distribution(rows, family, group=names)
     found = class_posterior(learned, names, new, learned.estimate("unbiased"))
     np.testing.assert_allclose(found, posteriors(reference, learned.groups), rtol=1e-9)
 
@@ -117,7 +117,7 @@ def test_pima_posteriors(family, reference):
 def test_pima_with_missing_cells():
     (rows, names), (new, _) = pima("tr2"), pima("te")
     assert np.isnan(rows).sum() > 50
-    learned = tb.learn(rows, tb.Gaussian(), group=names)
+    learned = tb.fit_distribution(rows, tb.Gaussian(), group=names)
     found = class_posterior(learned, names, new, learned.estimate("unbiased"))
     expected = posteriors("pima_tr2missing_nb_test_posterior.csv", learned.groups)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -129,7 +129,7 @@ def test_pima_with_missing_cells():
 )
 def test_house_votes_tables(votes, laplace, estimate, prior):
     rows, parties = votes
-    learned = tb.learn(rows, tb.Categorical(), group=parties)
+    learned = tb.fit_distribution(rows, tb.Categorical(), group=parties)
     found = learned.estimate(estimate, prior=prior)
     reference = table(f"votes_nb_laplace{laplace}_tables.csv")
     assert len(reference) == 32
@@ -142,7 +142,7 @@ def test_house_votes_tables(votes, laplace, estimate, prior):
 def test_house_votes_posteriors(votes):
     """A missing vote adds nothing, at fitting as at prediction."""
     rows, parties = votes
-    learned = tb.learn(rows, tb.Categorical(), group=parties)
+    learned = tb.fit_distribution(rows, tb.Categorical(), group=parties)
     scores = learned.predictive(tb.Dirichlet(1)).log_prob(rows).sum(axis=-1)
     shares = np.array([np.mean(np.array(parties) == party) for party in learned.groups])
     found = softmax(scores + np.log(shares), axis=-1)
@@ -162,9 +162,9 @@ def test_house_votes_posteriors(votes):
 def test_iris_leave_one_out_by_forgetting(iris, family, reference):
     """MASS's cross-validation keeps the class prior of all rows, here equal shares."""
     rows, names = iris
-    whole = tb.learn(rows, family, group=names)
+    whole = tb.fit_distribution(rows, family, group=names)
     found = []
     for i in range(len(rows)):
-        rest = whole - tb.learn(rows[i : i + 1], family, group=names[i : i + 1])
+        rest = whole - tb.fit_distribution(rows[i : i + 1], family, group=names[i : i + 1])
         found.append(softmax(family.log_prob(rest.estimate("unbiased"), rows[i : i + 1])[0]))
     np.testing.assert_allclose(found, posteriors(reference, whole.groups), rtol=1e-10)

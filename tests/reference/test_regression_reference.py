@@ -108,8 +108,8 @@ def worst(found, certified):
 
 
 def least_squares(rows):
-    line = tb.learn(rows, tb.LinearGaussian()).estimate("unbiased")
-    return np.append(line.intercept, line.slope), line.deviation
+    line = tb.fit_distribution(rows, tb.LinearGaussian()).estimate("unbiased")
+    return np.append(line.intercept, line.slope), line.std
 
 
 @pytest.mark.parametrize("name", CERTIFIED)

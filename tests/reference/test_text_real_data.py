@@ -36,15 +36,15 @@ def strings(texts):
     [
         (TokenRule("sklearn"), slice(None)),
         (TokenRule("sklearn", lowercase=False), slice(0, 300)),
-        (TokenRule("sklearn", ngrams=(1, 2)), slice(0, 300)),
-        (TokenRule("sklearn", characters=True, ngrams=(1, 3)), slice(0, 100)),
+        (TokenRule("sklearn", ngram_range=(1, 2)), slice(0, 300)),
+        (TokenRule("sklearn", characters=True, ngram_range=(1, 3)), slice(0, 100)),
     ],
     ids=str,
 )
 def test_rows_are_those_of_scikit_learn(posts, rule, part):
     texts = posts[0][part]
     analyzer = "char" if rule.characters else "word"
-    peer = CountVectorizer(lowercase=rule.lowercase, ngram_range=rule.ngrams, analyzer=analyzer)
+    peer = CountVectorizer(lowercase=rule.lowercase, ngram_range=rule.ngram_range, analyzer=analyzer)
     expected = peer.fit_transform(texts)
     rows = text_rows(*strings(texts), rule)
     words = WordIndex(rows.data, rows.offsets).words()

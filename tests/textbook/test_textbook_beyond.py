@@ -30,7 +30,7 @@ def test_T4_a_model_of_the_data_has_uses_of_its_own():
     rows, labels = model.sample(50, random_state=0)
     assert np.shape(rows) == (50, 2)
     assert set(labels) == {"blue", "green", "red"}
-    assert np.isfinite(model.fill(np.array([[np.nan, 2.0]]))).all()
+    assert np.isfinite(model.impute(np.array([[np.nan, 2.0]]))).all()
     near(model.score_samples([[3, 3]]), np.logaddexp.reduce(model.predict_joint_log_proba([[3, 3]])[0]))
 
 
@@ -47,7 +47,7 @@ def test_T14_how_much_is_lost_by_being_naive():
     found = tb.dependence(rows, CLASS)
     assert len(found.table) == 6
     assert "0 of 6 pairs are dependent beyond doubt" in str(found)
-    assert not tb.predictive_check(mails(), columns(*SPAM, *HAM), CLASS).surprising
+    assert not tb.predictive_check(mails(), columns(*SPAM, *HAM), CLASS).failed_checks
 
 
 @pytest.mark.parametrize(("copies", "expected"), [(1, 3 / 5), (2, 9 / 13), (10, 0.982954)])
@@ -82,7 +82,7 @@ def test_M9_4_2d_a_row_without_a_label():
         share = step.predict_proba([[1]])[0, 0]
         found.append(share)
     near(found, [0.625, 0.65625, 0.6640625])
-    model = tb.NaiveBayes(tb.Bernoulli(), estimate="mle", unlabelled="em", tol=1e-30)
+    model = tb.NaiveBayes(tb.Bernoulli(), estimate="mle", unlabeled="em", tol=1e-30)
     model.fit([*rows, [1]], [*labels, None])
     near(model.tally_["class"].table, [11 / 3, 10 / 3], rtol=1e-8)
     near(model.predict_proba([[1]])[0], [2 / 3, 1 / 3], rtol=1e-8)
@@ -137,9 +137,11 @@ def test_F9_6_F9_7_M0_13_digits_of_pixels():
         answers[part] = np.frombuffer(labels, np.uint8, offset=8)
     model = tb.NaiveBayes(tb.Bernoulli()).fit(pixels["train"], answers["train"])
     assert model.score(pixels["t10k"], answers["t10k"]) == pytest.approx(0.843, abs=5e-4)
-    images = model.plot_classes(shape=(28, 28))
+    images = model.plot_class_means(shape=(28, 28))
     shown = np.array([axes.images[0].get_array() for axes in images.axes if axes.images])
-    near(shown.reshape(10, 784), np.column_stack([model.table(k).values[:, 1] for k in range(784)]), rtol=1e-6)
+    near(
+        shown.reshape(10, 784), np.column_stack([model.parameter_table(k).values[:, 1] for k in range(784)]), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ def test_T22_the_errors_that_unlimited_rows_leave(apart, correlation, expected):
 
 
 @pytest.mark.slow
-def test_T22fig_C18b_T40_E_C4_E_T9_few_rows_favour_naive_bayes():
+def test_T22fig_C18b_T40_E_C4_E_T9_few_rows_favor_naive_bayes():
     apart = np.array([0.5, 0.25] * 20)
     spread = np.kron(np.eye(20), [[1, 0.3], [0.3, 1]])
     rng = np.random.default_rng(0)
@@ -184,7 +186,7 @@ def test_T22fig_M9_4_1a_the_curves_cross_between_1280_and_2560_rows():
             rng = np.random.default_rng([seed, m])
             y = np.arange(m) % 2
             rows = (y[:, None] - 0.5) * apart + rng.normal(size=(m, 40)) @ shape
-            ours = tb.NaiveBayes(tb.TiedGaussian(), estimate="mle").fit(rows, y).to_linear().odds(1)
+            ours = tb.NaiveBayes(tb.TiedGaussian(), estimate="mle").fit(rows, y).to_linear().log_odds_coefficients(1)
             theirs = LogisticRegression(C=1e4, max_iter=2000).fit(rows, y)
             lines = [(ours.coef[0], ours.intercept[0]), (theirs.coef_[0], theirs.intercept_[0])]
             halves = [[(w @ apart / 2 + sign * b) / np.sqrt(w @ spread @ w) for sign in (1, -1)] for w, b in lines]
@@ -202,12 +204,12 @@ def test_T22b_log_d_rows_bring_all_estimates_near(d, rows):
     assert ceil(log(2 * d / 0.05) / (2 * 0.1**2)) == rows
     rng, some, draws = np.random.default_rng(d), min(d, 2000), 20  # of very many columns the first are looked at
     off = [
-        np.abs(tb.learn(rng.random((rows, some)) < 0.5, tb.Bernoulli()).estimate("mle") - 0.5).max() > 0.1
+        np.abs(tb.fit_distribution(rng.random((rows, some)) < 0.5, tb.Bernoulli()).estimate("mle") - 0.5).max() > 0.1
         for _ in range(draws)
     ]
     assert np.mean(off) <= 0.05
     few = [
-        np.abs(tb.learn(rng.random((40, some)) < 0.5, tb.Bernoulli()).estimate("mle") - 0.5).max() > 0.1
+        np.abs(tb.fit_distribution(rng.random((40, some)) < 0.5, tb.Bernoulli()).estimate("mle") - 0.5).max() > 0.1
         for _ in range(draws)
     ]
     assert np.mean(few) > 0.5  # and forty rows do not
@@ -239,7 +241,7 @@ def test_T12_the_product_of_both_loses_the_covariance():
 def test_F9_2c_regions_under_three_metrics(metric):
     model = tb.NearestClassMean(metric).fit(X, Y)
     assert model.predict([[3, 3]])[0] == "red"
-    found = model.plot_decision(X, Y).to_frame().iloc[::97]
+    found = model.plot_decision_boundary(X, Y).to_frame().iloc[::97]
     assert (model.predict(found.iloc[:, :2].to_numpy()) == found["predicted"]).all()
 
 

@@ -9,15 +9,15 @@ import tallybayes as tb
 from tests.textbook.course import digits, near
 
 COIN = tb.Bernoulli(success="H")
-HH = tb.learn(counts={"H": 2, "T": 0}, family=COIN)
-MANY = tb.learn(counts={"H": 55, "T": 45}, family=COIN)
-TTT = tb.learn(["T", "T", "T"], COIN)
+HH = tb.fit_distribution(counts={"H": 2, "T": 0}, family=COIN)
+MANY = tb.fit_distribution(counts={"H": 55, "T": 45}, family=COIN)
+TTT = tb.fit_distribution(["T", "T", "T"], COIN)
 PRIOR = tb.Beta(2, 2)
 
 
 def test_B1_counting_is_all_that_is_kept():
     assert (float(MANY.statistics.weight[0]), float(MANY.statistics.total[0])) == (100, 55)
-    assert tb.learn(["H"] * 55 + ["T"] * 45, COIN) == MANY
+    assert tb.fit_distribution(["H"] * 55 + ["T"] * 45, COIN) == MANY
 
 
 def test_B6_P4_the_log_likelihood_is_a_sum():
@@ -31,14 +31,14 @@ def test_B6_P4_the_log_likelihood_is_a_sum():
 
 def test_C3_logs_do_not_underflow():
     assert 0.5**1075 == 0
-    digits(tb.learn(counts={"H": 1075}, family=COIN).log_likelihood(0.5), -745.133219)
+    digits(tb.fit_distribution(counts={"H": 1075}, family=COIN).log_likelihood(0.5), -745.133219)
 
 
 def test_C2_tosses_multiply_given_theta():
     for theta in (0.2, 0.7):
-        near(exp(tb.learn(["H"], COIN).log_likelihood(theta)), theta)
-        near(exp(tb.learn(["T"], COIN).log_likelihood(theta)), 1 - theta)
-        near(exp(tb.learn(["H", "T"], COIN).log_likelihood(theta)), theta * (1 - theta))
+        near(exp(tb.fit_distribution(["H"], COIN).log_likelihood(theta)), theta)
+        near(exp(tb.fit_distribution(["T"], COIN).log_likelihood(theta)), 1 - theta)
+        near(exp(tb.fit_distribution(["H", "T"], COIN).log_likelihood(theta)), theta * (1 - theta))
 
 
 def test_B7_C4_T8_maximum_likelihood():
@@ -52,7 +52,7 @@ def test_C1_the_next_toss():
     near(exp(MANY.predictive(PRIOR).log_prob("H")), 57 / 104)
 
 
-def test_C5_minimise_minus_log():
+def test_C5_minimize_minus_log():
     digits(-MANY.log_likelihood(MANY.estimate("mle")), 68.813881)
 
 
@@ -66,7 +66,7 @@ def test_P6_sums_of_indicators():
 
 
 def test_P5_the_number_of_heads():
-    heads = tb.learn([55], tb.Binomial(100))
+    heads = tb.fit_distribution([55], tb.Binomial(100))
     digits(exp(heads.log_likelihood(0.55)), 0.079988)
     digits(heads.log_likelihood(0.55) - MANY.log_likelihood(0.55), 66.287996)
     near(heads.log_likelihood(0.55) - MANY.log_likelihood(0.55), log(comb(100, 55)))
@@ -75,12 +75,12 @@ def test_P5_the_number_of_heads():
 
 def test_C19_too_few_data():
     assert HH.log_likelihood(1.0) == 0
-    assert tb.learn(["T"], COIN).log_likelihood(HH.estimate("mle")) == -np.inf
+    assert tb.fit_distribution(["T"], COIN).log_likelihood(HH.estimate("mle")) == -np.inf
 
 
 def test_T23_E_T2_three_tails_are_certain_a_head_is_impossible():
     assert TTT.log_likelihood(0.0) == 0.0
-    assert tb.learn(["H"], COIN).log_likelihood(TTT.estimate("mle")) == -np.inf
+    assert tb.fit_distribution(["H"], COIN).log_likelihood(TTT.estimate("mle")) == -np.inf
     near(exp(TTT.log_likelihood(0.1)), 0.9**3)
 
 
@@ -129,7 +129,7 @@ def test_C24_the_posterior_mean():
 
 
 def test_C25_pseudo_counts():
-    assert tb.learn(["H", "T"], COIN).posterior(tb.Beta(1, 1)) == tb.Beta(2, 2)
+    assert tb.fit_distribution(["H", "T"], COIN).posterior(tb.Beta(1, 1)) == tb.Beta(2, 2)
 
 
 def test_C26_many_rows_outweigh_the_prior():
@@ -163,7 +163,7 @@ def test_T26_a_uniform_prior():
 
 def test_T25_tosses_are_independent_only_given_theta():
     near(exp(HH.log_evidence(PRIOR)), 2 / 4 * 3 / 5)
-    more = tb.learn(["H", "H"], COIN)
+    more = tb.fit_distribution(["H", "H"], COIN)
     near(exp(more.log_evidence(HH.posterior(PRIOR))), 10 / 21)
     near(exp((HH + more).log_evidence(PRIOR) - HH.log_evidence(PRIOR)), 10 / 21)
 
@@ -174,12 +174,12 @@ def test_B10_prediction():
 
 def test_P18_E_P7_the_evidence_of_a_number_and_of_a_sequence():
     near(exp(HH.log_evidence(PRIOR)), (1 / 20) / (1 / 6))
-    heads = tb.learn([55], tb.Binomial(100))
+    heads = tb.fit_distribution([55], tb.Binomial(100))
     digits(exp(heads.log_evidence(PRIOR)), 0.014566)
     digits(heads.log_evidence(PRIOR), -4.229070)
     digits(MANY.log_evidence(PRIOR), -70.517066)
-    near(exp(tb.learn(["H", "H", "T"], COIN).log_likelihood(0.5)), 1 / 8)
-    near(exp(tb.learn([2], tb.Binomial(3)).log_likelihood(0.5)), 3 / 8)
+    near(exp(tb.fit_distribution(["H", "H", "T"], COIN).log_likelihood(0.5)), 1 / 8)
+    near(exp(tb.fit_distribution([2], tb.Binomial(3)).log_likelihood(0.5)), 3 / 8)
 
 
 def test_P15_in_steps_or_all_at_once():
@@ -193,7 +193,7 @@ def test_T41_B18_bias_and_variance_of_five_tosses():
         errors, mean = np.zeros(2), 0.0
         for heads in range(6):
             p = comb(5, heads) * theta**heads * (1 - theta) ** (5 - heads)
-            learned = tb.learn(counts={"H": heads, "T": 5 - heads}, family=COIN)
+            learned = tb.fit_distribution(counts={"H": heads, "T": 5 - heads}, family=COIN)
             found = np.array([learned.estimate("mle"), learned.estimate("map", prior=PRIOR)])
             errors, mean = errors + p * (found - theta) ** 2, mean + p * found[1]
         digits(errors, expected)
@@ -201,14 +201,14 @@ def test_T41_B18_bias_and_variance_of_five_tosses():
 
 
 def test_E_B1_add_alpha_is_a_mean_or_another_mode():
-    learned = tb.learn(counts={"a": 2, "b": 1, "c": 0}, family=tb.Categorical())
+    learned = tb.fit_distribution(counts={"a": 2, "b": 1, "c": 0}, family=tb.Categorical())
     near(learned.estimate("bayes", prior=tb.Dirichlet(1))["c"], 1 / 6)
     near(learned.estimate("map", prior=tb.Dirichlet(2))["c"], 1 / 6)
     assert learned.estimate("map", prior=tb.Dirichlet(1))["c"] == 0
 
 
 def test_E_B3_where_the_mode_exists():
-    learned = tb.learn(counts={"H": 3, "T": 2}, family=COIN)
+    learned = tb.fit_distribution(counts={"H": 3, "T": 2}, family=COIN)
     assert learned.posterior(tb.Beta(0.5, 0.5)) == tb.Beta(3.5, 2.5)
     near(learned.estimate("map", prior=tb.Beta(0.5, 0.5)), 0.625)
     with pytest.raises(tb.PriorError, match="has no mode"):
@@ -216,7 +216,7 @@ def test_E_B3_where_the_mode_exists():
 
 
 def test_E_C5_the_sum_is_over_both_parts():
-    digits(tb.learn(["H", "T"], COIN).log_likelihood(0.25), -1.673976)
+    digits(tb.fit_distribution(["H", "T"], COIN).log_likelihood(0.25), -1.673976)
 
 
 def test_E_P3_how_many_pseudo_observations():

@@ -49,12 +49,12 @@ def test_M9_5_M9_6_M9_7_linear_discriminants():
     digits(gamma, [-1.098612, -10.335454, -8.835454])
     digits(at_three(model), [0.373507, 0.114288, 0.512205])
     form = model.to_linear()
-    blue_green = form.odds("green", "blue")
+    blue_green = form.log_odds_coefficients("green", "blue")
     near([*blue_green.coef[0], blue_green.intercept[0]], np.array([120, -18, -351]) / 38)
-    green_red = form.odds("green", "red")
+    green_red = form.log_odds_coefficients("green", "red")
     near(green_red.coef[0] / green_red.coef[0, 0], [1, -1])
     near(-green_red.intercept[0] / green_red.coef[0, 0], 1 / 2)
-    blue_red = form.odds("red", "blue")
+    blue_red = form.log_odds_coefficients("red", "blue")
     near([*blue_red.coef[0], -blue_red.intercept[0]], np.array([1, 16, 49]) * 3 / 19)
 
 
@@ -79,7 +79,7 @@ def test_M9_19_M9_20_means_and_covariances():
     model = clouds()
     near(model.means_, MEANS)
     near(model.covariances_, OWN)
-    assert model.table(0)["blue"] == pytest.approx({"mean": 0, "variance": 4, "deviation": 2}, abs=1e-12)
+    assert model.parameter_table(0)["blue"] == pytest.approx({"mean": 0, "variance": 4, "std": 2}, abs=1e-12)
 
 
 def test_M9_20b_a_singular_covariance_is_named():
@@ -105,7 +105,7 @@ def test_M9_2_4_2_diagonal():
     near(model.covariances_, [np.diag([2, 7 / 3])] * 3)
 
 
-def test_M9_22_regularised():
+def test_M9_22_regularized():
     near(clouds(shrinkage=0.5).covariances_[0], [[4, 1], [1, 2]])
     meant = {0: [0.839079, 0.053640, 0.107281], 0.5: [0.740804, 0.086399, 0.172797], 1: [0.544833, 0.151722, 0.303445]}
     for amount, proba in meant.items():
@@ -114,7 +114,7 @@ def test_M9_22_regularised():
     near(tied.covariances_[0], [[2, 1 / 3], [1 / 3, 7 / 3]])
     digits(at_three(tied), [0.191411, 0.191411, 0.617177])
     belief = tb.NormalInverseWishart([0, 0], 1, 4, np.diag([32.0, 16.0]))
-    found = tb.learn(BLUE, tb.MultivariateGaussian()).estimate("map", prior=belief)
+    found = tb.fit_distribution(BLUE, tb.MultivariateGaussian()).estimate("map", prior=belief)
     near(found.covariance, [[4, 2 / 3], [2 / 3, 2]])
     one = tb.GaussianDiscriminant(estimate="map", prior=belief).fit(X[:4], Y[:4])
     near(one.covariances_[0], [[4, 2 / 3], [2 / 3, 2]])
@@ -129,7 +129,7 @@ def test_M9_63_M9_64_M9_4_2b_drop_rows_and_columns():
 
 
 def test_M9_65b_the_missing_value():
-    found = clouds().fill(np.array([[np.nan, 2.0]]))
+    found = clouds().impute(np.array([[np.nan, 2.0]]))
     digits(found[0, 0], 4.515261)
 
 
@@ -214,7 +214,7 @@ def test_E_M4_an_exponent():
 def test_E_T6_two_signs():
     form = tb.NaiveBayes(tb.TiedGaussian(), estimate="mle").fit(SHARED, SHARED_CLASS).to_linear()
     digits([form.coef[0, 0], form.intercept[0]], [2, -1.306853])
-    digits([form.odds(0).coef[0, 0], form.odds(0).intercept[0]], [-2, 1.306853])
+    digits([form.log_odds_coefficients(0).coef[0, 0], form.log_odds_coefficients(0).intercept[0]], [-2, 1.306853])
 
 
 def test_E_M6_log_odds_are_linear():

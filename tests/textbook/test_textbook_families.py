@@ -7,8 +7,8 @@ import numpy as np
 import tallybayes as tb
 from tests.textbook.course import digits, near
 
-LABELS = tb.learn(counts={"a": 2, "b": 1, "c": 1}, family=tb.Categorical())
-NUMBERS = tb.learn([1.0, 2.0, 6.0], tb.Gaussian())
+LABELS = tb.fit_distribution(counts={"a": 2, "b": 1, "c": 1}, family=tb.Categorical())
+NUMBERS = tb.fit_distribution([1.0, 2.0, 6.0], tb.Gaussian())
 
 
 def test_M9_52a_labels():
@@ -26,8 +26,8 @@ def test_E_P4_E_M5_a_line_of_a_table_sums_to_1():
 
 def test_T10_E_T12_measurements():
     found = NUMBERS.estimate("mle")
-    near([found.mean, found.variance, found.deviation], [3, 14 / 3, sqrt(14 / 3)])
-    digits(found.deviation, 2.160247)
+    near([found.mean, found.variance, found.std], [3, 14 / 3, sqrt(14 / 3)])
+    digits(found.std, 2.160247)
     digits(NUMBERS.log_likelihood(found), -6.567483)
     near(NUMBERS.estimate("unbiased").variance, 7)
 
@@ -45,12 +45,12 @@ def test_T10b_bayes_of_measurements():
 
 
 def test_M0_8_E_M7_maximum_likelihood_is_closest():
-    labels = tb.learn(["1", "e", "pi", "42"], tb.Categorical())
+    labels = tb.fit_distribution(["1", "e", "pi", "42"], tb.Categorical())
     near(labels.divergence(labels.estimate("mle")), 0)
     other = {"1": 1 / 2, "e": 1 / 4, "pi": 1 / 8, "42": 1 / 8}
     digits(labels.cross_entropy(other), 1.559581)
     near(labels.divergence(other), log(2) / 4)
-    numbers = tb.learn([1.0, e, pi, 42.0], tb.Gaussian())
+    numbers = tb.fit_distribution([1.0, e, pi, 42.0], tb.Gaussian())
     digits(numbers.estimate("mle"), (12.214969, 296.359207))
     near(numbers.divergence(numbers.estimate("mle")), 0)
 
@@ -64,7 +64,7 @@ def test_P3_M0_11_swap_the_estimate_keep_the_counts():
 
 def test_P1_labels_that_are_missing():
     rows = {"x": [1, 1, 0, 0, 0, 1, 1]}
-    model = tb.NaiveBayes({"x": tb.Bernoulli()}, unlabelled="em").fit(rows, ["a", "a", "a", "b", "b", "b", None])
+    model = tb.NaiveBayes({"x": tb.Bernoulli()}, unlabeled="em").fit(rows, ["a", "a", "a", "b", "b", "b", None])
     assert model.predict_proba({"x": [1]})[0, 0] > 0.5
     np.testing.assert_allclose(model.tally_[("x",)].weight.sum(), 7)
 

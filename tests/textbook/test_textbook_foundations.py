@@ -10,22 +10,22 @@ from tests.textbook.course import columns, digits, mails, near, spam
 def test_M0_3_measures_of_ten_messages():
     spam = np.array([0.9, 0.8, 0.7, 0.4, 0.3, 0.8, 0.1, 0.2, 0.3, 0.4])
     found = tb.Evaluation(["ham", "spam"], np.repeat([1, 0], 5), np.log(np.column_stack([1 - spam, spam])))
-    assert found.confusion.tolist() == [[4, 1], [2, 3]]
+    assert found.confusion_matrix.tolist() == [[4, 1], [2, 3]]
     near([found.accuracy.value, found.error_rate.value], [7 / 10, 3 / 10])
     near([found.precision["spam"].value, found.recall["spam"].value], [3 / 4, 3 / 5])
-    near([found.f_score["spam"].value, found.false_positive_rate["spam"].value], [2 / 3, 1 / 5])
+    near([found.f1_score["spam"].value, found.false_positive_rate["spam"].value], [2 / 3, 1 / 5])
     digits(found.log_loss.value, 0.561089)
-    near([found.brier.value, found.auc.value], [0.193, 0.78])
+    near([found.brier_score.value, found.roc_auc.value], [0.193, 0.78])
 
 
 def test_M0_3_measures_of_three_numbers():
     found = tb.RegressionEvaluation([1.0, 2.0, 4.0], [1.0, 3.0, 2.0])
-    near([found.l1.value, found.l2.value], [1, 5 / 3])
+    near([found.mean_absolute_error.value, found.mean_squared_error.value], [1, 5 / 3])
 
 
 def test_M0_2_a_distribution_and_not_a_value():
     model = mails(prior=1)
-    p, (low, high) = spam(model, "1101"), model.predict_interval(columns("1101"))
+    p, (low, high) = spam(model, "1101"), model.predict_proba_interval(columns("1101"))
     near(p, 8000 / 8567)
     assert low[0, 1] < p < high[0, 1]
 

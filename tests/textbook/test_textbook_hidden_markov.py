@@ -115,7 +115,7 @@ def test_T36_decoding():
 
 
 def test_E_T4_the_best_path_is_of_both_together():
-    # p(x | y) alone favours hot, cold, hot.
+    # p(x | y) alone favors hot, cold, hot.
     model = diaries()
     place = {"cold": 0, "hot": 1}
     given = {

@@ -13,7 +13,7 @@ BAGS = tb.Hypotheses(SHARES, prior=[0.1, 0.2, 0.4, 0.2, 0.1])
 
 
 def green(n):
-    return tb.learn([1] * n, tb.Bernoulli())
+    return tb.fit_distribution([1] * n, tb.Bernoulli())
 
 
 @pytest.mark.parametrize(("n", "expected"), [(0, 1 / 2), (1, 13 / 20), (2, 19 / 26), (3, 121 / 152)])
@@ -37,12 +37,16 @@ def test_B5_the_shortest_description():
     assert totals["none"] == np.inf
     digits([totals[name] for name in ("¼", "½", "¾", "all")], [4.321928, 2.321928, 2.736966, 3.321928])
     assert min(totals, key=totals.get) == green(1).posterior(BAGS).best
-    np.testing.assert_allclose(green(1).bits(BAGS).evidence, 1, rtol=1e-12)
+    np.testing.assert_allclose(green(1).description_length(BAGS).evidence, 1, rtol=1e-12)
 
 
 def test_B5b_E_B2_a_density_is_no_length():
-    digits(tb.learn([1, 1], tb.Bernoulli()).bits(tb.Beta(2, 2)), (0.830075, -0.169925, 1.736966))
-    digits(tb.learn([0, 0, 0], tb.Bernoulli()).bits(tb.Beta(2, 2)), (0.965784, 0.058894, 2.321928))
+    digits(
+        tb.fit_distribution([1, 1], tb.Bernoulli()).description_length(tb.Beta(2, 2)), (0.830075, -0.169925, 1.736966)
+    )
+    digits(
+        tb.fit_distribution([0, 0, 0], tb.Bernoulli()).description_length(tb.Beta(2, 2)), (0.965784, 0.058894, 2.321928)
+    )
     np.testing.assert_allclose(np.exp(tb.Beta(2, 2).log_prob(0.75)), 1.125, rtol=1e-12)
     assert -log2(1.125) < 0
 

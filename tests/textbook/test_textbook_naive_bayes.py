@@ -88,7 +88,7 @@ def test_B12_parameters_of_labels():
     model = labels(estimate="mle")
     assert model.class_prior_["A"] == pytest.approx(4 / 6, rel=1e-12)
     assert model.class_prior_["B"] == pytest.approx(2 / 6, rel=1e-12)
-    near(model.table("x1").values, [[1 / 2, 1 / 4, 1 / 4], [0, 1 / 2, 1 / 2]])
+    near(model.parameter_table("x1").values, [[1 / 2, 1 / 4, 1 / 4], [0, 1 / 2, 1 / 2]])
     near(model.table("x2").values, [[1 / 4, 3 / 4], [1, 0]])
     assert model.parameters_["x1"]["A", 2] == 1 / 4
     for table in model.parameters_.values():
@@ -104,7 +104,7 @@ def test_B13_P8_M9_48_M9_49_the_log_likelihood_falls_apart():
     found = np.log(model.class_prior_.values)[where].sum()
     assert found == pytest.approx(-6.730117, abs=5e-7)
     for word, meant in zip(WORDS, [-4.952708, -4.952708, -4.158883, -4.158883], strict=True):
-        table = model.table(word)
+        table = model.parameter_table(word)
         term = sum(log(table[label, cell]) for label, cell in zip(CLASS, rows[word], strict=True))
         assert term == pytest.approx(meant, abs=5e-7)
 
@@ -113,7 +113,7 @@ def test_C14_T7_P9_M9_50_M9_51_each_term_by_itself():
     model = mails(estimate="mle")
     for word in WORDS:
         alone = tb.NaiveBayes({word: tb.Bernoulli()}, estimate="mle").fit(columns(*SPAM, *HAM), CLASS)
-        near(alone.table(word).values, model.table(word).values)
+        near(alone.parameter_table(word).values, model.parameter_table(word).values)
 
 
 def test_B14_C15_P10_class_prior():
@@ -129,7 +129,7 @@ def test_B15_P11_M9_52_columns_and_what_they_predict():
 
 def test_C16_T13_M9_53_yes_no_columns():
     model = mails(estimate="mle")
-    near([model.table(word)["spam", 1] for word in WORDS], [3 / 4, 3 / 4, 0, 1])
+    near([model.parameter_table(word)["spam", 1] for word in WORDS], [3 / 4, 3 / 4, 0, 1])
     near([model.table(word)["ham", 1] for word in WORDS], [1 / 6, 1 / 6, 1 / 2, 1 / 2])
     near(model.parameters_[tuple(WORDS)].values, [[1 / 6, 1 / 6, 1 / 2, 1 / 2], [3 / 4, 3 / 4, 0, 1]])
 
@@ -153,7 +153,7 @@ def test_T19_a_variance_shared_by_the_classes():
     model = tb.NaiveBayes(tb.TiedGaussian(), estimate="mle").fit(SHARED, SHARED_CLASS)
     near(model.class_prior_[1], 2 / 3)
     near(model.means_[:, 0], [0, 2])
-    near(model.table(0).values[:, 1:], 1)
+    near(model.parameter_table(0).values[:, 1:], 1)
 
 
 def test_M9_3_1_mixed_columns():
@@ -189,15 +189,19 @@ def test_B16_one_zero_vetoes_the_class():
 
 def test_B17_add_alpha():
     rows, levels = list("aab"), tb.Categorical(levels=("a", "b", "c"))
-    found = tb.NaiveBayes(levels, prior=tb.Dirichlet(1)).fit([[x] for x in rows], [0] * 3).table(0)
+    found = tb.NaiveBayes(levels, prior=tb.Dirichlet(1)).fit([[x] for x in rows], [0] * 3).parameter_table(0)
     near(found.values[0], [3 / 6, 2 / 6, 1 / 6])
-    mode = tb.NaiveBayes(levels, prior=tb.Dirichlet(1), estimate="map").fit([[x] for x in rows], [0] * 3).table(0)
+    mode = (
+        tb.NaiveBayes(levels, prior=tb.Dirichlet(1), estimate="map")
+        .fit([[x] for x in rows], [0] * 3)
+        .parameter_table(0)
+    )
     near(mode.values[0], [2 / 3, 1 / 3, 0])
 
 
 def test_T28_P20_map_for_every_parameter():
     model = mails(estimate="map", class_prior=tb.Dirichlet(2))
-    near([model.table(word)["spam", 1] for word in WORDS], [4 / 6, 4 / 6, 1 / 6, 5 / 6])
+    near([model.parameter_table(word)["spam", 1] for word in WORDS], [4 / 6, 4 / 6, 1 / 6, 5 / 6])
     near([model.table(word)["ham", 1] for word in WORDS], [2 / 8, 2 / 8, 4 / 8, 4 / 8])
     near(model.class_prior_["spam"], 5 / 12)
     near(spam(model, "1101"), 8000 / 8567)
@@ -217,12 +221,12 @@ def test_M9_56_posteriors():
 
 
 def test_M9_57_predictive_of_a_feature():
-    near(labels(prior=1).table("x1").values[0], [3 / 7, 2 / 7, 2 / 7])
+    near(labels(prior=1).parameter_table("x1").values[0], [3 / 7, 2 / 7, 2 / 7])
 
 
 def test_M9_58_yes_no_predictive():
     model = mails(prior=1)
-    near([model.table(word)["spam", 1] for word in WORDS], [4 / 6, 4 / 6, 1 / 6, 5 / 6])
+    near([model.parameter_table(word)["spam", 1] for word in WORDS], [4 / 6, 4 / 6, 1 / 6, 5 / 6])
     near([model.table(word)["ham", 1] for word in WORDS], [2 / 8, 2 / 8, 4 / 8, 4 / 8])
 
 
@@ -252,7 +256,7 @@ def shared():
 def test_T20_gaussians_that_share_a_variance_are_logistic():
     form = shared().to_linear()
     near([form.coef[0, 0], form.intercept[0]], [2, -(log(1 / 2) + 2)])
-    theirs = form.odds(0)  # 1 / (1 + exp(w · x + b)): the weights of the other class
+    theirs = form.log_odds_coefficients(0)  # 1 / (1 + exp(w · x + b)): the weights of the other class
     near([theirs.coef[0, 0], theirs.intercept[0]], [-2, log(1 / 2) + 2])
     near(form.predict_proba([[1]])[0, 1], 2 / 3)
     near(1 / (1 + np.exp(theirs.coef[0, 0] * 1 + theirs.intercept[0])), 2 / 3)
@@ -274,7 +278,7 @@ def test_T21b_E_T8_not_linear_if_variances_differ():
         model.to_linear()
 
 
-def test_T20b_the_same_form_by_optimisation():
+def test_T20b_the_same_form_by_optimization():
     from sklearn.linear_model import LogisticRegression
 
     rows = np.random.default_rng(0).normal(size=(60_000, 2)) + np.repeat([[0, 0], [1, 2]], 30_000, axis=0)
@@ -309,5 +313,5 @@ def test_E_C1_winners_is_no_winner():
 
 
 def test_E_M2_theta_is_a_vector():
-    near(labels(estimate="mle").table("x1")["A"][1], 1 / 2)
+    near(labels(estimate="mle").parameter_table("x1")["A"][1], 1 / 2)
     near(list(labels(estimate="mle").table("x1")["A"].values()), [1 / 2, 1 / 4, 1 / 4])

@@ -17,7 +17,7 @@ def squares(model, x, y):
 
 
 def test_M0_5_through_the_origin():
-    model = tb.Regression(estimate="mle", intercept=False).fit(ORIGIN, "y")
+    model = tb.LinearRegression(estimate="mle", intercept=False).fit(ORIGIN, "y")
     assert model.coef_ == pytest.approx([29 / 14], rel=1e-12)
     assert model.intercept_ == 0
     assert squares(model, {"x": ORIGIN["x"]}, ORIGIN["y"]) == pytest.approx(1.928571, abs=5e-7)
@@ -32,7 +32,7 @@ def test_M0_5_through_the_origin():
     ],
 )
 def test_M0_6_under_and_overfitting_from_one_tally(degree, weights, training, kept):
-    model = tb.Regression(4, estimate="mle").fit(X, Y).reestimate(degree=degree)
+    model = tb.LinearRegression(4, estimate="mle").fit(X, Y).reestimate(degree=degree)
     assert [model.intercept_, *model.coef_] == pytest.approx(weights, abs=1e-12)
     assert squares(model, X, Y) == pytest.approx(training, abs=1e-12)
     assert squares(model, KEPT_X, KEPT_Y) / 2 == pytest.approx(kept, abs=5e-3)
@@ -44,7 +44,7 @@ def test_M0_7_bias_falls_and_variance_rises_with_the_degree():
     rng = np.random.default_rng(0)
     draws = X[:, 0] ** 2 + rng.normal(size=(1000, 5))
     at = np.array([[-1.5], [0.5], [1.5]])
-    model = tb.Regression(4, estimate="mle").fit(X, draws.T)  # a thousand targets of the same inputs
+    model = tb.LinearRegression(4, estimate="mle").fit(X, draws.T)  # a thousand targets of the same inputs
     bias, variance = [], []
     for degree in (1, 2, 3, 4):
         told = model.reestimate(degree=degree).predict(at)
@@ -58,7 +58,7 @@ def test_M0_7_bias_falls_and_variance_rises_with_the_degree():
 
 @pytest.mark.parametrize(("decay", "slope"), [(0, 29 / 14), (1, 29 / 15), (14, 29 / 28), (1e15, 0.0)])
 def test_M0_10_E_M8_weight_decay_through_the_origin(decay, slope):
-    model = tb.Regression(estimate="map", prior=decay, intercept=False).fit(ORIGIN, "y")
+    model = tb.LinearRegression(estimate="map", prior=decay, intercept=False).fit(ORIGIN, "y")
     assert model.coef_ == pytest.approx([slope], abs=1e-12)
 
 
@@ -66,12 +66,12 @@ def test_M0_10_bayes_where_the_noise_is_known():
     """w ~ N(w_MAP, σ²/(14 + λ)); the predictive variance at x = 2 is 1 + 4/15 for σ² = λ = 1."""
     certain = 1e15  # rows by which the noise is known
     prior = tb.LinearNormalInverseGamma([0.0], [[1.0]], certain, certain, strength=None)
-    model = tb.Regression(prior=prior, intercept=False).fit(ORIGIN, "y")
+    model = tb.LinearRegression(prior=prior, intercept=False).fit(ORIGIN, "y")
     posterior = model.posterior_["y"]
     assert posterior.mean().slope == pytest.approx([29 / 15], rel=1e-12)
     assert posterior.precision == pytest.approx(np.array([[15.0]]), rel=1e-12)
     told = model.predictive({"x": [2.0]})
-    assert told.deviation() ** 2 == pytest.approx([1 + 4 / 15], rel=1e-9)
+    assert told.std() ** 2 == pytest.approx([1 + 4 / 15], rel=1e-9)
     assert told.mean() == pytest.approx([58 / 15], rel=1e-12)
 
 
@@ -79,6 +79,6 @@ def test_M0_10_bayes_where_the_noise_is_known():
     ("decay", "training", "kept"), [(0, 0.0, 440.5), (1, 0.371395, 195.866), (100, 2.212855, 44.659)]
 )
 def test_M0_10_weight_decay_of_a_polynomial(decay, training, kept):
-    model = tb.Regression(4, estimate="map", prior=decay).fit(X, Y)
+    model = tb.LinearRegression(4, estimate="map", prior=decay).fit(X, Y)
     assert squares(model, X, Y) == pytest.approx(training, abs=5e-7)
     assert squares(model, KEPT_X, KEPT_Y) / 2 == pytest.approx(kept, abs=5e-4)

@@ -28,7 +28,7 @@ def test_M9_22b_own_covariances():
         model.predict_proba([[np.nan, 2], [3, np.nan]]),
         [[0.370707, 0.628815, 0.000478], [0.208120, 0.014243, 0.777637]],
     )
-    near(model.fill(np.array([[np.nan, 2.0]])), [[4.515261, 2]])
+    near(model.impute(np.array([[np.nan, 2.0]])), [[4.515261, 2]])
 
 
 def test_M9_22b_one_covariance_for_all():
@@ -53,7 +53,7 @@ def test_M9_22b_how_many_numbers(covariance, n_parameters):
     assert stated(covariance).n_parameters_ == n_parameters
 
 
-def test_M9_22b_diagonal_and_regularised():
+def test_M9_22b_diagonal_and_regularized():
     model = stated("tied_diagonal")
     near(model.predict_proba([[3, 3]]), [[0.088428, 0.258170, 0.653401]])
     near(model.discriminant_functions_.coef, [[0, 0], [3, 3 / 7], [1, 18 / 7]])

@@ -23,7 +23,7 @@ def test_T16_E_T7_multinomial():
     added = texts(prior=1, class_prior="frequency")
     near(added.parameters_[tuple(VOCABULARY)].values[1], np.array([2, 1, 3, 1, 2, 4]) / 13)
     near(added.parameters_[tuple(VOCABULARY)].values[0], np.array([2, 2, 1, 4, 4, 2]) / 15)
-    near([added.table(word)["spam", "share"] for word in ("click", "win")], [2 / 13, 4 / 13])
+    near([added.parameter_table(word)["spam", "share"] for word in ("click", "win")], [2 / 13, 4 / 13])
     near(added.predict_proba(MESSAGE)[0, 1], 67500 / 96061)
     digits(texts(prior=0.1, class_prior="frequency").predict_proba(MESSAGE)[0, 1], 0.827082)
 
@@ -36,8 +36,8 @@ def test_C10b_bernoulli_on_the_same_texts():
     here = {word: [min(n, 1) for n in column] for word, column in MESSAGE.items()}
     y = ["spam"] * 2 + ["ham"] * 3
     model = tb.NaiveBayes(tb.Bernoulli(), prior=1, class_prior="frequency").fit(rows, y)
-    near([model.table(word)["spam", 1] for word in VOCABULARY], [1 / 2, 1 / 4, 3 / 4, 1 / 4, 1 / 2, 3 / 4])
-    near([model.table(word)["ham", 1] for word in VOCABULARY], [2 / 5, 2 / 5, 1 / 5, 4 / 5, 4 / 5, 2 / 5])
+    near([model.parameter_table(word)["spam", 1] for word in VOCABULARY], [1 / 2, 1 / 4, 3 / 4, 1 / 4, 1 / 2, 3 / 4])
+    near([model.parameter_table(word)["ham", 1] for word in VOCABULARY], [2 / 5, 2 / 5, 1 / 5, 4 / 5, 4 / 5, 2 / 5])
     near(model.predict_proba(here)[0, 1], 46875 / 79643)
     assert np.isneginf(model.reestimate(estimate="mle").predict_joint_log_proba(here)).all()
 
@@ -86,7 +86,7 @@ def test_T17b_a_word_seen_in_no_class():
     zebra = {word: [0] for word in VOCABULARY} | {"zebra": [1]}
     y = ["spam"] * 2 + ["ham"] * 3
     model = tb.NaiveBayes(tb.Multinomial(), prior=1, class_prior="frequency").fit(rows, y)
-    near([model.table("zebra")[label, "share"] for label in ("spam", "ham")], [1 / 14, 1 / 16])
+    near([model.parameter_table("zebra")[label, "share"] for label in ("spam", "ham")], [1 / 14, 1 / 16])
     near(model.predict_proba(zebra)[0, 1], 16 / 37)
     with pytest.warns(UserWarning, match="impossible in every class"):
         near(model.reestimate(estimate="mle").predict_proba(zebra)[0], [0.6, 0.4])
@@ -123,7 +123,7 @@ def test_T16d_multinomial_is_linear():
 
 def test_E_C3_share_of_tokens_and_of_mails():
     model = texts(estimate="mle")
-    near(model.table("win")["spam", "share"], 3 / 7)
+    near(model.parameter_table("win")["spam", "share"], 3 / 7)
     rows = {word: [n > 0 for n in column] for word, column in counts(*SPAM_TEXTS).items()}
     once = tb.NaiveBayes(tb.Bernoulli(), estimate="mle").fit(rows, ["spam"] * 2)
-    near(once.table("win")["spam", True], 2 / 2)
+    near(once.parameter_table("win")["spam", True], 2 / 2)

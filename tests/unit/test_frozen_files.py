@@ -44,8 +44,8 @@ def model_of(found):
 def test_a_file_is_what_fitting_gives(name):
     loaded, fitted = tb.load(FILES / f"{name}.tally"), frozen.models()[name]()
     assert type(loaded) is type(fitted)
-    if isinstance(fitted, tb.Chosen):
-        assert loaded.choice_ == fitted.choice_
+    if isinstance(fitted, tb.AutoClassifier):
+        assert loaded.spec_ == fitted.spec_
     else:
         assert model_of(loaded).tally_.isclose(model_of(fitted).tally_)
         assert same(model_of(loaded).get_params(deep=False), model_of(fitted).get_params(deep=False))

@@ -32,13 +32,13 @@ MAKERS = {
         {"a": tb.Categorical(), "c": tb.Gaussian()}, prior={"a": tb.Dirichlet([1, 2, 3])}
     ).fit(LABELS, "b"),
     "text": lambda: tb.NaiveBayes(
-        {"s": tb.Text(tb.Bernoulli(), stop_words=["of"]), "t": tb.Text(ngrams=(1, 2)), "h": tb.Text(hashing=3)}
+        {"s": tb.Text(tb.Bernoulli(), stop_words=["of"]), "t": tb.Text(ngram_range=(1, 2)), "h": tb.Text(hash_bits=3)}
     ).fit({name: ["a naïve word", "of two", None, "東京 of"] for name in "sth"} | {"y": [0, 1, 1, 0]}, "y"),
     "calibrated": lambda: tb.NaiveBayes().fit(ROWS, CLASSES).calibrate(ROWS, CLASSES, method="isotonic"),
     "GaussianDiscriminant": lambda: tb.GaussianDiscriminant(covariance="tied").fit(ROWS, CLASSES),
     "AveragedOneDependence": lambda: tb.AveragedOneDependence(bins=3).fit(ROWS, CLASSES),
     "TreeAugmentedNaiveBayes": lambda: tb.TreeAugmentedNaiveBayes(bins=3).fit(ROWS, CLASSES),
-    "Chosen": lambda: tb.Chosen(folds=2).fit(LABELS, "b"),
+    "AutoClassifier": lambda: tb.AutoClassifier(folds=2).fit(LABELS, "b"),
     "NearestClassMean": lambda: tb.NearestClassMean(metric="learned", max_iter=2).fit(ROWS, CLASSES),
     "Mixture": lambda: tb.Mixture(2, random_state=0).fit(ROWS),
     "HiddenMarkovModel": lambda: tb.HiddenMarkovModel(prior={"emission": tb.Dirichlet(1)}).fit([CLASSES], [CLASSES]),
@@ -144,9 +144,9 @@ def mutated(manifest: dict, arrays: dict, rng: random.Random) -> tuple[dict, dic
 def same(first, second) -> bool:
     if isinstance(first, tb.Tally):
         return isinstance(second, tb.Tally) and first == second
-    if isinstance(first, tb.Chosen):
+    if isinstance(first, tb.AutoClassifier):
         pairs = zip(first.members_, second.members_, strict=True)
-        return first.choice_ == second.choice_ and all(same(mine.model, its.model) for mine, its in pairs)
+        return first.spec_ == second.spec_ and all(same(mine.model, its.model) for mine, its in pairs)
     return type(first) is type(second) and first.tally_ == second.tally_
 
 

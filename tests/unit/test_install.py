@@ -72,7 +72,7 @@ def test_it_says_so_once_and_works(without_compiler: Path) -> None:
         "import sys; sys.meta_path = [f for f in sys.meta_path if 'editable' not in type(f).__module__.lower()]\n"
         f"sys.path.insert(0, {str(without_compiler)!r})\n"
         "import tallybayes as tb\n"
-        "coin = tb.learn([1, 1, 0], tb.Bernoulli()) + tb.learn([0], tb.Bernoulli())\n"
+        "coin = tb.fit_distribution([1, 1, 0], tb.Bernoulli()) + tb.fit_distribution([0], tb.Bernoulli())\n"
         "from tallybayes import kernels\n"
         "print(tb.__file__, coin.estimate('mle'), kernels.implementation())"
     )

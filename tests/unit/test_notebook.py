@@ -18,12 +18,12 @@ SHOWN = {
     "a chain": lambda: tb.HiddenMarkovModel().fit([X], [Y]),
     "a mixture": lambda: tb.Mixture(2, random_state=0).fit(X),
     "distances": lambda: tb.NearestClassMean().fit(X, Y),
-    "what was chosen": lambda: tb.Chosen(folds=2).fit(X, Y),
-    "its summary": lambda: tb.Chosen(folds=2).fit(X, Y).summary(),
-    "its report": lambda: tb.Chosen(folds=2).fit(X, Y).report_,
+    "what was chosen": lambda: tb.AutoClassifier(folds=2).fit(X, Y),
+    "its summary": lambda: tb.AutoClassifier(folds=2).fit(X, Y).summary(),
+    "its report": lambda: tb.AutoClassifier(folds=2).fit(X, Y).leaderboard_,
     "a tally": lambda: tb.NaiveBayes().fit(X, Y).tally_,
-    "a learned value": lambda: tb.learn([1, 1], tb.Bernoulli()),
-    "learned groups": lambda: tb.learn(X, tb.Gaussian(), group=Y),
+    "a learned value": lambda: tb.fit_distribution([1, 1], tb.Bernoulli()),
+    "learned groups": lambda: tb.fit_distribution(X, tb.Gaussian(), group=Y),
     "an evaluation": lambda: tb.evaluate(tb.NaiveBayes().fit(X, Y), X, Y),
     "an evaluation by group": lambda: tb.evaluate(tb.NaiveBayes().fit(X, Y), X, Y, by=["a", "b"] * 20),
     "of densities": lambda: tb.evaluate(tb.Mixture(2, random_state=0).fit(X), X),
@@ -35,7 +35,7 @@ SHOWN = {
     "a path of priors": lambda: tb.prior_path(tb.NaiveBayes(), X, Y),
     "dependence": lambda: tb.dependence(X, Y),
     "a predictive check": lambda: tb.predictive_check(tb.NaiveBayes().fit(X, Y), X, Y, n_draws=20),
-    "a suggestion": lambda: tb.suggest_columns(X, Y),
+    "a suggestion": lambda: tb.suggest_families(X, Y),
     "an explanation": lambda: tb.NaiveBayes().fit(X, Y).explain(X[:5]),
     "an answer": lambda: tb.BayesianNetwork({"wind": ["sky"]}).fit(ROWS).query("wind", {"sky": "sun"}),
     "what is most probable": lambda: tb.BayesianNetwork({"wind": ["sky"]}).fit(ROWS).most_probable({"sky": "sun"}),
@@ -70,12 +70,12 @@ def test_everything_is_shown_as_a_table(name):
     found = SHOWN[name]()
     page = found._repr_html_()
     is_model = hasattr(found, "__sklearn_is_fitted__")
-    read = Balanced(found._consists_of() if is_model else page)
+    read = Balanced(found._summary_html() if is_model else page)
     assert read.tags & {"table", "pre"}
     assert "b" not in read.tags, "a label became a tag"
     if is_model:  # below scikit-learn's diagram
         assert "sk-top-container" in page
-        assert page.endswith(found._consists_of())
+        assert page.endswith(found._summary_html())
         return
     text = "".join(read.text)
     for word in repr(found).replace("│", " ").split():  # what the text says, the table says, too
@@ -93,7 +93,7 @@ def test_a_notebook_runs_and_shows_tables():
         "tb.GaussianDiscriminant().fit(X, y)",
         "tb.NaiveBayes(estimate='mle').fit(X, y)",
         "tb.NaiveBayes().fit(X, y).tally_",
-        "tb.learn([1, 1], tb.Bernoulli())",
+        "tb.fit_distribution([1, 1], tb.Bernoulli())",
         "from sklearn.pipeline import make_pipeline\nmake_pipeline(tb.NaiveBayes()).fit(X, y)",
         "tb.NaiveBayes().fit(X, y).explain(X[:1])",
         "model = tb.BayesianNetwork({'b': ['a']}).fit({'a': [0, 1], 'b': [1, 0]})\nmodel.query('a')",

@@ -40,11 +40,11 @@ def texts(labels: list[str]):
     yield evaluation
     yield tb.cross_validate(tb.NaiveBayes(), rows, target, folds=3, candidates=[{}, {"estimate": "map"}])
     yield tb.dependence(rows, target)
-    yield tb.suggest_columns(rows, target)
+    yield tb.suggest_families(rows, target)
     yield tb.predictive_check(model, rows, target, n_draws=20)
     weak = tb.NormalInverseGamma(0, 1, 2, 1)
     yield tb.compare({labels[0]: model, labels[1]: model.reestimate(prior=[weak])})
-    yield tb.learn(classes, tb.Categorical())
+    yield tb.fit_distribution(classes, tb.Categorical())
     network = tb.BayesianNetwork({names[2]: [target], names[0]: [target]}).fit(rows)
     yield network
     yield network.tally_
@@ -113,7 +113,7 @@ def pictures(labels: list[str]):
     yield tb.predictive_check(model, rows, target, n_draws=20).plot(names[2])
     pair = np.stack([rows[names[0]], rows[names[1]]], axis=1)
     discriminant = tb.GaussianDiscriminant(covariance="tied").fit(pair, classes)
-    yield discriminant.plot_decision(pair, classes)
+    yield discriminant.plot_decision_boundary(pair, classes)
     yield discriminant.plot_projection(pair, classes)
     chain = tb.HiddenMarkovModel().fit([classes], [classes])
     yield chain.plot_states(classes)

@@ -21,13 +21,13 @@ from tallybayes.typing import (
     Candidates,
     ClassPrior,
     Columns,
+    EstimatorLike,
     Labels,
-    Learner,
     Parents,
     Priors,
     RandomState,
     Rows,
-    Weights,
+    SampleWeights,
 )
 
 RNG = np.random.default_rng(0)
@@ -35,7 +35,7 @@ X, Y = RNG.normal(size=(40, 2)), np.arange(40) % 2
 FRAME = {"a": X[:, 0], "b": X[:, 1], "kind": Y}
 
 
-def train(rows: Rows, labels: Labels, weights: Weights = None) -> tb.NaiveBayes:
+def train(rows: Rows, labels: Labels, weights: SampleWeights = None) -> tb.NaiveBayes:
     """A function as users annotate theirs."""
     return tb.NaiveBayes().fit(rows, labels, weights)
 
@@ -48,7 +48,7 @@ def test_models_give_themselves() -> None:
     assert_type(model.reestimate(estimate="map"), tb.NaiveBayes)
     assert_type(model + model, tb.NaiveBayes)
     assert_type(tb.GaussianDiscriminant().fit(X, Y), tb.GaussianDiscriminant)
-    assert_type(tb.Regression().fit(X, X[:, 0]), tb.Regression)
+    assert_type(tb.LinearRegression().fit(X, X[:, 0]), tb.LinearRegression)
 
 
 def test_rows_are_what_people_have(tmp_path: Path) -> None:
@@ -81,23 +81,23 @@ def test_answers_are_arrays() -> None:
     assert_type(model.bic_, float)
     assert_type(model.tally_, tb.Tally)
     assert_type(model.explain(X), tb.Explanation)
-    assert_type(tb.Regression().fit(X, X[:, 0]).predict(X), np.ndarray)
+    assert_type(tb.LinearRegression().fit(X, X[:, 0]).predict(X), np.ndarray)
 
 
 def test_results_are_known() -> None:
     model = train(X, Y)
     assert_type(tb.evaluate(model, X, Y), tb.Evaluation)
-    assert_type(tb.evaluate(tb.Regression().fit(X, X[:, 0]), X, X[:, 0]), tb.RegressionEvaluation)
+    assert_type(tb.evaluate(tb.LinearRegression().fit(X, X[:, 0]), X, X[:, 0]), tb.RegressionEvaluation)
     assert_type(tb.cross_validate(model, X, Y, 2), tb.CrossValidation)
     assert_type(tb.leave_one_out(model, X, Y), tb.CrossValidation)
     assert_type(tb.dependence(FRAME, "kind"), tb.Dependence)
-    assert_type(tb.learn([0, 1], tb.Bernoulli()), tb.Learned)
+    assert_type(tb.fit_distribution([0, 1], tb.Bernoulli()), tb.FittedDistribution)
 
 
 def test_validations_are_known_by_their_models() -> None:
     network, chain = tb.BayesianNetwork({"b": ["a"]}), tb.HiddenMarkovModel()
     rows, steps = {"a": Y.tolist(), "b": Y.tolist()}, [Y[:20], Y[20:]]
-    assert_type(tb.cross_validate(tb.Regression(), X, X[:, 0], 2), tb.RegressionValidation)
+    assert_type(tb.cross_validate(tb.LinearRegression(), X, X[:, 0], 2), tb.RegressionValidation)
     assert_type(tb.cross_validate(tb.Mixture(2, n_init=1, random_state=0), X[:9], folds=2), tb.DensityValidation)
     assert_type(tb.cross_validate(network, rows, folds=Y), tb.DensityValidation)
     assert_type(tb.evaluate(network.fit(rows), rows, "b"), tb.Evaluation)
@@ -161,8 +161,12 @@ def test_what_is_stated_is_of_its_class() -> None:
 
 
 def test_a_learner_may_be_of_another_library() -> None:
-    learners: dict[str, Learner] = {"ours": tb.NaiveBayes(), "theirs": GaussianNB(), "drop-in": drop_in.GaussianNB()}
-    assert list(tb.learning_curves(learners, X, Y, [8, 16], repeats=1).names) == list(learners)
+    learners: dict[str, EstimatorLike] = {
+        "ours": tb.NaiveBayes(),
+        "theirs": GaussianNB(),
+        "drop-in": drop_in.GaussianNB(),
+    }
+    assert list(tb.learning_curves(learners, X, Y, [8, 16], n_repeats=1).names) == list(learners)
 
 
 @pytest.mark.parametrize("seed", [0, None, RNG, np.random.PCG64(0), np.random.SeedSequence(0)])

@@ -70,7 +70,7 @@ void add_linear(const DenseWork& work) {
   });
 }
 
-// Parameters: the mean, and the root of half the precision. Centred before it is squared: expanded, x² − 2·x·mean +
+// Parameters: the mean, and the root of half the precision. Centered before it is squared: expanded, x² − 2·x·mean +
 // mean² would cancel far from 0.
 void add_normal(const DenseWork& work) {
   with_group(work.n_classes, [&](auto count) {

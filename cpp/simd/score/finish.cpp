@@ -54,7 +54,7 @@ void best_classes(const double* scores, size_t pitch, size_t n_rows, size_t n_cl
 
 // From the best class, not from log p(row): that may be so large that digits are lost. Its own 1 is left out of the
 // sum, so that log p of a class that is all but certain keeps its digits too.
-void normalise(double* scores, size_t pitch, size_t n_rows, size_t n_classes, const double* log_prior,
+void normalize(double* scores, size_t pitch, size_t n_rows, size_t n_classes, const double* log_prior,
                double* density) {
   for (size_t i = 0; i < n_rows; i += lanes) {
     Doubles best = load(scores + i);

@@ -29,7 +29,7 @@ bool guess_best(const SparseChunk&, const float*, const uint16_t*, size_t, size_
 void add_turned(const double*, size_t, size_t, size_t, double*, size_t);
 void best_classes(const double*, size_t, size_t, size_t, int64_t*);
 void turn_scores(const double*, size_t, size_t, size_t, double*);
-void normalise(double*, size_t, size_t, size_t, const double*, double*);
+void normalize(double*, size_t, size_t, size_t, const double*, double*);
 void widen_ranges(Type, Bytes, ptrdiff_t, size_t, size_t, void*, void*);
 
 template <class T>

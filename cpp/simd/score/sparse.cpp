@@ -109,7 +109,7 @@ struct HalfLanes {
 };
 #endif
 
-// out[class] += Σ value · table[index][class] over the n entries of a piece, for some neighbouring panels of classes.
+// out[class] += Σ value · table[index][class] over the n entries of a piece, for some neighboring panels of classes.
 // Even and odd entries have sums of their own, so that additions need not wait for each other.
 template <class Lanes, size_t n_panels, bool skip_zero, class Index>
 inline void add_piece(const Index* indices, const Index* end, const typename Lanes::Number* values, size_t n,

@@ -13,7 +13,7 @@ const ScoreKernels score_kernels = {
 #else
     nullptr,  // halves would be converted one by one
 #endif
-    add_turned,    best_classes, turn_scores,           normalise,
+    add_turned,    best_classes, turn_scores,           normalize,
     widen_ranges,
 };
 

@@ -12,7 +12,7 @@ from typing import Any
 from tallybayes.errors import printable
 
 _MOST_ROWS = 40  # as many as a printed table has
-# Colours are the page's own: lines are drawn in that of the text, so that they are seen on light and on dark pages.
+# Colors are the page's own: lines are drawn in that of the text, so that they are seen on light and on dark pages.
 _TABLE = "border-collapse:collapse;margin:0.3em 0;font-variant-numeric:tabular-nums"
 _TITLE = "caption-side:top;text-align:left;font-weight:bold;padding:0.2em 0;white-space:pre-line;color:inherit"
 _HEAD = "border-bottom:1px solid currentColor;padding:0.15em 0.6em"

@@ -38,9 +38,9 @@ class Batches(Source):
     @property
     def schema(self) -> pa.Schema:
         """The columns and their types, as the first batch has them."""
-        return self.first().schema
+        return self.first_batch().schema
 
-    def first(self) -> pa.Table:
+    def first_batch(self) -> pa.Table:
         """The first batch; it is given again when all are asked for."""
         if self._first is None:
             parts = self._tables()
@@ -66,7 +66,7 @@ class Batches(Source):
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows, some at a time."""
-        first = self.first()
+        first = self.first_batch()
         if self._once and self._parts is None:
             raise DataError(
                 f"the rows of {self.name} were read before, and an iterator gives them once.\n"

@@ -27,7 +27,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally, other_factors, realign
 from tallybayes.tally.text_selection import in_family_of_words
-from tallybayes.typing import Rows, Weights
+from tallybayes.typing import Rows, SampleWeights
 
 if TYPE_CHECKING:
     from tallybayes.families.text import Text
@@ -43,7 +43,7 @@ def count(
     data: Rows,
     factors: Iterable[Factor],
     *,
-    weight: Weights = None,
+    weight: SampleWeights = None,
     schema: Schema | None = None,
     like: Tally | None = None,
 ) -> Tally:
@@ -78,9 +78,9 @@ def count(
     Totals(weight=[3.], total=[2.])
     """
     factors, source = tuple(factors), None if isinstance(data, Table) else open_source(data)
-    absence = [name for factor in factors if factor.family.inner is not None for name in factor.columns]
+    absence = [name for factor in factors if factor.family.present_family is not None for name in factor.columns]
     if absence:
-        first = open_table(data if source is None else source.first())
+        first = open_table(data if source is None else source.first_batch())
         for name in absence:
             check_absence(first, name)
         data = first if source is None else data
@@ -102,15 +102,19 @@ def count(
         with with_file_location(table):
             part = TallyBuilder(table, factors, weights, schema, like if total is None else total).collect()
         total = part if total is None else total + part
-    return TallyBuilder(open_table(source.first()), factors, None, schema, like).collect() if total is None else total
+    return (
+        TallyBuilder(open_table(source.first_batch()), factors, None, schema, like).collect()
+        if total is None
+        else total
+    )
 
 
 def _with_presence(factor: Factor) -> list[Factor]:
     """A factor, and whether its cells are there where that is a value, too."""
-    if factor.family.inner is None:
+    if factor.family.present_family is None:
         return [factor]
     there = Factor(tuple(map(indicator_name, factor.columns)), factor.given, Bernoulli())
-    return [factor.replace(family=factor.family.inner), there]
+    return [factor.replace(family=factor.family.present_family), there]
 
 
 def numbers_of(table: Table, names: Sequence[Name], family: Family) -> Dense | SparseRows:
@@ -137,8 +141,8 @@ class TallyBuilder:
         self.table = with_parts_of_dates(table, absent) if absent else table
         self.factors, self.like = factors, like
         self.schema = Schema() if schema is None else schema
-        self._ordered = frozenset(self.schema.ordered)
-        if like is not None and [f.counting for f in like.factors] != [f.counting for f in factors]:
+        self._ordered = frozenset(self.schema.sorted_domains)
+        if like is not None and [f.statistics_key for f in like.factors] != [f.statistics_key for f in factors]:
             raise other_factors(like.factors, factors)
         self.weight = check_weight(weight, table.n_rows)
         self.local: dict[Name, Domain] = {}  # the levels of each column as encoded here
@@ -147,9 +151,9 @@ class TallyBuilder:
 
     def collect(self) -> Tally:
         """The tally, over the levels of all columns of every domain."""
-        if self.schema.absent:
+        if self.schema.missing_level_domains:
             labels = dict.fromkeys(name for factor in self.factors for name in self._level_columns(factor))
-            absent = [name for name in labels if self.schema.domain(name) in self.schema.absent]
+            absent = [name for name in labels if self.schema.domain(name) in self.schema.missing_level_domains]
             self.table = with_missing_level(self.table, absent, self._is_ordered)
         hard = [f for f in self.factors if len(f.given) > 1 and self._are_single(self._level_columns(f))]
         if hard:
@@ -161,7 +165,7 @@ class TallyBuilder:
         for column, local in self.local.items():
             name = self.schema.domain(column)
             if name not in domains and local.name != name:  # several columns share it
-                domains[name] = Domain([], name, ordered=local.ordered)
+                domains[name] = Domain([], name, is_sorted=local.is_sorted)
             domains[name] = domains[name].union(local) if name in domains else local
         declared = self._declared()
         weights = self._weights_of_levels(counted) if declared else {}
@@ -173,7 +177,7 @@ class TallyBuilder:
             where |= {column: self._positions(column, domains) for column in factor.word_columns}
             moved = any(places is not None for places in where.values())
             statistics.append(realign(factor, statistic, where) if moved else statistic)
-        return Tally(self.factors, statistics, domains, self.schema).pruned()
+        return Tally(self.factors, statistics, domains, self.schema).drop_unseen_levels()
 
     def _level_columns(self, factor: Factor) -> tuple[Name, ...]:
         """Return the columns of a factor that have levels: its groups, and its columns of labels."""
@@ -192,9 +196,9 @@ class TallyBuilder:
             return counts
         group, sizes, weight = self._groups(factor)
         block: Block
-        if factor.family.of_words is not None:
+        if factor.family.word_family is not None:
             return self._count_words(factor, group, sizes, weight)
-        if factor.family.reads == "codes":
+        if factor.family.cell_type == "codes":
             block, domains = self.table.levels(factor.columns, self._is_ordered)
             self.local.update(zip(factor.columns, domains, strict=True))
         else:
@@ -210,7 +214,7 @@ class TallyBuilder:
         except CellError as error:
             name = factor.column(error.column, n_columns(block))
             value = cell(block, error.row, error.column)
-            raise DataError.bad_cell(value, error.row, name, factor.family.expects) from None
+            raise DataError.bad_cell(value, error.row, name, factor.family.allowed_values) from None
         return statistic.reshape_groups(tuple(sizes))
 
     def _count_words(
@@ -229,7 +233,7 @@ class TallyBuilder:
 
     def _count_together(self) -> None:
         """Count the tables of a network, p(column | given) of a few columns of labels, in one pass over all."""
-        if not any(factor.given and factor.family.reads == "codes" for factor in self.factors):
+        if not any(factor.given and factor.family.cell_type == "codes" for factor in self.factors):
             return
         found = {number: factor for number, factor in enumerate(self.factors) if self._is_table(factor)}
         if not any(factor.given for factor in found.values()):
@@ -251,7 +255,7 @@ class TallyBuilder:
             tables = iter(count_joint(block.columns, block.sizes, sets, self.weight))
         except CellError as error:
             value = cell(block, error.row, error.column)
-            raise DataError.bad_cell(value, error.row, names[error.column], Categorical.expects) from None
+            raise DataError.bad_cell(value, error.row, names[error.column], Categorical.allowed_values) from None
         for number, factor in found.items():
             parts = [next(tables) for _ in factor.columns]
             table = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
@@ -262,7 +266,7 @@ class TallyBuilder:
         """Whether a factor is a few columns of labels, the levels of others their groups; or any given several."""
         names = self._level_columns(factor)
         few = len(factor.given) > 1 or 1 <= len(factor.columns) <= (_FEW if factor.given else _FEW_ALONE)
-        return factor.family.is_table and few and len(set(names)) == len(names) and self._are_single(names)
+        return factor.family.is_contingency_table and few and len(set(names)) == len(names) and self._are_single(names)
 
     def _are_single(self, names: tuple[Name, ...]) -> bool:
         """Whether no name stands for a block; the same few stand in many factors."""
@@ -321,7 +325,9 @@ class TallyBuilder:
         self, name: str, seen: Domain, levels: tuple[Any, ...], weights: list[tuple[Name, np.ndarray]]
     ) -> Domain:
         """The declared levels; a label among the rows that is not one of them is an error."""
-        domain = Domain(levels, name, declared=levels, ordered=seen.ordered, absent=seen.absent)
+        domain = Domain(
+            levels, name, declared=levels, is_sorted=seen.is_sorted, has_missing_level=seen.has_missing_level
+        )
         domain.union(seen)  # raises if the kinds differ
         for column, weight in weights:
             local = self.local[column]
@@ -367,19 +373,19 @@ def check_size(
     if 8 * n_groups * numbers <= SMALL:
         return
     names = ", ".join([repr(name) for name in factor.columns[:3]] + ["…"] * (len(factor.columns) > 3))
-    kind = "levels" if factor.family.reads == "codes" else "columns"
+    kind = "levels" if factor.family.cell_type == "codes" else "columns"
     groups = f" in {n_groups} groups by {', '.join(map(repr, factor.given))}" if factor.given else ""
     what = f"{factor.family!r} of {names} ({width} {kind}){groups}"
-    require_memory(8 * n_groups * numbers, f"{model}: {what}" if model else what, hint or factor.family.smaller)
+    require_memory(8 * n_groups * numbers, f"{model}: {what}" if model else what, hint or factor.family.memory_hint)
 
 
 def _weights_of_levels(factor: Factor, statistic: Statistics) -> Iterator[tuple[Name, np.ndarray]]:
     """The weight of every level of every column of labels: of the groups, and of the counted columns."""
-    weight = statistic.presence()
+    weight = statistic.group_weights()
     for axis, column in enumerate(factor.given):
         yield column, weight.sum(axis=tuple(a for a in range(weight.ndim) if a != axis))
     if isinstance(statistic, Counts) and factor.level_columns:
-        yield from zip(factor.columns, statistic.segments.split(statistic.pooled().table), strict=True)
+        yield from zip(factor.columns, statistic.segments.split(statistic.pool_groups().table), strict=True)
 
 
 def check_weight(weight: Any, n_rows: int, *, any_size: bool = False) -> np.ndarray | None:

@@ -200,5 +200,5 @@ def with_parts_of_dates(table: Table, wanted: Iterable[Name] | None = None, keep
         if name not in found:
             columns[name] = column
     out = table.replaced(columns)
-    out.unknown, out.place, out.made = table.unknown, table.place, table.made
+    out.invalid_cells, out.file_location, out.cache = table.invalid_cells, table.file_location, table.cache
     return out

@@ -120,20 +120,20 @@ def _encode_numbers(values: np.ndarray, name: str, ordered: bool) -> tuple[np.nd
     if values.ndim != 1:
         raise DataError.wrong_shape(f"column {name!r}", values.shape, "one axis")
     if values.dtype.kind == "b":
-        return values.view(np.uint8), Domain([False, True], name, ordered=ordered)
+        return values.view(np.uint8), Domain([False, True], name, is_sorted=ordered)
     if values.dtype.kind == "f":
         return _encode_floats(values, name, ordered)
     if len(values) == 0:
-        return values.astype(np.int8), Domain([], name, ordered=ordered)
+        return values.astype(np.int8), Domain([], name, is_sorted=ordered)
     low, high = _range(values)
     if low >= 0 and high < _DIRECT_LEVELS:
-        return values, Domain(range(high + 1), name, ordered=ordered)
+        return values, Domain(range(high + 1), name, is_sorted=ordered)
     if high - low < _DIRECT_LEVELS:
-        return _distance(values, low, np.uint8), Domain(range(low, high + 1), name, ordered=ordered)
+        return _distance(values, low, np.uint8), Domain(range(low, high + 1), name, is_sorted=ordered)
     if high - low < min(max(_DENSE_LEVELS, len(values)), 2**31 - 2):  # a dense range: leave out what does not occur
         distance = _distance(values, low, np.int32)
         seen = np.flatnonzero(count_levels(distance, high - low + 1))
-        domain = Domain([low + gap for gap in seen.tolist()], name, ordered=ordered)
+        domain = Domain([low + gap for gap in seen.tolist()], name, is_sorted=ordered)
         if len(seen) == high - low + 1:
             return distance, domain
         where = np.zeros(high - low + 1, dtype=np.int32)
@@ -216,11 +216,11 @@ def _encode_by_type(array: Any, name: str, ordered: bool) -> tuple[np.ndarray, D
         if array.null_count == 0:
             return _encode_numbers(plain_array(array.to_numpy(zero_copy_only=False), name), name, ordered)
     elif pa.types.is_null(kind):
-        return np.full(len(array), -1, dtype=np.int8), Domain([], name, ordered=ordered)
+        return np.full(len(array), -1, dtype=np.int8), Domain([], name, is_sorted=ordered)
     elif not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
         first = next((item.as_py() for item in array if item.is_valid), None)
         if first is None:  # of whatever type: no row shows it
-            return np.full(len(array), -1, dtype=np.int8), Domain([], name, ordered=ordered)
+            return np.full(len(array), -1, dtype=np.int8), Domain([], name, is_sorted=ordered)
         raise LabelError.bad_level(first, name)
     codes, dictionary = distinct(array.cast(pa.large_string()) if pa.types.is_string_view(kind) else array)
     return _relabel(codes, dictionary.to_pylist(), name, ordered)
@@ -251,7 +251,7 @@ def _to_arrow(values: Any, name: str) -> Any:
 def _relabel(codes: np.ndarray, levels: list[Any], name: str, ordered: bool) -> tuple[np.ndarray, Domain]:
     """Codes into `levels`, put into a domain that may sort them or leave some out (null, NaN)."""
     known = dict.fromkeys(level for level in levels if not is_missing(level))  # Arrow allows a level to occur twice
-    domain = Domain(known, name, ordered=ordered)
+    domain = Domain(known, name, is_sorted=ordered)
     if domain.levels == tuple(levels):
         return codes, domain
     where = np.append(domain.positions_of(_plain(level) for level in levels), -1)  # code −1 finds the last

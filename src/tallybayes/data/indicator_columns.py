@@ -20,12 +20,12 @@ def is_presence(name: Any, columns: Container[Any]) -> bool:
 
 def hidden(table: Table, names: Iterable[Name]) -> Table:
     """Return the rows with every cell of some columns unknown: missing, but not by itself informative."""
-    columns, unknown = dict(table.columns), dict(table.unknown)
+    columns, unknown = dict(table.columns), dict(table.invalid_cells)
     for name in names:
         columns[name] = np.full(table.n_rows, *((np.nan,) if table.kind(name) == "number" else (None, object)))
         unknown[name] = np.ones(table.n_rows, dtype=bool)
     found = Table(columns)
-    found.unknown = unknown
+    found.invalid_cells = unknown
     return found
 
 
@@ -46,7 +46,7 @@ def with_unknown(table: Table, names: Iterable[Name], levels: Mapping[Name, Doma
         if source is None:
             continue
         there = np.array(table.numbers([name])[0])
-        unknown = table.unknown.get(source, np.zeros(len(there), dtype=bool))
+        unknown = table.invalid_cells.get(source, np.zeros(len(there), dtype=bool))
         if source in levels:
             found, (local,) = table.levels([source], lambda _: False)
             strange = np.append(levels[source].positions_of(local.levels) < 0, False)

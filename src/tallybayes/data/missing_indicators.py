@@ -42,10 +42,10 @@ def with_missing_level(table: Table, names: Iterable[Name], ordered: Callable[[N
     found: dict[tuple[Name, bool], tuple[np.ndarray, Domain]] = {}
     for name in names:
         codes, domain = table._encode(name, ordered(name))
-        if not domain.absent:
+        if not domain.has_missing_level:
             codes = codes.astype(np.int32)
-            absent = (codes < 0) & ~table.unknown.get(name, np.zeros(len(codes), dtype=bool))
-            domain = Domain(domain.levels, domain.name, ordered=domain.ordered, absent=True)
+            absent = (codes < 0) & ~table.invalid_cells.get(name, np.zeros(len(codes), dtype=bool))
+            domain = Domain(domain.levels, domain.name, is_sorted=domain.is_sorted, has_missing_level=True)
             codes[absent] = domain.index[None]
             found[name, ordered(name)] = codes, domain
     return table.recoded(found) if found else table

@@ -13,7 +13,7 @@ from tallybayes.tally.factor import Name
 from tallybayes.typing import SparseMatrix
 
 
-class Named:
+class NamedMatrix:
     """A matrix with a name for every column, such as counts of words with the words.
 
     It is taken wherever a matrix is, as X or in a mapping. A model remembers the names it was fitted with, in its file
@@ -28,7 +28,7 @@ class Named:
     --------
     >>> import scipy.sparse, tallybayes as tb
     >>> counts = scipy.sparse.csr_array([[2, 0], [0, 1]])
-    >>> model = tb.NaiveBayes().fit(tb.Named(counts, ["free", "lunch"]), ["spam", "ham"])
+    >>> model = tb.NaiveBayes().fit(tb.NamedMatrix(counts, ["free", "lunch"]), ["spam", "ham"])
     >>> model.explain(counts[[0]]).columns
     ['(class prior)', 'free', 'lunch']
     """
@@ -55,8 +55,8 @@ def refuse_repeated(names: Iterable[Name], what: str) -> None:
 
 def names_of_blocks(data: Any) -> dict[Name, tuple[str, ...]]:
     """The names of the columns of blocks, where they were given."""
-    if isinstance(data, Named):
+    if isinstance(data, NamedMatrix):
         return {"x": data.names}
     if not isinstance(data, Mapping):
         return {}
-    return {name: value.names for name, value in data.items() if isinstance(value, Named)}
+    return {name: value.names for name, value in data.items() if isinstance(value, NamedMatrix)}

@@ -120,7 +120,7 @@ class Source:
         found, names = self.exact(columns), list(map(str, columns))
         return found, names, pa.schema([found.schema.field(name).remove_metadata() for name in names])
 
-    def first(self) -> pa.Table:
+    def first_batch(self) -> pa.Table:
         """The first batch, which decides what there is to count; a table without rows where there are none."""
         if self._first is None:
             begun = iter(self.batches())
@@ -169,7 +169,7 @@ class Source:
         begun, self._begun = self._begun, None
         if begun is None or (columns is not None and set(columns) != set(self.schema.names)):
             return self.batches(columns)
-        found = chain([self.first()], begun)
+        found = chain([self.first_batch()], begun)
         return found if columns is None else (batch.select(list(columns)) for batch in found)
 
     def snapshot(self) -> AbstractContextManager[None]:

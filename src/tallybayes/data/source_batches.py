@@ -24,7 +24,7 @@ def tables_of_batches(source: Source, what: str, columns: Sequence[str] | None =
     """
     for batch in progress_of(source.read_ahead(columns), what, len, source.n_rows):
         table = open_table(batch)
-        table.place = location_of(batch)
+        table.file_location = location_of(batch)
         yield table
 
 
@@ -42,7 +42,7 @@ def with_file_location(table: Table) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        if error.cell is None or table.place is None:
+        if error.cell is None or table.file_location is None:
             raise
-        file, word, first = table.place
+        file, word, first = table.file_location
         raise DataError.bad_cell(*error.cell, where=f"{file}, {word} {first + error.cell[1]}") from None

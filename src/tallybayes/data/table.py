@@ -16,7 +16,7 @@ from tallybayes.data.dates import dates_of, origins, part_of, parts_of_type, typ
 from tallybayes.data.encoding import count_levels, direct_levels, encode, is_interval, is_missing
 from tallybayes.data.frame_columns import column_of_series, columns_of_frame
 from tallybayes.data.missing_indicators import sources_of
-from tallybayes.data.named_matrix import Named, refuse_repeated
+from tallybayes.data.named_matrix import NamedMatrix, refuse_repeated
 from tallybayes.data.numeric_columns import is_number, numeric
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source import reading
@@ -64,10 +64,12 @@ class Table:
         self._rows_of_levels: dict[tuple[Name, bool], np.ndarray] = {}
         self._highest: list[np.ndarray | None] = []  # of the matrix, once it is asked for
         self._derived: dict[Name, Any] = {}  # whether cells are there, and parts of dates
-        self.unknown: dict[Name, np.ndarray] = {}  # cells that are missing here, but not absent, by column
-        self.place: tuple[str, str, int] | None = None  # of a part of a file: its name, "line" or "row", and the first
+        self.invalid_cells: dict[Name, np.ndarray] = {}  # cells that are missing here, but not absent, by column
+        self.file_location: tuple[str, str, int] | None = (
+            None  # of a part of a file: its name, "line" or "row", and the first
+        )
         self.n_sampled_from: int | None = None  # of how many rows these are a random sample, if they are
-        self.made: dict[Any, Any] = {}  # what families made of its columns, kept for whoever asks again
+        self.cache: dict[Any, Any] = {}  # what families made of its columns, kept for whoever asks again
 
     @property
     def names(self) -> KeysView[Name]:
@@ -170,7 +172,11 @@ class Table:
             return self.without(name).with_column(name, values)
         table = Table({name: values, **self.columns}, self.matrix, first=self._first + 1)
         table._encoded = {key: found for key, found in self._encoded.items() if key[0] != name}
-        table._highest, table.unknown, table.n_sampled_from = self._highest, self.unknown, self.n_sampled_from
+        table._highest, table.invalid_cells, table.n_sampled_from = (
+            self._highest,
+            self.invalid_cells,
+            self.n_sampled_from,
+        )
         return table
 
     def with_codes(self, name: Name, codes: np.ndarray, domain: Domain) -> Table:
@@ -183,14 +189,14 @@ class Table:
         """The same rows, where some columns of labels are encoded otherwise: by name, and whether levels are sorted."""
         table = Table(self.columns)  # without its matrix, which is not to be taken for their codes
         table._encoded = {**self._encoded, **found}
-        table.unknown, table.place, table.made = self.unknown, self.place, self.made
+        table.invalid_cells, table.file_location, table.cache = self.invalid_cells, self.file_location, self.cache
         return table
 
     def without(self, name: Name) -> Table:
         """The same rows without one column."""
         table = Table({other: column for other, column in self.columns.items() if other != name})
         table._encoded = {key: found for key, found in self._encoded.items() if key[0] != name}
-        table.unknown, table.n_sampled_from = self.unknown, self.n_sampled_from
+        table.invalid_cells, table.n_sampled_from = self.invalid_cells, self.n_sampled_from
         return table
 
     def replaced(self, columns: Mapping[Name, Any]) -> Table:
@@ -208,7 +214,7 @@ class Table:
         }
         table = Table(columns, matrix, first=self._first)
         table._encoded = {key: (codes[part], domain) for key, (codes, domain) in self._encoded.items()}
-        table.unknown = {name: cells[part] for name, cells in self.unknown.items()}
+        table.invalid_cells = {name: cells[part] for name, cells in self.invalid_cells.items()}
         return table
 
     def _column(self, name: Name) -> Any:
@@ -242,7 +248,7 @@ class Table:
             else:
                 codes, domain = self._encode(source, False)
                 there = codes >= 0
-                if domain.absent:  # a missing cell has a code, too
+                if domain.has_missing_level:  # a missing cell has a code, too
                     there &= codes != domain.index[None]
             self._derived[name] = there.astype(np.float64)
         return self._derived[name]
@@ -281,7 +287,9 @@ class Table:
                 high = self._highest_codes()
                 high = direct_levels(block) if high is None else high[[self._order[name] for name in names]]
                 if high is not None:  # the array's columns are codes already: count them where they lie
-                    found = [Domain(range(h + 1), str(n), ordered=ordered(n)) for h, n in zip(high, names, strict=True)]
+                    found = [
+                        Domain(range(h + 1), str(n), is_sorted=ordered(n)) for h, n in zip(high, names, strict=True)
+                    ]
                     return Codes(block, high + 1), found
         encoded = [self._encode(name, ordered(name)) for name in names]
         sizes = np.array([len(domain.levels) for _, domain in encoded], dtype=np.int64)
@@ -321,12 +329,12 @@ class Table:
         for name in large:
             codes, domain = self._encode(name, ordered(name))
             counts = count_levels(codes, len(domain.levels))
-            if domain.absent:
+            if domain.has_missing_level:
                 counts[domain.index[None]] += 1  # it is there whether or not a row has it
             seen = np.flatnonzero(counts)
             where = np.full(len(counts) + 1, -1, dtype=np.int32)  # code −1 finds the last
             where[seen] = np.arange(len(seen))
-            kept = domain.having(domain.levels[k] for k in seen)
+            kept = domain.with_levels(domain.levels[k] for k in seen)
             found[name, ordered(name)] = where[codes.astype(np.intp)], kept
         return self.recoded(found)
 
@@ -338,7 +346,7 @@ class Table:
             place, matrix = self._order.get(name, -1), self.matrix
             high = self._highest_codes() if matrix is not None and 0 <= place < matrix.shape[1] else None
             if matrix is not None and high is not None:
-                found = matrix[:, place], Domain(range(int(high[place]) + 1), str(name), ordered=ordered)
+                found = matrix[:, place], Domain(range(int(high[place]) + 1), str(name), is_sorted=ordered)
             else:
                 try:
                     with reading(f"column {name!r}"):
@@ -377,7 +385,7 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
         source = open_source(data)
         if source is not None:
             return open_table(source.read("this"), names)
-    if isinstance(data, Named):
+    if isinstance(data, NamedMatrix):
         return Table({"x": _column(data, "x")})
     if hasattr(data, "tocsr") and hasattr(data, "nnz"):
         return Table({(names or ["x"])[0]: read_sparse(data)})
@@ -418,7 +426,7 @@ def _table_of_array(array: np.ndarray, names: Sequence[Name] | None) -> Table:
 
 
 def _column(value: Any, name: Name) -> Any:
-    value = value.matrix if isinstance(value, Named) else value
+    value = value.matrix if isinstance(value, NamedMatrix) else value
     if hasattr(value, "tocsr") and hasattr(value, "nnz"):
         return read_sparse(value)
     if hasattr(value, "columns") and hasattr(value, "__array__"):  # a frame as a block

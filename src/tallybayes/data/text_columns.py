@@ -87,13 +87,13 @@ class Texts:
     @cached_property
     def _found(self) -> tuple[SparseRows, Vocabulary | None]:
         """The words of every row, and which they are."""
-        bits, lookup = self.family.hashing, None if self.vocabulary is None else self.vocabulary.lookup
+        bits, lookup = self.family.hash_bits, None if self.vocabulary is None else self.vocabulary.lookup
         indptr, indices, counts, *words = text_rows(*self._buffers, self.family.rule, hashing=bits, vocabulary=lookup)
         vocabulary = self.vocabulary or self._named(*words)
         width = 2**bits if vocabulary is None else len(vocabulary.levels)  # type: ignore[operator]
         if self.family.once:
             counts = np.ones_like(counts)
-        absent = self.missing if self.family.family.takes_missing else None
+        absent = self.missing if self.family.family.accepts_missing else None
         rows = SparseRows(indptr, indices, counts, width, absent)
         return (rows if self.places is None else rows.take_columns(self.places)), vocabulary
 
@@ -107,7 +107,7 @@ class Texts:
         """The counts of words in every row."""
         return self._found[0]
 
-    def bound(self, vocabulary: Vocabulary | None, places: np.ndarray | None = None) -> Texts:
+    def with_vocabulary(self, vocabulary: Vocabulary | None, places: np.ndarray | None = None) -> Texts:
         """The same strings, to be scored in the words of a vocabulary, or in some of the columns of hashes."""
         return Texts(self._given, self.family, self.name, vocabulary, places)
 
@@ -119,12 +119,14 @@ class Texts:
         if "_found" in vars(self) or self.places is not None:
             return None
         lookup = None if self.vocabulary is None else self.vocabulary.lookup
-        how: Any = {"vocabulary": lookup, "hashing": self.family.hashing, "presence": self.family.once}
+        how: Any = {"vocabulary": lookup, "hashing": self.family.hash_bits, "presence": self.family.once}
         return score_texts(*self._buffers, self.family.rule, terms, **how)
 
-    def in_own_words(self) -> Texts:
+    def with_own_vocabulary(self) -> Texts:
         """The same strings, bound to the words that occur in them: some of them are still counted in all words."""
-        texts = self.bound(self._found[1], np.arange(2**self.family.hashing) if self.family.hashing else None)
+        texts = self.with_vocabulary(
+            self._found[1], np.arange(2**self.family.hash_bits) if self.family.hash_bits else None
+        )
         texts.__dict__["_found"] = self._found
         return texts
 
@@ -152,13 +154,13 @@ class Texts:
             weight = np.where(missing[:, None], 0.0, weight)
         elif missing is not None:
             group = np.where(missing, -1, 0 if group is None else np.asarray(group, dtype=np.int64))
-        kind = {"Multinomial": "multinomial", "Bernoulli": "binary"}.get(inner.layout[0])
+        kind = {"Multinomial": "multinomial", "Bernoulli": "binary"}.get(inner.statistics_key[0])
         fused = kind is not None and n_groups <= FEW_GROUPS and (weight is None or weight.ndim == 1)
-        if not fused or self.family.distinct:
-            own = self.bound(None) if self.is_bound else self
+        if not fused or self.family.binary:
+            own = self.with_vocabulary(None) if self.is_bound else self
             rows, vocabulary = own._found
-            return inner.collect(rows._replace(absent=None), group, n_groups, weight), vocabulary
-        once, bits = kind == "binary", self.family.hashing
+            return inner.collect(rows._replace(missing_rows=None), group, n_groups, weight), vocabulary
+        once, bits = kind == "binary", self.family.hash_bits
         *words, rows_of, total, log_base = count_texts(
             *self._buffers, self.family.rule, group, n_groups, weight, presence=once, hashing=bits
         )
@@ -179,7 +181,7 @@ class WordReader(NamedTuple):
 
     def read(self, column: Any, name: Name) -> Texts:
         """A column of strings in the words of the model."""
-        return read_texts(column, self.family, name).bound(self.vocabulary, self.places)
+        return read_texts(column, self.family, name).with_vocabulary(self.vocabulary, self.places)
 
 
 def plain_texts(column: Any, family: Text, name: Name) -> Texts | None:
@@ -247,6 +249,6 @@ def _as_arrow(column: Any, name: Name) -> Any:
         pass
     for row, value in enumerate(values):
         if not is_missing(value) and not isinstance(value, str | bytes):
-            raise DataError.bad_cell(value, row, name, Text.expects)
+            raise DataError.bad_cell(value, row, name, Text.allowed_values)
     cells = [None if is_missing(v) else v.encode("utf-8", "surrogatepass") if isinstance(v, str) else v for v in values]
     return pa.array(cells, pa.large_binary())

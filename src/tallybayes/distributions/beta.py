@@ -43,16 +43,16 @@ class Beta(ParameterDistribution):
     (array([0.75]), array([0.6667]))
     """
 
-    successes: np.ndarray
-    failures: np.ndarray
+    alpha: np.ndarray
+    beta: np.ndarray
 
     if TYPE_CHECKING:  # arrays are made of whatever is given
 
-        def __init__(self, successes: npt.ArrayLike, failures: npt.ArrayLike) -> None: ...
+        def __init__(self, alpha: npt.ArrayLike, beta: npt.ArrayLike) -> None: ...
 
     def __post_init__(self) -> None:
-        self._set(successes=self.successes, failures=self.failures)
-        self._allow_limits("successes", "failures")
+        self._set(alpha=self.alpha, beta=self.beta)
+        self._allow_limits("alpha", "beta")
 
     @classmethod
     def from_mean(cls, mean: npt.ArrayLike, strength: npt.ArrayLike) -> Beta:
@@ -68,7 +68,7 @@ class Beta(ParameterDistribution):
         if not ((mean > 0) & (mean < 1)).all():
             raise PriorError(f"Beta.from_mean needs 0 < mean < 1, found {as_float(mean)}.")
         found = cls(mean * strength, (1 - mean) * strength)
-        found._require_positive("successes", "failures")
+        found._require_positive("alpha", "beta")
         return found
 
     @classmethod
@@ -88,20 +88,20 @@ class Beta(ParameterDistribution):
         """Add the successes and the failures."""
         shape = statistics.total.shape
         return Beta(
-            broadcast_prior("Beta", self.successes, shape) + statistics.total,
-            broadcast_prior("Beta", self.failures, shape) + statistics.failures,
+            broadcast_prior("Beta", self.alpha, shape) + statistics.total,
+            broadcast_prior("Beta", self.beta, shape) + statistics.failures,
         )
 
     def mean(self) -> Any:
         """E[θ] = a / (a + b)."""
         self._require_proper("mean")
-        return as_float(self.successes / (self.successes + self.failures))
+        return as_float(self.alpha / (self.alpha + self.beta))
 
     def variance(self) -> Any:
         """Var θ = a b / ((a + b)² (a + b + 1))."""
         self._require_proper("variance")
-        total = self.successes + self.failures
-        return as_float(self.successes / total * (self.failures / total) / (total + 1))
+        total = self.alpha + self.beta
+        return as_float(self.alpha / total * (self.beta / total) / (total + 1))
 
     def mode(self) -> Any:
         """(a − 1) / (a + b − 2), with a − 1 and b − 1 not below 0; ½ for Beta(1, 1), where every θ is as probable.
@@ -109,15 +109,15 @@ class Beta(ParameterDistribution):
         If both are below 1 there is none: the density has no upper bound at either end.
         """
         self._require_proper("mode")
-        if ((self.successes < 1) & (self.failures < 1)).any():
+        if ((self.alpha < 1) & (self.beta < 1)).any():
             raise self._without_mode()
-        return self.peak()
+        return self.mode_or_boundary()
 
-    def peak(self) -> Any:
+    def mode_or_boundary(self) -> Any:
         """The mode; if neither parameter exceeds 1, the end with the larger one, or ½ if they are equal."""
-        a, b = np.maximum(self.successes - 1, 0.0), np.maximum(self.failures - 1, 0.0)
+        a, b = np.maximum(self.alpha - 1, 0.0), np.maximum(self.beta - 1, 0.0)
         flat = a + b == 0
-        edge = 0.5 * (1 + np.sign(self.successes - self.failures))
+        edge = 0.5 * (1 + np.sign(self.alpha - self.beta))
         return as_float(np.where(flat, edge, a / np.where(flat, 1.0, a + b)))
 
     def interval(self, mass: float = 0.95) -> Interval:
@@ -125,15 +125,13 @@ class Beta(ParameterDistribution):
         self._require_proper("interval")
         from scipy.special import betaincinv
 
-        return Interval(
-            *(as_float(betaincinv(self.successes, self.failures, tail)) for tail in tail_probabilities(mass))
-        )
+        return Interval(*(as_float(betaincinv(self.alpha, self.beta, tail)) for tail in tail_probabilities(mass)))
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
         """Probabilities θ drawn from this belief."""
         self._require_proper("sample")
-        shape = as_size(n) + np.broadcast_shapes(self.successes.shape, self.failures.shape)
-        return as_float(np.random.default_rng(random_state).beta(self.successes, self.failures, shape))
+        shape = as_size(n) + np.broadcast_shapes(self.alpha.shape, self.beta.shape)
+        return as_float(np.random.default_rng(random_state).beta(self.alpha, self.beta, shape))
 
     def log_prob(self, parameter: npt.ArrayLike) -> Any:
         """log p(θ), −inf outside [0, 1]."""
@@ -141,36 +139,34 @@ class Beta(ParameterDistribution):
         theta = np.asarray(parameter, dtype=float)
         inside = (theta >= 0) & (theta <= 1)
         safe = np.where(inside, theta, 0.5)
-        density = (
-            xlogy(self.successes - 1, safe) + xlog1py(self.failures - 1, -safe) - betaln(self.successes, self.failures)
-        )
+        density = xlogy(self.alpha - 1, safe) + xlog1py(self.beta - 1, -safe) - betaln(self.alpha, self.beta)
         return as_float(np.where(inside, density, -np.inf))
 
     def log_evidence(self, statistics: Totals) -> Any:
         """log B(a + s, b + f) − log B(a, b) + Σ log h(x), per group and column."""
         self._require_proper("log_evidence")
         successes, failures = statistics.total, statistics.failures
-        a, b = (broadcast_prior("Beta", part, successes.shape) for part in (self.successes, self.failures))
+        a, b = (broadcast_prior("Beta", part, successes.shape) for part in (self.alpha, self.beta))
         start, steps = np.stack([a, b], axis=-1), np.stack([successes, failures], axis=-1)
         return as_float(log_rising_shares(start, steps, Segments([2]))[..., 0] + spread_base(statistics))
 
-    def for_mode(self) -> Beta:
+    def mode_matched(self) -> Beta:
         """Beta(a + 1, b + 1): its posterior mode is the posterior mean under this one."""
-        return Beta(self.successes + 1, self.failures + 1)
+        return Beta(self.alpha + 1, self.beta + 1)
 
     def scaled(self, factor: float) -> Beta:
         """The same expectations, worth `factor` times as many observations."""
-        return Beta(self.successes * factor, self.failures * factor)
+        return Beta(self.alpha * factor, self.beta * factor)
 
     def column(self, index: int) -> Beta:
         """The belief about one column."""
-        return Beta(*(part[..., index] for part in np.broadcast_arrays(self.successes, self.failures)))
+        return Beta(*(part[..., index] for part in np.broadcast_arrays(self.alpha, self.beta)))
 
 
 def spread_base(statistics: Totals) -> np.ndarray:
     """Σ log h(x) per column: where it is known per group only, it stands in the first column."""
-    if statistics.log_base.shape == statistics.total.shape:
-        return statistics.log_base
+    if statistics.log_base_measure.shape == statistics.total.shape:
+        return statistics.log_base_measure
     spread = np.zeros(statistics.total.shape)
-    spread[..., :1] = statistics.log_base
+    spread[..., :1] = statistics.log_base_measure
     return spread

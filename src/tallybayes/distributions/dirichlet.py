@@ -110,13 +110,13 @@ class Dirichlet(ParameterDistribution):
         """E[θ_k] = α_k / Σα: add-α smoothing."""
         self._require_proper("mean")
         alpha, segments = self._known(), self.segments
-        return alpha / segments.spread(segments.sum(alpha))
+        return alpha / segments.broadcast_to_cells(segments.sum(alpha))
 
     def variance(self) -> Any:
         """Var θ_k = m_k (1 − m_k) / (Σα + 1), m being the mean."""
         self._require_proper("variance")
         alpha, segments = self._known(), self.segments
-        total = segments.spread(segments.sum(alpha))
+        total = segments.broadcast_to_cells(segments.sum(alpha))
         return alpha / total * ((total - alpha) / total) / (total + 1)
 
     def mode(self) -> Any:
@@ -128,17 +128,17 @@ class Dirichlet(ParameterDistribution):
         alpha, segments = self._known(), self.segments
         if ((segments.max(alpha) < 1) & (segments.sizes > 1)).any():
             raise self._without_mode()
-        return self.peak()
+        return self.mode_or_boundary()
 
-    def peak(self) -> Any:
+    def mode_or_boundary(self) -> Any:
         """The mode; if no α exceeds 1, all mass on the largest, shared equally where several are."""
         alpha, segments = self._known(), self.segments
         excess = np.maximum(alpha - 1, 0.0)
         total = segments.sum(excess)
-        largest = (alpha == segments.spread(segments.max(alpha))).astype(float)
-        edge = largest / segments.spread(segments.sum(largest))
-        flat = segments.spread(total == 0)
-        return np.where(flat, edge, excess / np.where(flat, 1.0, segments.spread(total)))
+        largest = (alpha == segments.broadcast_to_cells(segments.max(alpha))).astype(float)
+        edge = largest / segments.broadcast_to_cells(segments.sum(largest))
+        flat = segments.broadcast_to_cells(total == 0)
+        return np.where(flat, edge, excess / np.where(flat, 1.0, segments.broadcast_to_cells(total)))
 
     def interval(self, mass: float = 0.95) -> Interval:
         """The equal-tailed credible interval of every θ_k, from its Beta marginal."""
@@ -146,7 +146,7 @@ class Dirichlet(ParameterDistribution):
         from scipy.special import betaincinv
 
         alpha, segments = self._known(), self.segments
-        rest = segments.spread(segments.sum(alpha)) - alpha
+        rest = segments.broadcast_to_cells(segments.sum(alpha)) - alpha
         alone = rest <= 0  # a column with a single level: its probability is 1
         ends = (betaincinv(alpha, np.where(alone, 1.0, rest), tail) for tail in tail_probabilities(mass))
         return Interval(*(np.where(alone, 1.0, end) for end in ends))
@@ -159,8 +159,8 @@ class Dirichlet(ParameterDistribution):
         shape = as_size(n) + alpha.shape
         # Gamma(α) = Gamma(α + 1) · U^(1/α), in logarithms, so that small α do not underflow to 0 / 0.
         log_draw = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(rng.random(shape)) / alpha
-        draw = np.exp(log_draw - segments.spread(segments.max(log_draw)))
-        return draw / segments.spread(segments.sum(draw))
+        draw = np.exp(log_draw - segments.broadcast_to_cells(segments.max(log_draw)))
+        return draw / segments.broadcast_to_cells(segments.sum(draw))
 
     def log_prob(self, parameter: npt.ArrayLike) -> Any:
         """log p(θ) per group and column, −inf where θ is no distribution."""
@@ -181,10 +181,10 @@ class Dirichlet(ParameterDistribution):
         prior, table, segments = self._fit(statistics)
         evidence = log_rising_shares(prior, table, segments)
         if isinstance(statistics, Totals):
-            evidence = evidence + statistics.log_base.sum(axis=-1, keepdims=True)
+            evidence = evidence + statistics.log_base_measure.sum(axis=-1, keepdims=True)
         return _one_column(evidence)
 
-    def for_mode(self) -> Dirichlet:
+    def mode_matched(self) -> Dirichlet:
         """Dirichlet(α + 1): its posterior mode is the posterior mean under this one, add-α smoothing."""
         return Dirichlet(self.concentration + 1, sizes=self.sizes)
 

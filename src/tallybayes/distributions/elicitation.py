@@ -15,9 +15,9 @@ def beta_from_interval(low: float, high: float, tails: tuple[float, float]) -> t
 
     if not 0 < low < high < 1:
         raise PriorError(f"Beta.from_interval needs 0 < low < high < 1, found {low} and {high}.")
-    centre = (low + high) / 2
-    strength = max(4 * centre * (1 - centre) / (high - low) ** 2, 0.1)
-    start = (centre * strength, (1 - centre) * strength)
+    center = (low + high) / 2
+    strength = max(4 * center * (1 - center) / (high - low) ** 2, 0.1)
+    start = (center * strength, (1 - center) * strength)
     return _solve(lambda a, b: (betainc(a, b, low), betainc(a, b, high)), start, tails, (low, high))
 
 
@@ -27,8 +27,8 @@ def gamma_from_interval(low: float, high: float, tails: tuple[float, float]) -> 
 
     if not 0 < low < high < np.inf:
         raise PriorError(f"Gamma.from_interval needs 0 < low < high, found {low} and {high}.")
-    centre, spread = (low + high) / 2, (high - low) / 4
-    start = ((centre / spread) ** 2, centre / spread**2)
+    center, spread = (low + high) / 2, (high - low) / 4
+    start = ((center / spread) ** 2, center / spread**2)
     return _solve(lambda a, b: (gammainc(a, b * low), gammainc(a, b * high)), start, tails, (low, high))
 
 

@@ -134,7 +134,7 @@ class Gamma(ParameterDistribution):
             total * (rate - 1) + a * (growth - log_growth(b, rows)) - 0.5 * growth + rest + spread_base(statistics)
         )
 
-    def for_mode(self) -> Gamma:
+    def mode_matched(self) -> Gamma:
         """Gamma(a + 1, b): its posterior mode is the posterior mean under this one."""
         return Gamma(self.shape + 1, self.rate)
 

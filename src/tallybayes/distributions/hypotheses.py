@@ -22,7 +22,7 @@ from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.typing import RandomState
 
 if TYPE_CHECKING:
-    from tallybayes.estimation.distribution_fit import Learned
+    from tallybayes.estimation.distribution_fit import FittedDistribution
     from tallybayes.families.family import Family
 
 
@@ -55,7 +55,7 @@ class Hypotheses(ParameterDistribution):
     --------
     >>> import tallybayes as tb
     >>> coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9}, prior={"fair": 0.8, "biased": 0.2})
-    >>> posterior = tb.learn([1, 1, 1, 1], tb.Bernoulli()).posterior(coins)
+    >>> posterior = tb.fit_distribution([1, 1, 1, 1], tb.Bernoulli()).posterior(coins)
     >>> {name: round(p, 4) for name, p in posterior.probabilities.items()}
     {'fair': 0.2759, 'biased': 0.7241}
     >>> posterior.best
@@ -68,7 +68,7 @@ class Hypotheses(ParameterDistribution):
     log_weights: Any = field(default=None, kw_only=True, repr=False)
     given: tuple[int, ...] = field(default=(), kw_only=True, repr=False)  # the numbers of groups, once resolved
 
-    any_family = True
+    accepts_any_family = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.hypotheses, Mapping) or not self.hypotheses:
@@ -116,7 +116,7 @@ class Hypotheses(ParameterDistribution):
         --------
         >>> import numpy as np, tallybayes as tb
         >>> grid = tb.Hypotheses.grid(np.linspace(0, 1, 101), prior=lambda p: p * (1 - p))
-        >>> tb.learn([1, 1, 0], tb.Bernoulli()).posterior(grid).best
+        >>> tb.fit_distribution([1, 1, 0], tb.Bernoulli()).posterior(grid).best
         0.6
         """
         return cls({as_float(parameter): as_float(parameter) for parameter in parameters}, prior)
@@ -162,7 +162,7 @@ class Hypotheses(ParameterDistribution):
         return np.stack(totals, axis=-1)
 
     def update(self, statistics: Statistics) -> Hypotheses:
-        """Bayes' rule: multiply by the likelihoods and normalise."""
+        """Bayes' rule: multiply by the likelihoods and normalize."""
         joint = self.log_weights + self._log_likelihoods(statistics)
         total = logsumexp(joint, axis=-1, keepdims=True)
         if not np.isfinite(total).all():
@@ -175,27 +175,27 @@ class Hypotheses(ParameterDistribution):
         """log Σ p(h) p(data | h)."""
         return as_float(logsumexp(self.log_weights + self._log_likelihoods(statistics), axis=-1))
 
-    def most_likely(self, learned: Learned) -> Any:
+    def most_likely(self, learned: FittedDistribution) -> Any:
         """The hypothesis under which the data are most probable (ML), whatever the prior.
 
         Parameters
         ----------
         learned : Learned
         """
-        return self._name(self._told_by(learned).argmax(axis=-1))
+        return self._name(self._log_likelihoods_of(learned).argmax(axis=-1))
 
-    def _told_by(self, learned: Learned) -> np.ndarray:
+    def _log_likelihoods_of(self, learned: FittedDistribution) -> np.ndarray:
         found: Any = learned._prior(self)
         return found._log_likelihoods(learned.statistics)
 
-    def code_lengths(self, learned: Learned) -> dict[Any, CodeLength]:
+    def code_lengths(self, learned: FittedDistribution) -> dict[Any, CodeLength]:
         """The two-part code of every hypothesis in bits: −log₂ p(h) and −log₂ p(data | h). MAP has the shortest.
 
         Parameters
         ----------
         learned : Learned
         """
-        data = 0.0 - self._told_by(learned) / np.log(2)
+        data = 0.0 - self._log_likelihoods_of(learned) / np.log(2)
         model = 0.0 - self.log_weights / np.log(2)
         return {name: CodeLength(as_float(model[..., i]), as_float(data[..., i])) for i, name in enumerate(self.names)}
 

@@ -34,7 +34,7 @@ class LinearParameters(NamedTuple):
     variance: Any
 
     @property
-    def deviation(self) -> Any:
+    def std(self) -> Any:
         """σ of the noise, √variance."""
         return as_float(np.sqrt(self.variance))
 
@@ -43,7 +43,7 @@ class LinearParameters(NamedTuple):
 class LinearNormalInverseGamma(ParameterDistribution):
     """σ² ~ InverseGamma(a, b), w | σ² ~ N(m, σ²Λ⁻¹), and a level: the conjugate belief of `LinearGaussian`.
 
-    y = l + w · (x − c) + noise, where the level l, the value of the line at the centre c, is believed to be N(level,
+    y = l + w · (x − c) + noise, where the level l, the value of the line at the center c, is believed to be N(level,
     σ²/κ), whatever the slopes. About the means of the inputs, level and slopes do not depend on each other; far from
     them, as an intercept is, no number would say much. Λ = λ·1 is weight decay.
 
@@ -56,10 +56,10 @@ class LinearNormalInverseGamma(ParameterDistribution):
     shape, scale : float or array broadcasting to (*given,)
         a and b of the noise's variance: as if 2a rows had shown squared errors of 2b.
     level : float or array broadcasting to (*given,), default 0
-        The expected level at the centre.
+        The expected level at the center.
     strength : float, array broadcasting to (*given,), or None, default 0
         κ, worth how many rows that is: 0 where nothing is known of it, None where it is known, as through the origin.
-    centre : float or array broadcasting to (*given, inputs), default 0
+    center : float or array broadcasting to (*given, inputs), default 0
     root : array broadcasting to (*given, inputs, inputs), optional
         The lower root of Λ, which `update` sets: it has digits that Λ has not where inputs are nearly collinear.
 
@@ -76,10 +76,10 @@ class LinearNormalInverseGamma(ParameterDistribution):
     precision: np.ndarray
     shape: np.ndarray
     scale: np.ndarray
-    level: Any = field(default=0.0, kw_only=True)
+    intercept_location: Any = field(default=0.0, kw_only=True)
     strength: Any = field(default=0.0, kw_only=True)
-    centre: Any = field(default=0.0, kw_only=True)
-    root: Any = field(default=None, kw_only=True, repr=False)
+    input_center: Any = field(default=0.0, kw_only=True)
+    precision_cholesky: Any = field(default=None, kw_only=True, repr=False)
 
     if TYPE_CHECKING:  # arrays are made of whatever is given
 
@@ -90,15 +90,15 @@ class LinearNormalInverseGamma(ParameterDistribution):
             shape: npt.ArrayLike,
             scale: npt.ArrayLike,
             *,
-            level: npt.ArrayLike = 0.0,
+            intercept_location: npt.ArrayLike = 0.0,
             strength: npt.ArrayLike | None = 0.0,
-            centre: npt.ArrayLike = 0.0,
-            root: npt.ArrayLike | None = None,
+            input_center: npt.ArrayLike = 0.0,
+            precision_cholesky: npt.ArrayLike | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         self._set(location=self.location, precision=self.precision, shape=self.shape, scale=self.scale)
-        self._set(level=self.level, centre=self.centre)
+        self._set(intercept_location=self.intercept_location, input_center=self.input_center)
         if self.strength is not None:
             self._set(strength=self.strength)
             self._allow_limits("strength")
@@ -106,24 +106,24 @@ class LinearNormalInverseGamma(ParameterDistribution):
         name, p = type(self).__name__, self.n_inputs
         if self.location.ndim < 1 or self.precision.ndim < 2 or self.precision.shape[-2:] != (p, p):
             raise PriorError.wrong_shape(name, self.precision.shape, (p, p))
-        numbers = self.location, self.precision, self.level, self.centre
+        numbers = self.location, self.precision, self.intercept_location, self.input_center
         if not all(np.isfinite(part).all() for part in numbers):
             raise PriorError(f"{name} needs finite numbers.")
         if not np.allclose(self.precision, np.swapaxes(self.precision, -1, -2), rtol=1e-9, atol=0):
             raise PriorError(f"{name} needs a symmetric precision matrix.")
-        diagonal = _diagonal(self.precision) if self.root is None else None
+        diagonal = _diagonal(self.precision) if self.precision_cholesky is None else None
         if diagonal is not None and (diagonal >= 0).all():
-            self._set(root=np.sqrt(diagonal)[..., None] * np.eye(p))
-        elif self.root is None:
+            self._set(precision_cholesky=np.sqrt(diagonal)[..., None] * np.eye(p))
+        elif self.precision_cholesky is None:
             found = solve_ldl(DoubleDouble.of(self.precision), DoubleDouble.zeros((*self.precision.shape[:-1], 0)))
             size = np.diagonal(self.precision, axis1=-2, axis2=-1)
             back = found.root @ np.swapaxes(found.root, -1, -2)
             if (size < 0).any() or not np.allclose(back, self.precision, rtol=1e-6, atol=1e-6 * size.max(initial=0.0)):
                 raise PriorError(f"{name} needs a precision without a negative eigenvalue, found {self.precision}.")
-            self._set(root=found.root)
+            self._set(precision_cholesky=found.root)
         else:
-            self._set(root=self.root)
-        flat = not (np.diagonal(self.root, axis1=-2, axis2=-1) > 0).all()
+            self._set(precision_cholesky=self.precision_cholesky)
+        flat = not (np.diagonal(self.precision_cholesky, axis1=-2, axis2=-1) > 0).all()
         object.__setattr__(self, "_improper", flat or self.improper)
 
     @property
@@ -133,9 +133,9 @@ class LinearNormalInverseGamma(ParameterDistribution):
 
     @property
     def _given(self) -> tuple[int, ...]:
-        numbers = (np.shape(part) for part in (self.shape, self.scale, self.level, self._kappa()))
+        numbers = (np.shape(part) for part in (self.shape, self.scale, self.intercept_location, self._kappa()))
         return np.broadcast_shapes(
-            self.location.shape[:-1], self.precision.shape[:-2], self.centre.shape[:-1], *numbers
+            self.location.shape[:-1], self.precision.shape[:-2], self.input_center.shape[:-1], *numbers
         )
 
     def _kappa(self) -> np.ndarray:
@@ -145,36 +145,37 @@ class LinearNormalInverseGamma(ParameterDistribution):
     # ---- Learning ---------------------------------------------------------------------------------------------------
 
     def update(self, statistics: Moments) -> LinearNormalInverseGamma:
-        """Move the centre to the rows, add their scatter to the precision and their squared errors to the scale."""
+        """Move the center to the rows, add their scatter to the precision and their squared errors to the scale."""
         met = self._meet(statistics)
         return self.replace(
             location=met.location,
             precision=met.eliminated.root @ np.swapaxes(met.eliminated.root, -1, -2),
             shape=met.shape + met.weight / 2,
             scale=met.scale + met.squares / 2,
-            level=met.level,
+            intercept_location=met.intercept_location,
             strength=None if self.strength is None else met.kappa + met.weight,
-            centre=met.centre,
-            root=met.eliminated.root,
+            input_center=met.input_center,
+            precision_cholesky=met.eliminated.root,
         )
 
     def _meet(self, statistics: Moments) -> _Met:
         """The belief and rows together."""
         given, p, name = statistics.given_shape, statistics.n_columns - 1, type(self).__name__
-        location, centre = (broadcast_prior(name, part, (*given, p)) for part in (self.location, self.centre))
-        root = broadcast_prior(name, self.root, (*given, p, p))
+        location, center = (broadcast_prior(name, part, (*given, p)) for part in (self.location, self.input_center))
+        root = broadcast_prior(name, self.precision_cholesky, (*given, p, p))
         shape, scale, level, kappa = (
-            broadcast_prior(name, part, given) for part in (self.shape, self.scale, self.level, self._kappa())
+            broadcast_prior(name, part, given)
+            for part in (self.shape, self.scale, self.intercept_location, self._kappa())
         )
         weight = np.broadcast_to(statistics.weight, (*given, p + 1))[..., 0]
         with np.errstate(invalid="ignore"):
             share = np.where(weight > 0, weight / (np.where(weight > 0, kappa, 1.0) + weight), 0.0)
             lever = np.where(np.isinf(kappa), weight, np.where(np.isinf(kappa), 0.0, kappa) * share)
-        # What the rows show about the centre of the belief, which is worth κ rows there.
-        point = DoubleDouble.of(np.concatenate([centre, level[..., None]], axis=-1))
-        gap = statistics.fine_mean() - point
+        # What the rows show about the center of the belief, which is worth κ rows there.
+        point = DoubleDouble.of(np.concatenate([center, level[..., None]], axis=-1))
+        gap = statistics.mean_double_double() - point
         pulls = gap * lever[..., None]
-        shown = statistics.fine_scatter() + gap.map(_row) * pulls.map(_column)
+        shown = statistics.scatter_double_double() + gap.map(_row) * pulls.map(_column)
         within, across = shown.map(lambda a: a[..., :p, :p]), shown.map(lambda a: a[..., :p, p:])
         # In errors of the slopes that were expected: what is small stays so.
         expected = DoubleDouble.of(location[..., None])
@@ -211,7 +212,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
         )
         known = np.isinf(met.kappa)
         level = np.where(known, 0.0, -0.5 * log_growth(np.where(known, 1.0, met.kappa), met.weight))
-        slopes = np.log(_pivots(self.root)).sum(-1) - np.log(_pivots(met.eliminated.root)).sum(-1)
+        slopes = np.log(_pivots(self.precision_cholesky)).sum(-1) - np.log(_pivots(met.eliminated.root)).sum(-1)
         return as_float(noise + level + slopes)
 
     # ---- Parameters -------------------------------------------------------------------------------------------------
@@ -219,8 +220,8 @@ class LinearNormalInverseGamma(ParameterDistribution):
     def _line(self, variance: np.ndarray) -> LinearParameters:
         given = self._given
         slope = np.broadcast_to(self.location, (*given, self.n_inputs))
-        fine = DoubleDouble.of(np.broadcast_to(self.level[..., None, None], (*given, 1, 1)))
-        away = np.broadcast_to(self.centre, slope.shape)[..., None]
+        fine = DoubleDouble.of(np.broadcast_to(self.intercept_location[..., None, None], (*given, 1, 1)))
+        away = np.broadcast_to(self.input_center, slope.shape)[..., None]
         intercept = (fine - _dot(DoubleDouble.of(slope[..., None]), DoubleDouble.of(away))).value[..., 0, 0]
         return LinearParameters(slope, as_float(intercept), as_float(np.broadcast_to(variance, given)))
 
@@ -239,8 +240,8 @@ class LinearNormalInverseGamma(ParameterDistribution):
         self._require_proper("uncertainty")
         given, p = self._given, self.n_inputs
         x = x.reshape(len(x), *(1 for _ in given), p) if x.ndim == 2 else x
-        gap = np.moveaxis(x - self.centre, 0, -1) + np.zeros((*given, p, len(x)))
-        half = np.linalg.solve(np.broadcast_to(self.root, (*given, p, p)), gap)
+        gap = np.moveaxis(x - self.input_center, 0, -1) + np.zeros((*given, p, len(x)))
+        half = np.linalg.solve(np.broadcast_to(self.precision_cholesky, (*given, p, p)), gap)
         return np.moveaxis((half**2).sum(axis=-2), -1, 0) + self._spread_of_level()
 
     def _spread_of_level(self) -> np.ndarray:
@@ -249,17 +250,19 @@ class LinearNormalInverseGamma(ParameterDistribution):
     def at(self, x: np.ndarray) -> np.ndarray:
         """The expected line at inputs (n, inputs): (n, *given)."""
         x = x.reshape(len(x), *(1 for _ in self._given), self.n_inputs) if x.ndim == 2 else x
-        return np.asarray(((x - self.centre) * self.location).sum(axis=-1) + self.level)
+        return np.asarray(((x - self.input_center) * self.location).sum(axis=-1) + self.intercept_location)
 
     def _inverse_root(self) -> np.ndarray:
         given, p = self._given, self.n_inputs
-        return np.linalg.solve(np.broadcast_to(self.root, (*given, p, p)), np.broadcast_to(np.eye(p), (*given, p, p)))
+        return np.linalg.solve(
+            np.broadcast_to(self.precision_cholesky, (*given, p, p)), np.broadcast_to(np.eye(p), (*given, p, p))
+        )
 
     def _variances(self) -> tuple[np.ndarray, np.ndarray]:
         """Of the slopes and the intercept, in those of the noise."""
         self._require_proper("uncertainty")
         inverse = self._inverse_root()
-        away = np.broadcast_to(self.centre, (*self._given, self.n_inputs))[..., None]
+        away = np.broadcast_to(self.input_center, (*self._given, self.n_inputs))[..., None]
         intercept = ((inverse @ away) ** 2).sum(axis=(-2, -1)) + self._spread_of_level()
         return (inverse**2).sum(axis=-2), intercept
 
@@ -287,8 +290,10 @@ class LinearNormalInverseGamma(ParameterDistribution):
         noise = rng.standard_normal((*leading, *given, p, 1))
         turned = (np.swapaxes(self._inverse_root(), -1, -2) @ noise)[..., 0]
         slope = self.location + np.sqrt(variance)[..., None] * turned
-        level = self.level + np.sqrt(variance * self._spread_of_level()) * rng.standard_normal((*leading, *given))
-        return LinearParameters(slope, as_float(level - (slope * self.centre).sum(axis=-1)), as_float(variance))
+        level = self.intercept_location + np.sqrt(variance * self._spread_of_level()) * rng.standard_normal(
+            (*leading, *given)
+        )
+        return LinearParameters(slope, as_float(level - (slope * self.input_center).sum(axis=-1)), as_float(variance))
 
     def log_prob(self, parameter: LinearParameters) -> Any:
         """log p(slope, intercept, σ²), −inf for σ² ≤ 0."""
@@ -296,11 +301,11 @@ class LinearNormalInverseGamma(ParameterDistribution):
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameter)
         p, safe = self.n_inputs, np.where(variance > 0, variance, 1.0)
         gap = slope - self.location
-        half = (np.swapaxes(self.root, -1, -2) @ gap[..., None])[..., 0]
-        log_det = 2 * np.log(_pivots(self.root)).sum(-1)
+        half = (np.swapaxes(self.precision_cholesky, -1, -2) @ gap[..., None])[..., 0]
+        log_det = 2 * np.log(_pivots(self.precision_cholesky)).sum(-1)
         density = 0.5 * (log_det - p * np.log(2 * np.pi * safe) - (half**2).sum(-1) / safe)
         if self.strength is not None:
-            away = intercept + (slope * self.centre).sum(axis=-1) - self.level
+            away = intercept + (slope * self.input_center).sum(axis=-1) - self.intercept_location
             density = density + 0.5 * (np.log(self.strength / (2 * np.pi * safe)) - self.strength * away**2 / safe)
         density = density + self.shape * np.log(self.scale) - gammaln(self.shape)
         density = density - (self.shape + 1) * np.log(safe) - self.scale / safe
@@ -310,7 +315,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
         """The same line and noise, worth `factor` times as many rows."""
         return self.replace(
             precision=self.precision * factor,
-            root=self.root * np.sqrt(factor),
+            precision_cholesky=self.precision_cholesky * np.sqrt(factor),
             shape=self.shape * factor,
             scale=self.scale * factor,
             strength=None if self.strength is None else self.strength * factor,
@@ -331,8 +336,8 @@ class _Met(NamedTuple):
     kappa: np.ndarray
     weight: np.ndarray
     location: np.ndarray
-    centre: np.ndarray
-    level: np.ndarray
+    input_center: np.ndarray
+    intercept_location: np.ndarray
     squares: np.ndarray  # errors of the rows, and of what was expected, squared
     eliminated: LDLSolution
 

@@ -59,7 +59,7 @@ def log_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
 def stirling_rest(z: np.ndarray) -> np.ndarray:
     """log Γ(z) less Stirling's (z − ½) log z − z + ½ log 2π: 1/(12 z) for a large z, −½ log z for a small one.
 
-    With it, what cancels in sums of log Γ can be cancelled by hand, before it swallows the digits of what is left.
+    With it, what cancels in sums of log Γ can be canceled by hand, before it swallows the digits of what is left.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ def log_rising_shares(start: np.ndarray, steps: np.ndarray, segments: Segments) 
     share, aside = _log_shares(ends, after, segments)
     first_share, first_aside = _log_shares(start, before, segments)
     # Growth beyond that of all together: from the growths, or from what is not in the cell where that is next to none.
-    beyond = growth - segments.spread(all_growth)
-    from_rest = np.maximum(aside, first_aside) < np.maximum(growth, segments.spread(all_growth))
+    beyond = growth - segments.broadcast_to_cells(all_growth)
+    from_rest = np.maximum(aside, first_aside) < np.maximum(growth, segments.broadcast_to_cells(all_growth))
     beyond = np.where(from_rest, share - first_share, beyond)
     cells = steps * share + start * beyond - 0.5 * growth + (stirling_rest(ends) - stirling_rest(start))
     rest = 0.5 * all_growth - (stirling_rest(after) - stirling_rest(before))
@@ -122,9 +122,9 @@ def log_rising_shares(start: np.ndarray, steps: np.ndarray, segments: Segments) 
 
 def _log_shares(cells: np.ndarray, totals: np.ndarray, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
     """The logs of shares of columns, and, for cells that are more than half of theirs, the share of the others."""
-    whole = segments.spread(totals)
+    whole = segments.broadcast_to_cells(totals)
     large = cells > 0.5 * whole
-    others = segments.spread(segments.sum(np.where(large, 0.0, cells))) / whole
+    others = segments.broadcast_to_cells(segments.sum(np.where(large, 0.0, cells))) / whole
     aside = np.where(large, others, np.inf)
     return np.where(large, np.log1p(-np.where(large, others, 0.0)), np.log(cells / whole)), aside
 

@@ -30,7 +30,7 @@ class Normal(NamedTuple):
     variance: Any
 
     @property
-    def deviation(self) -> Any:
+    def std(self) -> Any:
         """σ = √variance."""
         return as_float(np.sqrt(self.variance))
 
@@ -63,7 +63,7 @@ class NormalInverseGamma(ParameterDistribution):
     strength: np.ndarray
     shape: np.ndarray
     scale: np.ndarray
-    shared: tuple[str, ...] = field(default=(), kw_only=True)
+    tied_over: tuple[str, ...] = field(default=(), kw_only=True)
 
     if TYPE_CHECKING:  # arrays are made of whatever is given
 
@@ -74,12 +74,12 @@ class NormalInverseGamma(ParameterDistribution):
             shape: npt.ArrayLike,
             scale: npt.ArrayLike,
             *,
-            shared: tuple[str, ...] = (),
+            tied_over: tuple[str, ...] = (),
         ) -> None: ...
 
     def __post_init__(self) -> None:
         self._set(location=self.location, strength=self.strength, shape=self.shape, scale=self.scale)
-        object.__setattr__(self, "shared", tuple(self.shared))
+        object.__setattr__(self, "tied_over", tuple(self.tied_over))
         self._require_positive("strength", "shape", "scale")
         if not np.isfinite(self.location).all():
             raise PriorError(f"NormalInverseGamma needs a finite location, found {self.location}.")
@@ -101,7 +101,7 @@ class NormalInverseGamma(ParameterDistribution):
 
     def sharing(self, shared: tuple[str, ...]) -> NormalInverseGamma:
         """The same belief with one variance for all of `shared`."""
-        return self if shared == self.shared else self.replace(shared=shared)
+        return self if shared == self.tied_over else self.replace(tied_over=shared)
 
     def update(self, statistics: Moments) -> NormalInverseGamma:
         """Add weight to strength and shape, move the mean, add scatter to the scale."""
@@ -109,7 +109,7 @@ class NormalInverseGamma(ParameterDistribution):
         grown = strength + weight
         moved = mean + (statistics.mean - mean) * (weight / grown)
         return NormalInverseGamma(
-            moved, grown, shape + self._pool(weight) / 2, scale + self._pool(extra) / 2, shared=self.shared
+            moved, grown, shape + self._pool(weight) / 2, scale + self._pool(extra) / 2, tied_over=self.tied_over
         )
 
     def _meet(self, statistics: Moments) -> tuple[np.ndarray, ...]:
@@ -130,12 +130,12 @@ class NormalInverseGamma(ParameterDistribution):
         return broadcast_prior("NormalInverseGamma", part, self._shared_shape(size))
 
     def _shared_shape(self, size: tuple[int, ...]) -> tuple[int, ...]:
-        groups = tuple(1 if "groups" in self.shared else n for n in size[:-1])
-        return (*groups, 1 if "columns" in self.shared else size[-1]) if size else ()
+        groups = tuple(1 if "groups" in self.tied_over else n for n in size[:-1])
+        return (*groups, 1 if "columns" in self.tied_over else size[-1]) if size else ()
 
     def _axes(self, n_axes: int) -> tuple[int, ...]:
-        groups = range(n_axes - 1) if "groups" in self.shared else ()
-        return (*groups, n_axes - 1) if "columns" in self.shared and n_axes else tuple(groups)
+        groups = range(n_axes - 1) if "groups" in self.tied_over else ()
+        return (*groups, n_axes - 1) if "columns" in self.tied_over and n_axes else tuple(groups)
 
     def _pool(self, array: np.ndarray) -> np.ndarray:
         """The sum over what is shared, keeping the axes."""
@@ -202,7 +202,7 @@ class NormalInverseGamma(ParameterDistribution):
         shared = tuple(axis + len(size) - n_axes for axis in self._axes(n_axes))
         first = variance[tuple(slice(0, 1) if axis in shared else slice(None) for axis in range(len(size)))]
         if not np.array_equal(np.broadcast_to(first, size), variance):
-            raise PriorError(f"the variances differ along the shared {' and '.join(self.shared)}; expected one.")
+            raise PriorError(f"the variances differ along the shared {' and '.join(self.tied_over)}; expected one.")
         safe = np.where(variance > 0, variance, 1.0)
         normal = 0.5 * (np.log(self.strength / (2 * np.pi * safe)) - self.strength * (mean - self.location) ** 2 / safe)
         normal = normal.sum(axis=shared) if shared else normal
@@ -235,11 +235,11 @@ class NormalInverseGamma(ParameterDistribution):
     def column(self, index: int) -> NormalInverseGamma:
         """The belief about one column."""
         parts = (np.broadcast_to(part, self._size)[..., index, None] for part in self._arrays())
-        return NormalInverseGamma(*parts, shared=self.shared).drop_column_axis()
+        return NormalInverseGamma(*parts, tied_over=self.tied_over).drop_column_axis()
 
     def drop_column_axis(self) -> NormalInverseGamma:
         """A belief about a single column without the axis for columns; only groups can still be shared."""
-        if "groups" in self.shared:
+        if "groups" in self.tied_over:
             return self
         return NormalInverseGamma(*(part[..., 0] if part.ndim else part for part in self._arrays()))
 

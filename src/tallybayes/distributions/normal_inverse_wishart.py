@@ -32,7 +32,7 @@ class MultivariateNormal(NamedTuple):
     covariance: Any
 
     @property
-    def deviation(self) -> Any:
+    def std(self) -> Any:
         """σ of every column, the root of its variance."""
         return np.sqrt(np.diagonal(self.covariance, axis1=-2, axis2=-1))
 
@@ -67,9 +67,9 @@ class NormalInverseWishart(ParameterDistribution):
 
     location: np.ndarray
     strength: np.ndarray
-    freedom: np.ndarray
+    degrees_of_freedom: np.ndarray
     scale: np.ndarray
-    shared: tuple[str, ...] = field(default=(), kw_only=True)
+    tied_over: tuple[str, ...] = field(default=(), kw_only=True)
     root: Any = field(default=None, kw_only=True)
 
     if TYPE_CHECKING:  # arrays are made of whatever is given
@@ -78,24 +78,26 @@ class NormalInverseWishart(ParameterDistribution):
             self,
             location: npt.ArrayLike,
             strength: npt.ArrayLike,
-            freedom: npt.ArrayLike,
+            degrees_of_freedom: npt.ArrayLike,
             scale: npt.ArrayLike,
             *,
-            shared: tuple[str, ...] = (),
+            tied_over: tuple[str, ...] = (),
             root: npt.ArrayLike | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        self._set(location=self.location, strength=self.strength, freedom=self.freedom, scale=self.scale)
-        object.__setattr__(self, "shared", tuple(self.shared))
-        self._require_positive("strength", "freedom")
+        self._set(
+            location=self.location, strength=self.strength, degrees_of_freedom=self.degrees_of_freedom, scale=self.scale
+        )
+        object.__setattr__(self, "tied_over", tuple(self.tied_over))
+        self._require_positive("strength", "degrees_of_freedom")
         if self.scale.ndim < 2 or self.scale.shape[-1] != self.scale.shape[-2]:
             raise PriorError.wrong_shape("NormalInverseWishart", self.scale.shape, (self.n_columns, self.n_columns))
         if not np.isfinite(self.location).all() or not np.isfinite(self.scale).all():
             raise PriorError("NormalInverseWishart needs finite numbers.")
-        if not (self.freedom > self.n_columns - 1).all():
+        if not (self.degrees_of_freedom > self.n_columns - 1).all():
             raise PriorError(
-                f"NormalInverseWishart needs freedom > columns − 1 = {self.n_columns - 1}, found {self.freedom}."
+                f"NormalInverseWishart needs freedom > columns − 1 = {self.n_columns - 1}, found {self.degrees_of_freedom}."
             )
         if not np.allclose(self.scale, np.swapaxes(self.scale, -1, -2), rtol=1e-9, atol=0):
             raise PriorError("NormalInverseWishart needs a symmetric scale matrix.")
@@ -130,22 +132,24 @@ class NormalInverseWishart(ParameterDistribution):
         """The number of columns."""
         return int(self.scale.shape[-1])
 
-    def sharing(self, shared: tuple[str, ...]) -> NormalInverseWishart:
+    def tied(self, shared: tuple[str, ...]) -> NormalInverseWishart:
         """The same belief with one covariance for all of `shared`."""
-        return self if shared == self.shared else self.replace(shared=shared)
+        return self if shared == self.tied_over else self.replace(tied_over=shared)
 
     def update(self, statistics: Moments) -> NormalInverseWishart:
         """Add weight to strength and freedom, move the mean, add scatter to the scale."""
-        mean, strength, freedom, scale, weight, scatter, pulls = self._meet(statistics)
+        mean, strength, freedom, scale, weight, scatter, pulls = self._combine(statistics)
         grown = strength + weight
         moved = mean + (statistics.mean - mean) * (weight / grown)[..., None]
         extra = scatter + pulls[..., :, None] * pulls[..., None, :]  # symmetric to the last bit
         after = scale + self._pool(extra, 2)
         flat = self.root is not None or not (_least_eigenvalues(after) > _FLAT).all()
         root = self._grown_root(scale, self._pool(scatter, 2), pulls) if flat else None
-        return NormalInverseWishart(moved, grown, freedom + self._pool(weight, 0), after, shared=self.shared, root=root)
+        return NormalInverseWishart(
+            moved, grown, freedom + self._pool(weight, 0), after, tied_over=self.tied_over, root=root
+        )
 
-    def lower_root(self) -> np.ndarray:
+    def scale_cholesky(self) -> np.ndarray:
         """The lower triangular root of the scale."""
         return np.linalg.cholesky(self.scale) if self.root is None else np.asarray(self.root)
 
@@ -158,7 +162,7 @@ class NormalInverseWishart(ParameterDistribution):
         upper = np.broadcast_to(np.swapaxes(self.root, -1, -2), scale.shape)
         return cholesky_update(np.concatenate([upper, rows], axis=-2), self._pulled(pulls))
 
-    def _meet(self, statistics: Moments) -> tuple[np.ndarray, ...]:
+    def _combine(self, statistics: Moments) -> tuple[np.ndarray, ...]:
         """Prior parameters, weights, scatter, and what the gap from the prior mean adds to it, as the root of that.
 
         Freedom and scale have length 1 where shared.
@@ -167,8 +171,8 @@ class NormalInverseWishart(ParameterDistribution):
         name = "NormalInverseWishart"
         mean = broadcast_prior(name, self.location, (*given, n_columns))
         strength = broadcast_prior(name, self.strength, given)
-        one = tuple(1 for _ in given) if "groups" in self.shared else given
-        freedom = broadcast_prior(name, self.freedom, one)
+        one = tuple(1 for _ in given) if "groups" in self.tied_over else given
+        freedom = broadcast_prior(name, self.degrees_of_freedom, one)
         scale = broadcast_prior(name, self.scale, (*one, n_columns, n_columns))
         weight = np.broadcast_to(statistics.weight, (*given, n_columns))[..., 0]
         gap = statistics.mean - mean
@@ -177,23 +181,23 @@ class NormalInverseWishart(ParameterDistribution):
 
     def _pulled(self, pulls: np.ndarray) -> np.ndarray:
         """The pulls on every covariance, as rows: one each, or those of all groups on the one that is shared."""
-        if "groups" not in self.shared:
+        if "groups" not in self.tied_over:
             return pulls[..., None, :]
         return pulls.reshape(*(1 for _ in pulls.shape[:-1]), -1, pulls.shape[-1])
 
     def _pool(self, array: np.ndarray, n_trailing: int) -> np.ndarray:
         axes = tuple(range(array.ndim - n_trailing))
-        return array.sum(axis=axes, keepdims=True) if "groups" in self.shared and axes else array
+        return array.sum(axis=axes, keepdims=True) if "groups" in self.tied_over and axes else array
 
     @property
     def _given(self) -> tuple[int, ...]:
-        shapes = self.location.shape[:-1], self.strength.shape, self.freedom.shape, self.scale.shape[:-2]
+        shapes = self.location.shape[:-1], self.strength.shape, self.degrees_of_freedom.shape, self.scale.shape[:-2]
         return np.broadcast_shapes(*shapes)
 
     @property
     def n_means(self) -> int:
         """How many mean vectors share one covariance."""
-        return int(np.prod(self._given, dtype=np.int64)) if "groups" in self.shared else 1
+        return int(np.prod(self._given, dtype=np.int64)) if "groups" in self.tied_over else 1
 
     def _normal(self, divisor: np.ndarray) -> MultivariateNormal:
         size = (*self._given, self.n_columns)
@@ -202,18 +206,18 @@ class NormalInverseWishart(ParameterDistribution):
 
     def mean(self) -> MultivariateNormal:
         """E[μ] = m, E[Σ] = Ψ / (ν − d − 1), infinite for ν ≤ d + 1."""
-        divisor = self.freedom - self.n_columns - 1
+        divisor = self.degrees_of_freedom - self.n_columns - 1
         mean = self._normal(np.where(divisor > 0, divisor, 1.0))
         infinite = np.broadcast_to((divisor <= 0)[..., None, None], mean.covariance.shape)
         return mean._replace(covariance=np.where(infinite, np.inf, mean.covariance))
 
     def mode(self) -> MultivariateNormal:
         """The joint mode: μ = m, Σ = Ψ / (ν + d + 1 + k), k the number of means that share the covariance."""
-        return self._normal(self.freedom + self.n_columns + 1 + self.n_means)
+        return self._normal(self.degrees_of_freedom + self.n_columns + 1 + self.n_means)
 
     def _marginal(self) -> NormalInverseGamma:
         """The belief about every column's own mean and variance."""
-        shape = (self.freedom - self.n_columns + 1) / 2
+        shape = (self.degrees_of_freedom - self.n_columns + 1) / 2
         variances = np.diagonal(self.scale, axis1=-2, axis2=-1)
         return NormalInverseGamma(self.location, self.strength[..., None], shape[..., None], variances / 2)
 
@@ -225,15 +229,15 @@ class NormalInverseWishart(ParameterDistribution):
         """Means and covariances drawn from this belief (Bartlett's decomposition); a shared one is drawn once."""
         rng = np.random.default_rng(random_state)
         leading, d, given = as_size(n), self.n_columns, self._given
-        one = tuple(1 for _ in given) if "groups" in self.shared else given
-        freedom = np.broadcast_to(self.freedom, one)
+        one = tuple(1 for _ in given) if "groups" in self.tied_over else given
+        freedom = np.broadcast_to(self.degrees_of_freedom, one)
         # Σ⁻¹ ~ Wishart(ν, Ψ⁻¹) = (L⁻ᵀ A)(L⁻ᵀ A)ᵀ with Ψ = L Lᵀ and A lower triangular, so Σ = B Bᵀ, B = L A⁻ᵀ.
         lower = np.zeros((*leading, *one, d, d))
         below = np.tril_indices(d, -1)
         lower[(..., *below)] = rng.standard_normal((*leading, *one, len(below[0])))
         degrees = freedom[..., None] - np.arange(d)
         lower[..., np.arange(d), np.arange(d)] = np.sqrt(2 * rng.standard_gamma(degrees / 2, (*leading, *one, d)))
-        root = np.broadcast_to(self.lower_root(), (*one, d, d))
+        root = np.broadcast_to(self.scale_cholesky(), (*one, d, d))
         root = np.swapaxes(np.linalg.solve(lower, np.swapaxes(root, -1, -2) + np.zeros_like(lower)), -1, -2)
         covariance = np.broadcast_to(root @ np.swapaxes(root, -1, -2), (*leading, *given, d, d))
         noise = np.broadcast_to(root, covariance.shape) @ rng.standard_normal((*leading, *given, d, 1))
@@ -247,7 +251,7 @@ class NormalInverseWishart(ParameterDistribution):
         size = np.broadcast_shapes(given, *shapes)
         mean = np.broadcast_to(np.asarray(parameter[0], dtype=float), (*size, d))
         covariance = np.broadcast_to(np.asarray(parameter[1], dtype=float), (*size, d, d))
-        shared = tuple(range(len(size) - len(given), len(size))) if "groups" in self.shared else ()
+        shared = tuple(range(len(size) - len(given), len(size))) if "groups" in self.tied_over else ()
         first = covariance[tuple(slice(0, 1) if axis in shared else slice(None) for axis in range(len(size)))]
         if not np.array_equal(np.broadcast_to(first, covariance.shape), covariance):
             raise PriorError("the covariances differ along the shared groups; expected one.")
@@ -258,9 +262,11 @@ class NormalInverseWishart(ParameterDistribution):
         gap = np.linalg.solve(root, (mean - self.location)[..., None])[..., 0]
         normal = 0.5 * (d * np.log(self.strength / (2 * np.pi)) - log_det - self.strength * (gap**2).sum(-1))
         trace = np.trace(np.linalg.solve(covariance, np.broadcast_to(self.scale, covariance.shape)), axis1=-2, axis2=-1)
-        log_scale = 2 * np.log(_pivots(self.lower_root())).sum(-1)
-        log_norm = self.freedom / 2 * (log_scale - d * np.log(2)) - _log_gamma_d(self.freedom / 2, d)
-        wishart = log_norm - (self.freedom + d + 1) / 2 * log_det - trace / 2
+        log_scale = 2 * np.log(_pivots(self.scale_cholesky())).sum(-1)
+        log_norm = self.degrees_of_freedom / 2 * (log_scale - d * np.log(2)) - _log_gamma_d(
+            self.degrees_of_freedom / 2, d
+        )
+        wishart = log_norm - (self.degrees_of_freedom + d + 1) / 2 * log_det - trace / 2
         normal, wishart = (np.where(inside, part, -np.inf) for part in (normal, wishart))
         if not shared:
             return as_float(normal + wishart)
@@ -269,13 +275,13 @@ class NormalInverseWishart(ParameterDistribution):
     def log_evidence(self, statistics: Moments) -> Any:
         """The log marginal likelihood, one number for every covariance: per group, or one where it is shared."""
         d = self.n_columns
-        _, strength, freedom, scale, weight, scatter, pulls = self._meet(statistics)
+        _, strength, freedom, scale, weight, scatter, pulls = self._combine(statistics)
         half = self._pool(weight, 0) / 2
         # As for one column: what grows like n log n cancels but for the log determinants of covariances.
         shapes = (freedom[..., None] - np.arange(d)) / 2
         growth, ends = log_growth(shapes, half[..., None]), shapes + half[..., None]
         root = self._grown_root(scale, self._pool(scatter, 2), pulls)
-        before = 2 * np.log(_pivots(self.lower_root())).sum(-1) - np.log(shapes).sum(-1)
+        before = 2 * np.log(_pivots(self.scale_cholesky())).sum(-1) - np.log(shapes).sum(-1)
         after = 2 * np.log(_pivots(root)).sum(-1) - np.log(ends).sum(-1)
         covariance = (
             -half * (d * (1 + np.log(np.pi)) + after)
@@ -284,7 +290,7 @@ class NormalInverseWishart(ParameterDistribution):
             + (stirling_rest(ends) - stirling_rest(shapes)).sum(-1)
         )
         means = -0.5 * d * log_growth(strength, weight)
-        shared = "groups" in self.shared
+        shared = "groups" in self.tied_over
         return as_float(covariance.sum() + means.sum() if shared else covariance + means)
 
     def scaled(self, factor: float) -> NormalInverseWishart:
@@ -293,9 +299,11 @@ class NormalInverseWishart(ParameterDistribution):
         What counts as rows is the freedom above columns − 1, as in the marginal of a single column.
         """
         spent = self.n_columns - 1
-        freedom = spent + factor * (self.freedom - spent)
+        freedom = spent + factor * (self.degrees_of_freedom - spent)
         root = None if self.root is None else self.root * np.sqrt(factor)
-        return self.replace(strength=self.strength * factor, freedom=freedom, scale=self.scale * factor, root=root)
+        return self.replace(
+            strength=self.strength * factor, degrees_of_freedom=freedom, scale=self.scale * factor, root=root
+        )
 
     def column(self, index: int) -> NormalInverseGamma:
         """The marginal belief about one column's mean and variance."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from tallybayes.families.family import Family
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 
 class Interval(NamedTuple):
@@ -28,7 +28,7 @@ class Interval(NamedTuple):
 class ParameterDistribution(FrozenValue):
     """Base of the conjugate beliefs. All arrays broadcast over (*given, columns or levels)."""
 
-    any_family: ClassVar[bool] = False  # whether every family takes it for a prior
+    accepts_any_family: ClassVar[bool] = False  # whether every family takes it for a prior
 
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> ParameterDistribution:
         """A belief is its own prior; rules (`PriorRule`) make one from the statistics."""
@@ -42,7 +42,7 @@ class ParameterDistribution(FrozenValue):
         """The most probable parameter; on the boundary where no interior mode exists, an error where there is none."""
         raise NotImplementedError
 
-    def peak(self) -> Any:
+    def mode_or_boundary(self) -> Any:
         """What ``estimate="map"`` takes: the `mode` or, where there is none, an end of the range, by convention."""
         return self.mode()
 
@@ -73,7 +73,7 @@ class ParameterDistribution(FrozenValue):
         """The log marginal likelihood of the data behind `statistics`, the parameters integrated out."""
         raise NotImplementedError
 
-    def for_mode(self) -> Self:
+    def mode_matched(self) -> Self:
         """The belief whose mode smooths as this one's mean does, for methods that need a point; itself by default."""
         return self
 
@@ -81,7 +81,7 @@ class ParameterDistribution(FrozenValue):
         """The same expectations, worth `factor` times as many observations."""
         raise PriorError(f"{type(self).__name__} has no strength to scale; expected one of the conjugate beliefs.")
 
-    def plot(self, ax: Axes | None = None) -> Picture:
+    def plot(self, ax: Axes | None = None) -> Plot:
         """A picture of the belief: densities, or the probabilities of levels and hypotheses; needs matplotlib.
 
         Parameters

@@ -29,12 +29,12 @@ from tallybayes.typing import Prior, SparseMatrix
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 GROUP = "group"
 
 
-class Bits(NamedTuple):
+class DescriptionLength(NamedTuple):
     """Code lengths in bits: the data given the MAP parameter, that parameter's density, and the data by evidence."""
 
     data: Any
@@ -42,14 +42,14 @@ class Bits(NamedTuple):
     evidence: Any
 
 
-def learn(
+def fit_distribution(
     values: Iterable[Any] | SparseMatrix | None = None,
     family: Family | None = None,
     *,
     counts: Mapping[Any, Any] | None = None,
     weight: Iterable[float] | None = None,
     group: Iterable[Any] | SparseMatrix | None = None,
-) -> Learned:
+) -> FittedDistribution:
     """Learn a distribution from values, or from how often each occurred.
 
     Parameters
@@ -69,17 +69,17 @@ def learn(
     Returns
     -------
     Learned
-        Or, in `WithMissing`, a `LearnedWithMissing`.
+        Or, in `WithMissing`, a `FittedWithMissing`.
 
     Examples
     --------
     >>> import tallybayes as tb
-    >>> coin = tb.learn([1, 1], tb.Bernoulli())
+    >>> coin = tb.fit_distribution([1, 1], tb.Bernoulli())
     >>> coin.estimate("mle"), coin.estimate("map", prior=tb.Beta(2, 2))
     (1.0, 0.75)
-    >>> tb.learn([3.0, 5.0, 10.0], tb.Gaussian(), group=["a", "a", "b"]).estimate("mle").mean
+    >>> tb.fit_distribution([3.0, 5.0, 10.0], tb.Gaussian(), group=["a", "a", "b"]).estimate("mle").mean
     array([ 4., 10.])
-    >>> tb.learn(counts={"H": 55, "T": 45}, family=tb.Bernoulli(success="H")).estimate("map", prior=tb.Beta(2, 2))
+    >>> tb.fit_distribution(counts={"H": 55, "T": 45}, family=tb.Bernoulli(success="H")).estimate("map", prior=tb.Beta(2, 2))
     0.5490196078431373
     """
     if not isinstance(family, Family):
@@ -95,8 +95,8 @@ def learn(
         raise DataError.wrong_type(
             "values", "None", "the values, or how often each occurred: counts={'H': 55, 'T': 45}"
         )
-    if family.of_words is not None:
-        hint = f"Count a column with tb.count, or the rows of a matrix of counts as {family.of_words!r}."
+    if family.word_family is not None:
+        hint = f"Count a column with tb.count, or the rows of a matrix of counts as {family.word_family!r}."
         raise DataError.wrong_type("family", repr(family), "one of numbers or labels", hint)
     table = open_table(values)
     single = family.columnwise and len(table.columns) == 1 and _is_column(next(iter(table.columns.values())))
@@ -112,18 +112,18 @@ def learn(
         columns[given[0]] = _open_group(group)
     rows = Table(columns, table.matrix if not single else None)
     factor = Factor(names, given, family)
-    tally = count(rows, [factor], weight=weight, schema=Schema(ordered=given))
-    if empty and (family.inner or family).reads == "codes":
+    tally = count(rows, [factor], weight=weight, schema=Schema(sorted_domains=given))
+    if empty and (family.present_family or family).cell_type == "codes":
         tally = tally.declare(names[0], [level for level in empty if level is not None])
-    if family.inner is not None:
-        from tallybayes.estimation.distribution_fit_missing import LearnedWithMissing
+    if family.present_family is not None:
+        from tallybayes.estimation.distribution_fit_missing import FittedWithMissing
 
-        return LearnedWithMissing(tally, single=single)
-    return Learned(tally, single=single)
+        return FittedWithMissing(tally, single=single)
+    return FittedDistribution(tally, single=single)
 
 
-class Learned:
-    """A family and the statistics of the values it was shown. Made by `learn`; adds and subtracts.
+class FittedDistribution:
+    """A family and the statistics of the values it was shown. Made by `fit_distribution`; adds and subtracts.
 
     Results have the shape (groups, columns), without the axes that were not asked for: plain numbers for one column
     without groups. Probabilities of labels come as a dictionary by level.
@@ -131,12 +131,12 @@ class Learned:
     Examples
     --------
     >>> import tallybayes as tb
-    >>> coin = tb.learn([1, 1], tb.Bernoulli())
+    >>> coin = tb.fit_distribution([1, 1], tb.Bernoulli())
     >>> coin
     Learned: Bernoulli(), weight 2
       mle    1
       bayes  0.75
-    >>> (coin + tb.learn([0], tb.Bernoulli())).estimate("mle").__round__(4)
+    >>> (coin + tb.fit_distribution([0], tb.Bernoulli())).estimate("mle").__round__(4)
     0.6667
     """
 
@@ -164,7 +164,7 @@ class Learned:
         names = self.tally.factors[0].columns
         if self.family.bins:
             found = [self.family.bins] * self.statistics.n_columns  # type: ignore[attr-defined]
-        elif self.family.reads == "codes":
+        elif self.family.cell_type == "codes":
             found = [self.tally.domains[str(name)].levels for name in names]
         else:
             return ()
@@ -245,26 +245,28 @@ class Learned:
         """Kullback–Leibler divergence from the data to the model, in nats per row, above the best of the family.
 
         For `Bernoulli` and `Categorical` it is the divergence from the empirical distribution, for other families that
-        less a constant; so maximum likelihood, whose divergence is 0, is its minimiser in every family.
+        less a constant; so maximum likelihood, whose divergence is 0, is its minimizer in every family.
         """
         best = self.estimate("mle")
         return as_float(np.asarray(self.cross_entropy(parameters)) - np.asarray(self.cross_entropy(best)))
 
-    def bits(self, prior: Prior = None) -> Bits:
+    def description_length(self, prior: Prior = None) -> DescriptionLength:
         """Code lengths: −log₂ of the likelihood and the density at the MAP parameter, and of the evidence.
 
         The density term may be negative: a density is no probability.
         """
         belief = self._prior(prior)
         posterior = belief.update(self.statistics)
-        mode = self.family.from_belief(posterior, "mode")
+        mode = self.family.parameters_from(posterior, "mode")
         data = self.family.log_likelihood(mode, self.statistics)
         shaped = belief.update(self.statistics.scale(0.0))  # the prior, in the shape of the statistics
         evidence = self.family.log_evidence(belief, self.statistics)
         model = shaped.log_prob(posterior.mode())
-        return Bits(*(self._squeeze(0.0 - np.asarray(part) / np.log(2)) for part in (data, model, evidence)))
+        return DescriptionLength(
+            *(self._squeeze(0.0 - np.asarray(part) / np.log(2)) for part in (data, model, evidence))
+        )
 
-    def plot(self, prior: Prior = None, ax: Axes | None = None) -> Picture:
+    def plot(self, prior: Prior = None, ax: Axes | None = None) -> Plot:
         """A picture of prior, likelihood and posterior, with the estimates marked; needs matplotlib.
 
         Of several groups or columns, the posterior of each.
@@ -284,30 +286,30 @@ class Learned:
 
         return plot_learned(self, prior, ax)
 
-    def __add__(self, other: Learned) -> Self:
-        if not isinstance(other, Learned):
+    def __add__(self, other: FittedDistribution) -> Self:
+        if not isinstance(other, FittedDistribution):
             return NotImplemented
         return type(self)(self.tally + self._like(other), single=self.single)
 
     def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
-    def __sub__(self, other: Learned) -> Self:
-        if not isinstance(other, Learned):
+    def __sub__(self, other: FittedDistribution) -> Self:
+        if not isinstance(other, FittedDistribution):
             return NotImplemented
         return type(self)(self.tally - self._like(other), single=self.single)
 
-    def _like(self, other: Learned) -> Tally:
+    def _like(self, other: FittedDistribution) -> Tally:
         if other.family != self.family:
             raise StatisticsError.incompatible("the families", self.family, other.family)
         return other.tally
 
-    def isclose(self, other: Learned, tolerance: float = 1e-12) -> bool:
+    def isclose(self, other: FittedDistribution, tolerance: float = 1e-12) -> bool:
         """Whether both learned the same, to rounding: sums of measurements depend on the order in the last digits."""
         return self.family == other.family and self.tally.isclose(other.tally, tolerance)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Learned):
+        if not isinstance(other, FittedDistribution):
             return NotImplemented
         return self.family == other.family and self.tally == other.tally
 
@@ -337,7 +339,7 @@ class Learned:
     def _prior(self, prior: Any, estimate: str = "bayes") -> ParameterDistribution:
         if isinstance(prior, Hypotheses):
             prior = prior.replace(hypotheses={name: self._read(value) for name, value in prior.hypotheses.items()})
-        return self.family.prior(prior, self.statistics, estimate)
+        return self.family.resolve_prior(prior, self.statistics, estimate)
 
     def _posterior(self, prior: Any) -> ParameterDistribution:
         return self._prior(prior).update(self.statistics)
@@ -348,7 +350,7 @@ class Learned:
 
     def _pooled_weight(self) -> np.ndarray:
         """The weight of the rows of all groups, by column."""
-        return self.family.row_weight(self.statistics.pooled())
+        return self.family.row_weight(self.statistics.pool_groups())
 
     def _require_data(self, estimate: str) -> None:
         weight = self.family.row_weight(self.statistics)

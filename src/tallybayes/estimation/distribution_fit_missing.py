@@ -11,7 +11,7 @@ from tallybayes.data.missing_indicators import indicator_name
 from tallybayes.data.table import open_table
 from tallybayes.distributions.parameter_distribution import as_float
 from tallybayes.errors import PriorError, short_repr
-from tallybayes.estimation.distribution_fit import Bits, Learned
+from tallybayes.estimation.distribution_fit import DescriptionLength, FittedDistribution
 from tallybayes.estimation.predictive import Predictive
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
@@ -21,7 +21,7 @@ from tallybayes.typing import RandomState
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 
 class Both(NamedTuple):
@@ -31,10 +31,10 @@ class Both(NamedTuple):
     values: Any
 
 
-class LearnedWithMissing(Learned):
-    """What `learn` learned in `WithMissing(family)`: whether values are there, and the values that are.
+class FittedWithMissing(FittedDistribution):
+    """What `fit_distribution` learned in `WithMissing(family)`: whether values are there, and the values that are.
 
-    p(value) = p(there) · p(value | there), and p(missing) = 1 − p(there). Each half is a `Learned` of its own; what is
+    p(value) = p(there) · p(value | there), and p(missing) = 1 − p(there). Each half is a `FittedDistribution` of its own; what is
     asked of both is answered by a pair or, where it is a log probability, by the sum.
 
     Attributes
@@ -47,7 +47,7 @@ class LearnedWithMissing(Learned):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> salary = tb.learn([20.0, None, None, 31.0, 24.0], tb.WithMissing(tb.Gaussian()))
+    >>> salary = tb.fit_distribution([20.0, None, None, 31.0, 24.0], tb.WithMissing(tb.Gaussian()))
     >>> salary
     LearnedWithMissing: WithMissing(Gaussian()), weight 5
       mle    there 0.6; mean 25, variance 20.6667, deviation 4.54606
@@ -61,7 +61,7 @@ class LearnedWithMissing(Learned):
     def __init__(self, tally: Tally, *, single: bool) -> None:
         super().__init__(tally, single=single)
         self.values, self.there = (
-            Learned(Tally([factor], [part], tally.domains, tally.schema), single=single)
+            FittedDistribution(Tally([factor], [part], tally.domains, tally.schema), single=single)
             for factor, part in zip(tally.factors, tally.statistics, strict=True)
         )
 
@@ -117,13 +117,13 @@ class LearnedWithMissing(Learned):
         there, values = parameters
         return as_float(np.asarray(self.there.log_likelihood(there)) + self.values.log_likelihood(values))
 
-    def bits(self, prior: Any = None) -> Bits:
+    def description_length(self, prior: Any = None) -> DescriptionLength:
         """Code lengths of both together."""
         there, values = _priors(prior)
-        parts = zip(self.there.bits(there), self.values.bits(values), strict=True)
-        return Bits(*(as_float(np.asarray(one) + other) for one, other in parts))
+        parts = zip(self.there.description_length(there), self.values.description_length(values), strict=True)
+        return DescriptionLength(*(as_float(np.asarray(one) + other) for one, other in parts))
 
-    def plot(self, prior: Any = None, ax: Axes | None = None) -> Picture:
+    def plot(self, prior: Any = None, ax: Axes | None = None) -> Plot:
         """A picture of what is believed about the values that are there; ``there.plot()`` draws the other half."""
         return self.values.plot(_priors(prior)[1], ax)
 
@@ -139,9 +139,9 @@ class LearnedWithMissing(Learned):
 
 
 class PredictiveWithMissing(Predictive):
-    """The distribution of the next row, which may be absent. Made by `LearnedWithMissing.predictive`."""
+    """The distribution of the next row, which may be absent. Made by `FittedWithMissing.predictive`."""
 
-    def __init__(self, learned: Learned, there: Predictive, values: Predictive) -> None:
+    def __init__(self, learned: FittedDistribution, there: Predictive, values: Predictive) -> None:
         self._learned, self.there, self.values = learned, there, values
 
     def log_prob(self, values: Any) -> Any:
@@ -175,7 +175,7 @@ class PredictiveWithMissing(Predictive):
         """
         rng = np.random.default_rng(random_state)
         there, values = (part.sample(n, random_state=rng) for part in (self.there, self.values))
-        labels = self.values._learned.family.reads == "codes"
+        labels = self.values._learned.family.cell_type == "codes"
         nothing: Any = None if labels else np.nan
         return np.where(there == 1, values.astype(object) if labels else values, nothing)
 

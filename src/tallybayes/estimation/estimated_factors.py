@@ -13,7 +13,7 @@ from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.distributions.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, EstimateError, NoCountsError
-from tallybayes.estimation.distribution_fit import Bits
+from tallybayes.estimation.distribution_fit import DescriptionLength
 from tallybayes.estimation.scoring.factor_scorer import (
     NO_COLUMNS,
     FactorScorer,
@@ -33,7 +33,7 @@ class LogEvidence(NamedTuple):
     """A log evidence in nats, and the columns that have no part in it."""
 
     log_evidence: float
-    left_out: list[Any]
+    excluded_columns: list[Any]
 
 
 class EstimatedFactors:
@@ -65,19 +65,19 @@ class EstimatedFactors:
         *,
         groups: Sequence[Any] | None = None,
         plug_in: bool = False,
-        smooth: bool = False,
-        starts: tuple[ResolvedPrior, ...] | None = None,
+        with_unseen_level: bool = False,
+        resolved_priors: tuple[ResolvedPrior, ...] | None = None,
         stated: Sequence[Any] | None = None,
     ) -> None:
         self._counted, self.priors, self.estimate = tuple(pairs), tuple(priors), estimate
-        self.groups, self.plug_in, self.smooth = groups, plug_in, smooth
+        self.groups, self.plug_in, self.with_unseen_level = groups, plug_in, with_unseen_level
         self.has_prior = read_estimate(estimate).has_prior
         self.stated = stated
-        if starts is not None:
-            self.__dict__["starts"] = starts
+        if resolved_priors is not None:
+            self.__dict__["resolved_priors"] = resolved_priors
 
     @classmethod
-    def given(
+    def from_fixed_parameters(
         cls, pairs: Iterable[Pair], parameters: Sequence[Any], groups: Sequence[Any] | None = None
     ) -> EstimatedFactors:
         """Factors whose parameters were stated, with counts of no rows: what needs any raises `NoCountsError`."""
@@ -93,12 +93,12 @@ class EstimatedFactors:
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
         """Every factor and its statistics, with room for what nobody has seen if it is to be smooth."""
-        if not self.smooth:
+        if not self.with_unseen_level:
             return self._counted
-        return tuple((factor, factor.family.with_unseen(counted)) for factor, counted in self._counted)
+        return tuple((factor, factor.family.with_unseen_level(counted)) for factor, counted in self._counted)
 
     @cached_property
-    def starts(self) -> tuple[ResolvedPrior, ...]:
+    def resolved_priors(self) -> tuple[ResolvedPrior, ...]:
         """What every factor starts from, or would if the estimate had a prior."""
         self._need_counts("a prior")
         asked = zip(self.pairs, self.priors, strict=True)
@@ -115,60 +115,64 @@ class EstimatedFactors:
     @property
     def beliefs(self) -> list[Any]:
         """The prior of every factor as resolved."""
-        return [start.prior for start in self.starts]
+        return [start.prior for start in self.resolved_priors]
 
     @cached_property
-    def used(self) -> tuple[ResolvedPrior, ...]:
+    def active_priors(self) -> tuple[ResolvedPrior, ...]:
         """What every factor starts from; nothing where the estimate has no prior."""
-        return self.starts if self.has_prior else (ResolvedPrior(None, np.zeros(0, dtype=np.intp)),) * len(self.pairs)
+        return (
+            self.resolved_priors
+            if self.has_prior
+            else (ResolvedPrior(None, np.zeros(0, dtype=np.intp)),) * len(self.pairs)
+        )
 
     @cached_property
-    def estimated(self) -> list[FactorScorer]:
+    def scorers(self) -> list[FactorScorer]:
         """Every factor's parameters, or its posterior, whether or not rows can be scored by them."""
         if self.stated is not None:
             given = zip(self.pairs, self.stated, strict=True)
             return [FactorScorer(factor, parameters, False, NO_COLUMNS) for (factor, _), parameters in given]
         return [
             make_factor_scorer(factor, counted, start, self.estimate, plug_in=self.plug_in)
-            for (factor, counted), start in zip(self.pairs, self.used, strict=True)
+            for (factor, counted), start in zip(self.pairs, self.active_priors, strict=True)
         ]
 
     @property
-    def readable(self) -> list[FactorScorer]:
+    def scorers_or_mle(self) -> list[FactorScorer]:
         """As `estimated`; where no row is left that a default prior could go by, nothing is known."""
         try:
-            return self.estimated
+            return self.scorers
         except DataError:
             return [
                 FactorScorer(factor, factor.family.maximum_likelihood(c), False, NO_COLUMNS) for factor, c in self.pairs
             ]
 
     @cached_property
-    def scored(self) -> list[FactorScorer]:
+    def checked_scorers(self) -> list[FactorScorer]:
         """Every factor ready to score: plug-in parameters, or the posterior whose predictive is used."""
         if self.groups is not None and self.stated is None:
-            for found, (_, counted) in zip(self.estimated, self.pairs, strict=True):
+            for found, (_, counted) in zip(self.scorers, self.pairs, strict=True):
                 check_nonzero_variance(found, counted, self.groups)
-        return self.estimated
+        return self.scorers
 
     def posterior(self, number: int) -> Any:
         """The belief about a factor's parameters after the data, whatever the estimate makes of it."""
-        (factor, counted), (belief, constant) = self.pairs[number], self.starts[number]
-        return belief.update(factor.family.with_spread(counted, constant))
+        (factor, counted), (belief, constant) = self.pairs[number], self.resolved_priors[number]
+        return belief.update(factor.family.add_unit_variance(counted, constant))
 
-    def over(self, pairs: Iterable[Pair]) -> EstimatedFactors:
+    def with_statistics(self, pairs: Iterable[Pair]) -> EstimatedFactors:
         """The same over other counts of the same levels, its beliefs held."""
         self._need_counts("leaving rows out")
-        return self._with(pairs, self.starts if self.has_prior else None)
+        return self._with(pairs, self.resolved_priors if self.has_prior else None)
 
     def scaled(self, strength: float) -> EstimatedFactors:
         """The same under priors worth so many times as much."""
-        starts = tuple(start._replace(prior=start.prior.scaled(strength)) for start in self.starts)
+        starts = tuple(start._replace(prior=start.prior.scaled(strength)) for start in self.resolved_priors)
         return self._with(self._counted, starts)
 
     def _with(self, pairs: Iterable[Pair], starts: tuple[ResolvedPrior, ...] | None) -> EstimatedFactors:
-        settings = {"groups": self.groups, "plug_in": self.plug_in, "smooth": self.smooth}
-        return EstimatedFactors(pairs, self.priors, self.estimate, **settings, starts=starts)  # type: ignore[arg-type]
+        settings = {"groups": self.groups, "plug_in": self.plug_in, "with_unseen_level": self.with_unseen_level}
+        return EstimatedFactors(pairs, self.priors, self.estimate, **settings, resolved_priors=starts)  # type: ignore[arg-type]
 
     # ---- Measures of the whole --------------------------------------------------------------------------------------
 
@@ -180,7 +184,7 @@ class EstimatedFactors:
     def evidence(self, without: Collection[Any] = ()) -> LogEvidence:
         """log p(data) with every parameter integrated out; columns without spread, and these, are left out."""
         total, left_out = 0.0, list[Any]()
-        for (factor, counted), (belief, constant) in zip(self.pairs, self.starts, strict=True):
+        for (factor, counted), (belief, constant) in zip(self.pairs, self.resolved_priors, strict=True):
             width = int(counted.n_columns)
             names = [factor.column(place, width) for place in range(width)]
             left_out += [names[place] for place in constant]
@@ -190,7 +194,7 @@ class EstimatedFactors:
         return LogEvidence(total, left_out)
 
     @property
-    def best_log_likelihood(self) -> float:
+    def max_log_likelihood(self) -> float:
         """log p(data | the most likely parameters)."""
         self._need_counts("the likelihood of the rows")
         total = 0.0
@@ -200,29 +204,31 @@ class EstimatedFactors:
         return total
 
     @property
-    def penalty(self) -> float:
+    def bic_penalty(self) -> float:
         """Parameters · log(weight), of every factor by the rows it was counted from: what the BIC takes for them."""
         total = 0.0
         for factor, counted in self.pairs:
-            rows = factor.family.row_weight(counted.pooled())
+            rows = factor.family.row_weight(counted.pool_groups())
             if factor.level_columns and counted.n_columns > len(factor.columns):
                 rows = np.sum(rows)  # the lines of one table, each of its own width
             weight = float(np.max(rows, initial=1.0))
             total += factor.family.n_parameters(counted) * math.log(weight)
         return total
 
-    def bits(self) -> Bits:
+    def description_length(self) -> DescriptionLength:
         """Code lengths: −log₂ of the likelihood and the density at the MAP parameters, and of the evidence."""
         data = model = 0.0
-        for (factor, counted), prior, (belief, constant) in zip(self.pairs, self.priors, self.starts, strict=True):
+        for (factor, counted), prior, (belief, constant) in zip(
+            self.pairs, self.priors, self.resolved_priors, strict=True
+        ):
             if not len(constant):
                 if is_data_dependent(prior) and default_group_prior(factor.family, self.estimate) is not None:
-                    belief = belief.for_mode()  # counts below one have no highest density to speak of
+                    belief = belief.mode_matched()  # counts below one have no highest density to speak of
                 posterior = belief.update(counted)
-                mode = factor.family.from_belief(posterior, "mode")
+                mode = factor.family.parameters_from(posterior, "mode")
                 data += float(np.sum(factor.family.log_likelihood(mode, counted)))
-                model += float(np.sum(belief.update(counted.scale(0.0)).log_prob(posterior.peak())))
-        return Bits(*(-part / math.log(2.0) for part in (data, model, self.evidence().log_evidence)))
+                model += float(np.sum(belief.update(counted.scale(0.0)).log_prob(posterior.mode_or_boundary())))
+        return DescriptionLength(*(-part / math.log(2.0) for part in (data, model, self.evidence().log_evidence)))
 
 
 def _evidence_of(factor: Factor, counted: Any, belief: ParameterDistribution, keep: np.ndarray) -> float:
@@ -232,7 +238,7 @@ def _evidence_of(factor: Factor, counted: Any, belief: ParameterDistribution, ke
         return 0.0
     if len(keep) == width:
         return float(np.sum(family.log_evidence(belief, counted)))
-    if family.columnwise and not getattr(belief, "any_family", False):
+    if family.columnwise and not getattr(belief, "accepts_any_family", False):
         return float(np.asarray(family.log_evidence(belief, counted))[..., keep].sum())
     if isinstance(belief, NormalInverseWishart | NormalInverseGamma):
         part = _marginal_belief(belief, keep, width)
@@ -256,6 +262,6 @@ def _marginal_belief(belief: Any, keep: np.ndarray, width: int) -> Any:
     # The block of an inverse-Wishart matrix is inverse-Wishart with as many fewer degrees of freedom as columns went.
     return belief.replace(
         location=some(belief.location),
-        freedom=belief.freedom - (width - len(keep)),
+        degrees_of_freedom=belief.degrees_of_freedom - (width - len(keep)),
         scale=belief.scale[..., keep[:, None], keep],
     )

@@ -19,7 +19,7 @@ from tallybayes.typing import Prior
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tallybayes.estimation.distribution_fit import Learned
+    from tallybayes.estimation.distribution_fit import FittedDistribution
 
 _MOST_LINES = 40  # of a printed table
 
@@ -30,7 +30,7 @@ class ParameterEstimates(NamedTuple):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> (heads,) = tb.learn([1, 1], tb.Bernoulli()).estimates(tb.Beta(2, 2)).rows
+    >>> (heads,) = tb.fit_distribution([1, 1], tb.Bernoulli()).estimates(tb.Beta(2, 2)).rows
     >>> heads.parameter, heads.mle, heads.map, round(heads.low, 3), round(heads.high, 3)
     ('probability', 1.0, 0.75, 0.284, 0.947)
     """
@@ -59,7 +59,7 @@ class Estimates:
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.learn(["a", "b", "a", "a"], tb.Categorical()).estimates(tb.Dirichlet(2), mass=0.9)
+    >>> tb.fit_distribution(["a", "b", "a", "a"], tb.Categorical()).estimates(tb.Dirichlet(2), mass=0.9)
     Estimates under the prior Dirichlet(2)
       parameter  ML    MAP     posterior mean  90 % credible interval
       a          0.75  0.6667  0.625           0.3413 to 0.8712
@@ -95,7 +95,7 @@ class Estimates:
         return html_parts((f"Estimates under the prior {self.prior!r}", head, lines))
 
 
-def estimates(learned: Learned, prior: Prior = None, mass: float = 0.95) -> Estimates:
+def estimates(learned: FittedDistribution, prior: Prior = None, mass: float = 0.95) -> Estimates:
     """Return all estimates side by side: maximum likelihood, MAP, posterior mean and credible interval.
 
     The last three are of one posterior, that of `prior`. (``estimate("map")`` without a prior takes another default.)
@@ -115,14 +115,14 @@ def estimates(learned: Learned, prior: Prior = None, mass: float = 0.95) -> Esti
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.learn([1, 1, 0], tb.Bernoulli()).estimates(tb.Beta(2, 2))
+    >>> tb.fit_distribution([1, 1, 0], tb.Bernoulli()).estimates(tb.Beta(2, 2))
     Estimates under the prior Beta(2, 2)
       parameter    ML      MAP  posterior mean  95 % credible interval
       probability  0.6667  0.6  0.5714          0.2228 to 0.8819
     """
     statistics: Any = learned.statistics
     family = learned.family
-    if family.inner is not None:
+    if family.present_family is not None:
         raise EstimateError(
             f"{family!r} has two distributions, of whether values are there and of the values.\n"
             "    Use there.estimates() and values.estimates()."
@@ -162,7 +162,7 @@ def _parts(parameters: Any) -> dict[str, Any]:
     return parameters._asdict() if hasattr(parameters, "_asdict") else {"": np.asarray(parameters)}
 
 
-def _labels(learned: Learned, posterior: Any) -> list[tuple[Any, Any]]:
+def _labels(learned: FittedDistribution, posterior: Any) -> list[tuple[Any, Any]]:
     """The column and the name of every parameter of a group; no name where parameters have their own."""
     names = learned.tally.factors[0].columns
     if isinstance(learned.statistics, Counts):
@@ -182,8 +182,8 @@ def short(parameters: Any) -> str:
         return ", ".join(f"{level!r}: {short(p)}" for level, p in list(parameters.items())[:6])
     if isinstance(parameters, tuple) and hasattr(parameters, "_fields"):
         parts = dict(zip(parameters._fields, parameters, strict=True))
-        if hasattr(parameters, "deviation") and "variance" in parts:
-            parts["deviation"] = parameters.deviation
+        if hasattr(parameters, "std") and "variance" in parts:
+            parts["std"] = parameters.std
         return ", ".join(f"{name} {short(part)}" for name, part in parts.items())
     if isinstance(parameters, list):
         return "; ".join(short(part) for part in parameters[:3])

@@ -33,10 +33,10 @@ class MissingCellPrediction(NamedTuple):
 def sample_factor(part: FactorScorer, codes: np.ndarray, statistics: Any, rng: np.random.Generator) -> np.ndarray:
     """One row of a factor for every class code: (n, columns). Under a posterior, each row has its own parameters."""
     family, n = part.family, len(codes)
-    options = family.like_rows(statistics)
+    options = family.sampling_options(statistics)
     width = n_columns(part.family, statistics)
-    if not part.predictive or family.reads == "codes":  # of one label, the predictive distribution is the mean
-        parameters = family.from_belief(part.parameters, "mean") if part.predictive else part.parameters
+    if not part.predictive or family.cell_type == "codes":  # of one label, the predictive distribution is the mean
+        parameters = family.parameters_from(part.parameters, "mean") if part.predictive else part.parameters
         out = np.zeros((n, width))
         for code in np.unique(codes):
             mine = codes == code
@@ -46,7 +46,7 @@ def sample_factor(part: FactorScorer, codes: np.ndarray, statistics: Any, rng: n
     step = max(1, _DRAWS // max(1, family.n_numbers(width)[0] * (int(codes.max(initial=0)) + 1)))
     for start in range(0, n, step):
         chosen = codes[start : start + step]
-        parameters = family.from_belief(part.parameters, "sample", n=len(chosen), random_state=rng)
+        parameters = family.parameters_from(part.parameters, "sample", n=len(chosen), random_state=rng)
         rows = family.sample(family.take(parameters, (np.arange(len(chosen)), chosen)), 1, rng, **options)[0]
         parts.append(rows)
     return _constant(np.concatenate(parts) if parts else np.zeros((0, width)), part, statistics)
@@ -94,7 +94,7 @@ def missing_cells(
     if isinstance(rows, SparseRows):
         return {}
     cells = chunk_of(rows, slice(None))
-    if part.family.reads == "codes":
+    if part.family.cell_type == "codes":
         codes = table.levels(part.factor.columns, lambda _: False)[0].columns
         columns = codes.T if isinstance(codes, np.ndarray) else codes
         absent = np.stack([np.asarray(column).astype(np.int64) < 0 for column in columns], axis=-1)
@@ -104,8 +104,8 @@ def missing_cells(
     for column in np.flatnonzero(absent.any(axis=0)):
         index = np.flatnonzero(absent[:, column])
         share = weights[index]
-        if part.family.reads == "codes":
-            found = part.family.from_belief(part.parameters, "mean") if part.predictive else part.parameters
+        if part.family.cell_type == "codes":
+            found = part.family.parameters_from(part.parameters, "mean") if part.predictive else part.parameters
             levels = domains[column].levels
             known = found.segments.split(found.table)[column][..., : len(levels)]
             known = known / known.sum(axis=-1, keepdims=True)
@@ -118,7 +118,7 @@ def missing_cells(
 
 def is_labels(part: FactorScorer) -> bool:
     """Whether a factor's columns hold labels."""
-    return part.family.reads == "codes"
+    return part.family.cell_type == "codes"
 
 
 def impute_column(column: np.ndarray, cells: MissingCellPrediction, how: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""FeatureImportance: the increase of the log loss of labelled rows without each column."""
+"""FeatureImportance: the increase of the log loss of labeled rows without each column."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 _SHOWN = 20
 
@@ -64,7 +64,7 @@ class FeatureImportance:
 
         return pd.DataFrame({"column": self.columns, "increase": self.increase, "low": self.low, "high": self.high})
 
-    def plot(self, ax: Axes | None = None, *, most: int = 20) -> Picture:
+    def plot(self, ax: Axes | None = None, *, most: int = 20) -> Plot:
         """Plot a bar with its 95 % interval for each of the most important columns; needs matplotlib.
 
         Parameters

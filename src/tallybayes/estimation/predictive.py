@@ -18,7 +18,7 @@ from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.typing import RandomState
 
 if TYPE_CHECKING:
-    from tallybayes.estimation.distribution_fit import Learned
+    from tallybayes.estimation.distribution_fit import FittedDistribution
 
 VALUE = "value"
 
@@ -29,12 +29,12 @@ class Predictive:
     Examples
     --------
     >>> import numpy as np, tallybayes as tb
-    >>> coin = tb.learn([1, 1], tb.Bernoulli())
+    >>> coin = tb.fit_distribution([1, 1], tb.Bernoulli())
     >>> np.exp(coin.predictive(tb.Beta(2, 2)).log_prob([1, 0])).round(4)
     array([0.6667, 0.3333])
     """
 
-    def __init__(self, learned: Learned, posterior: ParameterDistribution) -> None:
+    def __init__(self, learned: FittedDistribution, posterior: ParameterDistribution) -> None:
         self._learned, self._posterior = learned, posterior
 
     def log_prob(self, values: Any) -> Any:
@@ -74,7 +74,7 @@ class Predictive:
             table, names = Table({VALUE: next(iter(table.columns.values()))}), (VALUE,)
         elif all(isinstance(name, str) for name in (*names, *wanted)):
             names = wanted  # columns with names are found by them, in whatever order they come
-        if learned.family.reads == "codes":
+        if learned.family.cell_type == "codes":
             if len(names) != len(wanted):
                 raise DataError.wrong_shape("values", (table.n_rows, len(names)), f"(rows, {len(wanted)})")
             return _recode(table, names, [learned.tally.domains[str(name)] for name in wanted])
@@ -101,10 +101,11 @@ class Predictive:
         rng = np.random.default_rng(random_state)
         family = self._learned.family
         drawn = [
-            family.sample(family.from_belief(self._posterior, "sample", random_state=rng), 1, rng)[0] for _ in range(n)
+            family.sample(family.parameters_from(self._posterior, "sample", random_state=rng), 1, rng)[0]
+            for _ in range(n)
         ]
         rows = np.stack(drawn) if drawn else np.zeros((0,))
-        if family.reads == "codes" and drawn:
+        if family.cell_type == "codes" and drawn:
             rows = self._labels(rows)
         return rows[..., 0] if self._learned.single and family.columnwise else rows
 
@@ -134,8 +135,8 @@ def _recode(table: Table, names: tuple[Any, ...], domains: list[Domain]) -> np.n
 
 def _check_cells(family: Family, rows: np.ndarray | SparseRows, names: tuple[Any, ...]) -> None:
     """Refuse what could not be counted either, but for missing cells, which a full covariance can predict around."""
-    wrong = family.wrong_cell(rows)
+    wrong = family.first_invalid_cell(rows)
     if wrong is not None:
         row, column = wrong
         name = names[column] if column < len(names) else column
-        raise DataError.bad_cell(cell(rows, row, column), row, name, family.expects)
+        raise DataError.bad_cell(cell(rows, row, column), row, name, family.allowed_values)

@@ -72,10 +72,10 @@ class Total(NamedTuple):
 class PatternScore(NamedTuple):
     """How rows with some cells are scored: log_norm − power · (length or log(1 + length)).
 
-    The length is scale · |inverse (x − centre) − shift|²; ``inverse`` is (1 or classes, d, d), ``shift`` (classes, d).
+    The length is scale · |inverse (x − center) − shift|²; ``inverse`` is (1 or classes, d, d), ``shift`` (classes, d).
     """
 
-    centre: np.ndarray
+    center: np.ndarray
     inverse: np.ndarray
     shift: np.ndarray
     scale: np.ndarray
@@ -114,30 +114,30 @@ class RowDensity(NamedTuple):
         if not len(some):
             nothing = np.zeros(n_classes)
             return PatternScore(np.zeros(d), inverse, shift, nothing, nothing, nothing)
-        found, centre = self._known(some, alike=alike), np.zeros(d)
-        centre[some], shift[:, some] = found.centre, found.shift
+        found, center = self._known(some, alike=alike), np.zeros(d)
+        center[some], shift[:, some] = found.center, found.shift
         inverse[:, some[:, None], some] = found.inverse
-        return found._replace(centre=centre, inverse=inverse, shift=shift)
+        return found._replace(center=center, inverse=inverse, shift=shift)
 
     def _known(self, some: np.ndarray, *, alike: bool | None) -> PatternScore:
         """How rows are scored that have some of the cells; `alike` says whether one root serves all classes."""
         form, columns = self.form, self.places[some]
         mean = (form.mean if isinstance(form, MultivariateNormalForm) else form.location)[:, columns]
         mean = np.where(self.possible[:, None], mean, 0.0)
-        centre, k = mean[self.possible].mean(axis=0), len(columns)
-        turned, log_det = form.turned(np.eye(k), columns)
+        center, k = mean[self.possible].mean(axis=0), len(columns)
+        turned, log_det = form.whitened(np.eye(k), columns)
         inverse = turned.transpose(1, 2, 0)
         ratio = np.broadcast_to(inverse[:, 0, 0] / inverse[0, 0, 0], len(mean))
         if alike is None:
             alike = np.allclose(inverse, ratio[: len(inverse), None, None] * inverse[0], rtol=_ALIKE, atol=0.0)
         inverse, scale = (inverse[:1], ratio**2) if alike else (inverse, np.ones(len(mean)))
-        shift = np.einsum("gij,gj->gi", np.broadcast_to(inverse, (len(mean), k, k)), mean - centre)
+        shift = np.einsum("gij,gj->gi", np.broadcast_to(inverse, (len(mean), k, k)), mean - center)
         power, log_norm = np.full(len(mean), 0.5), -0.5 * log_det - k / 2 * np.log(2 * np.pi)
         if isinstance(form, MultivariateTForm):
             power = form.shape + k / 2
             log_norm = log_rising(form.shape, k / 2) - k / 2 * np.log(np.pi) - log_det / 2
         log_norm = np.where(self.possible, np.broadcast_to(log_norm, len(mean)), 0.0)
-        return PatternScore(centre, inverse, shift, scale, np.where(self.possible, power, 0.0), log_norm)
+        return PatternScore(center, inverse, shift, scale, np.where(self.possible, power, 0.0), log_norm)
 
 
 class Parents(NamedTuple):
@@ -177,14 +177,14 @@ class CalibrationTable(NamedTuple):
     """
 
     sharpness: float
-    doubt: float
-    base: np.ndarray
+    contamination: float
+    base_rates: np.ndarray
     steps: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
 
     @property
     def reorders(self) -> bool:
         """Whether the most probable class may be another one than that of the highest score."""
-        return bool(self.doubt or self.steps)
+        return bool(self.contamination or self.steps)
 
 
 class PortableScorer(NamedTuple):
@@ -217,7 +217,7 @@ class PortableScorer(NamedTuple):
 
 def scores_of(model: Any) -> PortableScorer:
     """What a fitted classifier adds up; what cannot be said in plain arithmetic is refused by name."""
-    plan: RowScorer | PairScorer = model._plan
+    plan: RowScorer | PairScorer = model._row_scorer
     found = PortableScorer(
         model.classes_.tolist(), bounded(plan.log_prior), [], [], [], [], mended_by(model), model.unseen
     )
@@ -242,12 +242,12 @@ def mended_by(model: Any) -> CalibrationTable:
     """How the probabilities of a model are calibrated, if they are."""
     found, n_classes = model._calibration, len(model.classes_)
     if found is None:
-        if model._owed:
+        if model._calibration_pending:
             model._warn_uncalibrated()
         return CalibrationTable(1.0, 0.0, np.zeros(n_classes))
-    base = found.base if found.doubt else np.zeros(n_classes)
+    base = found.base_rates if found.contamination else np.zeros(n_classes)
     return CalibrationTable(
-        1 / found.temperature, found.doubt, base, tuple(zip(found.log_odds, found.values, strict=True))
+        1 / found.temperature, found.contamination, base, tuple(zip(found.log_odds, found.values, strict=True))
     )
 
 
@@ -316,7 +316,7 @@ def _check_range(form: Any, cell: Cell, place: int, possible: np.ndarray) -> Non
             found["scale"] = precision[..., min(place, precision.shape[-1] - 1)] ** -0.5
         found["mean"] = mean[..., place]
     elif isinstance(form, MultivariateNormalForm | MultivariateTForm):
-        found["scale"] = 1.0 / np.abs(form.turned(np.ones((1, 1)), np.array([place]))[0][0, :, 0])
+        found["scale"] = 1.0 / np.abs(form.whitened(np.ones((1, 1)), np.array([place]))[0][0, :, 0])
         found["mean"] = (form.mean if isinstance(form, MultivariateNormalForm) else form.location)[..., place]
     for what, each in found.items():
         numbers = each[possible] if each.shape == possible.shape else np.atleast_1d(each)
@@ -342,9 +342,13 @@ def _width(form: Any) -> int:
 
 
 def _cell(part: FactorScorer, form: Any, name: Name) -> Cell:
-    if part.family.reads == "codes":
+    if part.family.cell_type == "codes":
         return Cell(name, None, None)
-    reading = part.family.written(SqlColumn(0)) if is_not_overridden(part.family, "written", "transform") else None
+    reading = (
+        part.family.sql_expression(SqlColumn(0))
+        if is_not_overridden(part.family, "sql_expression", "transform")
+        else None
+    )
     if reading is None:
         raise ExportError(
             f"{part.family!r} does not say what it makes of column {name!r}; expected a method `written`.\n"
@@ -394,13 +398,13 @@ def _pairs(families: Mapping[Name, Family], plan: PairScorer) -> Parents | Tree:
         )
     if not pairs.names:
         raise ExportError("the model reads no column; expected one.")
-    absent = [name for name in pairs.names if families[name].inner is not None]
+    absent = [name for name in pairs.names if families[name].present_family is not None]
     if absent:
         raise ExportError(
             f"absence is a level of column {absent[0]!r}, which is not written of pairs of columns.\n"
             "    Write a tb.NaiveBayes, or fit without tb.WithMissing."
         )
-    read = [families[name].written(SqlColumn(0)) if families[name].bins else None for name in pairs.names]
+    read = [families[name].sql_expression(SqlColumn(0)) if families[name].bins else None for name in pairs.names]
     cells = tuple(Cell(name, reading, None) for name, reading in zip(pairs.names, read, strict=True))
     for cell in cells:
         _check_range(None, cell, 0, np.ones(len(plan.log_prior), dtype=bool))

@@ -77,7 +77,7 @@ class Select:
             date = self.scores.date_of(cell.column)
             name = dialect.quote(cell.column) if date is None else dialect.part_of_date(str(cell.column), date)
             if cell.reading is not None:
-                written = dialect.yes_or_no(name) if cell.support == "binary" else dialect.number(name)
+                written = dialect.bool_as_number(name) if cell.support == "binary" else dialect.number(name)
                 columns.append(f"{written} AS v{number}")
             elif kinds.get(cell) is str:
                 columns.append(f"CAST({name} AS {dialect.label}) AS l{number}")
@@ -207,7 +207,7 @@ class Select:
         lines = [(str(code), [*one, *other]) for code, one, other in zip(codes, turning, rest, strict=True)]
         self._values(f"tally_rows_{number}", [*names, *others], iter(lines))
         bits = [f"CASE WHEN {value} IS NULL THEN 0 ELSE {2**i} END" for i, value in enumerate(here)]
-        gaps = [f"COALESCE({x} - {self.real(at)}, 0e0)" for x, at in zip(here, whole.centre, strict=True)]
+        gaps = [f"COALESCE({x} - {self.real(at)}, 0e0)" for x, at in zip(here, whole.center, strict=True)]
         turned: dict[str, list[str]] = {}
         for name, (g, j, i) in zip(names, used, strict=True):
             turned.setdefault(f"y{number}_{g}_{j}", []).append(f"b.{name} * {gaps[i]}")
@@ -252,9 +252,11 @@ class Select:
             weight = "f"
         self._step("tally_summed", [f"{balanced([f'a.{weight}{k}' for k in every])} AS total"])
         shares = [f"a.{weight}{k} / a.total" for k in every]
-        if mended.doubt:
-            base = (mended.doubt * mended.base).tolist()
-            shares = [f"{self.real(1 - mended.doubt)} * ({p}) + {self.real(base[k])}" for k, p in enumerate(shares)]
+        if mended.contamination:
+            base = (mended.contamination * mended.base_rates).tolist()
+            shares = [
+                f"{self.real(1 - mended.contamination)} * ({p}) + {self.real(base[k])}" for k, p in enumerate(shares)
+            ]
         self._step("tally_shared", [f"{share} AS p{k}" for k, share in enumerate(shares)])
         if mended.reorders:
             self._step("tally_ordered", [f"{self._greatest([f'a.p{k}' for k in every])} AS top"])

@@ -42,15 +42,15 @@ class Autoregressive(LinearGaussian):
     >>> model = tb.HiddenMarkovModel(columns=tb.Autoregressive(), estimate="mle").fit([steps], [["calm"] * 7])
     >>> model.table(0)
     p(0 | state)
-      state   intercept  weight of 1 before  variance  deviation
+      state   intercept  weight of 1 before  variance        std
       'calm'  2.062      0.4771              0.01071   0.1035
     """
 
     order: int = 1
 
-    takes_missing: ClassVar[bool] = True
-    needs_whole_rows: ClassVar[bool] = False
-    expects: ClassVar[str] = "a finite number"
+    accepts_missing: ClassVar[bool] = True
+    requires_complete_rows: ClassVar[bool] = False
+    allowed_values: ClassVar[str] = "a finite number"
 
     def __post_init__(self) -> None:
         if not isinstance(self.order, int) or isinstance(self.order, bool) or self.order < 1:
@@ -91,7 +91,7 @@ class Autoregressive(LinearGaussian):
         mean = (slope * np.asarray(before, dtype=float)).sum(axis=-1) + intercept
         return Normal(mean[..., None], np.broadcast_to(variance, mean.shape)[..., None])
 
-    def cumulative(self, parameters: LinearParameters, x: np.ndarray) -> np.ndarray:
+    def cdf(self, parameters: LinearParameters, x: np.ndarray) -> np.ndarray:
         """P(step ≤ the one that is there | those before it): (n, *given, 1); NaN where one of them is missing."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         rows = broadcast_over_groups(np.asarray(x, dtype=float), slope.ndim - 1)
@@ -110,22 +110,22 @@ class Autoregressive(LinearGaussian):
             before = np.concatenate([out[t : t + 1], before[:-1]])
         return out
 
-    def without_density(
+    def first_degenerate_group(
         self, parameters: LinearParameters, statistics: Moments
     ) -> tuple[int | None, int | None] | None:
         """The first group whose steps all lie on its line."""
         lost = np.flatnonzero(np.asarray(parameters.variance) <= least_variance(statistics)[-1])
         return (int(lost[0]), self.order) if len(lost) else None
 
-    def seed_cells(self, cells: Any) -> tuple[Any, float | None]:
+    def distance_features(self, cells: Any) -> tuple[Any, float | None]:
         """By where a step is, and by how far it went: what tells states of other levels, slopes and noise apart."""
         rows = np.asarray(cells, dtype=float)
         return np.stack([rows[:, -1], np.abs(rows[:, -1] - rows[:, 0])], axis=-1), None
 
-    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
         """The intercept, a weight for every step back, and the noise."""
-        line = self.from_belief(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
+        line = self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in line)
         found = {"intercept": intercept} | {f"weight of {k + 1} before": slope[..., k] for k in range(self.order)}
-        found |= {"variance": variance, "deviation": np.sqrt(variance)}
+        found |= {"variance": variance, "std": np.sqrt(variance)}
         return {name: part[..., None] for name, part in found.items()}

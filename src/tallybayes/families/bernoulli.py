@@ -42,36 +42,36 @@ class Bernoulli(Family):
     Parameters
     ----------
     success : bool, int or str, optional
-        In `tb.learn`, where cells are labels: the one that counts as 1; all others are 0. Models have `Categorical`.
+        In `tb.fit_distribution`, where cells are labels: the one that counts as 1; all others are 0. Models have `Categorical`.
 
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.learn([1, 0, 1, 1], tb.Bernoulli()).estimate("mle")
+    >>> tb.fit_distribution([1, 0, 1, 1], tb.Bernoulli()).estimate("mle")
     0.75
-    >>> tb.learn(["H", "T", "H", "H"], tb.Bernoulli(success="H")).estimate("mle")
+    >>> tb.fit_distribution(["H", "T", "H", "H"], tb.Bernoulli(success="H")).estimate("mle")
     0.75
     """
 
     success: Hashable = field(default=None, kw_only=True)  # type: ignore[misc]
 
-    belief = Beta
-    takes_sparse: ClassVar[bool] = True
+    conjugate_prior = Beta
+    accepts_sparse: ClassVar[bool] = True
     nonnegative_cells: ClassVar[bool] = True
     sums_cells: ClassVar[bool] = True
-    expects: ClassVar[str] = "0 or 1 (or missing)"
+    allowed_values: ClassVar[str] = "0 or 1 (or missing)"
 
     @property
-    def is_yes_no(self) -> bool:
+    def is_binary(self) -> bool:
         """Unless a family made from this one counts something else."""
         return type(self).collect is Bernoulli.collect
 
     @property
-    def layout(self) -> tuple[Any, ...]:
+    def statistics_key(self) -> tuple[Any, ...]:
         """What is counted as a success is another statistic."""
         return (type(self).__name__,) if self.success is None else (type(self).__name__, repr(self.success))
 
-    def outside(self, x: np.ndarray) -> np.ndarray:
+    def out_of_support(self, x: np.ndarray) -> np.ndarray:
         """All but 0 and 1."""
         return (x != 0) & (x != 1)
 
@@ -95,7 +95,7 @@ class Bernoulli(Family):
             "failures": statistics.failures,
         }
 
-    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
         """The probability of a success; of a posterior, its mean."""
         return {
             "probability": np.asarray(
@@ -111,9 +111,9 @@ class Bernoulli(Family):
 
     def default_prior(self, statistics: Totals, estimate: str) -> Beta:
         """One pseudo-count each: Beta(1, 1) for the mean, Beta(2, 2) for the mode."""
-        return self.added_counts(1.0, estimate)
+        return self.pseudo_count_prior(1.0, estimate)
 
-    def added_counts(self, amount: float, estimate: str) -> Beta:
+    def pseudo_count_prior(self, amount: float, estimate: str) -> Beta:
         """So many successes, and as many failures; one more of each where the mode is taken, which leaves one out."""
         each = amount + read_estimate(estimate).takes_mode
         return Beta(each, each)
@@ -128,7 +128,7 @@ class Bernoulli(Family):
     def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
         """Σ log p(x | θ)."""
         failures = xlog1py(statistics.failures, -parameters)
-        return xlogy(statistics.total, parameters) + failures + statistics.log_base
+        return xlogy(statistics.total, parameters) + failures + statistics.log_base_measure
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """log p(x | θ) of every cell."""
@@ -137,20 +137,20 @@ class Bernoulli(Family):
 
     def log_predictive(self, posterior: Beta, x: np.ndarray) -> np.ndarray:
         """log p(x | data): θ at its posterior mean."""
-        a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
+        a, b = np.broadcast_arrays(posterior.alpha, posterior.beta)
         x = broadcast_over_groups(x, a.ndim - 1)
         # b / (a + b), not 1 − a / (a + b): a failure among 1e12 successes keeps its digits
         return known_sum(xlogy(x, a / (a + b)) + xlogy(1 - x, b / (a + b)), x)
 
-    def form(self, parameters: np.ndarray) -> LinearLogForm | None:
+    def log_prob_form(self, parameters: np.ndarray) -> LinearLogForm | None:
         """θ / (1 − θ) of every 1, beside 1 − θ."""
         p = np.asarray(parameters, dtype=float)
         with np.errstate(divide="ignore"):
             return _odds(np.log(p), np.log1p(-p))
 
-    def predictive_form(self, posterior: Beta) -> LinearLogForm | None:
+    def log_predictive_form(self, posterior: Beta) -> LinearLogForm | None:
         """As `form`, with θ at its posterior mean."""
-        a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
+        a, b = np.broadcast_arrays(posterior.alpha, posterior.beta)
         with np.errstate(divide="ignore"):
             return _odds(np.log(a / (a + b)), np.log(b / (a + b)))
 
@@ -158,31 +158,31 @@ class Bernoulli(Family):
         """The counts of 0 and 1."""
         statistics, start = counted.statistics, counted.start
         cells = np.stack([statistics.failures, statistics.total], axis=-1)
-        added = None if start is None else np.stack([start.failures, start.successes], axis=-1)
+        added = None if start is None else np.stack([start.beta, start.alpha], axis=-1)
         return level_counts(counted, cells, cells.sum(axis=-1), added, Segments(np.full(statistics.n_columns, 2)))
 
-    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
+    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
         """Shares of what is left."""
         if isinstance(rows.cells, SparseRows):
             return sparse_leave_one_out(self, counted, rows)
         levels = self._levels(counted)
         return None if levels is None else levels.left_out(codes_of(np.asarray(rows.cells)), rows)
 
-    def left_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    def leave_one_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """log p(1) and log p(0)."""
         levels = self._levels(counted)
         table = None if levels is None else levels.table()
         return None if table is None else (table[1::2], table[0::2])
 
-    def seed_cells(self, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | SparseRows, float | None]:
+    def distance_features(self, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | SparseRows, float | None]:
         """The largest deviation a yes/no column can have: one that is nearly always the same parts few rows."""
-        return cells, 0.5 if self.is_yes_no else None
+        return cells, 0.5 if self.is_binary else None
 
-    def grid(self, parameters: Any, column: int) -> np.ndarray:
+    def plot_grid(self, parameters: Any, column: int) -> np.ndarray:
         """0 and 1."""
-        return np.array([0.0, 1.0]) if self.is_yes_no else super().grid(parameters, column)
+        return np.array([0.0, 1.0]) if self.is_binary else super().plot_grid(parameters, column)
 
-    def cumulative(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def cdf(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """1 − θ from 0 on, 1 from 1 on."""
         x = broadcast_over_groups(x, parameters.ndim - 1)
         return np.where(x < 0, 0.0, np.where(x < 1, 1 - parameters, 1.0))
@@ -204,13 +204,13 @@ class Binomial(Bernoulli):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> round(tb.learn([55], tb.Binomial(100)).log_evidence(tb.Beta(2, 2)), 3)
+    >>> round(tb.fit_distribution([55], tb.Binomial(100)).log_evidence(tb.Beta(2, 2)), 3)
     -4.229
     """
 
     n: int
 
-    takes_sparse: ClassVar[bool] = False
+    accepts_sparse: ClassVar[bool] = False
     sums_cells: ClassVar[bool] = True
     transforms: ClassVar[bool] = True
 
@@ -221,16 +221,16 @@ class Binomial(Bernoulli):
             raise DataError.wrong_type("success of Binomial", repr(self.success), "None: its cells are numbers")
 
     @property
-    def expects(self) -> str:  # type: ignore[override]
+    def allowed_values(self) -> str:  # type: ignore[override]
         """What a cell may hold."""
         return f"a whole number from 0 to {self.n} (or missing)"
 
     @property
-    def layout(self) -> tuple[Any, ...]:
+    def statistics_key(self) -> tuple[Any, ...]:
         """Binomials of different n keep different statistics."""
         return ("Binomial", int(self.n))
 
-    def outside(self, x: np.ndarray) -> np.ndarray:
+    def out_of_support(self, x: np.ndarray) -> np.ndarray:
         """All but whole numbers from 0 to n."""
         return (x < 0) | (x > self.n) | (x != np.floor(x))
 
@@ -254,9 +254,9 @@ class Binomial(Bernoulli):
         """The rows behind every column: a row is `n` trials."""
         return super().row_weight(statistics) / self.n
 
-    def expected(self, parameters: Any) -> np.ndarray:
+    def mean(self, parameters: Any) -> np.ndarray:
         """The mean number of successes."""
-        return self.n * super().expected(parameters)
+        return self.n * super().mean(parameters)
 
     def _misses(self, columns: Dense) -> Dense:
         if isinstance(columns, np.ndarray):
@@ -271,7 +271,7 @@ class Binomial(Bernoulli):
 
     def log_predictive(self, posterior: Beta, x: np.ndarray) -> np.ndarray:
         """log p(x | data), the beta-binomial distribution."""
-        a, b = np.broadcast_arrays(posterior.successes, posterior.failures)
+        a, b = np.broadcast_arrays(posterior.alpha, posterior.beta)
         x = broadcast_over_groups(x, a.ndim - 1)
         hits = np.where(np.isnan(x), 0.0, x)
         return known_sum(log_choose(a, hits) + log_choose(b, self.n - hits) - log_choose(a + b, self.n), x)
@@ -280,17 +280,17 @@ class Binomial(Bernoulli):
         """Numbers of successes as codes, −1 where missing."""
         return codes_of(columns) if isinstance(columns, np.ndarray) else [codes_of(one) for one in columns]
 
-    def written(self, column: Expression) -> Expression:
+    def sql_expression(self, column: Expression) -> Expression:
         """The number of successes."""
         return column
 
-    def form(self, parameters: np.ndarray) -> LogTableForm | None:  # type: ignore[override]
+    def log_prob_form(self, parameters: np.ndarray) -> LogTableForm | None:  # type: ignore[override]
         """log p of every number of successes, where these are few."""
         return self._looked_up(self.log_prob, parameters, np.shape(parameters))
 
-    def predictive_form(self, posterior: Beta) -> LogTableForm | None:  # type: ignore[override]
+    def log_predictive_form(self, posterior: Beta) -> LogTableForm | None:  # type: ignore[override]
         """As `form`, by the beta-binomial distribution."""
-        shape = np.broadcast_shapes(np.shape(posterior.successes), np.shape(posterior.failures))
+        shape = np.broadcast_shapes(np.shape(posterior.alpha), np.shape(posterior.beta))
         return self._looked_up(self.log_predictive, posterior, shape)
 
     def _looked_up(self, score: Any, parameters: Any, shape: tuple[int, ...]) -> LogTableForm | None:
@@ -303,7 +303,7 @@ class Binomial(Bernoulli):
     def _log_coefficient(self, x: np.ndarray) -> np.ndarray:
         return gammaln(self.n + 1) - gammaln(x + 1) - gammaln(self.n - x + 1)
 
-    def cumulative(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def cdf(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """p(at most x successes)."""
         successes = np.minimum(np.floor(broadcast_over_groups(x, parameters.ndim - 1)), self.n)
         return np.where(successes < 0, 0.0, bdtr(np.maximum(successes, 0.0), self.n, parameters))
@@ -327,10 +327,10 @@ def sum_block(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weights, totals and log bases of a dense or a sparse block; read-only, so that statistics need no copy."""
     if isinstance(block, SparseRows):
-        if block.absent is not None and weight is not None and weight.ndim == 2:
-            weight = np.where(block.absent[:, None], 0.0, weight)
-        elif block.absent is not None:
-            group = np.where(block.absent, -1, np.int64(0) if group is None else group)
+        if block.missing_rows is not None and weight is not None and weight.ndim == 2:
+            weight = np.where(block.missing_rows[:, None], 0.0, weight)
+        elif block.missing_rows is not None:
+            group = np.where(block.missing_rows, -1, np.int64(0) if group is None else group)
         sums = kernels.sum_csr(*block[:4], kind, group, n_groups, weight)
     else:
         sums = kernels.sum_dense(dense(block, kind), kind, group, n_groups, weight)

@@ -36,7 +36,7 @@ class Binned(LevelFamily):
     within a bin, so they compare with those of `Gaussian` on the same column.
 
     An outer bin may be open, its end None: it holds all there is below, or from there on. Its density is that of a bin
-    three times as wide as its neighbour (of width 1 if that is open too), so that values lie about as far out on the
+    three times as wide as its neighbor (of width 1 if that is open too), so that values lie about as far out on the
     average as those of an exponential tail. What is said of the classes does not depend on widths.
 
     Parameters
@@ -48,7 +48,7 @@ class Binned(LevelFamily):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> ages = tb.learn([3, 7, 15, 30, 41, 80], tb.Binned((0, 18, 40, 120)))
+    >>> ages = tb.fit_distribution([3, 7, 15, 30, 41, 80], tb.Binned((0, 18, 40, 120)))
     >>> ages.estimate("mle")
     {'[0, 18)': 0.5, '[18, 40)': 0.16666666666666666, '[40, 120]': 0.3333333333333333}
     >>> tb.Binned((None, 18, 40, None)).bins
@@ -57,9 +57,9 @@ class Binned(LevelFamily):
 
     edges: tuple[float | None, ...]
 
-    measured: ClassVar[bool] = True
+    is_continuous: ClassVar[bool] = True
     transforms: ClassVar[bool] = True
-    expects: ClassVar[str] = "a finite number (or missing)"
+    allowed_values: ClassVar[str] = "a finite number (or missing)"
 
     def __post_init__(self) -> None:
         try:
@@ -86,7 +86,7 @@ class Binned(LevelFamily):
 
     @property
     def ends(self) -> np.ndarray:
-        """Where every bin begins and ends, all finite: an open one is three times as wide as its neighbour."""
+        """Where every bin begins and ends, all finite: an open one is three times as wide as its neighbor."""
         finite = [edge for edge in self.edges if edge is not None]
         known = np.array(finite, dtype=np.float64)
         # Where quantiles cut an exponential tail of scale s, the last bin but one has width s·log 2, and values in the
@@ -97,7 +97,7 @@ class Binned(LevelFamily):
         return np.concatenate([below, known, above])
 
     @property
-    def layout(self) -> tuple[Any, ...]:
+    def statistics_key(self) -> tuple[Any, ...]:
         """Other edges, other statistics."""
         return ("Binned", *(None if edge is None else float(edge) for edge in self.edges))
 
@@ -116,7 +116,7 @@ class Binned(LevelFamily):
         return np.diff(self.ends)
 
     @property
-    def open_ends(self) -> Sequence[tuple[tuple[float, float], float]]:  # type: ignore[override]
+    def open_bins(self) -> Sequence[tuple[tuple[float, float], float]]:  # type: ignore[override]
         """The stretches of the open bins, with the width that they are taken to have."""
         ends, found = self.ends.tolist(), []
         if self.edges[0] is None:
@@ -164,13 +164,13 @@ class Binned(LevelFamily):
         sizes = np.full(n_columns(codes), len(self.edges) - 1)
         return Counts(kernels.count_codes(codes, sizes, group, n_groups, weight), sizes)
 
-    def grouped_by(self, column: Expression) -> Expression:
+    def sql_group_expression(self, column: Expression) -> Expression:
         """The bin."""
         return BinIndex(column, tuple(float(cut) for cut in self.edges[1:-1] if cut is not None))
 
-    written = grouped_by
+    sql_expression = sql_group_expression
 
-    def value_of(self, groups: np.ndarray) -> np.ndarray:
+    def sql_group_value(self, groups: np.ndarray) -> np.ndarray:
         """The middle of a bin."""
         ends = self.ends
         return np.asarray(((ends[:-1] + ends[1:]) / 2)[groups.astype(np.intp)])
@@ -179,9 +179,11 @@ class Binned(LevelFamily):
         """The numbers of the bins."""
         return self.codes(columns) if isinstance(columns, np.ndarray) else [self.codes(column) for column in columns]
 
-    def expected(self, parameters: Any) -> np.ndarray:
+    def mean(self, parameters: Any) -> np.ndarray:
         """E[x] = Σ θ_k (middle of bin k)."""
-        found = self.from_belief(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
+        found = (
+            self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
+        )
         ends = self.ends
         middles = np.tile((ends[:-1] + ends[1:]) / 2, found.segments.n_columns)
         return np.asarray(found.segments.sum(found.table * middles))
@@ -204,40 +206,40 @@ class Binned(LevelFamily):
 
     def log_prob(self, parameters: LevelProbabilities, x: np.ndarray) -> np.ndarray:
         """log(θ_k / width_k) of every cell's bin."""
-        return self.form(parameters).evaluate(np.minimum(self.codes(x), len(self.widths) - 1))
+        return self.log_prob_form(parameters).evaluate(np.minimum(self.codes(x), len(self.widths) - 1))
 
-    def form(self, parameters: LevelProbabilities) -> LogTableForm:
+    def log_prob_form(self, parameters: LevelProbabilities) -> LogTableForm:
         """The logs of θ over the widths."""
         table = self.table(parameters)
         return LogTableForm(table.log_p - np.tile(np.log(self.widths), table.segments.n_columns), table.segments)
 
-    def predictive_form(self, posterior: Dirichlet) -> LogTableForm:
+    def log_predictive_form(self, posterior: Dirichlet) -> LogTableForm:
         """As `form`, with θ at its posterior mean."""
-        return self.form(self.from_belief(posterior, "mean"))
+        return self.log_prob_form(self.parameters_from(posterior, "mean"))
 
-    def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
+    def first_invalid_cell(self, rows: Any) -> tuple[int, int] | None:
         """The first that is infinite."""
-        return super().wrong_cell(rows) if isinstance(rows, SparseRows) else first_infinite(rows)
+        return super().first_invalid_cell(rows) if isinstance(rows, SparseRows) else first_infinite(rows)
 
-    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
+    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
         """Shares of what is left."""
         levels, codes = self.level_counts(counted), self.codes(np.asarray(rows.cells))
         widths = np.where(codes < 0, 1.0, self.widths[np.minimum(codes, len(self.widths) - 1)])
         return None if levels is None else levels.left_out(codes, rows) - np.log(widths).sum(axis=1, keepdims=True)
 
-    def left_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    def leave_one_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """Log densities."""
         levels = self.level_counts(counted)
         widths = np.tile(self.widths, counted.statistics.n_columns)
         return None if levels is None else (levels.table() - np.log(widths)[:, None],)
 
-    def grid(self, parameters: Any, column: int) -> np.ndarray:
+    def plot_grid(self, parameters: Any, column: int) -> np.ndarray:
         """Both ends of every bin."""
         grid = np.repeat(self.ends, 2)[1:-1]
         grid[1::2] = np.nextafter(grid[1::2], -np.inf)  # just before the edge, so that a bin ends as it began
         return grid
 
-    def cumulative(self, parameters: LevelProbabilities, x: np.ndarray) -> np.ndarray:
+    def cdf(self, parameters: LevelProbabilities, x: np.ndarray) -> np.ndarray:
         """All bins below, and of its own bin the share that lies below: an open one ends where it is taken to."""
         ends, found = self.ends, []
         for place, column in enumerate(parameters.segments.split(parameters.table)):

@@ -34,24 +34,24 @@ class LevelProbabilities(NamedTuple):
 class LevelFamily(Family):
     """Columns that fall into levels, whatever these are: p(level k) = θ_k."""
 
-    belief = Dirichlet
+    conjugate_prior = Dirichlet
 
     def maximum_likelihood(self, statistics: Counts) -> LevelProbabilities:
         """The relative frequencies."""
         segments = statistics.segments
-        return LevelProbabilities(ratio(statistics.table, segments.spread(statistics.weight)), segments)
+        return LevelProbabilities(ratio(statistics.table, segments.broadcast_to_cells(statistics.weight)), segments)
 
     def default_prior(self, statistics: Counts, estimate: str) -> Dirichlet:
         """One pseudo-count per level: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
-        return self.added_counts(1.0, estimate)
+        return self.pseudo_count_prior(1.0, estimate)
 
-    def added_counts(self, amount: float, estimate: str) -> Dirichlet:
+    def pseudo_count_prior(self, amount: float, estimate: str) -> Dirichlet:
         """So many of every level; one more of each where the mode is taken, which leaves one out."""
         return Dirichlet(amount + read_estimate(estimate).takes_mode)
 
-    def from_belief(self, belief: ParameterDistribution, what: str, **options: Any) -> LevelProbabilities:
+    def parameters_from(self, belief: ParameterDistribution, what: str, **options: Any) -> LevelProbabilities:
         """A Dirichlet's mean, mode or sample, with its columns."""
-        values = super().from_belief(belief, what, **options)
+        values = super().parameters_from(belief, what, **options)
         return LevelProbabilities(values, belief.segments) if isinstance(belief, Dirichlet) else values
 
     def as_parameters(self, parameters: Any, statistics: Counts) -> LevelProbabilities:
@@ -74,7 +74,7 @@ class LevelFamily(Family):
 
     def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
         """log p(x | data): θ at its posterior mean."""
-        return self.log_prob(self.from_belief(posterior, "mean"), x)
+        return self.log_prob(self.parameters_from(posterior, "mean"), x)
 
     def table(self, parameters: LevelProbabilities) -> LogTableForm:
         """The logs of θ, to be looked up by code."""
@@ -91,12 +91,12 @@ class LevelFamily(Family):
         """The probabilities of some groups."""
         return parameters._replace(table=parameters.table[index])
 
-    def unknown(self, parameters: LevelProbabilities) -> np.ndarray:
+    def is_undefined(self, parameters: LevelProbabilities) -> np.ndarray:
         """Where no level was counted."""
         columns = parameters.segments.split(parameters.table)
         return np.stack([np.isnan(column).any(axis=-1) for column in columns], axis=-1)
 
-    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
         """None: the log probability itself is that of a smoothed frequency."""
         return {}
 
@@ -122,22 +122,22 @@ class Categorical(LevelFamily):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.learn(["a", "b", "a"], tb.Categorical()).estimate("bayes")
+    >>> tb.fit_distribution(["a", "b", "a"], tb.Categorical()).estimate("bayes")
     {'a': 0.6, 'b': 0.4}
     """
 
     levels: tuple[Any, ...] | None = None
 
-    reads: ClassVar[str] = "codes"
-    expects: ClassVar[str] = "a label: a whole number, a string or a boolean (or missing)"
-    smaller: ClassVar[str] = "Merge rare levels, or leave columns with very many levels out."
+    cell_type: ClassVar[str] = "codes"
+    allowed_values: ClassVar[str] = "a label: a whole number, a string or a boolean (or missing)"
+    memory_hint: ClassVar[str] = "Merge rare levels, or leave columns with very many levels out."
 
     def __post_init__(self) -> None:
         if self.levels is not None:
             object.__setattr__(self, "levels", tuple(self.levels))
 
     @property
-    def is_table(self) -> bool:
+    def is_contingency_table(self) -> bool:
         """Unless a family made from this one counts something else."""
         return type(self).collect is Categorical.collect
 
@@ -163,28 +163,28 @@ class Categorical(LevelFamily):
         """log θ of every cell's code; 0 for code −1."""
         return self.table(parameters).evaluate(x)
 
-    def form(self, parameters: LevelProbabilities) -> LogTableForm:
+    def log_prob_form(self, parameters: LevelProbabilities) -> LogTableForm:
         """The logs of θ."""
         return self.table(parameters)
 
-    def predictive_form(self, posterior: Dirichlet) -> LogTableForm:
+    def log_predictive_form(self, posterior: Dirichlet) -> LogTableForm:
         """As `form`, with θ at its posterior mean."""
-        return self.table(self.from_belief(posterior, "mean"))
+        return self.table(self.parameters_from(posterior, "mean"))
 
-    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
+    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
         """Shares of what is left."""
         assert isinstance(rows.cells, Codes)
         levels = self.level_counts(counted)
         return None if levels is None else levels.left_out(np.asarray(rows.cells.columns), rows)
 
-    def left_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    def leave_one_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """Log probabilities."""
         levels = self.level_counts(counted)
         return None if levels is None else (levels.table(),)
 
-    def wrong_cell(self, rows: Any) -> None:
+    def first_invalid_cell(self, rows: Any) -> None:
         """None: codes of levels are all good."""
 
-    def with_unseen(self, statistics: Counts) -> Counts:
+    def with_unseen_level(self, statistics: Counts) -> Counts:
         """The counts with one level more in every column, of which there are none."""
         return statistics.with_unseen()

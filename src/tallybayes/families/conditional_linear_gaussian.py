@@ -24,7 +24,7 @@ _SHAPE = 1.5  # of the noise's inverse gamma, as of a Gaussian column's default
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearInParents(LinearGaussian):
+class ConditionalLinearGaussian(LinearGaussian):
     """A measured node given measured parents: y ~ N(w · x + b, σ²), with its own line in every group of labels.
 
     For `BayesianNetwork`, which takes `Gaussian` and `LinearGaussian` nodes with measured parents as this. What is kept
@@ -39,18 +39,20 @@ class LinearInParents(LinearGaussian):
     >>> model = tb.BayesianNetwork([("height", "weight")], estimate="mle").fit(rows)
     >>> model.table("weight")
     p(weight | height)
-      intercept  weight of height  variance  deviation
+      intercept  weight of height  variance        std
       -84        87                1.075     1.037
     """
 
-    needs_whole_rows: ClassVar[bool] = True  # of a database's sums; rows that lack a cell are then read, and left out
-    takes_missing: ClassVar[bool] = True
-    decays: ClassVar[bool] = True
-    expects: ClassVar[str] = "a finite number (or missing)"
-    smaller: ClassVar[str] = "Give the node fewer parents, or merge levels of those that are labels."
+    requires_complete_rows: ClassVar[bool] = (
+        True  # of a database's sums; rows that lack a cell are then read, and left out
+    )
+    accepts_missing: ClassVar[bool] = True
+    number_is_weight_decay: ClassVar[bool] = True
+    allowed_values: ClassVar[str] = "a finite number (or missing)"
+    memory_hint: ClassVar[str] = "Give the node fewer parents, or merge levels of those that are labels."
 
     @property
-    def given_measured(self) -> Family | None:
+    def family_given_continuous_parents(self) -> Family | None:
         """Itself."""
         return self
 
@@ -76,9 +78,11 @@ class LinearInParents(LinearGaussian):
                 group = np.where(lacking, -1, known)
         return super().collect(columns, group, n_groups, weight, like=like)
 
-    def prior(self, prior: Prior, statistics: Moments, estimate: str) -> ParameterDistribution:
+    def resolve_prior(self, prior: Prior, statistics: Moments, estimate: str) -> ParameterDistribution:
         """As of every line; the default is found from the counts, and so what ``"empirical"`` means."""
-        return super().prior(None if isinstance(prior, str) and prior == "empirical" else prior, statistics, estimate)
+        return super().resolve_prior(
+            None if isinstance(prior, str) and prior == "empirical" else prior, statistics, estimate
+        )
 
     def default_prior(self, statistics: Moments, estimate: str) -> LinearNormalInverseGamma:
         """Weight decay by evidence, and noise that is expected as wide as is usual within groups."""
@@ -89,7 +93,7 @@ class LinearInParents(LinearGaussian):
 
     def _noise(self, statistics: Moments) -> tuple[float, float]:
         """Shape and scale of the noise: worth three rows, and as wide as is usual about the lines of all groups."""
-        p, weight, pooled = statistics.n_columns - 1, statistics.weight[..., 0], statistics.pooled()
+        p, weight, pooled = statistics.n_columns - 1, statistics.weight[..., 0], statistics.pool_groups()
         rows = float(weight.sum())
         total = float(pooled.scatter[p, p]) / rows if rows > 0 else 1.0
         left = np.nan_to_num(np.asarray(self.maximum_likelihood(statistics).variance)) * weight
@@ -104,27 +108,27 @@ class LinearInParents(LinearGaussian):
         known = ~np.isnan(rows).any(axis=-1)
         return rows[..., :-1], np.where(known, rows[..., -1], 0.0), known
 
-    def without_flat(self, parameters: LinearParameters) -> LinearParameters:
+    def mask_degenerate_groups(self, parameters: LinearParameters) -> LinearParameters:
         """Groups whose rows all lie on their line."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         flat = ~(variance > 0)
         nothing = np.where(flat, np.nan, 0.0)
         return LinearParameters(slope + nothing[..., None], intercept + nothing, variance + nothing)
 
-    def without_density(
+    def first_degenerate_group(
         self, parameters: LinearParameters, statistics: Moments
     ) -> tuple[int | None, int | None] | None:
         """The first group whose rows all lie on its line."""
         lost = np.flatnonzero(np.asarray(parameters.variance) <= least_variance(statistics)[-1])
         return (int(lost[0]), statistics.n_columns - 1) if len(lost) else None
 
-    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
         """The intercept, a weight for every parent, and the noise."""
-        line = self.from_belief(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
+        line = self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in line)
         found = {"intercept": intercept}
         found |= {weight_name(k): slope[..., k] for k in range(slope.shape[-1])}
-        found |= {"variance": variance, "deviation": np.sqrt(variance)}
+        found |= {"variance": variance, "std": np.sqrt(variance)}
         return {name: part[..., None] for name, part in found.items()}
 
 

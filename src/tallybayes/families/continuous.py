@@ -23,39 +23,39 @@ _SHOWN = 1e-40  # of the squared mean: less than one of 10⁸ rows has that is t
 class ContinuousFamily(Family):
     """Columns of numbers that are kept as moments, and believed to lie about a mean with some spread."""
 
-    measured: ClassVar[bool] = True
+    is_continuous: ClassVar[bool] = True
 
-    def prior(self, prior: Prior, statistics: Moments, estimate: str) -> ParameterDistribution:
+    def resolve_prior(self, prior: Prior, statistics: Moments, estimate: str) -> ParameterDistribution:
         """As for every family; the belief shares what this family shares."""
-        belief = super().prior(prior, statistics, estimate)
-        return belief.sharing(self.shared) if hasattr(belief, "sharing") else belief
+        belief = super().resolve_prior(prior, statistics, estimate)
+        return belief.tied(self.tied_over) if hasattr(belief, "tied") else belief
 
-    def expected(self, parameters: Any) -> np.ndarray:
+    def mean(self, parameters: Any) -> np.ndarray:
         """The means."""
-        located = isinstance(parameters, self.belief)
+        located = isinstance(parameters, self.conjugate_prior)
         return np.asarray(parameters.location if located else parameters.mean)
 
-    def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
+    def first_invalid_cell(self, rows: Any) -> tuple[int, int] | None:
         """The first that is infinite: full covariances predict around missing cells, too."""
-        return super().wrong_cell(rows) if isinstance(rows, SparseRows) else first_infinite(rows)
+        return super().first_invalid_cell(rows) if isinstance(rows, SparseRows) else first_infinite(rows)
 
-    def flat_columns(self, statistics: Moments) -> np.ndarray:
+    def constant_columns(self, statistics: Moments) -> np.ndarray:
         """Columns whose pooled spread is 0, or less than numbers can show: what EM leaves of cells that it expected."""
         found = pooled_scale(statistics)
         return np.flatnonzero(~(found.spread > _SHOWN * found.mean**2))
 
-    def with_spread(self, statistics: Moments, flat: np.ndarray) -> Moments:
+    def add_unit_variance(self, statistics: Moments, flat: np.ndarray) -> Moments:
         """A unit for each, unless columns share one variance, among which it would count, and some have spread."""
-        if not len(flat) or ("columns" in self.shared and len(flat) < statistics.n_columns):
+        if not len(flat) or ("columns" in self.tied_over and len(flat) < statistics.n_columns):
             return statistics
         extra = np.zeros(statistics.n_columns)
         extra[flat] = 1.0
         return statistics.with_scatter(np.diag(extra) if statistics.full else extra)
 
-    def without_spread(self, parameters: Any, flat: np.ndarray) -> Any:
+    def remove_unit_variance(self, parameters: Any, flat: np.ndarray) -> Any:
         """Their variance, and covariance with others, is 0."""
         mean, spread = (np.asarray(part, dtype=float) for part in parameters)
-        if not len(flat) or ("columns" in self.shared and len(flat) < mean.shape[-1]):
+        if not len(flat) or ("columns" in self.tied_over and len(flat) < mean.shape[-1]):
             return parameters
         full = spread.ndim > mean.ndim
         spread = np.array(np.broadcast_to(spread, (*mean.shape, *mean.shape[-1:] * full)))
@@ -93,7 +93,7 @@ def pooled_scale(statistics: Moments, *, together: bool = False) -> PooledScale:
     `together`: the variances of all columns are one.
     """
     moments = statistics.diagonal()
-    pooled = moments.pooled()
+    pooled = moments.pool_groups()
     mean = pooled.mean
     axes = tuple(range(len(moments.given_shape)))
     weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
@@ -127,7 +127,7 @@ def typical_variance(within: np.ndarray, freedom: np.ndarray, total: np.ndarray)
 
 def least_variance(statistics: Moments) -> np.ndarray:
     """Per column, the variance below which that of a group is rounding."""
-    pooled = statistics.diagonal().pooled()
+    pooled = statistics.diagonal().pool_groups()
     return np.asarray(_COLLAPSED * pooled.scatter / np.maximum(pooled.weight, 1.0))
 
 
@@ -136,7 +136,7 @@ def check_spread(spread: np.ndarray, statistics: Moments) -> None:
     flat = np.argwhere(~(spread > 0))
     if len(flat):
         column = int(flat[0][-1])
-        weight = np.broadcast_to(statistics.pooled().weight, (statistics.n_columns,))
+        weight = np.broadcast_to(statistics.pool_groups().weight, (statistics.n_columns,))
         if weight[column] == 0:
             raise DataError.no_default(f"column {column}")
         raise EstimateError.zero_variance(f"column {column}")

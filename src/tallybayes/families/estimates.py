@@ -20,20 +20,20 @@ class Estimate(NamedTuple):
     has_prior: bool  # whether it starts from a belief
     integrates: bool = False  # whether rows are scored by the posterior predictive, not by the point
     takes_mode: bool = False  # whether the point is where the posterior is highest, not its mean
-    spent: int = 0  # rows that every mean estimated takes from those a variance is the mean of
+    df_per_mean: int = 0  # rows that every mean estimated takes from those a variance is the mean of
 
 
 def _mode(family: Family, belief: ParameterDistribution, statistics: Any) -> Any:
-    return family.from_belief(belief.update(statistics), "mode")
+    return family.parameters_from(belief.update(statistics), "mode")
 
 
 def _mean(family: Family, belief: ParameterDistribution, statistics: Any) -> Any:
-    return family.from_belief(belief.update(statistics), "mean")
+    return family.parameters_from(belief.update(statistics), "mean")
 
 
 ESTIMATES: dict[str, Estimate] = {
     "mle": Estimate(lambda family, _, statistics: family.maximum_likelihood(statistics), has_prior=False),
-    "unbiased": Estimate(lambda family, _, statistics: family.unbiased(statistics), has_prior=False, spent=1),
+    "unbiased": Estimate(lambda family, _, statistics: family.unbiased(statistics), has_prior=False, df_per_mean=1),
     "map": Estimate(_mode, has_prior=True, takes_mode=True),
     "bayes": Estimate(_mean, has_prior=True, integrates=True),
 }
@@ -65,5 +65,5 @@ def estimate_parameters(family: Family, prior: Any, statistics: Statistics, esti
     The family's parameters
     """
     found = read_estimate(estimate)
-    belief = family.prior(prior, statistics, estimate) if found.has_prior else None
+    belief = family.resolve_prior(prior, statistics, estimate) if found.has_prior else None
     return found.point(family, belief, statistics)

@@ -34,53 +34,57 @@ class Family(FrozenValue):
     (True, True)
     """
 
-    belief: ClassVar[type[ParameterDistribution]]  # the class of its priors and posteriors
+    conjugate_prior: ClassVar[type[ParameterDistribution]]  # the class of its priors and posteriors
     columnwise: ClassVar[bool] = True  # whether a row's log probability is a sum over columns
-    reads: ClassVar[str] = "numbers"  # what a cell is: "numbers", "codes" of levels, or "text"
-    light: ClassVar[bool] = False  # whether scoring takes no memory of the size (rows, groups, columns)
-    needs_whole_rows: ClassVar[bool] = False  # whether a row with a missing cell has to be expected to be counted
-    expects: ClassVar[str]  # what a cell may hold, for error messages
+    cell_type: ClassVar[str] = "numbers"  # what a cell is: "numbers", "codes" of levels, or "text"
+    low_memory_scoring: ClassVar[bool] = False  # whether scoring takes no memory of the size (rows, groups, columns)
+    requires_complete_rows: ClassVar[bool] = False  # whether a row with a missing cell has to be expected to be counted
+    allowed_values: ClassVar[str]  # what a cell may hold, for error messages
     # what to try where memory does not hold its statistics, for error messages
-    smaller: ClassVar[str] = "Take fewer columns: leave rare ones out, or hash them, as sklearn's FeatureHasher does."
-    takes_missing: ClassVar[bool] = True  # whether a row may lack cells
-    takes_sparse: ClassVar[bool] = False  # whether sparse rows can be counted
+    memory_hint: ClassVar[str] = (
+        "Take fewer columns: leave rare ones out, or hash them, as sklearn's FeatureHasher does."
+    )
+    accepts_missing: ClassVar[bool] = True  # whether a row may lack cells
+    accepts_sparse: ClassVar[bool] = False  # whether sparse rows can be counted
     nonnegative_cells: ClassVar[bool] = False  # whether no cell may be below 0
-    measured: ClassVar[bool] = False  # whether a column has a density, not probabilities
-    shared: ClassVar[tuple[str, ...]] = ()  # what has a parameter in common: "groups", "columns"
+    is_continuous: ClassVar[bool] = False  # whether a column has a density, not probabilities
+    tied_over: ClassVar[tuple[str, ...]] = ()  # what has a parameter in common: "groups", "columns"
     sums_cells: ClassVar[bool] = False  # whether its statistics add up the cells themselves
     order: int = 0  # how many steps before a step of a sequence it is given: the first columns, the last one first
-    of_last: ClassVar[bool] = False  # whether it says something of the last of several columns alone, given the others
-    decays: ClassVar[bool] = False  # whether a number for a prior is weight decay
-    has_words: bool = False  # whether the words of its text are levels that are found
-    tokens: ClassVar[bool] = False  # whether a row counts the words of one vocabulary, as many as it has
+    is_conditional: ClassVar[bool] = (
+        False  # whether it says something of the last of several columns alone, given the others
+    )
+    number_is_weight_decay: ClassVar[bool] = False  # whether a number for a prior is weight decay
+    has_vocabulary: bool = False  # whether the words of its text are levels that are found
+    is_bag_of_words: ClassVar[bool] = False  # whether a row counts the words of one vocabulary, as many as it has
     transforms: ClassVar[bool] = False  # whether its form is of something else than the cells
     scale: ClassVar[str] = "linear"  # on which pictures show a column, or "log"
-    inner: Family | None = None  # of cells that are there, where absence is a value, too
-    of_words: Family | None = None  # of the counts of words, where cells are text
+    present_family: Family | None = None  # of cells that are there, where absence is a value, too
+    word_family: Family | None = None  # of the counts of words, where cells are text
     bins: tuple[str, ...] = ()  # what numbers fall into, as shown, where they are cut
-    open_ends: Sequence[
+    open_bins: Sequence[
         tuple[tuple[float, float], float]
     ] = ()  # the stretches of bins without an end, and the width meant
 
     @property
-    def is_yes_no(self) -> bool:
+    def is_binary(self) -> bool:
         """Whether a cell is 0 or 1, and nothing else."""
         return False
 
     success: ClassVar[Any] = None  # the label that counts as 1, where cells are labels of a yes/no column
 
     @property
-    def is_table(self) -> bool:
+    def is_contingency_table(self) -> bool:
         """Whether its statistics are how often every label occurs, and nothing else."""
         return False
 
     @property
-    def given_measured(self) -> Family | None:
+    def family_given_continuous_parents(self) -> Family | None:
         """The family of such a column given measured ones; None where it is no Gaussian, which has `as_line`."""
         return None
 
     @property
-    def layout(self) -> tuple[Any, ...]:
+    def statistics_key(self) -> tuple[Any, ...]:
         """Families with equal layouts keep the same statistics, so one tally serves them all."""
         return (type(self).__name__,)
 
@@ -122,11 +126,11 @@ class Family(FrozenValue):
         """The statistics of groups, from their `aggregates`: (groups, sums)."""
         raise NotImplementedError
 
-    def grouped_by(self, column: Expression) -> Expression | None:
+    def sql_group_expression(self, column: Expression) -> Expression | None:
         """What a database counts by instead of the values; `value_of` has one value for each."""
         return None
 
-    def value_of(self, groups: np.ndarray) -> np.ndarray:
+    def sql_group_value(self, groups: np.ndarray) -> np.ndarray:
         """Values that stand for what `grouped_by` tells apart."""
         raise NotImplementedError
 
@@ -146,9 +150,9 @@ class Family(FrozenValue):
         """The prior used when none is given, for the ``"bayes"`` or the ``"map"`` estimate."""
         raise NotImplementedError
 
-    def from_belief(self, belief: ParameterDistribution, what: str, **options: Any) -> Any:
+    def parameters_from(self, belief: ParameterDistribution, what: str, **options: Any) -> Any:
         """Parameters from a belief's ``mean()``, ``mode()`` (by convention where it has none) or ``sample(...)``."""
-        return getattr(belief, "peak" if what == "mode" else what)(**options)
+        return getattr(belief, "mode_or_boundary" if what == "mode" else what)(**options)
 
     def as_parameters(self, parameters: Any, statistics: Any) -> Any:
         """A user's parameters in this family's form, with an axis for columns."""
@@ -169,7 +173,7 @@ class Family(FrozenValue):
         """The number of free parameters behind these statistics, all groups together: here, one for every column."""
         return math.prod(statistics.given_shape) * int(statistics.n_columns)
 
-    def expected(self, parameters: Any) -> np.ndarray:
+    def mean(self, parameters: Any) -> np.ndarray:
         """E[x] of every column, shape (*given, columns), from parameters or from a posterior."""
         return np.asarray(parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters)
 
@@ -184,7 +188,7 @@ class Family(FrozenValue):
     def log_prob(self, parameters: Any, x: np.ndarray) -> np.ndarray:
         """log p(x | parameters) of every row: (n, *given, columns), or (n, *given) unless `columnwise`.
 
-        Missing cells (NaN, or code −1) are marginalised: they add 0.
+        Missing cells (NaN, or code −1) are marginalized: they add 0.
         """
         raise NotImplementedError
 
@@ -192,7 +196,7 @@ class Family(FrozenValue):
         """log p(x | data) with the parameters integrated out, shaped like `log_prob`."""
         raise NotImplementedError
 
-    def form(self, parameters: Any) -> Form | None:
+    def log_prob_form(self, parameters: Any) -> Form | None:
         """What `log_prob` looks like, so that kernels can score it and sparse rows stay sparse; None if like nothing.
 
         A family that writes `log_prob` anew says its form anew, or has none. It is a form of what `transform` makes of
@@ -204,24 +208,24 @@ class Family(FrozenValue):
         """What the form is of: the cells or, if the family `transforms` them, other numbers or codes."""
         return columns
 
-    def written(self, column: Expression) -> Expression | None:
+    def sql_expression(self, column: Expression) -> Expression | None:
         """What `transform` makes of a cell, as a database would write it; None where it could not."""
         return None if self.transforms else column
 
-    def log_base(self, transformed: np.ndarray) -> np.ndarray | None:
+    def log_jacobian(self, transformed: np.ndarray) -> np.ndarray | None:
         """What transforming adds to the log probability of every row in all groups, shape (n,); None for nothing."""
         return None
 
-    def predictive_form(self, posterior: Any) -> Form | None:
+    def log_predictive_form(self, posterior: Any) -> Form | None:
         """What `log_predictive` looks like, or None."""
         return None
 
     @property
-    def left_out_together(self) -> bool:
+    def leave_one_out_changes_all_groups(self) -> bool:
         """Whether removing a row changes the scores of all groups (see `leave_one_out_scores`)."""
-        return "groups" in self.shared
+        return "groups" in self.tied_over
 
-    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
+    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
         """log p(row | group) of rows that were counted, each without itself: (n, groups) if `left_out_together`.
 
         Else (n, 1), of its own group. NaN where a closed form has lost its digits; None where there is none, and rows
@@ -229,11 +233,11 @@ class Family(FrozenValue):
         """
         return None
 
-    def left_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    def leave_one_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """The same of rows that counted once, as tables for the kernels, (columns or cells, groups), or None."""
         return None
 
-    def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
+    def first_invalid_cell(self, rows: Any) -> tuple[int, int] | None:
         """The first cell, as row and column, that could not have been counted either."""
         try:
             self.collect(rows)
@@ -241,7 +245,7 @@ class Family(FrozenValue):
             return error.row, error.column
         return None
 
-    def outside(self, x: np.ndarray) -> np.ndarray | None:
+    def out_of_support(self, x: np.ndarray) -> np.ndarray | None:
         """Which finite cells, of any shape, no row can have: bool of the same shape; None where nothing is said.
 
         Cells are then tried one by one. As for `form`, a family that counts anew says this anew, or says nothing.
@@ -255,66 +259,66 @@ class Family(FrozenValue):
         return np.asarray(parameters)[index]
 
     @property
-    def by_column(self) -> Family:
+    def columnwise_family(self) -> Family:
         """The family that counts the known cells of every column by itself."""
         return self
 
-    def known_statistics(self, statistics: Any) -> Any:
+    def columnwise_statistics(self, statistics: Any) -> Any:
         """The statistics as `by_column` would have them."""
         return statistics
 
     def pooled_value(self, statistics: Any) -> np.ndarray:
         """The value of columns that are the same in every row; NaN where no row showed one."""
-        pooled = statistics.pooled()
+        pooled = statistics.pool_groups()
         return np.where(np.broadcast_to(pooled.weight, pooled.mean.shape) > 0, pooled.mean, np.nan)
 
-    def like_rows(self, statistics: Any) -> dict[str, Any]:
+    def sampling_options(self, statistics: Any) -> dict[str, Any]:
         """What `sample` needs to know, besides parameters, to draw rows like those that were counted."""
         return {}
 
-    def unknown(self, parameters: Any) -> np.ndarray:
+    def is_undefined(self, parameters: Any) -> np.ndarray:
         """Which groups and columns a point estimate has no row to go by in: bool, (*given, columns)."""
         return np.isnan(parameters[0] if isinstance(parameters, tuple) else parameters)
 
-    def without_density(self, parameters: Any, statistics: Any) -> tuple[int | None, int | None] | None:
+    def first_degenerate_group(self, parameters: Any, statistics: Any) -> tuple[int | None, int | None] | None:
         """The first group, and column, of which rows were counted but not enough to have a density.
 
         None for the column where it is the whole row's, for the group where it is all groups'; None where all have one.
         """
         return None
 
-    def collapsed(self, parameters: Any, statistics: Any) -> Any:
+    def zero_small_variances(self, parameters: Any, statistics: Any) -> Any:
         """The most likely parameters with a spread next to nothing as nothing, which has no density."""
         return parameters
 
-    def without_flat(self, parameters: Any) -> Any:
+    def mask_degenerate_groups(self, parameters: Any) -> Any:
         """Point parameters, those of groups without any spread as unknown (NaN) as those of groups without a row."""
         return parameters
 
-    def flat_columns(self, statistics: Any) -> np.ndarray:
+    def constant_columns(self, statistics: Any) -> np.ndarray:
         """Positions of measured columns that are the same in every row, and so have no density."""
         return np.zeros(0, dtype=np.intp)
 
-    def with_spread(self, statistics: Any, flat: np.ndarray) -> Any:
+    def add_unit_variance(self, statistics: Any, flat: np.ndarray) -> Any:
         """The statistics with a unit of spread put into columns that have none.
 
         Such a column says nothing about the group and is left out of every score.
         """
         return statistics
 
-    def without_spread(self, parameters: Any, flat: np.ndarray) -> Any:
+    def remove_unit_variance(self, parameters: Any, flat: np.ndarray) -> Any:
         """Point parameters as they are told of: without the unit that `with_spread` put in."""
         return parameters
 
-    def with_unseen(self, statistics: Any) -> Any:
+    def with_unseen_level(self, statistics: Any) -> Any:
         """The statistics with room for a level that nobody has seen, where there are levels."""
         return statistics
 
-    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
         """The parameters, or what a posterior says of them, by name, each (*given, columns)."""
-        return {"mean": self.expected(parameters)}
+        return {"mean": self.mean(parameters)}
 
-    def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
+    def column_contributions(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """What every column adds to a row's log probability, (n, *given, columns), for families of whole rows.
 
         Terms that are the same in every group may be spread over the columns in any way.
@@ -323,25 +327,27 @@ class Family(FrozenValue):
 
     def conditional_means(self, parameters: Any, x: np.ndarray) -> np.ndarray:
         """E[x | the row's known cells] in every group: (n, *given, columns); independent columns say nothing."""
-        mean = self.expected(parameters)
+        mean = self.mean(parameters)
         return np.broadcast_to(mean, (len(x), *mean.shape))
 
-    def seed_cells(self, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | SparseRows, float | None]:
+    def distance_features(self, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | SparseRows, float | None]:
         """Cells on a scale where differences compare, for the heaps that EM starts from, and their unit.
 
         The unit is None where it is the deviation of every column. Sparse rows stay so, and their zeros 0.
         """
         return cells, None
 
-    def grid(self, parameters: Any, column: int) -> np.ndarray:
+    def plot_grid(self, parameters: Any, column: int) -> np.ndarray:
         """Where to draw the distribution of one column in every group: whole numbers, or where its draws lie."""
-        if self.measured:
+        if self.is_continuous:
             point = (
-                self.from_belief(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
+                self.parameters_from(parameters, "mean")
+                if isinstance(parameters, ParameterDistribution)
+                else parameters
             )
             draws = self.sample(point, 500, np.random.default_rng(0))[..., column]
             return np.linspace(np.nanmin(draws), np.nanmax(draws), 400)
-        means = self.expected(parameters)[:, column]
+        means = self.mean(parameters)[:, column]
         top = means[np.isfinite(means)].max(initial=0.0)  # under maximum likelihood some groups may have none
         return np.arange(0, int(top + 5 * np.sqrt(top + 1)) + 1, dtype=float)
 
@@ -349,7 +355,7 @@ class Family(FrozenValue):
         """`n` rows drawn from every group: (n, *given, columns)."""
         raise NotImplementedError
 
-    def cumulative(self, parameters: Any, x: np.ndarray) -> np.ndarray:
+    def cdf(self, parameters: Any, x: np.ndarray) -> np.ndarray:
         """p(X ≤ x) of every cell, each column by itself: (n, *given, columns), for rows of numbers that are known.
 
         By 4,096 rows that are drawn with a fixed seed, unless a family knows better. As for `form`, a family that
@@ -358,7 +364,7 @@ class Family(FrozenValue):
         drawn = self.sample(parameters, 4096, np.random.default_rng(0))
         return np.stack([(drawn <= row).mean(axis=0) for row in x]) if len(x) else np.zeros((0, *drawn.shape[1:]))
 
-    def divergence(self, parameters: Any, other: Any) -> np.ndarray:
+    def kl_divergence(self, parameters: Any, other: Any) -> np.ndarray:
         """The Kullback–Leibler divergence of p(x | parameters) from p(x | other), in nats, shaped as of one row.
 
         By 4,096 rows that are drawn with a fixed seed, unless a family knows better.
@@ -367,16 +373,16 @@ class Family(FrozenValue):
         gaps = self.log_prob(parameters, rows) - self.log_prob(other, rows)
         return np.maximum(gaps.mean(axis=0), 0.0)
 
-    def added_counts(self, amount: float, estimate: str) -> ParameterDistribution | None:
+    def pseudo_count_prior(self, amount: float, estimate: str) -> ParameterDistribution | None:
         """The prior by which the estimate adds this amount to every level's count; None where there are no levels."""
         return None
 
-    def prior(self, prior: Any, statistics: Any, estimate: str) -> ParameterDistribution:
+    def resolve_prior(self, prior: Any, statistics: Any, estimate: str) -> ParameterDistribution:
         """A belief from None (the default), a number of counts, "empirical", a rule or a belief of this family."""
         if prior is None:
             return self.default_prior(statistics, estimate)
         if is_amount(prior):
-            added = self.added_counts(float(prior), estimate)
+            added = self.pseudo_count_prior(float(prior), estimate)
             if added is None:
                 raise no_levels(prior, [self])
             check_amount(prior, estimate)
@@ -385,19 +391,19 @@ class Family(FrozenValue):
             from tallybayes.families._shared.empirical_prior import empirical_prior
 
             if prior != "empirical":
-                raise PriorError.wrong_belief(self, prior, f"a {self.belief.__name__}, 'empirical'")
+                raise PriorError.wrong_belief(self, prior, f"a {self.conjugate_prior.__name__}, 'empirical'")
             return empirical_prior(self, statistics, estimate)
         if not hasattr(prior, "resolve"):
-            raise PriorError.wrong_belief(self, prior, f"a {self.belief.__name__}")
+            raise PriorError.wrong_belief(self, prior, f"a {self.conjugate_prior.__name__}")
         belief = prior.resolve(self, statistics, estimate)
-        if not isinstance(belief, self.belief) and not getattr(belief, "any_family", False):
-            raise PriorError.wrong_belief(self, prior, f"a {self.belief.__name__}")
+        if not isinstance(belief, self.conjugate_prior) and not getattr(belief, "accepts_any_family", False):
+            raise PriorError.wrong_belief(self, prior, f"a {self.conjugate_prior.__name__}")
         return belief
 
 
 def out_of_support_cells(family: Family, x: np.ndarray) -> np.ndarray:
     """Which finite cells of an array a family cannot count: as it says, or found by halves among the different ones."""
-    said = family.outside(x) if is_not_overridden(family, "outside", "collect") else None
+    said = family.out_of_support(x) if is_not_overridden(family, "out_of_support", "collect") else None
     if said is not None:
         return said & np.isfinite(x)
     values, place = np.unique(x, return_inverse=True)
@@ -405,7 +411,7 @@ def out_of_support_cells(family: Family, x: np.ndarray) -> np.ndarray:
     parts = [np.flatnonzero(np.isfinite(values))]
     while parts:
         part = parts.pop()
-        if not len(part) or family.wrong_cell(values[part][:, None]) is None:
+        if not len(part) or family.first_invalid_cell(values[part][:, None]) is None:
             continue
         if len(part) == 1:
             wrong[part] = True
@@ -416,8 +422,8 @@ def out_of_support_cells(family: Family, x: np.ndarray) -> np.ndarray:
 
 def divergence_of(family: Family, parameters: Any, other: Any) -> np.ndarray:
     """As `Family.divergence`: in closed form, unless a class made from the one that knows it scores rows anew."""
-    known = is_not_overridden(family, "divergence", "log_prob", "sample")
-    return family.divergence(parameters, other) if known else Family.divergence(family, parameters, other)
+    known = is_not_overridden(family, "kl_divergence", "log_prob", "sample")
+    return family.kl_divergence(parameters, other) if known else Family.kl_divergence(family, parameters, other)
 
 
 def is_not_overridden(family: Family, hook: str, *meant: str) -> bool:

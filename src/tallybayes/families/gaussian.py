@@ -27,11 +27,11 @@ _LARGE = 1e150  # whose square is still finite
 
 
 class StudentT(NamedTuple):
-    """Parameters of Student's t: where it is centred, how wide it is, and how heavy its tails."""
+    """Parameters of Student's t: where it is centered, how wide it is, and how heavy its tails."""
 
     location: np.ndarray
     scale: np.ndarray
-    freedom: np.ndarray
+    degrees_of_freedom: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,22 +41,22 @@ class Gaussian(ContinuousFamily):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.learn([1.0, 2.0, 6.0], tb.Gaussian()).estimate("mle")
+    >>> tb.fit_distribution([1.0, 2.0, 6.0], tb.Gaussian()).estimate("mle")
     Normal(mean=3.0, variance=4.666666666666667)
     """
 
-    belief = NormalInverseGamma
-    expects: ClassVar[str] = "a finite number (or missing)"
+    conjugate_prior = NormalInverseGamma
+    allowed_values: ClassVar[str] = "a finite number (or missing)"
     sums_cells: ClassVar[bool] = True
 
     @property
-    def given_measured(self) -> Family | None:
+    def family_given_continuous_parents(self) -> Family | None:
         """A line with Gaussian noise, unless variances are shared, or the cells are not the numbers themselves."""
         from tallybayes.families.conditional_linear_gaussian import (
-            LinearInParents,  # which knows of estimates, as this does
+            ConditionalLinearGaussian,  # which knows of estimates, as this does
         )
 
-        return LinearInParents() if type(self) is Gaussian else None
+        return ConditionalLinearGaussian() if type(self) is Gaussian else None
 
     def as_line(self, parameters: Normal) -> LinearParameters:
         """A line in nothing: its intercept is the mean."""
@@ -64,7 +64,7 @@ class Gaussian(ContinuousFamily):
         return LinearParameters(np.zeros((*mean.shape, 0)), mean, variance)
 
     @property
-    def layout(self) -> tuple[Any, ...]:
+    def statistics_key(self) -> tuple[Any, ...]:
         """All Gaussians with independent columns keep the same moments."""
         return ("moments", "diagonal")
 
@@ -96,8 +96,8 @@ class Gaussian(ContinuousFamily):
 
     def _pool(self, array: np.ndarray) -> np.ndarray:
         """The sum over what shares one variance, keeping the axes."""
-        groups = tuple(range(array.ndim - 1)) if "groups" in self.shared else ()
-        axes = (*groups, array.ndim - 1) if "columns" in self.shared else groups
+        groups = tuple(range(array.ndim - 1)) if "groups" in self.tied_over else ()
+        axes = (*groups, array.ndim - 1) if "columns" in self.tied_over else groups
         return array.sum(axis=axes, keepdims=True) if axes else array
 
     def maximum_likelihood(self, statistics: Moments) -> Normal:
@@ -118,16 +118,16 @@ class Gaussian(ContinuousFamily):
 
     def default_prior(self, statistics: Moments, estimate: str) -> NormalInverseGamma:
         """A weak belief about the pooled mean and the spread within groups, the same for every scale and offset."""
-        mean, spread, strength = pooled_scale(statistics, together="columns" in self.shared)
+        mean, spread, strength = pooled_scale(statistics, together="columns" in self.tied_over)
         n_means = int(np.prod(self._shared_sizes(statistics), dtype=np.int64))
         scale = spread * (2.5 + n_means / 2 if read_estimate(estimate).takes_mode else 1.5)
-        keep = slice(0, 1) if "columns" in self.shared else slice(None)
+        keep = slice(0, 1) if "columns" in self.tied_over else slice(None)
         check_spread(scale[keep], statistics)
-        return NormalInverseGamma(mean, strength, 1.5, scale[keep], shared=self.shared)
+        return NormalInverseGamma(mean, strength, 1.5, scale[keep], tied_over=self.tied_over)
 
     def _shared_sizes(self, statistics: Moments) -> list[int]:
-        groups = list(statistics.given_shape) if "groups" in self.shared else []
-        return [*groups, statistics.n_columns] if "columns" in self.shared else groups
+        groups = list(statistics.given_shape) if "groups" in self.tied_over else []
+        return [*groups, statistics.n_columns] if "columns" in self.tied_over else groups
 
     def as_parameters(self, parameters: Any, statistics: Moments) -> Normal:
         """Mean and variance, with an axis for columns."""
@@ -152,7 +152,7 @@ class Gaussian(ContinuousFamily):
 
     def _over_groups(self, terms: np.ndarray) -> np.ndarray:
         """The sum over the groups if they share the variance: only together do they have a likelihood of their own."""
-        return terms.sum(axis=tuple(range(terms.ndim - 1))) if "groups" in self.shared else terms
+        return terms.sum(axis=tuple(range(terms.ndim - 1))) if "groups" in self.tied_over else terms
 
     def _spread(self, parameters: Normal) -> np.ndarray:
         variance = np.asarray(parameters.variance)
@@ -179,14 +179,14 @@ class Gaussian(ContinuousFamily):
         log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
         return known_sum(log_norm - (shape + 0.5) * log_term, x)
 
-    def form(self, parameters: Normal) -> NormalForm:
+    def log_prob_form(self, parameters: Normal) -> NormalForm:
         """A bell of every column."""
         mean, variance = (np.asarray(part, dtype=float) for part in parameters)
         with np.errstate(divide="ignore"):
             log_norm = -0.5 * np.log(2 * np.pi * variance)
-            return NormalForm(mean, 1 / variance, log_norm, "groups" in self.shared)
+            return NormalForm(mean, 1 / variance, log_norm, "groups" in self.tied_over)
 
-    def predictive_form(self, posterior: NormalInverseGamma) -> StudentTForm | MultivariateTForm:
+    def log_predictive_form(self, posterior: NormalInverseGamma) -> StudentTForm | MultivariateTForm:
         """Student's t of every column."""
         size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
         spread = np.broadcast_to(2 * posterior.scale * (1 + 1 / posterior.strength), size)
@@ -194,43 +194,43 @@ class Gaussian(ContinuousFamily):
         log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
         return StudentTForm(location, 1 / spread, shape + 0.5, log_norm)
 
-    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
+    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
         """Mean and variance of what is left."""
         return columns_left_out(self, counted, rows)
 
-    def left_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
+    def leave_one_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """Student's t: mean, inverse spread, power and log norm of a factor ``"left_out"``."""
-        return student_left_out(counted, constant) if counted.estimate.integrates and not self.shared else None
+        return student_left_out(counted, constant) if counted.estimate.integrates and not self.tied_over else None
 
-    def collapsed(self, parameters: Normal, statistics: Moments) -> Normal:
+    def zero_small_variances(self, parameters: Normal, statistics: Moments) -> Normal:
         """A variance next to nothing is nothing: without a prior, a group may fall in on a single row."""
         variance = np.asarray(parameters.variance)
         return parameters._replace(variance=np.where(variance < least_variance(statistics), 0.0, variance))
 
-    def without_flat(self, parameters: Normal) -> Normal:
+    def mask_degenerate_groups(self, parameters: Normal) -> Normal:
         """Groups that have a column of variance 0."""
         mean, variance = (np.asarray(part, dtype=float) for part in parameters)
         flat = ~(np.broadcast_to(variance, mean.shape) > 0).all(axis=-1, keepdims=True)
         return Normal(np.where(flat, np.nan, mean), np.where(flat, np.nan, variance))
 
-    def without_density(self, parameters: Normal, statistics: Moments) -> tuple[int | None, int | None] | None:
+    def first_degenerate_group(self, parameters: Normal, statistics: Moments) -> tuple[int | None, int | None] | None:
         """The first group and column whose values are all the same."""
         flat = np.argwhere(~(np.asarray(parameters.variance) > 0) & (statistics.weight > 0))
         return (int(flat[0][0]), int(flat[0][1])) if len(flat) else None
 
-    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
         """Mean, variance and its root; of a posterior, what its predictive has."""
         found = self.student(parameters) if isinstance(parameters, NormalInverseGamma) else parameters
         parts = {name: np.broadcast_to(part, np.shape(found[0])) for name, part in found._asdict().items()}
-        return parts | ({"deviation": np.sqrt(parts["variance"])} if "variance" in parts else {})
+        return parts | ({"std": np.sqrt(parts["variance"])} if "variance" in parts else {})
 
-    def divergence(self, parameters: Normal, other: Normal) -> np.ndarray:
+    def kl_divergence(self, parameters: Normal, other: Normal) -> np.ndarray:
         """(log σ₂²/σ₁² + (σ₁² + (μ₁ − μ₂)²)/σ₂² − 1) / 2 of every column."""
         (mean, variance), (far, wide) = ((np.asarray(part, dtype=float) for part in two) for two in (parameters, other))
         with np.errstate(divide="ignore", invalid="ignore"):
             return (np.log(wide / variance) + (variance + (mean - far) ** 2) / wide - 1) / 2
 
-    def grid(self, parameters: Any, column: int, reach: float = 4.0) -> np.ndarray:
+    def plot_grid(self, parameters: Any, column: int, reach: float = 4.0) -> np.ndarray:
         """As many deviations as `reach` about every mean."""
         if isinstance(parameters, NormalInverseGamma):
             middle, spread, _ = self.student(parameters)
@@ -244,7 +244,7 @@ class Gaussian(ContinuousFamily):
         variance = posterior.scale / posterior.shape * (1 + 1 / posterior.strength)
         return StudentT(posterior.location, np.sqrt(variance), 2 * posterior.shape)
 
-    def cumulative(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
+    def cdf(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
         """Φ((x − μ) / σ) of every cell."""
         mean, deviation = np.broadcast_arrays(parameters.mean, np.sqrt(parameters.variance))
         return ndtr((broadcast_over_groups(x, mean.ndim - 1) - mean) / deviation)
@@ -262,11 +262,11 @@ class TiedGaussian(Gaussian):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.learn([0.0, 2.0, 10.0, 14.0], tb.TiedGaussian(), group=[0, 0, 1, 1]).estimate("mle").variance
+    >>> tb.fit_distribution([0.0, 2.0, 10.0, 14.0], tb.TiedGaussian(), group=[0, 0, 1, 1]).estimate("mle").variance
     array([2.5, 2.5])
     """
 
-    shared: ClassVar[tuple[str, ...]] = ("groups",)
+    tied_over: ClassVar[tuple[str, ...]] = ("groups",)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -276,17 +276,17 @@ class SphericalGaussian(Gaussian):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.learn([[0.0, 4.0], [2.0, 8.0]], tb.SphericalGaussian()).estimate("mle")
+    >>> tb.fit_distribution([[0.0, 4.0], [2.0, 8.0]], tb.SphericalGaussian()).estimate("mle")
     Normal(mean=array([1., 6.]), variance=array([2.5, 2.5]))
     """
 
-    shared: ClassVar[tuple[str, ...]] = ("columns",)
+    tied_over: ClassVar[tuple[str, ...]] = ("columns",)
     columnwise: ClassVar[bool] = False
 
-    form = Gaussian.form  # with the variance known, columns are independent
-    left_out = Gaussian.left_out
+    log_prob_form = Gaussian.log_prob_form  # with the variance known, columns are independent
+    leave_one_out_log_prob = Gaussian.leave_one_out_log_prob
 
-    def predictive_form(self, posterior: NormalInverseGamma) -> MultivariateTForm:
+    def log_predictive_form(self, posterior: NormalInverseGamma) -> MultivariateTForm:
         """Student's t of whole rows: the columns share what is not known of the variance."""
         size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
         root = np.sqrt(np.broadcast_to(2 * posterior.scale * (1 + 1 / posterior.strength), size))
@@ -299,13 +299,13 @@ class SphericalGaussian(Gaussian):
 
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """The rows of every group, of its fullest column."""
-        return self._over_groups(statistics.presence()[..., None])[..., 0]
+        return self._over_groups(statistics.group_weights()[..., None])[..., 0]
 
     def log_likelihood(self, parameters: Normal, statistics: Moments) -> np.ndarray:
         """Σ log N(x | μ, σ² I), per group."""
         return super().log_likelihood(parameters, statistics).sum(axis=-1)
 
-    def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
+    def column_contributions(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """Every column's share: its own normal density, or its share of the row's squared length."""
         if not predictive:
             return Gaussian.log_prob(self, parameters, x)
@@ -345,8 +345,8 @@ class TiedSphericalGaussian(SphericalGaussian):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.learn([[0.0, 4.0], [2.0, 8.0]], tb.TiedSphericalGaussian()).estimate("mle").variance
+    >>> tb.fit_distribution([[0.0, 4.0], [2.0, 8.0]], tb.TiedSphericalGaussian()).estimate("mle").variance
     array([2.5, 2.5])
     """
 
-    shared: ClassVar[tuple[str, ...]] = ("groups", "columns")
+    tied_over: ClassVar[tuple[str, ...]] = ("groups", "columns")

@@ -41,35 +41,35 @@ class LinearGaussian(ContinuousFamily):
     --------
     >>> import tallybayes as tb
     >>> rows = [[1.0, 3.1], [2.0, 4.9], [3.0, 7.0], [4.0, 9.0]]
-    >>> line = tb.learn(rows, tb.LinearGaussian()).estimate("mle")
+    >>> line = tb.fit_distribution(rows, tb.LinearGaussian()).estimate("mle")
     >>> line.slope.round(4), round(line.intercept, 4)
     (array([1.98]), 1.05)
     """
 
-    belief = LinearNormalInverseGamma
+    conjugate_prior = LinearNormalInverseGamma
     columnwise: ClassVar[bool] = False
-    light: ClassVar[bool] = True
-    takes_missing: ClassVar[bool] = False
-    needs_whole_rows: ClassVar[bool] = True
+    low_memory_scoring: ClassVar[bool] = True
+    accepts_missing: ClassVar[bool] = False
+    requires_complete_rows: ClassVar[bool] = True
     sums_cells: ClassVar[bool] = True
-    of_last: ClassVar[bool] = True
-    expects: ClassVar[str] = "a finite number (regression counts whole rows)"
-    smaller: ClassVar[str] = "Use fewer columns, or a lower degree."
+    is_conditional: ClassVar[bool] = True
+    allowed_values: ClassVar[str] = "a finite number (regression counts whole rows)"
+    memory_hint: ClassVar[str] = "Use fewer columns, or a lower degree."
     intercept: ClassVar[bool] = True  # whether a line has one that is to be learned
 
     @property
-    def given_measured(self) -> Family | None:
+    def family_given_continuous_parents(self) -> Family | None:
         """The same in a network, if it is the plain line."""
-        from tallybayes.families.conditional_linear_gaussian import LinearInParents  # which is made from this
+        from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian  # which is made from this
 
-        return LinearInParents() if type(self) is LinearGaussian else None
+        return ConditionalLinearGaussian() if type(self) is LinearGaussian else None
 
     def as_line(self, parameters: LinearParameters) -> LinearParameters:
         """As it is."""
         return parameters
 
     @property
-    def layout(self) -> tuple[Any, ...]:
+    def statistics_key(self) -> tuple[Any, ...]:
         """The moments of a full covariance."""
         return ("moments", "full")
 
@@ -127,11 +127,11 @@ class LinearGaussian(ContinuousFamily):
 
     def _shown(self, statistics: Moments) -> tuple[DoubleDouble, DoubleDouble]:
         """The mean of all columns, and their scatter: about it, or about 0 where lines have no intercept."""
-        return statistics.fine_mean(), statistics.fine_scatter()
+        return statistics.mean_double_double(), statistics.scatter_double_double()
 
     # ---- Priors -----------------------------------------------------------------------------------------------------
 
-    def prior(self, prior: Prior, statistics: Moments, estimate: str) -> ParameterDistribution:
+    def resolve_prior(self, prior: Prior, statistics: Moments, estimate: str) -> ParameterDistribution:
         """As for every family; a number is λ of weight decay, in units of the inputs."""
         if isinstance(prior, int | float | np.number) and not isinstance(prior, bool):
             if not 0 <= prior < np.inf:
@@ -144,7 +144,7 @@ class LinearGaussian(ContinuousFamily):
                 f"a line through the origin has no level to learn, and strength= of its prior is {prior.strength}.\n"
                 "    Use strength=None: it is known."
             )
-        return super().prior(prior, statistics, estimate)
+        return super().resolve_prior(prior, statistics, estimate)
 
     def default_prior(self, statistics: Moments, estimate: str) -> LinearNormalInverseGamma:
         """Weight decay on inputs of unit variance, of the λ under which the data are most probable."""
@@ -176,13 +176,13 @@ class LinearGaussian(ContinuousFamily):
         given, p = statistics.given_shape, statistics.n_columns - 1
         weight, mean = statistics.weight[..., 0], statistics.mean
         shape, scale = self._noise(statistics)
-        level, strength, centre = np.zeros(given), None, np.zeros((*given, p))
+        level, strength, center = np.zeros(given), None, np.zeros((*given, p))
         if self.intercept:  # at the mean of every group, where it holds nothing back
-            pooled = statistics.pooled().mean
+            pooled = statistics.pool_groups().mean
             point = np.where((weight > 0)[..., None], mean, pooled)
-            level, strength, centre = point[..., p], _STRENGTH, point[..., :p]
+            level, strength, center = point[..., p], _STRENGTH, point[..., :p]
         return LinearNormalInverseGamma(
-            np.zeros(p), np.diag(decay), shape, scale, level=level, strength=strength, centre=centre
+            np.zeros(p), np.diag(decay), shape, scale, intercept_location=level, strength=strength, input_center=center
         )
 
     def _noise(self, statistics: Moments) -> tuple[float, float]:
@@ -191,14 +191,14 @@ class LinearGaussian(ContinuousFamily):
         As many weights as rows meet every target, whatever it is: there, noise is expected all the same.
         """
         p, weight = statistics.n_columns - 1, float(statistics.weight[..., 0].sum())
-        scatter = float(statistics.pooled().scatter[p, p])
+        scatter = float(statistics.pool_groups().scatter[p, p])
         usual = scatter / weight if weight > 0 else 1.0
-        level = float(statistics.pooled().mean[p]) ** 2 * 1e-12
+        level = float(statistics.pool_groups().mean[p]) ** 2 * 1e-12
         rows = weight / max(1, int(np.prod(statistics.given_shape, dtype=np.int64)))
         met = min(1.0, (p + self.intercept) / max(rows, 1.0)) ** 4  # next to nothing, where rows are some times as many
         return _STRENGTH / 2, (_STRENGTH / 2 * _NOISE + _MET * met) * (max(usual, level) or 1.0)
 
-    def flat_columns(self, statistics: Moments) -> np.ndarray:
+    def constant_columns(self, statistics: Moments) -> np.ndarray:
         """None: an input that is the same in every row has no weight."""
         return np.zeros(0, dtype=np.intp)
 
@@ -215,9 +215,9 @@ class LinearGaussian(ContinuousFamily):
 
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """The rows of every group."""
-        return statistics.presence()
+        return statistics.group_weights()
 
-    def expected(self, parameters: Any) -> np.ndarray:
+    def mean(self, parameters: Any) -> np.ndarray:
         """0 of inputs, which have no distribution here, and the target where they are 0."""
         line = parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters
         slope = np.asarray(line.slope)
@@ -228,10 +228,10 @@ class LinearGaussian(ContinuousFamily):
         p, weight = statistics.n_columns - 1, statistics.weight[..., 0]
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         weights = DoubleDouble.of(np.concatenate([-slope, np.ones((*slope.shape[:-1], 1))], axis=-1)[..., None])
-        scatter = statistics.fine_scatter()
+        scatter = statistics.scatter_double_double()
         turned = (scatter * weights.map(lambda a: np.swapaxes(a, -1, -2))).sum((len(scatter.shape) - 1,))
         spread = _dot(weights, turned.map(lambda a: a[..., None])).value
-        gap = (_dot(weights, statistics.fine_mean().map(lambda a: a[..., None]))).value - intercept
+        gap = (_dot(weights, statistics.mean_double_double().map(lambda a: a[..., None]))).value - intercept
         squares = np.maximum(spread, 0.0) + weight * gap**2
         squares = np.where(squares > 1e-24 * scatter.high[..., p, p], squares, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -264,15 +264,15 @@ class LinearGaussian(ContinuousFamily):
     def log_predictive(self, posterior: LinearNormalInverseGamma, x: np.ndarray) -> np.ndarray:
         """log p(y | x, data), Student's t with 2a degrees of freedom; 0 where the target is missing."""
         inputs, target, known = self._errors(x, len(posterior._given))
-        inputs = np.where(known[..., None], inputs, posterior.centre)
+        inputs = np.where(known[..., None], inputs, posterior.input_center)
         wide = posterior.scale / posterior.shape * (1 + posterior.leverage(inputs))
         squares = (target - posterior.at(inputs)) ** 2 / (2 * posterior.shape * wide)
         log_norm = log_gamma_half_step(posterior.shape) - 0.5 * np.log(2 * np.pi * posterior.shape * wide)
         return np.where(known, log_norm - (posterior.shape + 0.5) * np.log1p(squares), 0.0)
 
-    def like_rows(self, statistics: Moments) -> dict[str, Any]:
+    def sampling_options(self, statistics: Moments) -> dict[str, Any]:
         """The mean and the covariance of the inputs."""
-        p, pooled = statistics.n_columns - 1, statistics.pooled()
+        p, pooled = statistics.n_columns - 1, statistics.pool_groups()
         covariance = pooled.scatter[:p, :p] / max(float(pooled.weight[0]), 1.0)
         return {"inputs": (pooled.mean[:p], covariance)}
 
@@ -287,13 +287,13 @@ class LinearGaussian(ContinuousFamily):
         y = (x * slope).sum(axis=-1) + intercept + noise
         return np.concatenate([x, y[..., None]], axis=-1)
 
-    def unknown(self, parameters: LinearParameters) -> np.ndarray:
+    def is_undefined(self, parameters: LinearParameters) -> np.ndarray:
         """Groups without a row."""
         return np.isnan(np.asarray(parameters.intercept))[..., None]
 
-    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
         """The weights, the intercept last."""
-        line = self.from_belief(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
+        line = self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
         weights = [np.asarray(line.slope), np.asarray(line.intercept)[..., None]]
         return {"weight": np.concatenate(weights, axis=-1)}
 
@@ -305,7 +305,7 @@ class LinearGaussianThroughOrigin(LinearGaussian):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> line = tb.learn([[1.0, 2.0], [2.0, 3.0], [3.0, 7.0]], tb.LinearGaussianThroughOrigin()).estimate("mle")
+    >>> line = tb.fit_distribution([[1.0, 2.0], [2.0, 3.0], [3.0, 7.0]], tb.LinearGaussianThroughOrigin()).estimate("mle")
     >>> line.slope.round(6), line.intercept
     (array([2.071429]), 0.0)
     """
@@ -313,9 +313,9 @@ class LinearGaussianThroughOrigin(LinearGaussian):
     intercept: ClassVar[bool] = False
 
     def _shown(self, statistics: Moments) -> tuple[DoubleDouble, DoubleDouble]:
-        mean, weight = statistics.fine_mean(), statistics.weight_sum
+        mean, weight = statistics.mean_double_double(), statistics.weight_sum
         outer = mean.map(lambda a: a[..., :, None]) * mean.map(lambda a: a[..., None, :])
-        return mean, statistics.fine_scatter() + outer * weight.map(lambda a: a[..., :1, None])
+        return mean, statistics.scatter_double_double() + outer * weight.map(lambda a: a[..., :1, None])
 
 
 def _dot(first: DoubleDouble, second: DoubleDouble) -> DoubleDouble:

@@ -34,10 +34,10 @@ class LogNormal(Gaussian):
     Examples
     --------
     >>> import numpy as np, tallybayes as tb
-    >>> prices = tb.learn([1.0, 10.0, 100.0], tb.LogNormal())
+    >>> prices = tb.fit_distribution([1.0, 10.0, 100.0], tb.LogNormal())
     >>> round(float(np.exp(prices.estimate("mle").mean)), 9)
     10.0
-    >>> bits = [tb.learn([1.0, 10.0, 100.0], family).bits().evidence for family in (tb.LogNormal(), tb.Gaussian())]
+    >>> bits = [tb.fit_distribution([1.0, 10.0, 100.0], family).description_length().evidence for family in (tb.LogNormal(), tb.Gaussian())]
     >>> bits[0] < bits[1]
     True
     """
@@ -45,14 +45,14 @@ class LogNormal(Gaussian):
     transforms: ClassVar[bool] = True
     scale: ClassVar[str] = "log"
     sums_cells: ClassVar[bool] = False
-    expects: ClassVar[str] = "a finite number above 0 (or missing)"
+    allowed_values: ClassVar[str] = "a finite number above 0 (or missing)"
 
     @property
-    def layout(self) -> tuple[Any, ...]:
+    def statistics_key(self) -> tuple[Any, ...]:
         """Moments of logarithms are no moments of x."""
         return ("LogNormal",)
 
-    def outside(self, x: np.ndarray) -> np.ndarray:
+    def out_of_support(self, x: np.ndarray) -> np.ndarray:
         """0 and below."""
         return x <= 0
 
@@ -72,21 +72,21 @@ class LogNormal(Gaussian):
         """Weights, logarithms and their squares about an anchor."""
         return sums_of_powers([Log(SqlColumn(place)) for place in range(n_columns)], anchor, full=False)
 
-    form, predictive_form = Gaussian.form, Gaussian.predictive_form
+    log_prob_form, log_predictive_form = Gaussian.log_prob_form, Gaussian.log_predictive_form
 
     def transform(self, columns: Dense) -> Dense:
         """Logarithms; −inf, which no kernel counts, where there is none."""
         return _log(columns) if isinstance(columns, np.ndarray) else [_log(column) for column in columns]
 
-    def written(self, column: Expression) -> Expression:
+    def sql_expression(self, column: Expression) -> Expression:
         """The logarithm."""
         return Log(column)
 
-    def log_base(self, transformed: np.ndarray) -> np.ndarray:
+    def log_jacobian(self, transformed: np.ndarray) -> np.ndarray:
         """−Σ log x."""
         return -np.nansum(transformed, axis=1)
 
-    def expected(self, parameters: Any) -> np.ndarray:
+    def mean(self, parameters: Any) -> np.ndarray:
         """E[x] = exp(μ + σ²/2); of a posterior, at its mean of μ and σ², since E[x] itself has no bound there."""
         found = parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters
         return _exp(np.asarray(found.mean) + np.asarray(found.variance) / 2)
@@ -110,39 +110,39 @@ class LogNormal(Gaussian):
         logs = _log(x)
         return _less(super().log_predictive(posterior, logs), logs)
 
-    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
+    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
         """Mean and variance of the logarithms that are left."""
         logs = _log(np.asarray(rows.cells))
         terms = columns_left_out(Gaussian(), counted, rows._replace(cells=logs))
-        return np.asarray(terms + self.log_base(np.delete(logs, rows.constant, axis=1))[:, None])
+        return np.asarray(terms + self.log_jacobian(np.delete(logs, rows.constant, axis=1))[:, None])
 
-    def wrong_cell(self, rows: Any) -> tuple[int, int] | None:
+    def first_invalid_cell(self, rows: Any) -> tuple[int, int] | None:
         """The first that has no logarithm."""
-        return super().wrong_cell(rows if isinstance(rows, SparseRows) else np.where(rows <= 0, np.inf, rows))
+        return super().first_invalid_cell(rows if isinstance(rows, SparseRows) else np.where(rows <= 0, np.inf, rows))
 
     def pooled_value(self, statistics: Moments) -> np.ndarray:
         """The value of columns that are the same in every row."""
         return np.exp(super().pooled_value(statistics))
 
-    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
         """Mean and variance of the logarithms; of a posterior, what its predictive has."""
-        return {f"{name} of log": part for name, part in super().describe(parameters).items()}
+        return {f"{name} of log": part for name, part in super().named_parameters(parameters).items()}
 
-    def grid(self, parameters: Any, column: int, reach: float = 3.0) -> np.ndarray:
+    def plot_grid(self, parameters: Any, column: int, reach: float = 3.0) -> np.ndarray:
         """The same about every mean of the logarithms."""
-        return np.exp(super().grid(parameters, column, reach))
+        return np.exp(super().plot_grid(parameters, column, reach))
 
-    def divergence(self, parameters: Normal, other: Normal) -> np.ndarray:
+    def kl_divergence(self, parameters: Normal, other: Normal) -> np.ndarray:
         """That of the logarithms: it is the same on every scale."""
-        return super().divergence(parameters, other)
+        return super().kl_divergence(parameters, other)
 
-    def seed_cells(self, cells: Any) -> tuple[np.ndarray, None]:
+    def distance_features(self, cells: Any) -> tuple[np.ndarray, None]:
         """Logarithms."""
         return _log(cells), None
 
-    def cumulative(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
+    def cdf(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
         """That of the logarithms."""
-        return super().cumulative(parameters, _log(x))
+        return super().cdf(parameters, _log(x))
 
     def sample(self, parameters: Normal, n: int, rng: np.random.Generator) -> np.ndarray:
         """Values above 0."""

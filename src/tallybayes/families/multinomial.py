@@ -35,21 +35,21 @@ class Multinomial(Family):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.learn([[2, 1, 0], [1, 0, 0]], tb.Multinomial()).estimate("mle")
+    >>> tb.fit_distribution([[2, 1, 0], [1, 0, 0]], tb.Multinomial()).estimate("mle")
     array([0.75, 0.25, 0.  ])
     """
 
-    belief = Dirichlet
+    conjugate_prior = Dirichlet
     columnwise: ClassVar[bool] = False
-    takes_missing: ClassVar[bool] = False
-    tokens: ClassVar[bool] = True
-    takes_sparse: ClassVar[bool] = True
+    accepts_missing: ClassVar[bool] = False
+    is_bag_of_words: ClassVar[bool] = True
+    accepts_sparse: ClassVar[bool] = True
     nonnegative_cells: ClassVar[bool] = True
     sums_cells: ClassVar[bool] = True
-    expects: ClassVar[str] = "a finite number of at least 0 (missing cells are not allowed in a multinomial row)"
+    allowed_values: ClassVar[str] = "a finite number of at least 0 (missing cells are not allowed in a multinomial row)"
 
     @property
-    def layout(self) -> tuple[Any, ...]:
+    def statistics_key(self) -> tuple[Any, ...]:
         """The same statistics as `DirichletMultinomial`."""
         return ("Multinomial",)
 
@@ -72,9 +72,9 @@ class Multinomial(Family):
 
     def default_prior(self, statistics: Totals, estimate: str) -> Dirichlet:
         """One pseudo-count per column: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
-        return self.added_counts(1.0, estimate)
+        return self.pseudo_count_prior(1.0, estimate)
 
-    def added_counts(self, amount: float, estimate: str) -> Dirichlet:
+    def pseudo_count_prior(self, amount: float, estimate: str) -> Dirichlet:
         """So many of every column; one more of each where the mode is taken, which leaves one out."""
         return Dirichlet(amount + read_estimate(estimate).takes_mode)
 
@@ -92,7 +92,7 @@ class Multinomial(Family):
 
     def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
         """Σ log p(row | θ), per group."""
-        return xlogy(statistics.total, parameters).sum(axis=-1) + statistics.log_base.sum(axis=-1)
+        return xlogy(statistics.total, parameters).sum(axis=-1) + statistics.log_base_measure.sum(axis=-1)
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """log p(row | θ)."""
@@ -103,36 +103,36 @@ class Multinomial(Family):
         """log p(row | θ at its posterior mean)."""
         return self.log_prob(posterior.mean(), x)
 
-    def form(self, parameters: np.ndarray) -> LinearLogForm:
+    def log_prob_form(self, parameters: np.ndarray) -> LinearLogForm:
         """Words that are absent add nothing."""
         with np.errstate(divide="ignore"):
             log_p = np.log(np.asarray(parameters, dtype=float))
         zero = np.where(np.isnan(log_p[..., :1]), np.nan, 0.0)  # a group without tokens knows none of its words
         return LinearLogForm(log_p, zero, "nonnegative", "multinomial")
 
-    def predictive_form(self, posterior: Dirichlet) -> LinearLogForm | PolyaUrnForm:
+    def log_predictive_form(self, posterior: Dirichlet) -> LinearLogForm | PolyaUrnForm:
         """As `form`, with θ at its posterior mean."""
-        return self.form(posterior.mean())
+        return self.log_prob_form(posterior.mean())
 
-    def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
+    def column_contributions(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """Every word's share: x_j log θ_j; the coefficient, the same in all groups, is left out."""
         p = np.asarray(parameters.mean() if predictive else parameters)
         return xlogy(broadcast_over_groups(np.asarray(x, dtype=float), p.ndim - 1), p)
 
-    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
         """Every word's share of the tokens; of a posterior, its mean."""
-        return {"share": self.expected(parameters)}
+        return {"share": self.mean(parameters)}
 
-    def divergence(self, parameters: Any, other: Any) -> np.ndarray:
+    def kl_divergence(self, parameters: Any, other: Any) -> np.ndarray:
         """Of one token: every word's part in Σ p log p/q."""
         return kl_div(parameters, other)
 
-    def like_rows(self, statistics: Totals) -> dict[str, Any]:
+    def sampling_options(self, statistics: Totals) -> dict[str, Any]:
         """The tokens of a typical row."""
         rows = float(statistics.weight.sum())
         return {"size": max(1, round(float(statistics.total.sum()) / rows)) if rows else 1}
 
-    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
+    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
         """Every word's share of what is left."""
         left = token_leave_one_out(counted, rows)
         if left is None:
@@ -143,7 +143,7 @@ class Multinomial(Family):
         terms = terms - left.length * np.log(np.where(left.whole > 0, left.whole, np.nan))
         return np.where(left.length > 0, terms, 0.0)[:, None]
 
-    def seed_cells(self, cells: np.ndarray | SparseRows) -> tuple[SparseRows, float]:
+    def distance_features(self, cells: np.ndarray | SparseRows) -> tuple[SparseRows, float]:
         """Square roots of every word's share of its row, so that long rows are like short ones."""
         rows = cells if isinstance(cells, SparseRows) else compressed(cells)
         length = np.maximum(rows.sum_rows(rows.data), 1e-300)
@@ -162,7 +162,7 @@ class DirichletMultinomial(Multinomial):
     Examples
     --------
     >>> import numpy as np, tallybayes as tb
-    >>> urn = tb.learn([[2, 1], [1, 0]], tb.DirichletMultinomial())
+    >>> urn = tb.fit_distribution([[2, 1], [1, 0]], tb.DirichletMultinomial())
     >>> np.exp(urn.predictive(tb.Dirichlet(1)).log_prob([[2, 0], [1, 1], [0, 2]])).round(4)
     array([0.4762, 0.381 , 0.1429])
     """
@@ -173,24 +173,24 @@ class DirichletMultinomial(Multinomial):
         x = broadcast_over_groups(np.asarray(x, dtype=float), alpha.ndim - 1)
         return log_choose(alpha, x).sum(axis=-1) - log_choose(alpha.sum(axis=-1), x.sum(axis=-1))
 
-    def predictive_form(self, posterior: Dirichlet) -> PolyaUrnForm:
+    def log_predictive_form(self, posterior: Dirichlet) -> PolyaUrnForm:
         """Absent words add nothing; the denominator goes by the row's sum."""
         alpha = np.asarray(posterior.concentration)
         nothing = np.broadcast_to(0.0, alpha.shape)
         return PolyaUrnForm(nothing, alpha, nothing, alpha.sum(axis=-1, keepdims=True))
 
-    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
+    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
         """As the urn without the row would have it."""
         left = token_leave_one_out(counted, rows) if counted.estimate.integrates else None
         if left is None:
-            return super().left_out(counted, rows)
+            return super().leave_one_out_log_prob(counted, rows)
         terms = left.rows.sum_rows(log_choose(left.cells, left.rows.data))
         return (terms - log_choose(left.whole, left.length))[:, None]
 
-    def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
+    def column_contributions(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """Every word's share; the denominator, which the words have in common, by their share of the row."""
         if not predictive:
-            return super().column_terms(parameters, x, predictive)
+            return super().column_contributions(parameters, x, predictive)
         alpha = np.asarray(parameters.concentration)
         x = broadcast_over_groups(np.asarray(x, dtype=float), alpha.ndim - 1)
         length = x.sum(axis=-1, keepdims=True)

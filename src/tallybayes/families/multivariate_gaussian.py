@@ -41,21 +41,23 @@ class MultivariateGaussian(ContinuousFamily):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.learn([[0.0, 1.0], [2.0, 5.0], [4.0, 3.0]], tb.MultivariateGaussian()).estimate("unbiased")
+    >>> tb.fit_distribution([[0.0, 1.0], [2.0, 5.0], [4.0, 3.0]], tb.MultivariateGaussian()).estimate("unbiased")
     MultivariateNormal(mean=array([2., 3.]), covariance=array([[4., 2.],
            [2., 4.]]))
     """
 
-    belief = NormalInverseWishart
+    conjugate_prior = NormalInverseWishart
     columnwise: ClassVar[bool] = False
-    light: ClassVar[bool] = True
-    needs_whole_rows: ClassVar[bool] = True
+    low_memory_scoring: ClassVar[bool] = True
+    requires_complete_rows: ClassVar[bool] = True
     sums_cells: ClassVar[bool] = True
-    expects: ClassVar[str] = "a finite number (missing cells cannot be counted under a full covariance)"
-    smaller: ClassVar[str] = "Use tb.NaiveBayes(tb.Gaussian()), which keeps no products of columns, or fewer columns."
+    allowed_values: ClassVar[str] = "a finite number (missing cells cannot be counted under a full covariance)"
+    memory_hint: ClassVar[str] = (
+        "Use tb.NaiveBayes(tb.Gaussian()), which keeps no products of columns, or fewer columns."
+    )
 
     @property
-    def layout(self) -> tuple[Any, ...]:
+    def statistics_key(self) -> tuple[Any, ...]:
         """Tied or not, the same moments."""
         return ("moments", "full")
 
@@ -101,22 +103,22 @@ class MultivariateGaussian(ContinuousFamily):
         covariance = np.broadcast_to(ratio(scatter, divisor), statistics.second_sum.shape)
         empty = weight == 0
         mean = np.where(empty[..., None], np.nan, statistics.mean)
-        if "groups" in self.shared:  # even a group without rows has the covariance of all
+        if "groups" in self.tied_over:  # even a group without rows has the covariance of all
             return MultivariateNormal(mean, covariance)
         return MultivariateNormal(mean, np.where(empty[..., None, None], np.nan, covariance))
 
     def _pool(self, array: np.ndarray, n_trailing: int) -> np.ndarray:
         axes = tuple(range(array.ndim - n_trailing))
-        return array.sum(axis=axes, keepdims=True) if "groups" in self.shared and axes else array
+        return array.sum(axis=axes, keepdims=True) if "groups" in self.tied_over and axes else array
 
     def default_prior(self, statistics: Moments, estimate: str) -> NormalInverseWishart:
         """A weak belief about the pooled mean and the columns' spread within groups, uncorrelated."""
         mean, spread, strength = pooled_scale(statistics)
         check_spread(spread, statistics)
         d = statistics.n_columns
-        n_means = int(np.prod(statistics.given_shape, dtype=np.int64)) if "groups" in self.shared else 1
+        n_means = int(np.prod(statistics.given_shape, dtype=np.int64)) if "groups" in self.tied_over else 1
         scale = np.diag(spread * (2 * d + 3 + n_means if read_estimate(estimate).takes_mode else 3))
-        return NormalInverseWishart(mean, strength.min(), d + 2, scale, shared=self.shared)
+        return NormalInverseWishart(mean, strength.min(), d + 2, scale, tied_over=self.tied_over)
 
     def as_parameters(self, parameters: Any, statistics: Moments) -> MultivariateNormal:
         """Mean and covariance."""
@@ -126,12 +128,12 @@ class MultivariateGaussian(ContinuousFamily):
         """A mean per group and column, and a covariance per group or one for all."""
         d = statistics.n_columns
         n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
-        return n_groups * d + (1 if "groups" in self.shared else n_groups) * d * (d + 1) // 2
+        return n_groups * d + (1 if "groups" in self.tied_over else n_groups) * d * (d + 1) // 2
 
     def row_weight(self, statistics: Moments) -> np.ndarray:
         """The rows of every group, or of all where they share the covariance."""
-        rows = statistics.presence()
-        return rows.sum() if "groups" in self.shared else rows
+        rows = statistics.group_weights()
+        return rows.sum() if "groups" in self.tied_over else rows
 
     def log_likelihood(self, parameters: MultivariateNormal, statistics: Moments) -> np.ndarray:
         """Σ log N(x | μ, Σ), per group; over all groups where they share the covariance."""
@@ -143,11 +145,11 @@ class MultivariateGaussian(ContinuousFamily):
         half = np.linalg.solve(root, about)
         trace = np.trace(np.linalg.solve(root, np.swapaxes(half, -1, -2)), axis1=-2, axis2=-1)
         terms = np.where(weight > 0, -0.5 * (weight * (d * np.log(2 * np.pi) + log_det) + trace), 0.0)
-        return terms.sum() if "groups" in self.shared else terms
+        return terms.sum() if "groups" in self.tied_over else terms
 
     def _own(self, covariance: np.ndarray) -> np.ndarray:
         """Covariances with length 1 along the groups that share one."""
-        return covariance[(slice(0, 1),) * (covariance.ndim - 2)] if "groups" in self.shared else covariance
+        return covariance[(slice(0, 1),) * (covariance.ndim - 2)] if "groups" in self.tied_over else covariance
 
     def is_definite(self, covariance: np.ndarray) -> bool:
         """Whether a covariance matrix has an inverse worth the name."""
@@ -169,7 +171,7 @@ class MultivariateGaussian(ContinuousFamily):
         return root
 
     def log_prob(self, parameters: MultivariateNormal, x: np.ndarray) -> np.ndarray:
-        """log N(row | μ, Σ); missing cells are marginalised."""
+        """log N(row | μ, Σ); missing cells are marginalized."""
         mean = np.asarray(parameters.mean)
 
         def density(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -180,15 +182,15 @@ class MultivariateGaussian(ContinuousFamily):
         return by_missing_pattern(x, mean.shape[:-1], density)
 
     def log_predictive(self, posterior: NormalInverseWishart, x: np.ndarray) -> np.ndarray:
-        """log p(row | data), the multivariate t with ν − d + 1 degrees of freedom; missing cells are marginalised."""
+        """log p(row | data), the multivariate t with ν − d + 1 degrees of freedom; missing cells are marginalized."""
         d = posterior.n_columns
         mean = np.asarray(posterior.location)
-        freedom = posterior.freedom - d + 1
+        freedom = posterior.degrees_of_freedom - d + 1
 
         def density(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
             # The marginal of a multivariate t has the same freedom; p ∝ (1 + tᵀ(scale)⁻¹t)^(−(freedom + k)/2)
             k = len(known)
-            if posterior.root is None and "groups" in self.shared:  # rows are turned once for all groups
+            if posterior.root is None and "groups" in self.tied_over:  # rows are turned once for all groups
                 widen = 1 + 1 / posterior.strength
                 own = self._root(posterior.scale[..., known[:, None], known])
                 squares, log_det = squared_distances(rows, mean[..., known], own)
@@ -211,15 +213,17 @@ class MultivariateGaussian(ContinuousFamily):
         upper = np.broadcast_to(np.swapaxes(posterior.root * np.sqrt(widen)[..., None, None], -1, -2), size)
         return cholesky_update(upper[..., known], np.zeros((*size[:-2], 0, len(known))))
 
-    def form(self, parameters: MultivariateNormal) -> MultivariateNormalForm:
+    def log_prob_form(self, parameters: MultivariateNormal) -> MultivariateNormalForm:
         """A bell of whole rows."""
         mean, covariance = (np.asarray(part, dtype=float) for part in parameters)
-        return MultivariateNormalForm(mean, covariance, "groups" in self.shared, lambda x: self.log_prob(parameters, x))
+        return MultivariateNormalForm(
+            mean, covariance, "groups" in self.tied_over, lambda x: self.log_prob(parameters, x)
+        )
 
-    def predictive_form(self, posterior: NormalInverseWishart) -> MultivariateTForm:
+    def log_predictive_form(self, posterior: NormalInverseWishart) -> MultivariateTForm:
         """Student's t of whole rows."""
         location = np.asarray(posterior.location)
-        shape = np.broadcast_to((posterior.freedom - posterior.n_columns + 1) / 2, location.shape[:-1])
+        shape = np.broadcast_to((posterior.degrees_of_freedom - posterior.n_columns + 1) / 2, location.shape[:-1])
 
         def by_root(rows: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return whiten(rows, self.predictive_root(posterior, known))
@@ -227,15 +231,15 @@ class MultivariateGaussian(ContinuousFamily):
         return MultivariateTForm(location, shape, by_root, lambda x: self.log_predictive(posterior, x))
 
     @property
-    def left_out_together(self) -> bool:
+    def leave_one_out_changes_all_groups(self) -> bool:
         """All groups, for the price of one: it takes squared lengths from every mean."""
         return True
 
-    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
+    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
         """Mean and covariance of what is left."""
         return rows_left_out(self, counted, rows)
 
-    def collapsed(self, parameters: MultivariateNormal, statistics: Moments) -> MultivariateNormal:
+    def zero_small_variances(self, parameters: MultivariateNormal, statistics: Moments) -> MultivariateNormal:
         """Covariances next to flat are 0: without a prior, a group may fall in on a plane, with no end."""
         spread, least = np.array(parameters.covariance, dtype=float), least_variance(statistics)
         variance = np.diagonal(spread, axis1=-2, axis2=-1)
@@ -247,38 +251,38 @@ class MultivariateGaussian(ContinuousFamily):
         fallen |= np.linalg.eigvalsh(correlation)[..., 0] < _FLATTENED
         return parameters._replace(covariance=np.where(fallen[..., None, None], 0.0, spread))
 
-    def without_flat(self, parameters: MultivariateNormal) -> MultivariateNormal:
+    def mask_degenerate_groups(self, parameters: MultivariateNormal) -> MultivariateNormal:
         """Groups whose covariance is singular."""
         mean, spread = (np.asarray(part, dtype=float) for part in parameters)
         flat = np.fromiter((not self.is_definite(matrix) for matrix in spread), dtype=bool, count=len(spread))
         return MultivariateNormal(np.where(flat[:, None], np.nan, mean), np.where(flat[:, None, None], np.nan, spread))
 
     @property
-    def by_column(self) -> Gaussian:
+    def columnwise_family(self) -> Gaussian:
         """The same columns, each with a variance."""
         return Gaussian()
 
-    def known_statistics(self, statistics: Moments) -> Moments:
+    def columnwise_statistics(self, statistics: Moments) -> Moments:
         """The moments without products."""
         return statistics.diagonal()
 
-    def without_density(self, parameters: Any, statistics: Moments) -> tuple[int | None, int | None] | None:
+    def first_degenerate_group(self, parameters: Any, statistics: Moments) -> tuple[int | None, int | None] | None:
         """The first group whose covariance is singular, or all where they share it."""
         weight, covariance = statistics.weight[:, 0], np.asarray(parameters.covariance)
-        if "groups" in self.shared:
+        if "groups" in self.tied_over:
             some = weight.sum() > 0 and not self.is_definite(covariance[int(weight.argmax())])
             return (None, None) if some else None
         lost = (code for code in np.flatnonzero(weight > 0) if not self.is_definite(covariance[code]))
         first = next(lost, None)
         return None if first is None else (int(first), None)
 
-    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
         """Every column by itself: its mean, variance and deviation; of a posterior, their means."""
-        found = self.from_belief(parameters, "mean") if isinstance(parameters, NormalInverseWishart) else parameters
+        found = self.parameters_from(parameters, "mean") if isinstance(parameters, NormalInverseWishart) else parameters
         variance = np.diagonal(np.asarray(found.covariance), axis1=-2, axis2=-1)
-        return {"mean": np.asarray(found.mean), "variance": variance, "deviation": np.sqrt(variance)}
+        return {"mean": np.asarray(found.mean), "variance": variance, "std": np.sqrt(variance)}
 
-    def divergence(self, parameters: MultivariateNormal, other: MultivariateNormal) -> np.ndarray:
+    def kl_divergence(self, parameters: MultivariateNormal, other: MultivariateNormal) -> np.ndarray:
         """(log |Σ₂|/|Σ₁| + tr Σ₂⁻¹Σ₁ + the squared distance of the means under Σ₂ − d) / 2 of whole rows."""
         mean, covariance = (np.asarray(part, dtype=float) for part in parameters)
         gap, wide = np.asarray(other.mean, dtype=float) - mean, np.asarray(other.covariance, dtype=float)
@@ -290,7 +294,7 @@ class MultivariateGaussian(ContinuousFamily):
         sizes = np.linalg.slogdet(wide).logabsdet - np.linalg.slogdet(covariance).logabsdet
         return (sizes + spread - mean.shape[-1]) / 2
 
-    def column_terms(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
+    def column_contributions(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
         """Every column's share of a row's squared length, cross terms split equally; the rest evenly."""
         located = parameters.location if predictive else parameters.mean
         spread = (
@@ -308,7 +312,7 @@ class MultivariateGaussian(ContinuousFamily):
             squares = gap * solved
             length = squares.sum(axis=-1, keepdims=True)
             if predictive:
-                bend = -(parameters.freedom - d + 1 + len(known))[..., None] / 2 * np.log1p(length)
+                bend = -(parameters.degrees_of_freedom - d + 1 + len(known))[..., None] / 2 * np.log1p(length)
                 shares = bend * squares / np.where(length > 0, length, 1.0)
             else:
                 bend, shares = -0.5 * length, -0.5 * squares
@@ -334,7 +338,7 @@ class MultivariateGaussian(ContinuousFamily):
             out[index] = rows
         return out
 
-    def cumulative(self, parameters: MultivariateNormal, x: np.ndarray) -> np.ndarray:
+    def cdf(self, parameters: MultivariateNormal, x: np.ndarray) -> np.ndarray:
         """Φ((x − μ) / σ) of every cell, each column by itself."""
         mean, covariance = np.asarray(parameters.mean), np.asarray(parameters.covariance)
         variance = np.diagonal(covariance, axis1=-2, axis2=-1)
@@ -359,9 +363,9 @@ class TiedMultivariateGaussian(MultivariateGaussian):
     --------
     >>> import tallybayes as tb
     >>> rows = [[0.0, 0.0], [2.0, 1.0], [9.0, 9.0], [9.0, 7.0]]
-    >>> tb.learn(rows, tb.TiedMultivariateGaussian(), group=[0, 0, 1, 1]).estimate("mle").covariance[0]
+    >>> tb.fit_distribution(rows, tb.TiedMultivariateGaussian(), group=[0, 0, 1, 1]).estimate("mle").covariance[0]
     array([[0.5  , 0.25 ],
            [0.25 , 0.625]])
     """
 
-    shared: ClassVar[tuple[str, ...]] = ("groups",)
+    tied_over: ClassVar[tuple[str, ...]] = ("groups",)

@@ -30,17 +30,17 @@ class Poisson(Family):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.learn([3, 5, 4], tb.Poisson()).estimate("mle")
+    >>> tb.fit_distribution([3, 5, 4], tb.Poisson()).estimate("mle")
     4.0
     """
 
-    belief = Gamma
-    takes_sparse: ClassVar[bool] = True
+    conjugate_prior = Gamma
+    accepts_sparse: ClassVar[bool] = True
     nonnegative_cells: ClassVar[bool] = True
     sums_cells: ClassVar[bool] = True
-    expects: ClassVar[str] = "a whole number of at least 0 (or missing)"
+    allowed_values: ClassVar[str] = "a whole number of at least 0 (or missing)"
 
-    def outside(self, x: np.ndarray) -> np.ndarray:
+    def out_of_support(self, x: np.ndarray) -> np.ndarray:
         """Negative numbers, and those that are not whole."""
         return (x < 0) | (x != np.floor(x))
 
@@ -62,7 +62,7 @@ class Poisson(Family):
 
     def default_prior(self, statistics: Totals, estimate: str) -> Gamma:
         """One row at the pooled mean m = (Σx + ½)/(N + 1): Gamma(m, 1) for the mean, Gamma(1 + m, 1) for the mode."""
-        pooled = statistics.pooled()
+        pooled = statistics.pool_groups()
         m = (pooled.total + 0.5) / (pooled.weight + 1)
         return Gamma(1 + m, 1) if read_estimate(estimate).takes_mode else Gamma(m, 1)
 
@@ -75,7 +75,7 @@ class Poisson(Family):
 
     def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
         """Σ log p(x | λ)."""
-        return xlogy(statistics.total, parameters) - statistics.weight * parameters + statistics.log_base
+        return xlogy(statistics.total, parameters) - statistics.weight * parameters + statistics.log_base_measure
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """log p(x | λ) of every cell."""
@@ -90,36 +90,36 @@ class Poisson(Family):
         terms = log_choose(a, events) - a * np.log1p(1 / b) - events * np.log1p(b)
         return known_sum(terms, x)
 
-    def form(self, parameters: np.ndarray) -> LinearLogForm:
+    def log_prob_form(self, parameters: np.ndarray) -> LinearLogForm:
         """λ^x / x! beside e^(−λ), which a 0 has."""
         rate = np.asarray(parameters, dtype=float)
         with np.errstate(divide="ignore"):
             return LinearLogForm(np.log(rate), -rate, "count", "poisson")
 
-    def predictive_form(self, posterior: Gamma) -> PolyaUrnForm:
+    def log_predictive_form(self, posterior: Gamma) -> PolyaUrnForm:
         """The negative binomial distribution, beside what a 0 has."""
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
         return PolyaUrnForm(-a * np.log1p(1 / b), a, -np.log1p(b))
 
-    def left_out(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
+    def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
         """Sparse rows by their cells that are not 0."""
         return sparse_leave_one_out(self, counted, rows)
 
-    def describe(self, parameters: Any) -> dict[str, np.ndarray]:
+    def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
         """The rate; of a posterior, its mean."""
-        return {"rate": self.expected(parameters)}
+        return {"rate": self.mean(parameters)}
 
-    def seed_cells(self, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | SparseRows, float | None]:
+    def distance_features(self, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | SparseRows, float | None]:
         """Square roots, which vary alike whatever the rate."""
         if isinstance(cells, SparseRows):
             return cells._replace(data=np.sqrt(cells.data)), None
         return np.sqrt(cells), None
 
-    def divergence(self, parameters: Any, other: Any) -> np.ndarray:
+    def kl_divergence(self, parameters: Any, other: Any) -> np.ndarray:
         """λ₁ log λ₁/λ₂ − λ₁ + λ₂."""
         return kl_div(parameters, other)
 
-    def cumulative(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def cdf(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """p(at most x events)."""
         events = np.floor(broadcast_over_groups(x, parameters.ndim - 1))
         return np.where(events < 0, 0.0, pdtr(np.maximum(events, 0.0), parameters))

@@ -38,7 +38,7 @@ class BDeu(PriorRule):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.learn(["a", "b", "a", "a"], tb.Categorical(), group=[0, 0, 1, 1]).posterior(tb.BDeu(4))
+    >>> tb.fit_distribution(["a", "b", "a", "a"], tb.Categorical(), group=[0, 0, 1, 1]).posterior(tb.BDeu(4))
     Dirichlet([[2., 2.], [3., 1.]])
     """
 
@@ -51,10 +51,14 @@ class BDeu(PriorRule):
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Dirichlet:
         """A Dirichlet with the pseudo-counts of this table."""
         if not isinstance(statistics, Counts):
-            raise PriorError.wrong_belief(family, self, f"a {family.belief.__name__}; BDeu is for categorical columns")
+            raise PriorError.wrong_belief(
+                family, self, f"a {family.conjugate_prior.__name__}; BDeu is for categorical columns"
+            )
         n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
         sizes = np.maximum(statistics.segments.sizes, 1)
-        return Dirichlet(statistics.segments.spread(self.equivalent_sample_size / (max(n_groups, 1) * sizes)))
+        return Dirichlet(
+            statistics.segments.broadcast_to_cells(self.equivalent_sample_size / (max(n_groups, 1) * sizes))
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +68,7 @@ class K2(PriorRule):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.learn(["a", "b", "a"], tb.Categorical()).posterior(tb.K2())
+    >>> tb.fit_distribution(["a", "b", "a"], tb.Categorical()).posterior(tb.K2())
     Dirichlet([3., 2.])
     """
 
@@ -88,7 +92,7 @@ class PerColumn(PriorRule):
     def resolve(self, family: Family, statistics: Any, estimate: str) -> ParameterDistribution:
         """One distribution, whose parameters are arrays by column."""
         parts = [statistics.columns(np.array([place])) for place in range(len(self.priors))]
-        each = [family.prior(prior, part, estimate) for prior, part in zip(self.priors, parts, strict=True)]
+        each = [family.resolve_prior(prior, part, estimate) for prior, part in zip(self.priors, parts, strict=True)]
         fields = [belief._fields() for belief in each]
         widths = [int(part.segments.sizes[0]) if isinstance(part, Counts) else 1 for part in parts]
         joined: dict[str, Any] = {}

@@ -32,7 +32,7 @@ class Text(Family):
     family : Family, default Multinomial()
         What the counts of a row are: `Multinomial`, `DirichletMultinomial` or `Poisson`; or `Bernoulli`, for which a
         word is there or not.
-    ngrams : (int, int), default (1, 1)
+    ngram_range : (int, int), default (1, 1)
         Words alone, and up to so many in a row joined by a space: ``(1, 2)`` has pairs, too.
     characters : bool, default False
         Whether the n-grams are of characters, not of words.
@@ -47,7 +47,7 @@ class Text(Family):
     stop_words : iterable of str, optional
         Words that are not read.
     token : {"words", "sklearn"}, default "words"
-        What a word is: see `tb.tokens`.
+        What a word is: see `tb.tokenize`.
     distinct : bool, default False
         Whether a word counts once in a row, however often it occurs there.
 
@@ -61,37 +61,37 @@ class Text(Family):
     """
 
     family: Family = _COUNTS
-    ngrams: tuple[int, int] = (1, 1)
+    ngram_range: tuple[int, int] = (1, 1)
     characters: bool = False
     lowercase: bool = True
     min_count: float = 1
     max_features: int | None = None
-    hashing: int | None = None
+    hash_bits: int | None = None
     stop_words: Iterable[str] | None = None
-    token: str = "words"
-    distinct: bool = False
+    token_rule: str = "words"
+    binary: bool = False
 
     rule: ClassVar[TokenRule]  # what a word is, for the kernels
     columnwise: ClassVar[bool] = False
-    reads: ClassVar[str] = "text"
-    takes_sparse: ClassVar[bool] = False
-    expects: ClassVar[str] = "text (or missing)"
+    cell_type: ClassVar[str] = "text"
+    accepts_sparse: ClassVar[bool] = False
+    allowed_values: ClassVar[str] = "text (or missing)"
 
     def __post_init__(self) -> None:
         inner = self.family
-        if not isinstance(inner, Family) or not inner.takes_sparse or getattr(inner, "success", None) is not None:
+        if not isinstance(inner, Family) or not inner.accepts_sparse or getattr(inner, "success", None) is not None:
             expected = "tb.Multinomial(), tb.DirichletMultinomial(), tb.Poisson() or tb.Bernoulli()"
             raise DataError.wrong_type("the family of Text", repr(inner), expected)
-        rule = TokenRule(self.token, self.lowercase, self.ngrams, self.characters)  # refuses what is none
-        object.__setattr__(self, "ngrams", rule.ngrams)
+        rule = TokenRule(self.token_rule, self.lowercase, self.ngram_range, self.characters)  # refuses what is none
+        object.__setattr__(self, "ngram_range", rule.ngram_range)
         object.__setattr__(self, "rule", rule)
         if not isinstance(self.min_count, int | float | np.number) or not 0 <= self.min_count < np.inf:
             raise DataError.wrong_type("min_count of Text", repr(self.min_count), "a number of at least 0")
         if self.max_features is not None and not (_is_whole(self.max_features) and self.max_features >= 1):
             raise DataError.wrong_type("max_features of Text", repr(self.max_features), "a whole number of at least 1")
-        if self.hashing is not None and not (_is_whole(self.hashing) and 1 <= self.hashing <= _MOST_BITS):
+        if self.hash_bits is not None and not (_is_whole(self.hash_bits) and 1 <= self.hash_bits <= _MOST_BITS):
             expected = f"a number of bits from 1 to {_MOST_BITS}: 2**hashing columns"
-            raise DataError.wrong_type("hashing of Text", repr(self.hashing), expected)
+            raise DataError.wrong_type("hashing of Text", repr(self.hash_bits), expected)
         self._check_stop_words()
 
     def _check_stop_words(self) -> None:
@@ -105,31 +105,31 @@ class Text(Family):
         wrong = [word for word in found if not isinstance(word, str)]
         if wrong:
             raise DataError.wrong_type("a word in stop_words of Text", repr(wrong[0]), "a string")
-        if self.hashing is not None:
+        if self.hash_bits is not None:
             hint = "Leave hashing= out, or take them out of the text."
             raise DataError.wrong_type("stop_words of Text", "used with hashing=", "a vocabulary to find them in", hint)
         object.__setattr__(self, "stop_words", words if isinstance(words, tuple) else tuple(sorted(set(found))))
 
     @property
-    def of_words(self) -> Family:  # type: ignore[override]
+    def word_family(self) -> Family:  # type: ignore[override]
         """What the counts of words are."""
         return self.family
 
     @property
-    def has_words(self) -> bool:  # type: ignore[override]
+    def has_vocabulary(self) -> bool:  # type: ignore[override]
         """Whether the words are known by name, and not only by their hashes."""
-        return self.hashing is None
+        return self.hash_bits is None
 
     @property
     def once(self) -> bool:
         """Whether a word counts once in a row."""
-        return self.distinct or isinstance(self.family, Bernoulli)
+        return self.binary or isinstance(self.family, Bernoulli)
 
     @property
-    def layout(self) -> tuple[Any, ...]:
+    def statistics_key(self) -> tuple[Any, ...]:
         """How text is read, and what is kept of it; not which words are taken later."""
-        how = (self.token, self.lowercase, self.ngrams, self.characters, self.hashing, self.once)
-        return ("Text", *how, *self.family.layout)
+        how = (self.token_rule, self.lowercase, self.ngram_range, self.characters, self.hash_bits, self.once)
+        return ("Text", *how, *self.family.statistics_key)
 
     def nonnegative(self, statistics: Any) -> dict[str, np.ndarray]:
         """As the counts' own family says."""

@@ -42,12 +42,12 @@ class WithMissing(Family):
     def __post_init__(self) -> None:
         if not isinstance(self.family, Family) or isinstance(self.family, WithMissing):
             raise DataError.wrong_type("the family of WithMissing", repr(self.family), "a family such as tb.Gaussian()")
-        if not self.family.columnwise or not self.family.takes_missing:
+        if not self.family.columnwise or not self.family.accepts_missing:
             expected = "one whose columns are independent and may be missing, such as tb.Gaussian()"
             raise DataError.wrong_type("the family of WithMissing", repr(self.family), expected)
 
     @property
-    def inner(self) -> Family:  # type: ignore[override]
+    def present_family(self) -> Family:  # type: ignore[override]
         """What a cell is that is there."""
         return self.family
 
@@ -56,19 +56,19 @@ class WithMissing(Family):
         """Those of the cells that are there, and one more for absence."""
         return (*self.family.bins, MISSING) if self.family.bins else ()
 
-    def value_of(self, groups: np.ndarray) -> np.ndarray:
+    def sql_group_value(self, groups: np.ndarray) -> np.ndarray:
         """The middle of a bin, NaN of that of absence."""
         there = np.minimum(groups, len(self.family.bins) - 1)
-        return np.where(groups < len(self.family.bins), self.family.value_of(there), np.nan)
+        return np.where(groups < len(self.family.bins), self.family.sql_group_value(there), np.nan)
 
     @property
-    def layout(self) -> tuple[Any, ...]:
+    def statistics_key(self) -> tuple[Any, ...]:
         """That of the cells, and whether they are there."""
-        return ("WithMissing", *self.family.layout)
+        return ("WithMissing", *self.family.statistics_key)
 
     def collect(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: models, `learn` and `count` count two columns for it, or one more level."""
+        """Refused: models, `fit_distribution` and `count` count two columns for it, or one more level."""
         raise DataError(
-            f"{self!r} is a family of columns=, of tb.learn and of tb.count, which count two columns for it.\n"
+            f"{self!r} is a family of columns=, of tb.fit_distribution and of tb.count, which count two columns for it.\n"
             f"    Here take {self.family!r}, and whether a cell is there as a column of its own."
         )

@@ -59,10 +59,10 @@ def _of_whole_rows(X: np.ndarray, means: np.ndarray, covars: np.ndarray) -> np.n
     """By lower roots, as hmmlearn has it: near-singular matrices, which our families refuse, are taken."""
     roots = np.linalg.cholesky(mended(covars))
     turns = np.stack([solve_triangular(root, np.eye(len(root)), lower=True) for root in roots])
-    centre = means.mean(axis=0)
-    shifts = (turns @ (means - centre)[:, :, None])[:, :, 0]
+    center = means.mean(axis=0)
+    shifts = (turns @ (means - center)[:, :, None])[:, :, 0]
     level = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1) + X.shape[1] * np.log(2 * np.pi) / 2
-    return np.asarray(-0.5 * squared_lengths(X, centre, turns, shifts) - level)
+    return np.asarray(-0.5 * squared_lengths(X, center, turns, shifts) - level)
 
 
 def mended(covars: np.ndarray) -> np.ndarray:

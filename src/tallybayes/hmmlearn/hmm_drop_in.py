@@ -38,7 +38,7 @@ class HmmlearnDropIn:
     _letters: str  # of all that may be learned
     _parameters: tuple[str, ...]  # the attributes that are, besides start and transitions
     _counts: list[Any] | None = None  # starts, transitions and emissions of the last step, or of known states
-    _labelled = False  # whether these are of known states
+    _labeled = False  # whether these are of known states
     _learned: dict[str, Any] = {}  # noqa: RUF012 the parameters that followed from them
 
     # ---- Learning -------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ class HmmlearnDropIn:
         self._counts = None
         for _ in range(self.n_iter):
             counts, log_prob = self._expected(X, offsets)
-            self._maximise(counts)
+            self._maximize(counts)
             self.monitor_.report(log_prob)
             if self.monitor_.converged:
                 break
@@ -91,7 +91,7 @@ class HmmlearnDropIn:
             )
         total = deepcopy(self)
         total._begin(X)
-        total._maximise(total._counted(X, offsets, codes), labelled=True)
+        total._maximize(total._counted(X, offsets, codes), labeled=True)
         total._check()
         return self._become(total)
 
@@ -116,7 +116,7 @@ class HmmlearnDropIn:
         -------
         self
         """
-        if self._counts is None or not self._labelled:
+        if self._counts is None or not self._labeled:
             raise tb.NotForgettableError(
                 "this model was not counted from known states, so nothing can be taken out of it.\n"
                 "    Fit it with states=, or fit again without these sequences."
@@ -124,7 +124,7 @@ class HmmlearnDropIn:
         X = self._read(X)
         self._check_and_set_n_features(self._known(X))
         gone, total = self._counted(X, offsets_of(lengths, X), self._states(states, len(X))), deepcopy(self)
-        total._maximise([held - part for held, part in zip(self._counts, gone, strict=True)], labelled=True)
+        total._maximize([held - part for held, part in zip(self._counts, gone, strict=True)], labeled=True)
         return self._become(total)
 
     def __add__(self, other: Any) -> Self:
@@ -136,7 +136,7 @@ class HmmlearnDropIn:
                 f"one model has {self.n_components} states and the other {other.n_components}; expected as many."
             )
         (mine, known), (its, known_too), total = self._held(), other._held(), deepcopy(self)
-        total._maximise([one + more for one, more in zip(mine, its, strict=True)], labelled=known and known_too)
+        total._maximize([one + more for one, more in zip(mine, its, strict=True)], labeled=known and known_too)
         return total
 
     def __radd__(self, other: object) -> Self:
@@ -146,7 +146,7 @@ class HmmlearnDropIn:
         """What was counted, and whether of known states."""
         if self._counts is None:
             raise tb.NoCountsError("parameters that were given have no counts to add.\n    Fit both models first.")
-        return self._counts, self._labelled
+        return self._counts, self._labeled
 
     def _become(self, other: Self) -> Self:
         """Take over what another has learned."""
@@ -187,11 +187,11 @@ class HmmlearnDropIn:
         starts, moves = np.bincount(states[begins], minlength=n), np.bincount(pairs, minlength=n * n)
         return [tb.Counts(starts), tb.Counts(moves.reshape(n, n)), self._emitted(X, shares)]
 
-    def _maximise(self, counts: list[Any], *, labelled: bool = False) -> None:
+    def _maximize(self, counts: list[Any], *, labeled: bool = False) -> None:
         """The M-step: hmmlearn's formulas; a state that no step was in, or left, keeps what it had."""
         self._do_mstep({"start": counts[0].table, "trans": counts[1].table})
         self._emit(*counts[2:])
-        self._counts, self._labelled, self._learned = counts, labelled, self._current()
+        self._counts, self._labeled, self._learned = counts, labeled, self._current()
 
     def _do_mstep(self, stats: dict[str, Any]) -> None:
         before = self.transmat_
@@ -275,7 +275,7 @@ class HmmlearnDropIn:
         like, factors = stated.tally_, list(stated.tally_.factors)
         columns = factors[2].columns
         factors[2] = tb.Factor(columns, factors[2].given, family)
-        tally = tb.Tally(factors, self._counts[: len(factors)], like.domains, like.schema, soft=not self._labelled)
+        tally = tb.Tally(factors, self._counts[: len(factors)], like.domains, like.schema, soft=not self._labeled)
         settings: Any = {"estimate": "mle", "components": stated.components}
         return tb.HiddenMarkovModel(self.n_components, {columns: family}, **settings).fit_tally(tally)
 

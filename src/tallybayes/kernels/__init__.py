@@ -309,7 +309,7 @@ def sum_scatter(
 ) -> Moments:
     """Sum weights, distances from an anchor and their outer products, each as a double-double pair.
 
-    Blocks of rows are centred near their mean, multiplied in float64, then moved to the anchor and added in
+    Blocks of rows are centered near their mean, multiplied in float64, then moved to the anchor and added in
     double-double arithmetic: good to about 1e-15 of the scatter (1e-13 with soft weights) however far the anchor is.
 
     Parameters
@@ -346,14 +346,14 @@ def sum_scatter(
 
 
 def squared_lengths(
-    X: Columns, centre: Float64Array, roots: Float64Array, shifts: Float64Array, threads: int = 0
+    X: Columns, center: Float64Array, roots: Float64Array, shifts: Float64Array, threads: int = 0
 ) -> Float64Array:
-    """Squared Mahalanobis lengths: ‖A(x − centre) − shift‖² of every row, for several lower triangular A.
+    """Squared Mahalanobis lengths: ‖A(x − center) − shift‖² of every row, for several lower triangular A.
 
     Parameters
     ----------
     X : (n, d) array or list of d (n,) arrays, any integer type, float32 or float64
-    centre : float64 array of shape (d,)
+    center : float64 array of shape (d,)
         Taken from every row first, so that the products keep their digits.
     roots : float64 array of shape (K, d, d)
         Lower triangular matrices; what is above the diagonal is not read.
@@ -379,7 +379,7 @@ def squared_lengths(
         raise ValueError(
             f"roots and shifts have shapes {roots.shape} and {shifts.shape}, expected (K, {d}, {d}), (K, {d})"
         )
-    middle = _arguments.check_anchor(centre, d)
+    middle = _arguments.check_anchor(center, d)
     if n == 0 or d == 0:
         return np.zeros((n, len(roots)))
     workers = n_threads(threads)

@@ -94,7 +94,7 @@ def sum_scatter(
 ) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array]: ...
 def squared_lengths(
     columns: Columns,
-    centre: Float64Array,
+    center: Float64Array,
     roots: Float64Array,
     shifts: Float64Array,
     n_classes: int,

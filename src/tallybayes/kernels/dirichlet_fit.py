@@ -15,7 +15,7 @@ __all__ = ["fit_dirichlet_newton"]
 def fit_dirichlet_newton(
     counts: Float64Array, rows: Float64Array, many: Float64Array, sizes: Int64Array, n_levels: Int64Array
 ) -> Float64Array:
-    """Concentrations that maximise Σ_groups [log Γ(A)/Γ(A + N) + Σ_k log Γ(α_k + n_k)/Γ(α_k)], per column; A = Σα.
+    """Concentrations that maximize Σ_groups [log Γ(A)/Γ(A + N) + Σ_k log Γ(α_k + n_k)/Γ(α_k)], per column; A = Σα.
 
     Of no more bits than add up exactly with whole counts, and 1 in a column without any.
 

@@ -129,7 +129,7 @@ class IncompleteRows:
         )
         self.cells = float(self._rows.cells)
 
-    def expect(self, tables: Sequence[AnyArray], threads: int = 0) -> tuple[list[Float64Array], float]:
+    def expected_counts(self, tables: Sequence[AnyArray], threads: int = 0) -> tuple[list[Float64Array], float]:
         """Return the expected weight of every cell of each table, over all rows, and the log likelihood.
 
         Factors of which a row misses no variable are left out of both: they are to be counted once.
@@ -147,7 +147,7 @@ class IncompleteRows:
         parts = [counts[first:last] for first, last in pairwise(ends.tolist())]
         return [part.reshape(np.shape(table)) for part, table in zip(parts, tables, strict=True)], float(log_likelihood)
 
-    def answer(
+    def posterior(
         self, tables: Sequence[AnyArray], asked: Sequence[int] = (), threads: int = 0
     ) -> tuple[list[Float64Array], Float64Array]:
         """Return the distribution of some variables where they are missing, (n, levels), and the rows' log likelihood.

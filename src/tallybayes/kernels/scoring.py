@@ -236,7 +236,7 @@ class Scorer:
         Returns
         -------
         log_proba, log_density
-            A row that is −inf in every class has `log_prior`, normalised, and a density of −inf.
+            A row that is −inf in every class has `log_prior`, normalized, and a density of −inf.
 
         Raises
         ------
@@ -344,7 +344,7 @@ def posterior_by_part(
 
 
 def _check_prior(log_prior: npt.ArrayLike, shape: tuple[int, ...]) -> Float64Array:
-    """Return the priors, normalised."""
+    """Return the priors, normalized."""
     prior = np.ascontiguousarray(log_prior, dtype=np.float64)
     if prior.shape != shape:
         raise ValueError(f"log_prior has shape {prior.shape}, expected {shape}")

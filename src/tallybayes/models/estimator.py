@@ -71,11 +71,11 @@ class Estimator(BaseEstimator):
 
     # The words of every setting that has some; subclasses say theirs. They are checked when rows are learned from, and
     # when settings of a fitted model change: never in `__init__`, for scikit-learn's sake.
-    _words: ClassVar[Mapping[str, StringOptions]] = {}
+    _string_options: ClassVar[Mapping[str, StringOptions]] = {}
 
     def _check_settings(self) -> None:
         """Refuse settings that no rows could make sense of."""
-        for name, words in self._words.items():
+        for name, words in self._string_options.items():
             words.check(name, getattr(self, name))
         check_em_parameters(self)
 
@@ -86,9 +86,9 @@ class Estimator(BaseEstimator):
     def _html_repr(self) -> str:
         """For a notebook: scikit-learn's diagram and, of a fitted model, what it consists of."""
         diagram = super()._html_repr()
-        return f"{diagram}{self._consists_of()}" if self.__sklearn_is_fitted__() else diagram
+        return f"{diagram}{self._summary_html()}" if self.__sklearn_is_fitted__() else diagram
 
-    def _consists_of(self) -> str:
+    def _summary_html(self) -> str:
         """What a fitted model consists of, in HTML; its text where it cannot tell."""
         try:
             return self.summary()._repr_html_()

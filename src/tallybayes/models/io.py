@@ -63,13 +63,13 @@ def model_to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if hasattr(model, "_to_file"):
         content["state"], arrays = model._to_file()
         return content, arrays
-    if model._given is None:
+    if model._fixed_parameters is None:
         manifest, arrays = tally_to_parts(model.tally_)
     else:
-        manifest, arrays = stated_to_parts(model.tally_, model._given)
+        manifest, arrays = stated_to_parts(model.tally_, model._fixed_parameters)
     state = model._shape_to_json()
-    state["own"], more = model._to_parts()  # what this kind of model keeps besides its tally
-    return content | {"state": state, "tally" if model._given is None else "stated": manifest}, arrays | more
+    state["own"], more = model._to_manifest()  # what this kind of model keeps besides its tally
+    return content | {"state": state, "tally" if model._fixed_parameters is None else "stated": manifest}, arrays | more
 
 
 @sealed_file.register("Model")
@@ -113,19 +113,19 @@ def _model_class(name: Any) -> Any:
 @sealed_file.register("OnlineFilter")
 def filter_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """A filter with its model, as `OnlineFilter.save` wrote them."""
-    return import_module("tallybayes.models.hmm.inference.online_filter").OnlineFilter._from_parts(manifest, arrays)
+    return import_module("tallybayes.models.hmm.inference.online_filter").OnlineFilter._from_manifest(manifest, arrays)
 
 
 @sealed_file.register("Window")
 def window_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """A window with its model and its rows, as `Window.save` wrote them."""
-    return import_module("tallybayes.models.streaming.window").Window._from_parts(manifest, arrays)
+    return import_module("tallybayes.models.streaming.window").Window._from_manifest(manifest, arrays)
 
 
 @sealed_file.register("Decayed")
 def decayed_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """A fading model and its clock, as `Decayed.save` wrote them."""
-    return import_module("tallybayes.models.streaming.decayed").Decayed._from_parts(manifest, arrays)
+    return import_module("tallybayes.models.streaming.decayed").Decayed._from_manifest(manifest, arrays)
 
 
 def _fill(model: Any, state: dict[str, Any], tally: Any, arrays: dict[str, np.ndarray], given: Any = None) -> None:
@@ -133,7 +133,7 @@ def _fill(model: Any, state: dict[str, Any], tally: Any, arrays: dict[str, np.nd
     own = state.pop("own")
     model._shape_from_json(state, tally)
     sealed_file.refuse_rest("the model's state", state)
-    model._adopt(tally)._state(given)
+    model._set_tally(tally)._set_fixed_parameters(given)
     model._check_loaded()
-    model._from_parts(own, arrays)
+    model._from_manifest(own, arrays)
     sealed_file.refuse_rest("the model's state", own)

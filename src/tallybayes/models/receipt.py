@@ -73,7 +73,7 @@ class Receipt:
     classes: dict[str, float]
     before: str
     after: str
-    may_remain: tuple[str, ...] = ()
+    possible_residue: tuple[str, ...] = ()
     version: str = __version__
     format: int = field(default=_FORMAT, repr=False)
 
@@ -84,7 +84,7 @@ class Receipt:
         ----------
         path : str or path-like
         """
-        told = {**asdict(self), "may_remain": list(self.may_remain)}
+        told = {**asdict(self), "possible_residue": list(self.possible_residue)}
         with atomic_write(path) as file:
             file.write((json.dumps({**told, "seal": _seal(told)}, indent=1, ensure_ascii=False) + "\n").encode())
 
@@ -107,7 +107,7 @@ class Receipt:
                 raise ValueError("no receipt")
             if found.pop("seal") != _seal(found):
                 raise ValueError("changed")
-            receipt = cls(**{**found, "may_remain": tuple(map(str, found["may_remain"]))})
+            receipt = cls(**{**found, "possible_residue": tuple(map(str, found["possible_residue"]))})
             texts = (receipt.model, receipt.when, receipt.before, receipt.after, receipt.version)
             good = all(isinstance(text, str) for text in texts) and isinstance(receipt.classes, dict)
             good = good and all(isinstance(n, int | float) for n in (receipt.rows, *receipt.classes.values()))
@@ -124,8 +124,8 @@ class Receipt:
         lines += [f"  {printable(label)}: {rows:.12g}" for label, rows in list(self.classes.items())[:12]]
         lines += [f"  … {len(self.classes) - 12} more classes"] if len(self.classes) > 12 else []
         lines += [f"  counts before  {self.before}", f"  counts after   {self.after}"]
-        if self.may_remain:
-            lines += ["  may still show what they were:", *(f"    {what}" for what in self.may_remain)]
+        if self.possible_residue:
+            lines += ["  may still show what they were:", *(f"    {what}" for what in self.possible_residue)]
         return "\n".join(lines)
 
 
@@ -143,28 +143,28 @@ class Verification(NamedTuple):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.Verification(is_after=True, never_saw=None).ok
+    >>> tb.Verification(is_after=True, retrained_model=None).ok
     True
     """
 
-    is_after: bool  # the model has the very counts that the receipt ends with
-    never_saw: bool | None  # and those of a model that never saw the rows; None where there was none to compare
+    matches_receipt: bool  # the model has the very counts that the receipt ends with
+    matches_retrained: bool | None  # and those of a model that never saw the rows; None where there was none to compare
 
     @property
     def ok(self) -> bool:
         """Whether all that was looked at holds."""
-        return self.is_after and self.never_saw is not False
+        return self.matches_receipt and self.matches_retrained is not False
 
     def __repr__(self) -> str:
         words = {True: "yes", False: "NO", None: "not compared"}
         return (
-            f"the model has the counts that the receipt ends with: {words[self.is_after]}\n"
-            f"its counts are those of a model that never saw the rows: {words[self.never_saw]}"
+            f"the model has the counts that the receipt ends with: {words[self.matches_receipt]}\n"
+            f"its counts are those of a model that never saw the rows: {words[self.matches_retrained]}"
         )
 
 
 def verify_receipt(
-    receipt: Receipt, model: Estimator, never_saw: Estimator | None = None, *, tolerance: float = 1e-9
+    receipt: Receipt, model: Estimator, retrained_model: Estimator | None = None, *, tolerance: float = 1e-9
 ) -> Verification:
     """Check a receipt against a model, and the model against one that never saw the rows.
 
@@ -176,7 +176,7 @@ def verify_receipt(
     receipt : Receipt
     model : fitted model
         The one that forgot, as it was right afterwards.
-    never_saw : fitted model, optional
+    retrained_model : fitted model, optional
         Fitted on the rows that remain, with the same choices (``model.without_rows().partial_fit(...)``).
     tolerance : float, default 1e-9
         Of the largest number in play.
@@ -188,18 +188,18 @@ def verify_receipt(
     Examples
     --------
     >>> import tallybayes as tb
-    >>> model = tb.Regression().fit([[1.0], [2.0], [3.0], [9.0]], [1.0, 2.1, 2.9, 0.0])
+    >>> model = tb.LinearRegression().fit([[1.0], [2.0], [3.0], [9.0]], [1.0, 2.1, 2.9, 0.0])
     >>> receipt = model.forget([[9.0]], [0.0], receipt=True)
-    >>> tb.verify_receipt(receipt, model, tb.Regression().fit([[1.0], [2.0], [3.0]], [1.0, 2.1, 2.9]))
+    >>> tb.verify_receipt(receipt, model, tb.LinearRegression().fit([[1.0], [2.0], [3.0]], [1.0, 2.1, 2.9]))
     the model has the counts that the receipt ends with: yes
     its counts are those of a model that never saw the rows: yes
     """
     if not isinstance(receipt, Receipt):
         raise DataError.wrong_type("receipt", repr(receipt)[:60], "a Receipt", "Read one with tb.Receipt.load(path).")
     same = None
-    if never_saw is not None:
-        mine, its = _tallies(model), _tallies(never_saw)
-        same = type(_inside(model)) is type(_inside(never_saw)) and len(mine) == len(its)
+    if retrained_model is not None:
+        mine, its = _tallies(model), _tallies(retrained_model)
+        same = type(_inside(model)) is type(_inside(retrained_model)) and len(mine) == len(its)
         same = same and all(one.isclose(other, tolerance) for one, other in zip(mine, its, strict=True))
     return Verification(digest(model) == receipt.after, same)
 
@@ -227,7 +227,7 @@ def _sorted(domain: Domain) -> Domain:
     if isinstance(domain, Vocabulary):
         return domain
     levels = sorted(domain.levels, key=lambda level: (level is not None, isinstance(level, str), level))
-    return domain.having(levels)
+    return domain.with_levels(levels)
 
 
 def _tallies(model: Any) -> list[Tally]:
@@ -292,7 +292,7 @@ def _classes(model: Any) -> dict[Any, float]:
 def _may_remain(model: Any) -> list[str]:
     """What rows that were taken out may have had a part in, and what forgetting leaves as it is."""
     model, found = _inside(model), []
-    if hasattr(model, "choice_"):
+    if hasattr(model, "spec_"):
         found.append("choice_: which members there are, their weights, bins and calibration")
     if getattr(model, "columns", None) == "suggest" or _says_suggest(getattr(model, "columns", None)):
         found.append("columns_: the families that were chosen when the model was fitted")

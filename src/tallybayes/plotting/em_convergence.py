@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tallybayes.plotting.plot import Picture
-from tallybayes.plotting.style import COLOURS, amount, hide_top_right_spines, new_axes, set_title
+from tallybayes.plotting.plot import Plot
+from tallybayes.plotting.style import COLORS, amount, hide_top_right_spines, new_axes, set_title
 
 if TYPE_CHECKING:
     from tallybayes.estimation.em.em_loop import EMSummary
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 _AS_HIGH = 0.1  # nats: who ends less than this below the highest has found the same hill
 
 
-def plot_climb(climbed: EMSummary, ax: Any = None) -> Picture:
-    """The objective after every step of every start; those that end on the highest hill in colour.
+def plot_convergence(climbed: EMSummary, ax: Any = None) -> Plot:
+    """The objective after every step of every start; those that end on the highest hill in color.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def plot_climb(climbed: EMSummary, ax: Any = None) -> Picture:
     top, lowest = max(ends), min(ends)
     reached = [end > top - _AS_HIGH for end in ends]
     for k in sorted(range(len(starts)), key=ends.__getitem__):
-        look: dict[str, Any] = {"color": COLOURS[0], "linewidth": 1.8} if reached[k] else {"color": "#999999"}
+        look: dict[str, Any] = {"color": COLORS[0], "linewidth": 1.8} if reached[k] else {"color": "#999999"}
         ax.plot(range(1, len(starts[k]) + 1), starts[k], alpha=0.8, **look)
         ax.plot(len(starts[k]), ends[k], "o", markersize=5, **look)
     # The first steps rise from far below, and would leave no room for where the hills differ.
@@ -47,4 +47,4 @@ def plot_climb(climbed: EMSummary, ax: Any = None) -> Picture:
     parts = [
         {"climb": k, "step": range(1, len(history) + 1), "objective": list(history)} for k, history in enumerate(starts)
     ]
-    return Picture(ax, *parts)
+    return Plot(ax, *parts)

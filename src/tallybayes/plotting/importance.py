@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.plotting.plot import Picture
-from tallybayes.plotting.style import COLOURS, hide_top_right_spines, name_of, new_axes, set_title
+from tallybayes.plotting.plot import Plot
+from tallybayes.plotting.style import COLORS, hide_top_right_spines, name_of, new_axes, set_title
 
 
-def plot_importance(found: Any, ax: Any = None, most: int = 20) -> Picture:
+def plot_importance(found: Any, ax: Any = None, most: int = 20) -> Plot:
     """Draw a bar with its interval for each of the most important columns.
 
     Parameters
@@ -22,7 +22,7 @@ def plot_importance(found: Any, ax: Any = None, most: int = 20) -> Picture:
     n = min(most, len(found.columns))
     ax = new_axes(ax, figsize=(6.6, 1.2 + 0.3 * max(n, 1)), layout="constrained")
     ends = np.stack([found.increase - found.low, found.high - found.increase])[:, :n]
-    ax.barh(range(n), found.increase[:n], 0.7, color=COLOURS[0])
+    ax.barh(range(n), found.increase[:n], 0.7, color=COLORS[0])
     ax.errorbar(found.increase[:n], range(n), xerr=ends, fmt="none", ecolor="#444444", elinewidth=1)
     ax.axvline(0, color="#444444", linewidth=0.8)
     ax.set_yticks(range(n), [name_of(name) for name in found.columns[:n]], fontsize=9)
@@ -32,4 +32,4 @@ def plot_importance(found: Any, ax: Any = None, most: int = 20) -> Picture:
     hide_top_right_spines(ax)
     more = f"the first {n} of {len(found.columns)} columns; " if n < len(found.columns) else ""
     set_title(ax, "Feature importance", f"{more}{found.n_rows:,} rows, 95 % intervals")
-    return Picture(ax, {name: list(column)[:n] for name, column in found.to_frame().items()})
+    return Plot(ax, {name: list(column)[:n] for name, column in found.to_frame().items()})

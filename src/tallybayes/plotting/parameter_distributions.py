@@ -16,9 +16,9 @@ from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInv
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.distributions.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.errors import DataError
-from tallybayes.plotting.plot import Picture, PlotTable
+from tallybayes.plotting.plot import Plot, PlotTable
 from tallybayes.plotting.style import (
-    COLOURS,
+    COLORS,
     WIDEST,
     GroupStyle,
     group_styles,
@@ -32,16 +32,16 @@ from tallybayes.plotting.style import (
 )
 
 if TYPE_CHECKING:
-    from tallybayes.estimation.distribution_fit import Learned
+    from tallybayes.estimation.distribution_fit import FittedDistribution
 
-PRIOR, LIKELIHOOD, POSTERIOR = COLOURS[1], COLOURS[2], COLOURS[0]
-_ESTIMATES = {"mle": ("maximum likelihood", COLOURS[2], ":"), "map": ("posterior mode", COLOURS[5], "--")}
-_ESTIMATES |= {"bayes": ("posterior mean", COLOURS[0], "-")}
+PRIOR, LIKELIHOOD, POSTERIOR = COLORS[1], COLORS[2], COLORS[0]
+_ESTIMATES = {"mle": ("maximum likelihood", COLORS[2], ":"), "map": ("posterior mode", COLORS[5], "--")}
+_ESTIMATES |= {"bayes": ("posterior mean", COLORS[0], "-")}
 _LEVELS = 30  # levels and hypotheses with a line of their own
 _PLACES = 400
 
 
-def plot_belief(belief: Any, ax: Any = None) -> Picture:
+def plot_belief(belief: Any, ax: Any = None) -> Plot:
     """A belief: the density of every parameter with its mean and 95 % interval; of levels, intervals.
 
     Parameters
@@ -65,7 +65,7 @@ def plot_belief(belief: Any, ax: Any = None) -> Picture:
         for k, (one, how) in enumerate(zip(several, look, strict=True)):
             density = one.pdf(at)
             label = how.label if len(several) > 1 else "density"
-            panel.plot(at, density, color=how.colour, linewidth=1.8 if how.own else 0.7, label=label)
+            panel.plot(at, density, color=how.color, linewidth=1.8 if how.own else 0.7, label=label)
             if len(several) == 1:
                 _shade(panel, one, at, density)
             parts.append({"belief": names[k], "parameter": name, "value": at, "density": density})
@@ -73,7 +73,7 @@ def plot_belief(belief: Any, ax: Any = None) -> Picture:
         panel.legend(frameon=False, fontsize=9) if len(several) == 1 else legend_beside(panel)
     if len(parts) == len(margins):
         set_title(axes[0], words(belief, 80))
-    return Picture(axes, *parts)
+    return Plot(axes, *parts)
 
 
 def _each(belief: Any, n: int) -> list[str]:
@@ -87,7 +87,7 @@ def _each(belief: Any, n: int) -> list[str]:
     return [repr(kind(*(float(part) for part in values))) for values in zip(*arrays, strict=True)]
 
 
-def plot_hypotheses(belief: Hypotheses, ax: Any = None, *, learned: Learned | None = None) -> Picture:
+def plot_hypotheses(belief: Hypotheses, ax: Any = None, *, learned: FittedDistribution | None = None) -> Plot:
     """The probability of every hypothesis, before and after data where there were any; steps on a grid of numbers.
 
     Parameters
@@ -113,10 +113,10 @@ def plot_hypotheses(belief: Hypotheses, ax: Any = None, *, learned: Learned | No
     numeric = all(isinstance(name, int | float | np.number) for name in names) and len(names) > 8
     if numeric:
         ax = new_axes(ax, figsize=(6.4, 3.8), layout="constrained")
-        for name, (values, colour) in sides.items():
+        for name, (values, color) in sides.items():
             fill = 0.3 if name in ("posterior", "probability") else 0.0
-            ax.fill_between(names, values, step="mid", color=colour, alpha=fill, linewidth=0)
-            ax.step(names, values, where="mid", color=colour, linewidth=1.6, label=name)
+            ax.fill_between(names, values, step="mid", color=color, alpha=fill, linewidth=0)
+            ax.step(names, values, where="mid", color=color, linewidth=1.6, label=name)
         ax.set_xlabel("hypothesis")
         ax.set_ylabel(f"probability of each of {len(names)} values")
         ax.set_ylim(bottom=0)
@@ -124,9 +124,9 @@ def plot_hypotheses(belief: Hypotheses, ax: Any = None, *, learned: Learned | No
         kept = np.sort(np.argsort(-np.maximum(before, after), kind="stable")[:_LEVELS])
         ax = new_axes(ax, figsize=(6.4, 1.2 + 0.34 * len(kept)), layout="constrained")
         height = 0.8 / len(sides)
-        for k, (name, (values, colour)) in enumerate(sides.items()):
-            ax.barh(np.arange(len(kept)) + (k - (len(sides) - 1) / 2) * height, values[kept], height, color=colour)
-            ax.plot([], [], color=colour, linewidth=6, label=name)
+        for k, (name, (values, color)) in enumerate(sides.items()):
+            ax.barh(np.arange(len(kept)) + (k - (len(sides) - 1) / 2) * height, values[kept], height, color=color)
+            ax.plot([], [], color=color, linewidth=6, label=name)
         ax.set_ylim(len(kept) - 0.4, -0.6)
         ticks(ax, "y", [names[k] for k in kept])
         ax.set_xlim(0, 1)
@@ -136,10 +136,10 @@ def plot_hypotheses(belief: Hypotheses, ax: Any = None, *, learned: Learned | No
     if len(sides) > 1:
         legend_beside(ax)
     hide_top_right_spines(ax)
-    return Picture(ax, part)
+    return Plot(ax, part)
 
 
-def plot_learned(learned: Learned, prior: Any = None, ax: Any = None) -> Picture:
+def plot_learned(learned: FittedDistribution, prior: Any = None, ax: Any = None) -> Plot:
     """Prior, likelihood and posterior of what was learned, with the estimates marked.
 
     Of several groups or columns, the posteriors alone.
@@ -171,11 +171,11 @@ def plot_learned(learned: Learned, prior: Any = None, ax: Any = None) -> Picture
         likely = _likelihood(learned, name, at)
         if likely is not None:
             curves["likelihood"] = likely
-        colours = {"prior": PRIOR, "likelihood": LIKELIHOOD, "posterior": POSTERIOR}
+        colors = {"prior": PRIOR, "likelihood": LIKELIHOOD, "posterior": POSTERIOR}
         for curve in ("prior", "likelihood", "posterior"):
             if curve in curves:
                 shown = "likelihood, scaled" if curve == "likelihood" else curve
-                panel.plot(at, curves[curve], color=colours[curve], linewidth=1.8, label=shown)
+                panel.plot(at, curves[curve], color=colors[curve], linewidth=1.8, label=shown)
                 parts.append({"curve": curve, "parameter": name, "value": at, "density": curves[curve]})
         _shade(panel, margins[name][0], at, curves["posterior"], label=None)
         _frame(panel, name, [curves["posterior"], curves.get("likelihood", curves["posterior"])])
@@ -186,7 +186,7 @@ def plot_learned(learned: Learned, prior: Any = None, ax: Any = None) -> Picture
     named = words(_shown(before))
     named = named if len(named) <= WIDEST else type(before).__name__  # its numbers would fill the picture
     set_title(axes[0], f"{words(learned.family, WIDEST)}, weight {weight:.6g}", f"prior {named}")
-    return Picture(axes, *parts)
+    return Plot(axes, *parts)
 
 
 def _shown(belief: Any) -> Any:
@@ -197,7 +197,7 @@ def _shown(belief: Any) -> Any:
         return belief
 
 
-def _plot_several(learned: Learned, margins: dict[str, list[Any]], ax: Any) -> Picture:
+def _plot_several(learned: FittedDistribution, margins: dict[str, list[Any]], ax: Any) -> Plot:
     """The posteriors of every group and column, and the names of both."""
     names = _names(learned, len(next(iter(margins.values()))))
     axes = np.ravel(new_axes(ax, ncols=len(margins), figsize=(5.4 * len(margins), 3.8), layout="constrained"))
@@ -208,16 +208,16 @@ def _plot_several(learned: Learned, margins: dict[str, list[Any]], ax: Any) -> P
         for k, one in enumerate(several):
             density = one.pdf(at)
             line = {"linewidth": 1.8, "zorder": 3} if look[k].own else {"linewidth": 0.7, "zorder": 2}
-            panel.plot(at, density, color=look[k].colour, label=look[k].label, **line)
+            panel.plot(at, density, color=look[k].color, label=look[k].label, **line)
             shown = names[k]
             parts.append({"of": shown, "parameter": name, "value": at, "density": density})
         _frame(panel, name, [_density_of(several, at)])
     legend_beside(axes[-1])
     set_title(axes[0], f"{words(learned.family, 40)}: posteriors")
-    return Picture(axes, *parts)
+    return Plot(axes, *parts)
 
 
-def _names(learned: Learned, n: int) -> list[str]:
+def _names(learned: FittedDistribution, n: int) -> list[str]:
     """What every posterior is of: its group, its column, or both."""
     groups = [str(group) for group in learned.groups] or [""]
     per = n // len(groups)
@@ -226,7 +226,7 @@ def _names(learned: Learned, n: int) -> list[str]:
     return [", ".join(part for part in (group, column) if part) or "all" for group in groups for column in columns]
 
 
-def _plot_levels(beliefs: dict[str, Any], points: dict[str, Any], learned: Learned | None, ax: Any) -> Picture:
+def _plot_levels(beliefs: dict[str, Any], points: dict[str, Any], learned: FittedDistribution | None, ax: Any) -> Plot:
     """The mean and the 95 % interval of every level's probability, before and after; estimates beside."""
     last = list(beliefs.values())[-1]
     names, groups = _level_names(last, learned)
@@ -245,17 +245,17 @@ def _plot_levels(beliefs: dict[str, Any], points: dict[str, Any], learned: Learn
                 for each in (belief.mean(), ends.low, ends.high)
             )
             line = row if len(middle) > 1 else 0
-            colour = PRIOR if which == "prior" else POSTERIOR
+            color = PRIOR if which == "prior" else POSTERIOR
             place = np.arange(len(kept)) - shift
-            panel.hlines(place, low[line, kept], high[line, kept], color=colour, linewidth=2, alpha=0.6)
-            panel.plot(middle[line, kept], place, "o", color=colour, markersize=5, label=f"{which}: mean, 95 %")
+            panel.hlines(place, low[line, kept], high[line, kept], color=color, linewidth=2, alpha=0.6)
+            panel.plot(middle[line, kept], place, "o", color=color, markersize=5, label=f"{which}: mean, 95 %")
             numbers = {"mean": middle[line], "low": low[line], "high": high[line]}
             parts.append({"group": group, "level": names, "which": which, **numbers})
         for estimate, mark in (("mle", "x"), ("map", "+")):
             if estimate in points and len(groups) == 1 and isinstance(points[estimate], dict):
                 values = np.array([points[estimate][name] for name in names])
-                label, colour, _ = _ESTIMATES[estimate]
-                panel.plot(values[kept], np.arange(len(kept)), mark, color=colour, markersize=7, label=label)
+                label, color, _ = _ESTIMATES[estimate]
+                panel.plot(values[kept], np.arange(len(kept)), mark, color=color, markersize=7, label=label)
         panel.set_ylim(len(kept) - 0.4, -0.6)
         ticks(panel, "y", [names[k] for k in kept], 8.0)
         panel.set_xlabel("probability")
@@ -265,7 +265,7 @@ def _plot_levels(beliefs: dict[str, Any], points: dict[str, Any], learned: Learn
         set_title(panel, words(group, WIDEST) if len(groups) > 1 else "", shown)
     if len(beliefs) > 1 or points:
         legend_beside(axes[min(len(groups), len(axes)) - 1])
-    return Picture(axes, *parts)
+    return Plot(axes, *parts)
 
 
 def _as_arrays(value: Any) -> list[np.ndarray]:
@@ -273,7 +273,7 @@ def _as_arrays(value: Any) -> list[np.ndarray]:
     return [np.asarray(getattr(value, "table", value), dtype=float)]
 
 
-def _level_names(belief: Dirichlet, learned: Learned | None) -> tuple[list[Any], list[Any]]:
+def _level_names(belief: Dirichlet, learned: FittedDistribution | None) -> tuple[list[Any], list[Any]]:
     """The levels of all columns in order, and the groups."""
     n = np.concatenate([np.ravel(part) for part in _as_arrays(belief.mean())]).size
     if learned is None:
@@ -292,7 +292,7 @@ def _margins(belief: Any) -> dict[str, Any]:
     from scipy import stats
 
     if isinstance(belief, Beta):
-        return {"θ": stats.beta(belief.successes, belief.failures)}
+        return {"θ": stats.beta(belief.alpha, belief.beta)}
     if isinstance(belief, Gamma):
         return {"λ": stats.gamma(belief.shape, scale=1 / belief.rate)}
     if isinstance(belief, NormalInverseWishart):
@@ -361,12 +361,12 @@ def _frame(panel: Any, name: str, curves: Sequence[np.ndarray]) -> None:
 def _mark(panel: Any, which: str, value: float, at: np.ndarray, *, joint: bool) -> None:
     """A line at an estimate, with its value; none where there is none."""
     if np.isfinite(value) and at[0] <= value <= at[-1]:
-        label, colour, line = _ESTIMATES[which]
+        label, color, line = _ESTIMATES[which]
         label = f"joint {label}" if joint and which == "map" else label  # not where the curve of one is highest
-        panel.axvline(value, color=colour, linewidth=1.3, linestyle=line, label=f"{label} {value:.4g}", zorder=4)
+        panel.axvline(value, color=color, linewidth=1.3, linestyle=line, label=f"{label} {value:.4g}", zorder=4)
 
 
-def _point_estimates(learned: Learned, prior: Any) -> dict[str, Any]:
+def _point_estimates(learned: FittedDistribution, prior: Any) -> dict[str, Any]:
     """The estimates that there are."""
     found = {}
     for estimate in _ESTIMATES:
@@ -383,7 +383,7 @@ def _of_parameter(point: Any, name: str) -> float:
     return float(np.ravel(np.asarray(value, dtype=float))[0])
 
 
-def _likelihood(learned: Learned, name: str, at: np.ndarray) -> np.ndarray | None:
+def _likelihood(learned: FittedDistribution, name: str, at: np.ndarray) -> np.ndarray | None:
     """The likelihood along one parameter, the other at its best, with an area of 1; None where nothing was counted."""
     statistics, family = learned.statistics, learned.family
     weight = float(np.sum(family.row_weight(statistics)))
@@ -394,13 +394,13 @@ def _likelihood(learned: Learned, name: str, at: np.ndarray) -> np.ndarray | Non
     if name in ("θ", "λ"):
         parameters: list[Any] = [np.array([value]) for value in at]
     else:
-        centre, spread = float(np.ravel(statistics.mean)[0]), float(np.ravel(statistics.diagonal().scatter)[0]) / weight  # type: ignore[attr-defined]
+        center, spread = float(np.ravel(statistics.mean)[0]), float(np.ravel(statistics.diagonal().scatter)[0]) / weight  # type: ignore[attr-defined]
         if spread <= 0:
             return None
         if name == "mean":
-            parameters = [Normal(np.array([value]), np.array([spread + (centre - value) ** 2])) for value in at]
+            parameters = [Normal(np.array([value]), np.array([spread + (center - value) ** 2])) for value in at]
         else:
-            parameters = [Normal(np.array([centre]), np.array([max(value, 1e-300)])) for value in at]
+            parameters = [Normal(np.array([center]), np.array([max(value, 1e-300)])) for value in at]
     with np.errstate(divide="ignore", over="ignore"):
         log = np.array([float(np.sum(family.log_likelihood(one, statistics))) for one in parameters])
     height = np.exp(log - log.max())

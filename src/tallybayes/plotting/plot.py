@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PlotTable = Mapping[str, Any]  # columns of numbers or labels; what is not a list is the same in every line
 
 
-class Picture:
+class Plot:
     """A picture, as a figure of matplotlib and as a table. Every method that draws gives one.
 
     Attributes

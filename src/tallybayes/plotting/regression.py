@@ -11,7 +11,7 @@ from tallybayes.evaluation.validation.parameter_grid import listed
 from tallybayes.models.regression.regression_counts import target_moments
 from tallybayes.models.regression.regression_fit import read_rows
 from tallybayes.models.regression.target_prediction import asked
-from tallybayes.plotting.plot import Picture, PlotTable
+from tallybayes.plotting.plot import Plot, PlotTable
 from tallybayes.plotting.style import (
     NOTE,
     GroupStyle,
@@ -28,7 +28,7 @@ _PLACES = 201
 _MOST_POINTS = 5000
 
 
-def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax: Any) -> Picture:
+def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax: Any) -> Plot:
     """A panel for every candidate, or one."""
     design = model._design
     if len(design.targets) > 1:
@@ -54,7 +54,7 @@ def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax
         for panel in axes:
             panel.set_ylim(low, high)
         legend_beside(axes[-1])
-    return Picture(axes, *parts)
+    return Plot(axes, *parts)
 
 
 def _line(panel: Any, model: Any, X: Any, y: Any, mass: float) -> list[PlotTable]:
@@ -62,7 +62,7 @@ def _line(panel: Any, model: Any, X: Any, y: Any, mass: float) -> list[PlotTable
     design = model._design
     name, target = design.numbers[0], design.targets[0]
     _, moments = next(iter(target_moments(design, model.tally_)))
-    pooled = moments.pooled()
+    pooled = moments.pool_groups()
     middle, spread = float(pooled.mean[0]), float(np.sqrt(pooled.scatter[0, 0] / max(float(pooled.weight[0]), 1.0)))
     low, high = middle - 2.5 * (spread or 1.0), middle + 2.5 * (spread or 1.0)
     rows = groups = None
@@ -83,14 +83,14 @@ def _line(panel: Any, model: Any, X: Any, y: Any, mass: float) -> list[PlotTable
             asked_of[design.by] = np.array([label] * len(at), dtype=object)
         told = model.predictive(_as_rows(model, asked_of))
         bottom, top = told.interval(mass)
-        panel.fill_between(at, bottom, top, color=how.colour, alpha=0.15 if how.own else 0.05, linewidth=0)
-        panel.plot(at, told.mean(), color=how.colour, linewidth=1.8 if how.own else 0.7, label=how.label)
+        panel.fill_between(at, bottom, top, color=how.color, alpha=0.15 if how.own else 0.05, linewidth=0)
+        panel.plot(at, told.mean(), color=how.color, linewidth=1.8 if how.own else 0.7, label=how.label)
         parts.append({"group": label, "input": at, "expected": told.mean(), "low": bottom, "high": top, "what": "line"})
         if rows is not None:
             mine = np.ones(len(rows[0]), dtype=bool) if label is None else groups == label
             places = np.flatnonzero(mine & ~np.isnan(rows[1]))[:_MOST_POINTS]
-            colour = "#333333" if label is None else how.colour
-            panel.plot(rows[0][places], rows[1][places], "o", color=colour, markersize=3.5, alpha=0.8, zorder=3)
+            color = "#333333" if label is None else how.color
+            panel.plot(rows[0][places], rows[1][places], "o", color=color, markersize=3.5, alpha=0.8, zorder=3)
             point = rows[1][places]
             parts.append(
                 {

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, axes, few lines, labels that fit."""
+"""What all pictures share: colors, axes, few lines, labels that fit."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from tallybayes.errors import printable
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
-OTHERS = "#BBBBBB"  # what has no colour of its own
+# Okabe and Ito's colors, which people with any color vision can tell apart.
+COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+OTHERS = "#BBBBBB"  # what has no color of its own
 NOTE = "#666666"
-MOST_COLOURS = len(COLOURS)  # of more groups the most frequent have a colour, and all others are grey
+MOST_COLORS = len(COLORS)  # of more groups the most frequent have a color, and all others are gray
 WIDEST = 24  # a label is cut here, so that a few of them fit beside a picture
 
 
@@ -106,23 +106,23 @@ def add_note(picture: Any, note: str, *, above: bool) -> None:
 class GroupStyle(NamedTuple):
     """How one of some groups is drawn; `label` is for a legend, None where another one speaks for it."""
 
-    colour: str
+    color: str
     label: str | None
-    own: bool  # whether the colour is its own
+    own: bool  # whether the color is its own
 
 
 def group_styles(labels: Sequence[Any], weight: Any = None, what: str = "classes") -> list[GroupStyle]:
-    """A colour for every group; of more than there are colours, for the heaviest, and grey for all others."""
+    """A color for every group; of more than there are colors, for the heaviest, and gray for all others."""
     n = len(labels)
-    if n <= MOST_COLOURS:
-        return [GroupStyle(COLOURS[k], words(label, WIDEST), own=True) for k, label in enumerate(labels)]
-    heavy = np.argsort(-np.nan_to_num(np.ones(n) if weight is None else weight), kind="stable")[: MOST_COLOURS - 1]
+    if n <= MOST_COLORS:
+        return [GroupStyle(COLORS[k], words(label, WIDEST), own=True) for k, label in enumerate(labels)]
+    heavy = np.argsort(-np.nan_to_num(np.ones(n) if weight is None else weight), kind="stable")[: MOST_COLORS - 1]
     places = {int(k): place for place, k in enumerate(sorted(heavy))}
     first = next(k for k in range(n) if k not in places)
     found = []
     for k, label in enumerate(labels):
         if k in places:
-            found.append(GroupStyle(COLOURS[places[k]], words(label, WIDEST), own=True))
+            found.append(GroupStyle(COLORS[places[k]], words(label, WIDEST), own=True))
         else:
             name = f"{n - len(heavy)} other {what}" if k == first else None
             found.append(GroupStyle(OTHERS, name, own=False))
@@ -130,7 +130,7 @@ def group_styles(labels: Sequence[Any], weight: Any = None, what: str = "classes
 
 
 def legend_beside(ax: Any, title: Any = None, **options: Any) -> None:
-    """A legend to the right of the axes, where it hides nothing; those in grey come last."""
+    """A legend to the right of the axes, where it hides nothing; those in gray come last."""
     handles, names = ax.get_legend_handles_labels()
     if not handles:
         return

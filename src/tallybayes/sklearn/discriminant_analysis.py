@@ -44,7 +44,7 @@ class CovarianceCounting(SklearnDropIn):
         read, labels = self._read(X, y, reset=True)
         rows = (read, labels) if self._needs_rows() else None
         dtype = read.dtype if read.dtype.kind == "f" else np.dtype(float)
-        return self._adopt(self._count(read, labels), rows=rows, dtype=dtype)
+        return self._set_tally(self._count(read, labels), rows=rows, dtype=dtype)
 
     def _counted(self, X: Any) -> Any:
         return X.astype(float) if X.dtype == bool else X  # labels, to our models
@@ -160,7 +160,7 @@ class LinearDiscriminantAnalysis(CovarianceCounting, theirs.LinearDiscriminantAn
         elif self.solver == "lsqr":
             found |= _linear(found["means_"], linalg.lstsq(found["covariance_"], found["means_"].T)[0].T, priors)
         else:
-            pooled = moments.pooled()
+            pooled = moments.pool_groups()
             total = self._covariance(pooled.scatter, n_rows, None if rows is None else rows[0])
             found |= _of_eigenvalues(found["means_"], priors, found["covariance_"], total, kept)
         dtype = getattr(self, "means_", count).dtype if dtype is None else dtype
@@ -191,18 +191,18 @@ class LinearDiscriminantAnalysis(CovarianceCounting, theirs.LinearDiscriminantAn
         sizes, vectors = np.sqrt(np.maximum(squares[::-1], 0.0)), vectors[:, ::-1]
         rank = int((sizes > self.tol).sum())
         white = vectors[:, :rank] / deviation[:, None] / sizes[:rank]
-        centre = priors @ means
-        between = np.sqrt(n_rows * priors / max(len(priors) - 1, 1))[:, None] * (means - centre) @ white
+        center = priors @ means
+        between = np.sqrt(n_rows * priors / max(len(priors) - 1, 1))[:, None] * (means - center) @ white
         _, sizes, rotation = linalg.svd(between, full_matrices=False)
         with np.errstate(invalid="ignore"):
             ratio = (sizes**2 / np.sum(sizes**2))[:kept] if kept else np.empty(0)
         scalings = white @ rotation[: int((sizes > self.tol * sizes[0]).sum()) if len(sizes) else 0].T
-        projected = (means - centre) @ scalings
+        projected = (means - center) @ scalings
         with np.errstate(divide="ignore"):
             bias = np.log(priors) - 0.5 * (projected**2).sum(axis=1)
         coef = projected @ scalings.T
-        found = {"xbar_": centre, "scalings_": scalings, "explained_variance_ratio_": ratio}
-        return found | {"coef_": coef, "intercept_": bias - centre @ coef.T}
+        found = {"xbar_": center, "scalings_": scalings, "explained_variance_ratio_": ratio}
+        return found | {"coef_": coef, "intercept_": bias - center @ coef.T}
 
 
 class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscriminantAnalysis):

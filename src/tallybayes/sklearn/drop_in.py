@@ -49,7 +49,7 @@ class SklearnDropIn:
         self._check_countable("forget")
         X, y = self._read(X, y, reset=False)
         rows = self._counted(X)
-        return self._adopt(copy(self.model_).forget(self._named(rows), y, weights_of(sample_weight, X)))
+        return self._set_tally(copy(self.model_).forget(self._named(rows), y, weights_of(sample_weight, X)))
 
     def __add__(self, other: Any) -> Self:
         """What both have learned, as if it had been learned by one. Not in scikit-learn."""
@@ -62,7 +62,7 @@ class SklearnDropIn:
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(total, name, getattr(self, name))
-        return total._adopt(added(other.model_, self.model_))
+        return total._set_tally(added(other.model_, self.model_))
 
     def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
@@ -78,7 +78,7 @@ class SklearnDropIn:
     def _check_countable(self, what: str) -> None:
         """Refuse what needs more than counts."""
 
-    def _adopt(self, model: Any, **options: Any) -> Self:
+    def _set_tally(self, model: Any, **options: Any) -> Self:
         """Take over a model: compute, then assign."""
         found = {"model_": model, "classes_": self._labels(model), **self._attributes(model, **options)}
         vars(self).update(found)
@@ -109,7 +109,7 @@ class SklearnDropIn:
         names = getattr(self, "feature_names_in_", None)
         if names is None:
             return X
-        return dict(zip(names, X.T, strict=True)) if isinstance(X, np.ndarray) else tb.Named(X, list(names))
+        return dict(zip(names, X.T, strict=True)) if isinstance(X, np.ndarray) else tb.NamedMatrix(X, list(names))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -86,7 +86,7 @@ class NaiveBayesCounting(SklearnDropIn):
 
     def _learn(self, before: Any, X: Any, batch: Any, weight: Any) -> Self:
         """Add what was counted of some rows to what was counted before."""
-        return self._adopt(batch if before is None else added(before, batch))
+        return self._set_tally(batch if before is None else added(before, batch))
 
 
 class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
@@ -119,16 +119,16 @@ class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
     def _learn(self, before: Any, X: Any, batch: Any, weight: Any) -> Self:
         dtype = X.dtype if X.dtype.kind == "f" else np.dtype(float)
         if before is None and weight is None:
-            return self._adopt(batch, dtype=dtype)
+            return self._set_tally(batch, dtype=dtype)
         # As scikit-learn has it: the variance of the last batch alone, whose rows count alike.
         model = batch if before is None else added(before, batch)
-        return self._adopt(model, dtype=dtype, largest=float(np.var(X, axis=0).max()))
+        return self._set_tally(model, dtype=dtype, largest=float(np.var(X, axis=0).max()))
 
     def _attributes(self, model: Any, *, dtype: Any = None, largest: float | None = None) -> dict[str, Any]:
         count, moments, tally = counts_of(model), statistics_of(model), model.tally_
         weight = np.where(count > 0, count, 1.0)[:, None]
         if largest is None:
-            pooled = moments.pooled()
+            pooled = moments.pool_groups()
             largest = float((pooled.scatter / np.maximum(pooled.weight, 1e-300)).max(initial=0.0))
         epsilon = self.var_smoothing * largest
         extra = moments.with_scatter(np.broadcast_to(epsilon * count[:, None], moments.mean.shape))
@@ -212,11 +212,11 @@ class DiscreteCounting(NaiveBayesCounting):
             log_prior = np.full(n_classes, -np.log(n_classes))
         return {"class_count_": count, "class_log_prior_": log_prior}
 
-    def _adopt(self, model: Any, **options: Any) -> Self:
+    def _set_tally(self, model: Any, **options: Any) -> Self:
         if self.class_prior is not None and len(self.class_prior) == len(model.classes_):
             share = np.asarray(self.class_prior, dtype=float) / np.sum(self.class_prior)
             model = model.reestimate(class_prior=by_class(model.classes_, share))
-        return super()._adopt(model, **options)
+        return super()._set_tally(model, **options)
 
 
 class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):

@@ -63,7 +63,7 @@ class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
         medians = None
         if self.metric == "manhattan":
             medians = np.stack([np.median(rows[labels == label], axis=0) for label in model.classes_])
-        return self._adopt(model, medians=medians)
+        return self._set_tally(model, medians=medians)
 
     def _labels(self, model: Any) -> np.ndarray:
         return model.classes_
@@ -85,7 +85,7 @@ class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
         count, moments, n_classes = counts_of(model), statistics_of(model), len(model.classes_)
         if n_classes < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {n_classes} class")
-        n_rows, pooled, means = count.sum(), moments.pooled(), np.array(moments.mean)
+        n_rows, pooled, means = count.sum(), moments.pool_groups(), np.array(moments.mean)
         prior, centroids = self._prior(count), means if medians is None else medians
         with np.errstate(divide="ignore", invalid="ignore"):
             about = moments.scatter + count[:, None] * (means - centroids) ** 2

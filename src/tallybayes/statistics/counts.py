@@ -72,7 +72,7 @@ class Counts(Statistics):
         """The counts themselves."""
         return {"count": self.table}
 
-    def presence(self) -> np.ndarray:
+    def group_weights(self) -> np.ndarray:
         """The sum of all counts of a group."""
         return self.table.sum(axis=-1)
 

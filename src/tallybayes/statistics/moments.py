@@ -124,9 +124,9 @@ class Moments(Statistics):
     @cached_property
     def mean(self) -> np.ndarray:
         """The weighted mean, shape (*given, columns); 0 where nothing was counted."""
-        return read_only(self.fine_mean().value)
+        return read_only(self.mean_double_double().value)
 
-    def fine_mean(self) -> DoubleDouble:
+    def mean_double_double(self) -> DoubleDouble:
         """The mean with all its digits."""
         shift = self.first_sum / self._divisor()
         mean = DoubleDouble.of(np.broadcast_to(self.anchor, shift.shape)) + shift
@@ -135,12 +135,12 @@ class Moments(Statistics):
     @cached_property
     def scatter(self) -> np.ndarray:
         """Σw(x − mean)², shape (*given, columns), or with its cross products (*given, columns, columns)."""
-        return read_only(self.fine_scatter().value)
+        return read_only(self.scatter_double_double().value)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in self.__dict__.items() if name not in ("mean", "scatter")}  # derived
 
-    def fine_scatter(self) -> DoubleDouble:
+    def scatter_double_double(self) -> DoubleDouble:
         """The scatter with all its digits."""
         if self.full:
             return self._below(lambda second, level: second - level)
@@ -220,13 +220,13 @@ class Moments(Statistics):
         """Weights; scatter is checked by `shortage`."""
         return {"weight": self.weight}
 
-    def presence(self) -> np.ndarray:
+    def group_weights(self) -> np.ndarray:
         """The weight of a group, of its fullest column."""
         return self.weight.max(axis=-1, initial=0.0)
 
-    def shortage(self, other: Self) -> tuple[tuple[int, ...], str, float, float] | None:
+    def first_deficit(self, other: Self) -> tuple[tuple[int, ...], str, float, float] | None:
         """As for all statistics; nor may scatter turn negative, or be left where all the weight is taken."""
-        short = super().shortage(other)
+        short = super().first_deficit(other)
         if short is not None:
             return short
         rest = self._raw_subtract(other).diagonal()
@@ -254,9 +254,9 @@ class Moments(Statistics):
         if self.first_sum.shape != other.first_sum.shape or self.full != other.full:
             return False
         alike = all(all_close(getattr(self, n), getattr(other, n), tolerance) for n in ("weight", "mean"))
-        return alike and all_close(self._sure_scatter(), other._sure_scatter(), tolerance)
+        return alike and all_close(self._scatter_or_zero(), other._scatter_or_zero(), tolerance)
 
-    def _sure_scatter(self) -> np.ndarray:
+    def _scatter_or_zero(self) -> np.ndarray:
         """The scatter, 0 where there is no more of it than rounding leaves of a group that has none."""
         if not self.full:
             return self.scatter
@@ -318,7 +318,7 @@ class Moments(Statistics):
         weight = weight.map(lambda part: np.where(gone, 0.0, part))
         return Moments(a.anchor, weight, a.first_sum - b.first_sum, a.second_sum - b.second_sum)
 
-    def _without_dust(self, held: Moments) -> Moments:
+    def _clear_rounding_residue(self, held: Moments) -> Moments:
         """The same sums with scatter set to exactly 0 where it is no more than the rounding of what was `held`.
 
         Otherwise a column that is constant once its other rows are forgotten would have a spread of dust.
@@ -346,7 +346,7 @@ class Moments(Statistics):
         return np.where(whole, 1e-20, self.TOLERANCE)
 
     def _subtract(self, other: Self) -> Self:
-        rest = self._raw_subtract(other)._without_dust(self)
+        rest = self._raw_subtract(other)._clear_rounding_residue(self)
         keep = np.broadcast_to(rest.weight > 0, rest.first_sum.shape)
         if type(self) is Moments and keep.all():
             return rest  # type: ignore[return-value]

@@ -63,7 +63,7 @@ class Segments:
             largest[..., filled] = np.maximum.reduceat(cells, self.offsets[filled], axis=-1)
         return largest
 
-    def spread(self, columns: np.ndarray) -> np.ndarray:
+    def broadcast_to_cells(self, columns: np.ndarray) -> np.ndarray:
         """Repeat a number per column over its cells: (…, columns) to (…, cells); read-only for a single column."""
         if self.n_columns == 1:
             return np.broadcast_to(columns, (*columns.shape[:-1], self.n_cells))

@@ -58,7 +58,7 @@ class Statistics:
         """The statistics of some of the columns, by position."""
         raise NotImplementedError
 
-    def presence(self) -> Array:
+    def group_weights(self) -> Array:
         """How much was counted in every group, shape (*given,): 0 where nothing was."""
         raise NotImplementedError
 
@@ -80,7 +80,7 @@ class Statistics:
         if type(other) is not type(self):
             return NotImplemented
         self._check_groups(other)
-        short = self.shortage(other)
+        short = self.first_deficit(other)
         if short is not None:
             index, what, held, removed = short
             group = index[:-1]
@@ -88,7 +88,7 @@ class Statistics:
             raise StatisticsError.removes_too_much(where, what, held, removed)
         return self._subtract(other)
 
-    def shortage(self, other: Self) -> tuple[tuple[int, ...], str, float, float] | None:
+    def first_deficit(self, other: Self) -> tuple[tuple[int, ...], str, float, float] | None:
         """The first place where `other` holds more than this: ((*group, column), what, held, to remove), or None."""
         return first_deficit_of(self.nonnegative(), other.nonnegative())
 
@@ -113,12 +113,12 @@ class Statistics:
         """The same groups with their axes in another order: the new axis ``i`` is the old axis ``order[i]``."""
         return self._move(lambda a: a.transpose(*order, *range(len(order), a.ndim)))
 
-    def pooled(self) -> Self:
+    def pool_groups(self) -> Self:
         """All groups together: the statistics of the same rows with no ``given``."""
         axes = tuple(range(len(self.given_shape)))
         return self._map(lambda part: part.sum(axis=axes)) if axes else self
 
-    def merged(self, into: Array, n_groups: int) -> Self:
+    def merge_groups(self, into: Array, n_groups: int) -> Self:
         """Groups added up: the new group ``k`` of the first axis is all old groups ``i`` with ``into[i] == k``."""
         members = [np.flatnonzero(into == k) for k in range(n_groups)]
         widest = max(map(len, members), default=0)

@@ -40,11 +40,13 @@ class Totals(Statistics):
         self,
         weight: npt.ArrayLike,
         total: npt.ArrayLike,
-        log_base: npt.ArrayLike | None = None,
+        log_base_measure: npt.ArrayLike | None = None,
         failures: npt.ArrayLike | None = None,
     ) -> None:
         self.weight, self.total = frozen_array(weight), frozen_array(total)
-        self.log_base = frozen_array(np.zeros((*self.total.shape[:-1], 1)) if log_base is None else log_base)
+        self.log_base_measure = frozen_array(
+            np.zeros((*self.total.shape[:-1], 1)) if log_base_measure is None else log_base_measure
+        )
         self._failures = None if failures is None else frozen_array(failures)
         for name, array in self._parts().items():
             if array.ndim == 0 or array.ndim != self.total.ndim or array.shape[:-1] != self.total.shape[:-1]:
@@ -54,14 +56,18 @@ class Totals(Statistics):
             if name == "failures" and array.shape != self.total.shape:
                 raise DataError.wrong_shape(name, array.shape, str(self.total.shape))
             lowest, highest = array.min(initial=0.0), array.max(initial=0.0)  # NaN if there is one
-            if not -np.inf < lowest <= highest < np.inf or (name != "log_base" and lowest < 0):
+            if not -np.inf < lowest <= highest < np.inf or (name != "log_base_measure" and lowest < 0):
                 raise DataError.wrong_type(name, "partly negative or not finite", "sums of at least 0")
 
     def __repr__(self) -> str:
         shown = ", ".join(
             f"{name}={np.array2string(array, separator=', ', threshold=20)}"
-            for name, array in (("weight", self.weight), ("total", self.total), ("log_base", self.log_base))
-            if name != "log_base" or array.any()
+            for name, array in (
+                ("weight", self.weight),
+                ("total", self.total),
+                ("log_base_measure", self.log_base_measure),
+            )
+            if name != "log_base_measure" or array.any()
         )
         return f"Totals({shown})"
 
@@ -86,11 +92,11 @@ class Totals(Statistics):
 
     def with_failures(self) -> Totals:
         """The same totals of trials, with their failures kept beside them."""
-        return Totals(self.weight, self.total, self.log_base, self.failures)
+        return Totals(self.weight, self.total, self.log_base_measure, self.failures)
 
     def columns(self, kept: np.ndarray) -> Totals:
         """The totals of some of the columns, by position."""
-        for_all = [name for name in ("weight", "log_base") if getattr(self, name).shape[-1] == 1]
+        for_all = [name for name in ("weight", "log_base_measure") if getattr(self, name).shape[-1] == 1]
         return Totals(**{name: v if name in for_all else v[..., kept] for name, v in self._parts().items()})
 
     def take_columns(self, source: np.ndarray) -> Totals:
@@ -107,13 +113,13 @@ class Totals(Statistics):
         """Weights and totals."""
         return {"weight": self.weight, "total": self.total}
 
-    def presence(self) -> np.ndarray:
+    def group_weights(self) -> np.ndarray:
         """The weight of a group, of its fullest column."""
         return self.weight.max(axis=-1, initial=0.0)
 
-    def shortage(self, other: Self) -> tuple[tuple[int, ...], str, float, float] | None:
+    def first_deficit(self, other: Self) -> tuple[tuple[int, ...], str, float, float] | None:
         """As for all statistics; nor may a total be left where all the weight is taken."""
-        short = super().shortage(other)
+        short = super().first_deficit(other)
         if short is None:
             emptied = subtract_counts(self.weight, other.weight) == 0
             left = np.where(emptied, subtract_counts(self.total, other.total), 0.0)
@@ -125,7 +131,7 @@ class Totals(Statistics):
 
     def isclose(self, other: Self, tolerance: float = 1e-12) -> bool:
         """Whether both hold the same sums."""
-        names = ["weight", "total", "log_base"]
+        names = ["weight", "total", "log_base_measure"]
         if self._failures is not None or other._failures is not None:
             names.append("failures")
         return self.total.shape == other.total.shape and all(
@@ -133,7 +139,7 @@ class Totals(Statistics):
         )
 
     def _parts(self) -> dict[str, np.ndarray]:  # type: ignore[override]
-        parts = {"weight": self.weight, "total": self.total, "log_base": self.log_base}
+        parts = {"weight": self.weight, "total": self.total, "log_base_measure": self.log_base_measure}
         return parts if self._failures is None else {**parts, "failures": self._failures}
 
     def _with(self, parts: dict[str, Any]) -> Self:
@@ -148,14 +154,17 @@ class Totals(Statistics):
         if self._failures is not None or other._failures is not None:
             failures = self.failures + other.failures
         return type(self)(
-            self.weight + other.weight, self.total + other.total, self.log_base + other.log_base, failures
+            self.weight + other.weight,
+            self.total + other.total,
+            self.log_base_measure + other.log_base_measure,
+            failures,
         )
 
     def _subtract(self, other: Self) -> Self:
         weight = np.maximum(subtract_counts(self.weight, other.weight), 0.0)
         total = subtract_counts(self.total, other.total)
         np.maximum(total, 0.0, out=total)
-        log_base = subtract_counts(self.log_base, other.log_base)
+        log_base = subtract_counts(self.log_base_measure, other.log_base_measure)
         failures = None
         if self._failures is not None or other._failures is not None:
             failures = subtract_counts(self.failures, other.failures, self.ROUNDING * self.weight)

@@ -69,7 +69,7 @@ def _parts(statistic: Any) -> dict[str, np.ndarray]:
         return {"weight": statistic.weight, "total": statistic.total}
     if isinstance(statistic, Moments):
         return {"weight": statistic.weight, "mean": statistic.mean, "scatter": statistic.scatter}
-    return {"weight": np.asarray(statistic.presence())[..., None]}  # a family's own statistics
+    return {"weight": np.asarray(statistic.group_weights())[..., None]}  # a family's own statistics
 
 
 def to_records(tally: Tally) -> dict[str, list[Any]]:

@@ -43,7 +43,7 @@ class Domain:
     ('ham', 'spam', 'news')
     """
 
-    absent = False
+    has_missing_level = False
 
     def __init__(
         self,
@@ -51,30 +51,30 @@ class Domain:
         name: str,
         *,
         declared: Iterable[Any] = (),
-        ordered: bool = False,
-        absent: bool = False,
+        is_sorted: bool = False,
+        has_missing_level: bool = False,
     ) -> None:
-        self.name, self.ordered, self.absent = name, ordered, absent
-        stays = _plain_levels(declared, name, absent)
-        stays += [None] if absent else []
+        self.name, self.is_sorted, self.has_missing_level = name, is_sorted, has_missing_level
+        stays = _plain_levels(declared, name, has_missing_level)
+        stays += [None] if has_missing_level else []
         self.declared = frozenset(stays)
-        found = _plain_levels(levels, name, absent)
+        found = _plain_levels(levels, name, has_missing_level)
         seen = set(found)
-        if absent and MISSING in seen:
+        if has_missing_level and MISSING in seen:
             raise LabelError(
                 f"column {name!r} has the label {MISSING!r}, which is what absence is called; expected another.\n"
                 "    Rename it, or make those cells missing; or take tb.Categorical() without tb.WithMissing."
             )
         found += dict.fromkeys(level for level in stays if level not in seen)
         kinds = _kinds(found)
-        if ordered and len(kinds) < 2:
-            found.sort(key=lambda level: (level is None, level) if absent else level)
+        if is_sorted and len(kinds) < 2:
+            found.sort(key=lambda level: (level is None, level) if has_missing_level else level)
         self.levels: tuple[Any, ...] = tuple(found)
         if len(kinds) > 1:
             raise LabelError.kinds_differ(name, *sorted(kinds)[:2])
         self.kind = kinds.pop() if kinds else None
         if self.kind == "int":
-            whole = [level for level in self.levels if level is not None] if absent else self.levels
+            whole = [level for level in self.levels if level is not None] if has_missing_level else self.levels
             low, high = min(whole), max(whole)
             if low < -(2**63) or high >= 2**64 or (low < 0 and high >= 2**63):
                 raise LabelError.too_large(high if high >= 2**63 else low, name)
@@ -85,7 +85,7 @@ class Domain:
     def of_integers(cls, levels: list[int], name: str, *, ordered: bool = False) -> Domain:
         """Levels that are whole numbers of 64 bits, each once, none declared: nothing else is looked at."""
         found = cls.__new__(cls)
-        found.name, found.ordered, found.declared = name, ordered, frozenset()
+        found.name, found.is_sorted, found.declared = name, ordered, frozenset()
         found.levels, found.kind = tuple(sorted(levels) if ordered else levels), "int" if levels else None
         if len(found.index) != len(levels):
             raise LabelError.repeated(next(x for x, n in Counter(levels).items() if n > 1), name)
@@ -121,12 +121,12 @@ class Domain:
         Booleans are also written as 0 and 1, or as true and false: these are the same levels, as this domain has them.
         """
         other = other.in_kind_of(self)
-        if other.levels == self.levels and other.declared <= self.declared and other.ordered <= self.ordered:
+        if other.levels == self.levels and other.declared <= self.declared and other.is_sorted <= self.is_sorted:
             return self
         levels = (*self.levels, *(level for level in other.levels if level not in self.index))
         declared = self.declared | other.declared
-        ordered, absent = self.ordered or other.ordered, self.absent or other.absent
-        return Domain(levels, self.name, declared=declared, ordered=ordered, absent=absent)
+        ordered, absent = self.is_sorted or other.is_sorted, self.has_missing_level or other.has_missing_level
+        return Domain(levels, self.name, declared=declared, is_sorted=ordered, has_missing_level=absent)
 
     def in_kind_of(self, known: Domain) -> Domain:
         """Return these levels as a known domain has them; raise LabelError if the kinds differ and are not booleans."""
@@ -136,7 +136,9 @@ class Domain:
         if same is None:
             raise LabelError.kinds_differ(known.name, str(known.kind), str(self.kind))
         declared = [new for new, old in zip(same, self.levels, strict=True) if old in self.declared]
-        return Domain(same, self.name, declared=declared, ordered=self.ordered, absent=self.absent)
+        return Domain(
+            same, self.name, declared=declared, is_sorted=self.is_sorted, has_missing_level=self.has_missing_level
+        )
 
     def same_levels(self, levels: Sequence[Any]) -> list[Any] | None:
         """Return levels of another kind as this domain has them, or None where they are other levels.
@@ -168,19 +170,29 @@ class Domain:
                 return self.positions_of(same) if same is not None else np.full(len(levels), -1, dtype=np.intp)
         return np.fromiter((self.index.get(level, -1) for level in levels), dtype=np.intp, count=len(levels))
 
-    def keep(self, present: np.ndarray) -> Domain:
+    def filter(self, present: np.ndarray) -> Domain:
         """Only the levels that are present (a mask), or declared."""
         kept = [level for level, here in zip(self.levels, present, strict=True) if here or level in self.declared]
-        return self.having(kept)
+        return self.with_levels(kept)
 
-    def having(self, levels: Iterable[Any]) -> Domain:
+    def with_levels(self, levels: Iterable[Any]) -> Domain:
         """Other levels of the same axis; those that were declared stay."""
-        return Domain(levels, self.name, declared=self.declared, ordered=self.ordered, absent=self.absent)
+        return Domain(
+            levels,
+            self.name,
+            declared=self.declared,
+            is_sorted=self.is_sorted,
+            has_missing_level=self.has_missing_level,
+        )
 
     @property
-    def shown(self) -> tuple[Any, ...]:
+    def display_levels(self) -> tuple[Any, ...]:
         """The levels as they are shown."""
-        return tuple(MISSING if level is None else level for level in self.levels) if self.absent else self.levels
+        return (
+            tuple(MISSING if level is None else level for level in self.levels)
+            if self.has_missing_level
+            else self.levels
+        )
 
 
 def _plain_levels(levels: Iterable[Any], name: str, absent: bool) -> list[Any]:

@@ -57,7 +57,7 @@ class Factor(FrozenValue):
             return self.columns[place]
         return (self.columns[0], place)
 
-    def place_of(self, column: Name | tuple[Name, ...], width: int) -> int | None:
+    def index_of(self, column: Name | tuple[Name, ...], width: int) -> int | None:
         """The place of a column among several, by name or as (block, place); None where it is none of them."""
         if isinstance(column, tuple) and len(column) == 2 and self.columns == column[:1]:
             return column[1] if isinstance(column[1], int) and 0 <= column[1] < width else None
@@ -66,17 +66,17 @@ class Factor(FrozenValue):
     @property
     def level_columns(self) -> tuple[Name, ...]:
         """The columns whose values are levels, each over a domain: those of labels."""
-        return self.columns if self.family.reads == "codes" else ()
+        return self.columns if self.family.cell_type == "codes" else ()
 
     @property
     def word_columns(self) -> tuple[Name, ...]:
         """The columns whose words are the columns that are counted, over a domain: those of text."""
-        return self.columns if self.family.reads == "text" and self.family.has_words else ()
+        return self.columns if self.family.cell_type == "text" and self.family.has_vocabulary else ()
 
     @property
-    def counting(self) -> tuple[Any, ...]:
+    def statistics_key(self) -> tuple[Any, ...]:
         """What decides which statistics are kept: all but the prior, and only the family's layout."""
-        return (self.columns, self.given, self.family.layout)
+        return (self.columns, self.given, self.family.statistics_key)
 
 
 def _names(value: Any, what: str) -> tuple[Name, ...]:
@@ -111,14 +111,14 @@ class Schema(FrozenValue):
     """
 
     domains: Mapping[Any, str] | Iterable[tuple[Name, str]] = ()
-    ordered: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
+    sorted_domains: tuple[str, ...] = ()
+    missing_level_domains: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         pairs = self.domains.items() if hasattr(self.domains, "items") else self.domains
         object.__setattr__(self, "domains", tuple((column, str(domain)) for column, domain in pairs))
-        object.__setattr__(self, "ordered", tuple(self.ordered))
-        object.__setattr__(self, "absent", tuple(self.absent))
+        object.__setattr__(self, "sorted_domains", tuple(self.sorted_domains))
+        object.__setattr__(self, "missing_level_domains", tuple(self.missing_level_domains))
         object.__setattr__(self, "_domain_of", dict(self.domains))
 
     def domain(self, column: Name) -> str:

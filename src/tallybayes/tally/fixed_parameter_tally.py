@@ -82,7 +82,7 @@ def stated_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -
         cells = found[-1] if found else 0
         width = cells if not factor.family.bins else cells // len(factor.family.bins)
         n_named = len(factor.columns) if len(factor.columns) > 1 else width
-        line = factor.family.of_last
+        line = factor.family.is_conditional
         width = n_named if line else width
         expected = (*shape, sum(level_sizes(factor, domains, schema, width)) if _falls(factor) else n_named - line)
         for name, array in numbers.items():

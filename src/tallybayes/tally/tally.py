@@ -107,7 +107,7 @@ class Tally:
             if factor.columns == wanted:
                 return statistic
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
-            place = factor.place_of(wanted[0] if len(wanted) == 1 else column, int(statistic.n_columns))  # type: ignore[attr-defined]
+            place = factor.index_of(wanted[0] if len(wanted) == 1 else column, int(statistic.n_columns))  # type: ignore[attr-defined]
             if place is not None:
                 return statistic.columns(np.array([place]))
         raise KeyError(f"no factor of columns {wanted}; found {[f.columns for f in self.factors]}")
@@ -205,27 +205,27 @@ class Tally:
         mine, its = self._united(other)
         for factor, held, removed in zip(self.factors, mine.statistics, its.statistics, strict=True):
             short = first_deficit_of(factor.family.nonnegative(held), factor.family.nonnegative(removed))
-            short = held.shortage(removed) if short is None else short
+            short = held.first_deficit(removed) if short is None else short
             if short is not None:
                 index, what, have, take = short
                 raise StatisticsError.removes_too_much(mine._place(factor, held, index), what, have, take)
         rest = [a - b for a, b in zip(mine.statistics, its.statistics, strict=True)]
-        return Tally(self.factors, rest, mine.domains, self.schema).pruned()
+        return Tally(self.factors, rest, mine.domains, self.schema).drop_unseen_levels()
 
     def __or__(self, other: Tally) -> Tally:
         """Side by side: the factors of both, with shared domains united."""
         if not isinstance(other, Tally):
             return NotImplemented
-        taken = {factor.counting[:2] for factor in other.factors}
+        taken = {factor.statistics_key[:2] for factor in other.factors}
         for factor in self.factors:
-            if factor.counting[:2] in taken:
+            if factor.statistics_key[:2] in taken:
                 raise StatisticsError(
                     f"both tallies have the factor {title(factor)}; expected others.\n    Use + to add them."
                 )
         domains = self._unite_domains(other)
         pairs = dict(self.schema.domains) | dict(other.schema.domains)
-        ordered = tuple(dict.fromkeys(self.schema.ordered + other.schema.ordered))
-        absent = tuple(dict.fromkeys(self.schema.absent + other.schema.absent))
+        ordered = tuple(dict.fromkeys(self.schema.sorted_domains + other.schema.sorted_domains))
+        absent = tuple(dict.fromkeys(self.schema.missing_level_domains + other.schema.missing_level_domains))
         mine, its = self.align(domains), other.align(domains)
         statistics = mine.statistics + its.statistics
         factors, schema = self.factors + other.factors, Schema(pairs, ordered, absent)
@@ -234,12 +234,12 @@ class Tally:
     def scale(self, factor: float) -> Tally:
         """Every count times `factor`: a tally worth more or fewer rows."""
         scaled = [part.scale(factor) for part in self.statistics]
-        return Tally(self.factors, scaled, self.domains, self.schema, soft=self.soft).pruned()
+        return Tally(self.factors, scaled, self.domains, self.schema, soft=self.soft).drop_unseen_levels()
 
     def with_factors(self, factors: Iterable[Factor]) -> Tally:
         """The same statistics read by other families or priors, where they keep the same ones."""
         factors = tuple(factors)
-        if tuple(factor.counting for factor in factors) != self._counting():
+        if tuple(factor.statistics_key for factor in factors) != self._counting():
             raise other_factors(self.factors, factors)
         return Tally(factors, self.statistics, self.domains, self.schema, soft=self.soft)
 
@@ -253,36 +253,36 @@ class Tally:
         domains = {str(new) if name == str(old) else name: domain for name, domain in self.domains.items()}
         if str(old) in self.domains:
             domains[str(new)] = self.domains[str(old)].renamed(str(new))
-        ordered = tuple(str(new) if name == str(old) else name for name in self.schema.ordered)
-        schema = Schema(self.schema.domains, ordered, self.schema.absent)
+        ordered = tuple(str(new) if name == str(old) else name for name in self.schema.sorted_domains)
+        schema = Schema(self.schema.domains, ordered, self.schema.missing_level_domains)
         return Tally(factors, self.statistics, domains, schema, soft=self.soft)
 
-    def pruned(self) -> Tally:
+    def drop_unseen_levels(self) -> Tally:
         """Without the levels that were neither declared nor seen."""
         present = {name: np.zeros(len(domain.levels), dtype=bool) for name, domain in self.domains.items()}
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
-            weight = statistic.presence()
+            weight = statistic.group_weights()
             for axis, column in enumerate(factor.given):
                 others = tuple(a for a in range(weight.ndim) if a != axis)
                 present[self.schema.domain(column)] |= weight.sum(axis=others) > 0
             if isinstance(statistic, Counts) and factor.level_columns:
-                cells = statistic.pooled().table > 0
+                cells = statistic.pool_groups().table > 0
                 for column, here in zip(factor.columns, statistic.segments.split(cells), strict=True):
                     present[self.schema.domain(column)] |= here
             for column in factor.word_columns:
-                present[self.schema.domain(column)] |= statistic.pooled().total > 0  # type: ignore[attr-defined]
+                present[self.schema.domain(column)] |= statistic.pool_groups().total > 0  # type: ignore[attr-defined]
         if all(mask.all() for mask in present.values()):
             return self
-        return self.align({name: domain.keep(present[name]) for name, domain in self.domains.items()})
+        return self.align({name: domain.filter(present[name]) for name, domain in self.domains.items()})
 
     def declare(self, column: Name, levels: Iterable[Any]) -> Tally:
         """The same counts where some levels of a column exist whether seen or not."""
         name = self.schema.domain(column)
         old = self.domains[name]
-        more = Domain(levels, old.name, ordered=old.ordered)
+        more = Domain(levels, old.name, is_sorted=old.is_sorted)
         return self.align(self.domains | {name: old.union(Domain(more.levels, old.name, declared=more.levels))})
 
-    def over(self, other: Tally) -> Tally:
+    def reindex_like(self, other: Tally) -> Tally:
         """The same counts over another tally's levels: its new ones empty, this one's own dropped."""
         if self._counting() != other._counting():
             raise other_factors(self.factors, other.factors)
@@ -294,8 +294,14 @@ class Tally:
         name = self.schema.domain(column)
         old = self.domains[name]
         kept = [other for other in old.levels if other != level]
-        domain = Domain(kept, old.name, declared=old.declared - {level}, ordered=old.ordered, absent=old.absent)
-        return self.align(self.domains | {name: domain}).pruned()
+        domain = Domain(
+            kept,
+            old.name,
+            declared=old.declared - {level},
+            is_sorted=old.is_sorted,
+            has_missing_level=old.has_missing_level,
+        )
+        return self.align(self.domains | {name: domain}).drop_unseen_levels()
 
     def small_counts(self, below: float = 5.0) -> list[tuple[str, float]]:
         """What was counted of few rows, the fewest first: what to look at before a tally is handed on.
@@ -345,7 +351,7 @@ class Tally:
         save_tally(self, path)
 
     def _counting(self) -> tuple[Any, ...]:
-        return tuple(factor.counting for factor in self.factors)
+        return tuple(factor.statistics_key for factor in self.factors)
 
     def _unite_domains(self, other: Tally) -> dict[str, Domain]:
         united = dict(self.domains)
@@ -363,8 +369,8 @@ class Tally:
         """The same counts, factors and their columns in the order of another tally that has the same ones."""
         if self._counting() == other._counting():
             return self
-        mine = {(frozenset(f.columns), *f.counting[1:]): place for place, f in enumerate(self.factors)}
-        places = [mine.get((frozenset(f.columns), *f.counting[1:])) for f in other.factors]
+        mine = {(frozenset(f.columns), *f.statistics_key[1:]): place for place, f in enumerate(self.factors)}
+        places = [mine.get((frozenset(f.columns), *f.statistics_key[1:])) for f in other.factors]
         if None in places or len(set(places)) != len(self.factors) or len(places) != len(self.factors):
             raise other_factors(other.factors, self.factors)
         moved = []
@@ -436,8 +442,8 @@ def realign(factor: Factor, statistic: Statistics, where: Mapping[Name, np.ndarr
 
 def other_factors(mine: Sequence[Factor], its: Sequence[Factor]) -> StatisticsError:
     """The error for factors that differ; it names those that only one side has."""
-    both = {factor.counting for factor in mine} & {factor.counting for factor in its}
-    found = [[factor for factor in one if factor.counting not in both] for one in (mine, its)]
+    both = {factor.statistics_key for factor in mine} & {factor.statistics_key for factor in its}
+    found = [[factor for factor in one if factor.statistics_key not in both] for one in (mine, its)]
     if not any(found):
         return StatisticsError.incompatible("the orders of the factors", _titles(mine), _titles(its))
     return StatisticsError.incompatible("the factors", *map(_titles, found))
@@ -450,5 +456,5 @@ def _titles(factors: Sequence[Factor], most: int = 3) -> str:
 
 def _rows(statistic: Statistics) -> float:
     """The weight behind a statistic, of its fullest column."""
-    weight = statistic.pooled().weight  # type: ignore[attr-defined]
+    weight = statistic.pool_groups().weight  # type: ignore[attr-defined]
     return float(np.max(weight, initial=0.0))

@@ -56,7 +56,7 @@ def axes_to_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     domains = []
     for number, (key, domain) in enumerate(tally.domains.items()):
         prefix, kind = f"domain/{number}", domain.kind
-        levels = [level for level in domain.levels if level is not None] if domain.absent else domain.levels
+        levels = [level for level in domain.levels if level is not None] if domain.has_missing_level else domain.levels
         if isinstance(domain, Vocabulary):
             kind = "words"
             arrays[f"{prefix}/text"], arrays[f"{prefix}/offsets"] = domain.levels.data, domain.levels.offsets
@@ -66,8 +66,8 @@ def axes_to_parts(tally: Tally) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             arrays[f"{prefix}/levels"] = _pack_levels(levels, kind)
         if domain.declared - {None}:
             arrays[f"{prefix}/declared"] = np.array([level in domain.declared for level in levels], dtype=bool)
-        place = {"absent": domain.index[None]} if domain.absent else {}
-        domains.append({"key": key, "name": domain.name, "kind": kind, "ordered": domain.ordered, **place})
+        place = {"missing_level": domain.index[None]} if domain.has_missing_level else {}
+        domains.append({"key": key, "name": domain.name, "kind": kind, "is_sorted": domain.is_sorted, **place})
     factors = [factor.to_config() for factor in tally.factors]
     return {"factors": factors, "schema": tally.schema.to_config(), "domains": domains}, arrays
 
@@ -116,8 +116,8 @@ def axes_from_parts(
 
 
 def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) -> Domain:
-    kind, name, ordered = config.pop("kind"), _checked(config.pop("name"), str), _checked(config.pop("ordered"), bool)
-    absent = config.pop("absent", None)
+    kind, name, ordered = config.pop("kind"), _checked(config.pop("name"), str), _checked(config.pop("is_sorted"), bool)
+    absent = config.pop("missing_level", None)
     sealed_file.refuse_rest(prefix, config)
     if kind == "words":
         return _vocabulary(name, prefix, arrays)
@@ -139,7 +139,7 @@ def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) 
     if absent is not None:
         place = _place(absent, len(levels), prefix)
         levels = [*levels[:place], None, *levels[place:]]
-    domain = Domain(levels, name, declared=declared, ordered=ordered, absent=absent is not None)
+    domain = Domain(levels, name, declared=declared, is_sorted=ordered, has_missing_level=absent is not None)
     if domain.kind != kind:
         raise FileError(f"{prefix} has levels of kind {domain.kind}; expected {kind!r}.")
     return domain
@@ -180,7 +180,7 @@ def _check_kept(factor: Factor, statistic: Statistics) -> None:
         if math.prod(part.shape) == 0 and rest > _MOST_EMPTY:
             raise FileError(f"{factor!r} has statistics of no groups and {rest} numbers a group.")
     labels = bool(factor.level_columns)
-    family = factor.family.of_words or factor.family
+    family = factor.family.word_family or factor.family
     if not labels:
         n_columns = statistic.n_columns  # type: ignore[attr-defined]
         if len(factor.columns) > 1 and len(factor.columns) != n_columns:
@@ -209,7 +209,7 @@ def _statistic(kind: str, prefix: str, arrays: dict[str, np.ndarray]) -> Statist
     if kind == "Counts":
         return Counts(arrays.pop(f"{prefix}/table"), arrays.pop(f"{prefix}/sizes"))
     if kind == "Totals":
-        names = ["weight", "total", "log_base", *(["failures"] if f"{prefix}/failures" in arrays else [])]
+        names = ["weight", "total", "log_base_measure", *(["failures"] if f"{prefix}/failures" in arrays else [])]
         return Totals(**{name: arrays.pop(f"{prefix}/{name}") for name in names})
     if kind == "Moments":
         sums = [pair(name) for name in ("weight_sum", "first_sum", "second_sum")]

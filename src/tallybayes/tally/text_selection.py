@@ -18,7 +18,9 @@ def select_words(tally: Tally) -> dict[Name, np.ndarray | None]:
     """The places of the words that are read, by column of text; None where all are."""
     pairs = zip(tally.factors, tally.statistics, strict=True)
     return {
-        factor.columns[0]: _kept(tally, factor, counted) for factor, counted in pairs if factor.family.reads == "text"
+        factor.columns[0]: _kept(tally, factor, counted)
+        for factor, counted in pairs
+        if factor.family.cell_type == "text"
     }
 
 
@@ -28,7 +30,7 @@ def with_selected_words(tally: Tally, kept: Kept) -> Tally:
         return tally
     factors, statistics, domains = [], [], dict(tally.domains)
     for factor, counted in zip(tally.factors, tally.statistics, strict=True):
-        if factor.family.reads == "text":
+        if factor.family.cell_type == "text":
             places = kept[factor.columns[0]]
             if places is not None:
                 counted = counted.columns(places)
@@ -42,15 +44,15 @@ def with_selected_words(tally: Tally, kept: Kept) -> Tally:
 
 def in_family_of_words(factor: Factor) -> Factor:
     """A factor of text as one of the counts of its words; others as they are."""
-    return factor if factor.family.of_words is None else factor.replace(family=factor.family.of_words)
+    return factor if factor.family.word_family is None else factor.replace(family=factor.family.word_family)
 
 
 def _kept(tally: Tally, factor: Factor, counted: Any) -> np.ndarray | None:
     """The most frequent words, of equally frequent ones the first in the alphabet: whatever came first counts alike."""
     family: Any = factor.family
-    total, most = counted.pooled().total, family.max_features
+    total, most = counted.pool_groups().total, family.max_features
     mask = total >= family.min_count if family.min_count > 1 else np.ones(len(total), dtype=bool)
-    words: Any = tally.domains[tally.schema.domain(factor.columns[0])].levels if family.has_words else None
+    words: Any = tally.domains[tally.schema.domain(factor.columns[0])].levels if family.has_vocabulary else None
     if family.stop_words and words is not None:
         found = tally.domains[tally.schema.domain(factor.columns[0])].positions_of(family.stop_words)
         mask[found[found >= 0]] = False

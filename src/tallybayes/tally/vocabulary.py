@@ -99,7 +99,7 @@ class Vocabulary(Domain):
     levels: Any
 
     def __init__(self, words: Iterable[str], name: str) -> None:
-        self.name, self.ordered, self.declared, self.kind = name, False, frozenset(), "string"
+        self.name, self.is_sorted, self.declared, self.kind = name, False, frozenset(), "string"
         self.levels = Strings.of(words)
 
     @cached_property
@@ -139,6 +139,6 @@ class Vocabulary(Domain):
         words = Strings.of(levels)
         return self.lookup.positions(words.data, words.offsets)
 
-    def keep(self, present: np.ndarray) -> Vocabulary:
+    def filter(self, present: np.ndarray) -> Vocabulary:
         """Only the words that are present (a mask)."""
         return self if present.all() else Vocabulary(self.levels.take(np.flatnonzero(present)), self.name)

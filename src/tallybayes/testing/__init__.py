@@ -6,7 +6,7 @@ tables for Hypothesis are in `tallybayes.testing.strategies`.
 
 from tallybayes.testing.assert_close import assert_statistics_close
 from tallybayes.testing.family_laws import check_family
-from tallybayes.testing.posterior_laws import check_belief, check_belief_samples, check_samples, check_value
+from tallybayes.testing.posterior_laws import check_posterior, check_posterior_samples, check_samples, check_value
 from tallybayes.testing.source_laws import check_sources, forms
 from tallybayes.testing.tally_laws import (
     check_absent,
@@ -28,14 +28,14 @@ __all__ = [
     "assert_statistics_close",
     "check_absent",
     "check_addition",
-    "check_belief",
-    "check_belief_samples",
     "check_family",
     "check_file",
     "check_forgetting",
     "check_kernels",
     "check_names",
     "check_order",
+    "check_posterior",
+    "check_posterior_samples",
     "check_refusal",
     "check_samples",
     "check_soft_groups",

@@ -87,8 +87,8 @@ def _agree(found: Any, expected: Any, held: Any, before: Any, exact: bool, toler
             slack = _slack(getattr(held, name), exact, tolerance)
             _numbers(getattr(found, name), getattr(expected, name), law, name, slack)
         # Log factorials are never whole, and those of one row may cancel: rounding goes by the rows.
-        slack = tolerance * (np.abs(held.log_base) + held.weight.max(axis=-1, keepdims=True, initial=0.0))
-        _numbers(found.log_base, expected.log_base, law, "log_base", slack)
+        slack = tolerance * (np.abs(held.log_base_measure) + held.weight.max(axis=-1, keepdims=True, initial=0.0))
+        _numbers(found.log_base_measure, expected.log_base_measure, law, "log_base_measure", slack)
     elif isinstance(expected, Moments):
         _moments(found, expected, held, _sum_of_squares(before), exact, tolerance, law)
     else:
@@ -128,7 +128,7 @@ def _outer(values: np.ndarray) -> np.ndarray:
 
 def _sum_of_squares(moments: Moments) -> np.ndarray:
     """Σ w·x² of every column over all groups."""
-    pooled = moments.diagonal().pooled()
+    pooled = moments.diagonal().pool_groups()
     return np.asarray(pooled.scatter + pooled.weight * pooled.mean**2)
 
 

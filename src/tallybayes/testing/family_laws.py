@@ -10,7 +10,7 @@ import numpy as np
 from tallybayes._utils.frozen_value import FrozenValue
 from tallybayes.families.family import Family
 from tallybayes.tally.factor import Factor
-from tallybayes.testing.posterior_laws import check_belief, check_samples, check_value
+from tallybayes.testing.posterior_laws import check_posterior, check_samples, check_value
 from tallybayes.testing.tally_laws import (
     check_addition,
     check_file,
@@ -98,4 +98,4 @@ def _check_table(family: Family, rows: WeightedRows, rng: np.random.Generator) -
     first, rest = (
         rows.take(half).count().align(whole.domains).statistics[0] for half in (range(n // 2), range(n // 2, n))
     )
-    check_belief(family.prior(None, whole.statistics[0], "bayes"), first, rest)
+    check_posterior(family.resolve_prior(None, whole.statistics[0], "bayes"), first, rest)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tallybayes.statistics.sufficient_statistics import Statistics
 
 
-def check_belief(belief: ParameterDistribution, a: Statistics, b: Statistics, *, tolerance: float = 1e-9) -> None:
+def check_posterior(belief: ParameterDistribution, a: Statistics, b: Statistics, *, tolerance: float = 1e-9) -> None:
     """update(a).update(b) = update(a + b), and the evidence of both is that of a, then of b given a.
 
     Parameters
@@ -31,8 +31,8 @@ def check_belief(belief: ParameterDistribution, a: Statistics, b: Statistics, *,
     Examples
     --------
     >>> import tallybayes as tb
-    >>> from tallybayes.testing import check_belief
-    >>> check_belief(tb.Dirichlet(0.5), tb.Counts([3, 0, 1]), tb.Counts([0, 0, 7]))
+    >>> from tallybayes.testing import check_posterior
+    >>> check_posterior(tb.Dirichlet(0.5), tb.Counts([3, 0, 1]), tb.Counts([0, 0, 7]))
     """
     after = belief.update(a)
     _same_belief(after.update(b), belief.update(a + b), tolerance, "update(a).update(b) = update(a + b)")
@@ -71,7 +71,7 @@ def check_samples(
     from scipy.stats import chi2
 
     drawn = family.sample(parameters, n, np.random.default_rng(rng))
-    block = Codes(drawn, parameters.segments.sizes) if family.reads == "codes" else drawn
+    block = Codes(drawn, parameters.segments.sizes) if family.cell_type == "codes" else drawn
     statistics = family.collect(block).reshape_groups(())
     best = family.maximum_likelihood(statistics)
     ratio = 2 * np.sum(family.log_likelihood(best, statistics) - family.log_likelihood(parameters, statistics))
@@ -83,13 +83,13 @@ def check_samples(
             f"samples of {family!r} do not look like their parameters {parameters!r}: "
             f"twice the log likelihood ratio is {ratio:.6g}, expected less than {limit:.6g}"
         )
-    if family.reads != "codes":
-        mean, claimed = drawn.mean(axis=0), family.expected(parameters)
+    if family.cell_type != "codes":
+        mean, claimed = drawn.mean(axis=0), family.mean(parameters)
         if (np.abs(mean - claimed) > 8 * drawn.std(axis=0) / np.sqrt(n) + 1e-9 * np.abs(claimed)).any():
             raise AssertionError(f"samples of {family!r} have the mean {mean!r}, but `expected` is {claimed!r}")
 
 
-def check_belief_samples(
+def check_posterior_samples(
     belief: ParameterDistribution, *, mass: float = 0.8, n: int = 20_000, rng: np.random.Generator | int | None = 0
 ) -> None:
     """Parameters drawn from a belief have its mean, and its credible interval holds as many as it says.
@@ -105,8 +105,8 @@ def check_belief_samples(
     Examples
     --------
     >>> import tallybayes as tb
-    >>> from tallybayes.testing import check_belief_samples
-    >>> check_belief_samples(tb.Gamma(3.0, 0.5))
+    >>> from tallybayes.testing import check_posterior_samples
+    >>> check_posterior_samples(tb.Gamma(3.0, 0.5))
     """
     drawn = _parts(belief.sample(n, random_state=rng))
     for sample, mean in zip(drawn, _parts(belief.mean()), strict=True):

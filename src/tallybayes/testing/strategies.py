@@ -180,7 +180,7 @@ def rows(
     given = ("group", "other")[:n_given]
     missing = missing and not isinstance(family, Multinomial | MultivariateGaussian | LinearGaussian)
     drawn: dict[Name, Any]
-    if family.reads == "codes":
+    if family.cell_type == "codes":
         drawn = {name: draw(labels(n, getattr(family, "levels", None), missing=missing)) for name in names}
     else:
         cell = cells(family, moderate=moderate) if elements is None else elements
@@ -188,7 +188,7 @@ def rows(
     drawn |= {name: draw(labels(n)) for name in given}
     ordered = draw(st.sampled_from([(), ("group",)]))
     weight = draw(weights(n)) if weighted else None
-    return WeightedRows(drawn, (Factor(names, given, family),), weight, Schema(ordered=ordered))
+    return WeightedRows(drawn, (Factor(names, given, family),), weight, Schema(sorted_domains=ordered))
 
 
 def weights(n: int) -> Strategy[np.ndarray | None]:
@@ -238,7 +238,7 @@ def junk(draw: Any, table: WeightedRows) -> Mapping[Name, np.ndarray]:
     n = draw(st.integers(1, 3))
     out: dict[Name, np.ndarray] = {}
     known = table.label_columns()
-    texts = {name for factor in table.factors if factor.family.reads == "text" for name in factor.columns}
+    texts = {name for factor in table.factors if factor.family.cell_type == "text" for name in factor.columns}
     for name, column in table.columns.items():
         if name in known:
             kinds = {type(label) for label in [*column, *_declared(table, name)] if label is not None}

@@ -223,7 +223,7 @@ def check_file(tally: Tally) -> None:
         raise AssertionError(f"a file does not give back what was saved: {tally!r} became {back!r}")
     for key, domain in tally.domains.items():
         kept = back.domains[key]
-        if (kept.levels, kept.declared, kept.ordered) != (domain.levels, domain.declared, domain.ordered):
+        if (kept.levels, kept.declared, kept.is_sorted) != (domain.levels, domain.declared, domain.is_sorted):
             raise AssertionError(f"a file does not give back the levels {domain!r}, but {kept!r}")
 
 

@@ -124,7 +124,7 @@ def rename_tally(tally: Tally, names: Mapping[str, Mapping[Any, Any]]) -> Tally:
             _through(names.get(key), domain.levels),
             domain.name,
             declared=_through(names.get(key), domain.declared),
-            absent=domain.absent,
+            has_missing_level=domain.has_missing_level,
         )
         for key, domain in tally.domains.items()
     }

@@ -19,8 +19,8 @@ VALUES = [
     tb.LogNormal(),
     tb.WithMissing(tb.Gaussian()),
     tb.Text(),
-    tb.Text(tb.Bernoulli(), ngrams=(1, 2), stop_words=("a", "the"), min_count=2.5),
-    tb.Text(hashing=10, distinct=True, token="sklearn"),
+    tb.Text(tb.Bernoulli(), ngram_range=(1, 2), stop_words=("a", "the"), min_count=2.5),
+    tb.Text(hash_bits=10, binary=True, token_rule="sklearn"),
     tb.Bernoulli(),
     tb.Binomial(7),
     tb.Categorical(),
@@ -44,13 +44,15 @@ VALUES = [
     tb.Gamma(2, 3),
     tb.Gamma([1.0, 2.0], 3),
     tb.NormalInverseGamma(0, 1, 2, 3),
-    tb.NormalInverseGamma([0.0, 1.0], 1, 2, 3, shared=("groups",)),
+    tb.NormalInverseGamma([0.0, 1.0], 1, 2, 3, tied_over=("groups",)),
     tb.NormalInverseWishart([0.0, 1.0], 1, 4, np.eye(2)),
     tb.Autoregressive(order=2),
     tb.LinearGaussian(),
     tb.LinearGaussianThroughOrigin(),
-    tb.LinearInParents(),
-    tb.LinearNormalInverseGamma([0.0, 1.0], np.eye(2), 1, 2, level=3.0, strength=0.5, centre=[1.0, 2.0]),
+    tb.ConditionalLinearGaussian(),
+    tb.LinearNormalInverseGamma(
+        [0.0, 1.0], np.eye(2), 1, 2, intercept_location=3.0, strength=0.5, input_center=[1.0, 2.0]
+    ),
     tb.LinearNormalInverseGamma([0.0], [[0.0]], 1, 2, strength=None),
     tb.BDeu(),
     tb.BDeu(2.5),
@@ -62,8 +64,8 @@ VALUES = [
     tb.Factor(("a", 0), ("b",), tb.Binomial(3), tb.Beta(1, [2.0, 3.0])),
     tb.Factor("x", (), tb.Categorical(("u", "v")), tb.BDeu(4)),
     tb.Schema(),
-    tb.Schema({"from": "state", 0: "state"}, ordered=("state",)),
-    tb.Schema(ordered=("y",)),
+    tb.Schema({"from": "state", 0: "state"}, sorted_domains=("state",)),
+    tb.Schema(sorted_domains=("y",)),
 ]
 IDS = [f"{number}-{type(value).__name__}" for number, value in enumerate(VALUES)]
 
@@ -135,7 +137,7 @@ def test_what_is_printed_can_be_typed(value):
 
 
 def test_repr_names_what_stands_behind_a_gap():
-    assert repr(tb.Schema(ordered=("y",))) == "Schema(ordered=('y',))"
+    assert repr(tb.Schema(sorted_domains=("y",))) == "Schema(ordered=('y',))"
     assert repr(tb.Schema((("a", "b"),), ("y",))) == "Schema((('a', 'b'),), ('y',))"
 
 
@@ -169,9 +171,9 @@ class TestArraysBelongToTheValue:
         array = np.array([1.0, 2.0])
         belief = tb.Beta(array, 1)
         array[0] = 99.0
-        assert belief.successes[0] == 1.0
+        assert belief.alpha[0] == 1.0
         with pytest.raises(ValueError, match="read-only"):
-            belief.successes[0] = 5.0
+            belief.alpha[0] = 5.0
 
     def test_frozen_array(self):
         source = np.ones(2)

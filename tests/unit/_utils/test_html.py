@@ -1,4 +1,4 @@
-"""Tables for notebooks: escaped, cut, and without colours of their own."""
+"""Tables for notebooks: escaped, cut, and without colors of their own."""
 
 from html.parser import HTMLParser
 
@@ -68,7 +68,7 @@ def test_long_tables_are_cut_and_say_so():
     assert read.rows[-1] == ["… and 1,000 more"]
 
 
-def test_no_colour_but_the_pages_own():
+def test_no_color_but_the_pages_own():
     text = html_table("title", ["head"], [[1.0]]) + html_text("text")
     assert "#" not in text
     assert "rgb" not in text

@@ -40,7 +40,7 @@ def test_what_is_far_is_not_guessed():
 def test_what_else_may_stand_there():
     CLASS_PRIOR.check("class_prior", None)
     CLASS_PRIOR.check("class_prior", [0.5, 0.5])
-    StringOptions(("em", None)).check("unlabelled", None)
+    StringOptions(("em", None)).check("unlabeled", None)
     for found in (True, 3, None, ["mle"]):
         with pytest.raises(EstimateError, match="expected 'mle'"):
             ESTIMATES.check("estimate", found)

@@ -156,7 +156,7 @@ def test_levels_are_declared_and_shared(calls: list[Any]) -> None:
     assert tally.statistics[0].table.tolist() == [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
     with pytest.raises(LabelError, match="'w'"):
         tb.count({"a": ["p", "q"], "b": ["y", "w"]}, factors)
-    shared = Schema({"from": "state", "to": "state"}, ordered=("state",))
+    shared = Schema({"from": "state", "to": "state"}, sorted_domains=("state",))
     moves = tb.count({"from": [2, 1], "to": [3, 2]}, [tb.Factor("to", "from", tb.Categorical())], schema=shared)
     assert moves.statistics[0].table.tolist() == [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
     assert len(calls) == 3
@@ -189,9 +189,9 @@ def test_unknown_column_and_wrong_codes() -> None:
 
 
 def test_presence_of_a_column_whose_missing_cells_are_a_level() -> None:
-    rows = {"colour": np.array(["red", "red", None, None, None], dtype=object), "kind": ["a"] * 5}
-    factors = [tb.Factor("colour", "kind", tb.Categorical()), tb.Factor("colour (there)", "kind", tb.Bernoulli())]
-    schema = Schema(domains=(("colour", "word"),), absent=("word",))
+    rows = {"color": np.array(["red", "red", None, None, None], dtype=object), "kind": ["a"] * 5}
+    factors = [tb.Factor("color", "kind", tb.Categorical()), tb.Factor("color (there)", "kind", tb.Bernoulli())]
+    schema = Schema(domains=(("color", "word"),), missing_level_domains=("word",))
     tally = counting.count(rows, factors, schema=schema)
-    assert tally["colour"].table[0].tolist() == [2.0, 3.0]
-    assert tally["colour (there)"].total.tolist() == [[2.0]]
+    assert tally["color"].table[0].tolist() == [2.0, 3.0]
+    assert tally["color (there)"].total.tolist() == [[2.0]]

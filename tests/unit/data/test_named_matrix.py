@@ -38,4 +38,4 @@ def test_a_repeated_name_of_a_file_is_said(ending, tmp_path):
 
 def test_a_repeated_name_of_a_matrix_is_said():
     with pytest.raises(tb.DataError, match="the matrix has two columns 'a'"):
-        tb.Named(np.zeros((2, 2)), ["a", "a"])
+        tb.NamedMatrix(np.zeros((2, 2)), ["a", "a"])

@@ -127,7 +127,7 @@ def test_sorted_rows_lead_to_the_families_of_shuffled_ones(source, frame, monkey
     assert _families(found) == _families(expected)
     assert set(found.columns_) >= {"country", "device"}
     assert found.tally_["y"].table.sum() == N
-    suggestion = tb.suggest_columns(SOURCES["function"](frame, None), "y")
+    suggestion = tb.suggest_families(SOURCES["function"](frame, None), "y")
     assert f"from 20,000 rows sampled at random of {N:,}" in repr(suggestion)
 
 
@@ -146,4 +146,4 @@ def test_identifiers_are_recognized_in_a_sample(tmp_path):
     frame.to_parquet(tmp_path / "rows.parquet")
     model = tb.NaiveBayes("suggest").fit(tmp_path / "rows.parquet", "y")
     assert list(model.columns_) == ["x"]
-    assert model.left_out_["id"].startswith("an identifier")
+    assert model.dropped_columns_["id"].startswith("an identifier")

@@ -39,7 +39,7 @@ def test_the_first_batch_is_read_once():
 
 def test_the_first_batch_of_other_columns_is_read_again():
     source = _Counted([pa.table({"x": ["a", "b"], "more": [1.5, 2.5], "y": ["no", "yes"]})] * 2)
-    assert source.first().schema.names == ["x", "more", "y"]
+    assert source.first_batch().schema.names == ["x", "more", "y"]
     assert [batch.schema.names for batch in source.read_ahead(["y", "x"])] == [["y", "x"]] * 2
     assert [batch.schema.names for batch in source.read_ahead(["y", "x", "more"])] == [["y", "x", "more"]] * 2
 

@@ -1,4 +1,4 @@
-"""Beta beliefs against scipy.stats, numerical optimisation and integration."""
+"""Beta beliefs against scipy.stats, numerical optimization and integration."""
 
 import numpy as np
 import pytest
@@ -64,7 +64,7 @@ def test_two_poles_are_no_mode(a, b):
     with pytest.raises(PriorError, match="no mode"):
         tb.Beta([a, 2.0], [b, 2.0]).mode()
     assert belief.update(tb.Totals(weight=[5.0], total=[3.0])).mode() == pytest.approx((a + 2) / (a + b + 3))
-    assert belief.peak() in (0, 0.5, 1)  # what estimates go by
+    assert belief.mode_or_boundary() in (0, 0.5, 1)  # what estimates go by
 
 
 def test_limits_that_are_no_distribution_need_data():
@@ -102,7 +102,7 @@ def test_same_seed_same_samples():
 def test_from_mean_states_mean_and_strength():
     belief = tb.Beta.from_mean([0.1, 0.5], 20)
     np.testing.assert_allclose(belief.mean(), [0.1, 0.5], rtol=1e-15)
-    np.testing.assert_allclose(belief.successes + belief.failures, 20)
+    np.testing.assert_allclose(belief.alpha + belief.beta, 20)
 
 
 @pytest.mark.parametrize("mean", [0.0, 1.0, -0.2, 1.5, np.nan])
@@ -119,7 +119,7 @@ def test_from_mean_refuses_no_probability(mean):
 )
 def test_from_interval_round_trip(low, high, mass):
     belief = tb.Beta.from_interval(low, high, mass)
-    reference = stats.beta(belief.successes, belief.failures)
+    reference = stats.beta(belief.alpha, belief.beta)
     assert reference.cdf(low) == pytest.approx((1 - mass) / 2, rel=1e-6)
     assert reference.sf(high) == pytest.approx((1 - mass) / 2, rel=1e-6)
 
@@ -163,8 +163,8 @@ def test_column_of_a_belief_that_broadcasts():
 
 def test_update_counts_successes_and_failures():
     posterior = tb.Beta(2, 2).update(tb.Totals(weight=[[3.0], [10.0]], total=[[1.0, 3.0], [0.0, 10.0]]))
-    np.testing.assert_array_equal(posterior.successes, [[3, 5], [2, 12]])
-    np.testing.assert_array_equal(posterior.failures, [[4, 2], [12, 2]])
+    np.testing.assert_array_equal(posterior.alpha, [[3, 5], [2, 12]])
+    np.testing.assert_array_equal(posterior.beta, [[4, 2], [12, 2]])
 
 
 @pytest.mark.parametrize(("prior", "shape"), [(tb.Beta([1, 2, 3], 1), (2,)), (tb.Beta([[1], [2]], 1), (2,))])
@@ -189,7 +189,7 @@ def test_worth_more_observations_the_counts_grow():
 
 
 def test_what_belongs_to_a_whole_row_counts_once():
-    known = tb.Totals(weight=[[3.0], [4.0]], total=[[1.0, 3.0], [2.0, 2.0]], log_base=[[-0.7], [-1.9]])
+    known = tb.Totals(weight=[[3.0], [4.0]], total=[[1.0, 3.0], [2.0, 2.0]], log_base_measure=[[-0.7], [-1.9]])
     without = tb.Totals(weight=[[3.0], [4.0]], total=[[1.0, 3.0], [2.0, 2.0]])
     added = tb.Beta(1, 1).log_evidence(known) - tb.Beta(1, 1).log_evidence(without)
     np.testing.assert_allclose(added.sum(axis=-1), [-0.7, -1.9], rtol=1e-12)

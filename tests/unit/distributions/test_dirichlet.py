@@ -1,4 +1,4 @@
-"""Dirichlet beliefs against scipy.stats, numerical optimisation and integration."""
+"""Dirichlet beliefs against scipy.stats, numerical optimization and integration."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_several_poles_are_no_mode():
     for alpha in ([0.5, 0.2, 0.5], [0.5, 0.5], [0.9, 0.1]):
         with pytest.raises(PriorError, match="has no mode"):
             tb.Dirichlet(alpha).mode()
-    np.testing.assert_allclose(tb.Dirichlet([0.5, 0.2, 0.5]).peak(), [0.5, 0, 0.5])
+    np.testing.assert_allclose(tb.Dirichlet([0.5, 0.2, 0.5]).mode_or_boundary(), [0.5, 0, 0.5])
 
 
 def test_a_limit_that_is_no_distribution_needs_data():
@@ -187,7 +187,7 @@ def test_worth_more_observations_the_counts_grow():
 
 def test_the_mode_of_another_is_the_mean():
     prior, seen = tb.Dirichlet([0.5, 1.0, 0.2]), tb.Counts([3, 0, 1])
-    np.testing.assert_allclose(prior.for_mode().update(seen).mode(), prior.update(seen).mean(), rtol=1e-14)
+    np.testing.assert_allclose(prior.mode_matched().update(seen).mode(), prior.update(seen).mean(), rtol=1e-14)
 
 
 def test_columns_of_one_level_and_of_none():

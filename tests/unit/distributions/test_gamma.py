@@ -1,4 +1,4 @@
-"""Gamma beliefs against scipy.stats, numerical optimisation and integration."""
+"""Gamma beliefs against scipy.stats, numerical optimization and integration."""
 
 import numpy as np
 import pytest
@@ -30,9 +30,9 @@ def test_density_integrates_to_one(shape, rate):
     def density(root):  # λ = root², which takes away the infinite end of shapes of at least ½
         return np.exp(tb.Gamma(shape, rate).log_prob(root**2)) * 2 * root
 
-    centre = np.sqrt(shape / rate)
+    center = np.sqrt(shape / rate)
     parts = [
-        integrate.quad(density, *ends)[0] for ends in ((1e-12, centre), (centre, 4 * centre), (4 * centre, np.inf))
+        integrate.quad(density, *ends)[0] for ends in ((1e-12, center), (center, 4 * center), (4 * center, np.inf))
     ]
     assert sum(parts) == pytest.approx(1, abs=1e-8)
 
@@ -134,7 +134,7 @@ def test_a_limit_that_is_no_distribution_needs_data():
 @pytest.mark.parametrize(("shape", "rate"), [(0.5, 0.1), (2.5, 1.3), (40.0, 3.0)])
 def test_evidence_is_the_closed_form_and_the_integral(shape, rate):
     counts = np.array([3.0, 0.0, 5.0, 2.0])
-    found = tb.Gamma(shape, rate).log_evidence(tb.learn(counts, tb.Poisson()).statistics)
+    found = tb.Gamma(shape, rate).log_evidence(tb.fit_distribution(counts, tb.Poisson()).statistics)
     total, n = counts.sum(), len(counts)
     closed = special.gammaln(shape + total) - special.gammaln(shape) + shape * np.log(rate)
     closed -= (shape + total) * np.log(rate + n) + special.gammaln(counts + 1).sum()
@@ -161,4 +161,4 @@ def test_variance_is_scipys(shape, rate):
 def test_the_mode_of_another_is_the_mean():
     seen = tb.Totals(weight=[4.0], total=[6.0])
     prior = tb.Gamma(0.5, 2.0)
-    assert prior.for_mode().update(seen).mode() == pytest.approx(prior.update(seen).mean(), rel=1e-15)
+    assert prior.mode_matched().update(seen).mode() == pytest.approx(prior.update(seen).mean(), rel=1e-15)

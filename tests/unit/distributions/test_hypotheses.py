@@ -18,7 +18,7 @@ def test_posterior_by_hand():
     joint = {name: prior[name] * claims[name] ** 3 * (1 - claims[name]) for name in prior}
     total = sum(joint.values())
     coins = tb.Hypotheses({name: float(p) for name, p in claims.items()}, {name: float(p) for name, p in prior.items()})
-    data = tb.learn(TOSSES, tb.Bernoulli())
+    data = tb.fit_distribution(TOSSES, tb.Bernoulli())
     posterior = data.posterior(coins)
     for name, weight in joint.items():
         assert posterior.probabilities[name] == pytest.approx(float(weight / total), rel=1e-13)
@@ -34,7 +34,7 @@ def test_posterior_by_hand():
 
 def test_most_likely_and_most_probable_may_differ():
     coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9}, prior={"fair": 0.95, "biased": 0.05})
-    data = tb.learn([1, 1, 1], tb.Bernoulli())
+    data = tb.fit_distribution([1, 1, 1], tb.Bernoulli())
     # by hand: .9³ > .5³, but .05 · .9³ = .03645 < .95 · .5³ = .11875
     assert coins.most_likely(data) == "biased"
     assert data.posterior(coins).best == "fair"
@@ -43,13 +43,13 @@ def test_most_likely_and_most_probable_may_differ():
 
 
 def test_ties_go_to_the_first():
-    assert tb.learn([1, 0], tb.Bernoulli()).posterior(tb.Hypotheses({"low": 0.3, "high": 0.7})).best == "low"
+    assert tb.fit_distribution([1, 0], tb.Bernoulli()).posterior(tb.Hypotheses({"low": 0.3, "high": 0.7})).best == "low"
 
 
 def test_grid_approaches_the_beta_posterior():
     grid = np.linspace(0, 1, 2001)
-    belief = tb.Hypotheses.grid(grid, prior=lambda p: p * (1 - p))  # Beta(2, 2), not normalised
-    data = tb.learn([1] * 7 + [0] * 3, tb.Bernoulli())
+    belief = tb.Hypotheses.grid(grid, prior=lambda p: p * (1 - p))  # Beta(2, 2), not normalized
+    data = tb.fit_distribution([1] * 7 + [0] * 3, tb.Bernoulli())
     posterior = data.posterior(belief)
     reference = stats.beta(9, 5)
     assert posterior.mean() == pytest.approx(reference.mean(), abs=1e-6)
@@ -73,19 +73,19 @@ def test_every_form_of_prior():
 
 def test_no_data_leaves_the_prior():
     coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9}, prior=[3, 1])
-    assert tb.learn([], tb.Bernoulli()).posterior(coins).probabilities == pytest.approx(coins.probabilities)
+    assert tb.fit_distribution([], tb.Bernoulli()).posterior(coins).probabilities == pytest.approx(coins.probabilities)
 
 
 def test_learning_in_two_steps_equals_one():
     coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9}, prior=[3, 1])
-    first, second = tb.learn([1, 1], tb.Bernoulli()), tb.learn([0, 1, 1], tb.Bernoulli())
+    first, second = tb.fit_distribution([1, 1], tb.Bernoulli()), tb.fit_distribution([0, 1, 1], tb.Bernoulli())
     steps = second.posterior(first.posterior(coins)).probabilities
     assert steps == pytest.approx((first + second).posterior(coins).probabilities, rel=1e-13)
 
 
 def test_hypotheses_of_prior_zero_stay_at_zero():
     coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9, "two heads": 1.0}, prior=[0.5, 0.5, 0])
-    posterior = tb.learn([1] * 30, tb.Bernoulli()).posterior(coins)
+    posterior = tb.fit_distribution([1] * 30, tb.Bernoulli()).posterior(coins)
     assert posterior.probabilities["two heads"] == 0
     assert posterior.best == "biased"
 
@@ -93,7 +93,7 @@ def test_hypotheses_of_prior_zero_stay_at_zero():
 def test_code_lengths_are_shortest_for_the_map_hypothesis():
     coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9, "tails": 0.1}, prior=[0.6, 0.3, 0.1])
     for tosses in ([1, 1, 1], [1, 0], [0, 0, 0, 0], [1] * 9 + [0]):
-        data = tb.learn(tosses, tb.Bernoulli())
+        data = tb.fit_distribution(tosses, tb.Bernoulli())
         lengths = coins.code_lengths(data)
         assert min(lengths, key=lambda name: lengths[name].total) == data.posterior(coins).best
         for name, length in lengths.items():
@@ -108,21 +108,21 @@ def test_code_lengths_are_shortest_for_the_map_hypothesis():
 def test_code_lengths_satisfy_krafts_inequality_with_equality():
     coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9, "tails": 0.1}, prior=[0.6, 0.3, 0.1])
     sequences = [[i >> k & 1 for k in range(4)] for i in range(16)]
-    lengths = [coins.code_lengths(tb.learn(tosses, tb.Bernoulli())) for tosses in sequences]
+    lengths = [coins.code_lengths(tb.fit_distribution(tosses, tb.Bernoulli())) for tosses in sequences]
     assert sum(2 ** -lengths[0][name].model for name in coins.names) == pytest.approx(1)
     for name in coins.names:
         assert sum(2 ** -length[name].data for length in lengths) == pytest.approx(1)
     # one code for data and hypothesis together, and one by the evidence
     assert sum(2 ** -length[name].total for length in lengths for name in coins.names) == pytest.approx(1)
-    evidences = [tb.learn(tosses, tb.Bernoulli()).log_evidence(coins) for tosses in sequences]
+    evidences = [tb.fit_distribution(tosses, tb.Bernoulli()).log_evidence(coins) for tosses in sequences]
     assert np.exp(evidences).sum() == pytest.approx(1)
 
 
 def test_bits_of_hypotheses():
     coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9}, prior=[0.75, 0.25])
-    data = tb.learn(TOSSES, tb.Bernoulli())
+    data = tb.fit_distribution(TOSSES, tb.Bernoulli())
     shortest = min(coins.code_lengths(data).values(), key=lambda length: length.total)
-    bits = data.bits(coins)
+    bits = data.description_length(coins)
     assert (bits.data, bits.model) == pytest.approx((shortest.data, shortest.model))
     assert bits.evidence == pytest.approx(-data.log_evidence(coins) / np.log(2))
 
@@ -130,21 +130,25 @@ def test_bits_of_hypotheses():
 def test_impossible_data():
     always = tb.Hypotheses({"heads": 1.0, "tails": 0.0})
     with pytest.raises(PriorError, match="impossible under every hypothesis"):
-        tb.learn([1, 0], tb.Bernoulli()).posterior(always)
-    assert tb.learn([1, 0], tb.Bernoulli()).log_evidence(always) == -np.inf
-    posterior = tb.learn([1, 1], tb.Bernoulli()).posterior(always)
+        tb.fit_distribution([1, 0], tb.Bernoulli()).posterior(always)
+    assert tb.fit_distribution([1, 0], tb.Bernoulli()).log_evidence(always) == -np.inf
+    posterior = tb.fit_distribution([1, 1], tb.Bernoulli()).posterior(always)
     assert posterior.probabilities == {"heads": 1.0, "tails": 0.0}
-    np.testing.assert_array_equal(tb.learn([1], tb.Bernoulli()).predictive(always).log_prob([1, 0]), [0, -np.inf])
+    np.testing.assert_array_equal(
+        tb.fit_distribution([1], tb.Bernoulli()).predictive(always).log_prob([1, 0]), [0, -np.inf]
+    )
 
 
 def test_groups_are_judged_apart():
     coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9}, prior=[0.7, 0.3])
     tosses, groups = [1, 1, 1, 0, 0, 1], ["x", "x", "x", "y", "y", "z"]
-    together = tb.learn(tosses, tb.Bernoulli(), group=groups)
+    together = tb.fit_distribution(tosses, tb.Bernoulli(), group=groups)
     posterior = together.posterior(coins)
     assert len(posterior.best) == 3
     for g, name in enumerate("xyz"):
-        alone = tb.learn([t for t, other in zip(tosses, groups, strict=True) if other == name], tb.Bernoulli())
+        alone = tb.fit_distribution(
+            [t for t, other in zip(tosses, groups, strict=True) if other == name], tb.Bernoulli()
+        )
         for hypothesis in coins.names:
             assert posterior.probabilities[hypothesis][g] == pytest.approx(
                 alone.posterior(coins).probabilities[hypothesis]
@@ -162,7 +166,7 @@ def test_groups_are_judged_apart():
 
 def test_groups_that_share_a_variance_are_judged_together():
     claims = tb.Hypotheses({"low": (0.0, 1.0), "high": (3.0, 2.0)})
-    data = tb.learn([0.5, 2.0, 1.0, 4.0], tb.TiedGaussian(), group=["x", "x", "y", "y"])
+    data = tb.fit_distribution([0.5, 2.0, 1.0, 4.0], tb.TiedGaussian(), group=["x", "x", "y", "y"])
     by_hand = [stats.norm.logpdf([0.5, 2, 1, 4], m, np.sqrt(v)).sum() for m, v in claims.hypotheses.values()]
     weights = np.exp(by_hand) / np.exp(by_hand).sum()
     assert list(data.posterior(claims).probabilities.values()) == pytest.approx(list(weights))
@@ -175,13 +179,13 @@ def test_groups_that_share_a_variance_are_judged_together():
 
 def test_parameters_of_every_kind_of_family():
     dice = tb.Hypotheses({"even": {"a": 0.5, "b": 0.5}, "odd": {"a": 0.9, "b": 0.1}})
-    letters = tb.learn(["a", "a", "b"], tb.Categorical())
+    letters = tb.fit_distribution(["a", "a", "b"], tb.Categorical())
     joint = np.array([0.125, 0.081])
     assert list(letters.posterior(dice).probabilities.values()) == pytest.approx(list(joint / joint.sum()))
     assert np.exp(letters.predictive(dice).log_prob("b")) == pytest.approx((joint * [0.5, 0.1]).sum() / joint.sum())
 
     rates = tb.Hypotheses({"slow": 1.0, "fast": 5.0}, prior=[1, 3])
-    counts = tb.learn([2, 4], tb.Poisson())
+    counts = tb.fit_distribution([2, 4], tb.Poisson())
     joint = np.array([stats.poisson.pmf([2, 4], r).prod() for r in (1, 5)]) * [0.25, 0.75]
     assert list(counts.posterior(rates).probabilities.values()) == pytest.approx(list(joint / joint.sum()))
     assert np.exp(counts.log_evidence(rates)) == pytest.approx(joint.sum())
@@ -191,18 +195,18 @@ def test_parameters_of_every_kind_of_family():
     joint = np.array(
         [np.exp(stats.multivariate_normal.logpdf(rows, m, c).sum()) for m, c in shapes.hypotheses.values()]
     )
-    found = tb.learn(rows, tb.MultivariateGaussian()).posterior(shapes)
+    found = tb.fit_distribution(rows, tb.MultivariateGaussian()).posterior(shapes)
     assert list(found.probabilities.values()) == pytest.approx(list(joint / joint.sum()))
 
     mixes = tb.Hypotheses({"even": [0.5, 0.5], "odd": [0.9, 0.1]})
     joint = np.array([stats.multinomial.pmf([[2, 1], [1, 0]], [3, 1], p).prod() for p in mixes.hypotheses.values()])
-    found = tb.learn([[2, 1], [1, 0]], tb.Multinomial()).posterior(mixes)
+    found = tb.fit_distribution([[2, 1], [1, 0]], tb.Multinomial()).posterior(mixes)
     assert list(found.probabilities.values()) == pytest.approx(list(joint / joint.sum()))
 
 
 def test_several_columns_are_judged_together():
     claims = tb.Hypotheses({"alike": [0.5, 0.5], "apart": [0.9, 0.1]})
-    data = tb.learn([[1, 0], [1, 1]], tb.Bernoulli())
+    data = tb.fit_distribution([[1, 0], [1, 1]], tb.Bernoulli())
     joint = np.array([0.5**4, (0.9**2) * (0.9 * 0.1)])
     assert list(data.posterior(claims).probabilities.values()) == pytest.approx(list(joint / joint.sum()))
     weights = joint / joint.sum()
@@ -215,7 +219,7 @@ def test_samples_follow_the_belief():
     draws = np.array(coins.sample(4000, random_state=0))
     assert abs((draws == 0.5).mean() - 0.7) < 4 * np.sqrt(0.21 / 4000)
     assert coins.sample(random_state=0) in (0.5, 0.9)
-    tosses = tb.learn([], tb.Bernoulli()).predictive(coins).sample(3000, random_state=1)
+    tosses = tb.fit_distribution([], tb.Bernoulli()).predictive(coins).sample(3000, random_state=1)
     chance = 0.7 * 0.5 + 0.3 * 0.9
     assert abs(tosses.mean() - chance) < 4 * np.sqrt(chance * (1 - chance) / 3000)
 
@@ -246,7 +250,7 @@ def test_questions_that_need_a_family_or_numbers():
         coins.update(tb.Totals(weight=[1.0], total=[1.0]))
     with pytest.raises(PriorError, match="numbers only"):
         tb.Hypotheses({"low": (0.0, 1.0), "high": (3.0, 2.0)}).mean()
-    grouped = tb.learn([1, 0], tb.Bernoulli(), group=["x", "y"]).posterior(coins)
+    grouped = tb.fit_distribution([1, 0], tb.Bernoulli(), group=["x", "y"]).posterior(coins)
     for question in ("mode", "interval", "sample"):
         with pytest.raises(TallybayesError, match="several groups"):
             getattr(grouped, question)()
@@ -265,7 +269,9 @@ def test_shown_are_the_first_six():
         shown = repr(tb.Hypotheses.grid(np.arange(n) / 6))
         assert (text in shown) == (n > 6)
         assert shown.count(":") == 6
-    grouped = tb.learn([1, 0], tb.Bernoulli(), group=["x", "y"]).posterior(tb.Hypotheses({"a": 0.2, "b": 0.7}))
+    grouped = tb.fit_distribution([1, 0], tb.Bernoulli(), group=["x", "y"]).posterior(
+        tb.Hypotheses({"a": 0.2, "b": 0.7})
+    )
     assert repr(grouped) == "Hypotheses({'a', 'b'})"
 
 
@@ -297,7 +303,7 @@ def test_the_average_of_vectors_and_of_groups():
     mixes = tb.Hypotheses({"even": [0.5, 0.5], "odd": [0.9, 0.1]}, prior=[1, 3])
     np.testing.assert_allclose(mixes.mean(), [0.8, 0.2], rtol=1e-14)
     coins = tb.Hypotheses({"fair": 0.5, "biased": 0.9})
-    grouped = tb.learn([1, 0], tb.Bernoulli(), group=["x", "y"]).posterior(coins)
+    grouped = tb.fit_distribution([1, 0], tb.Bernoulli(), group=["x", "y"]).posterior(coins)
     weights = np.array([[0.5, 0.9], [0.5, 0.1]])
     weights /= weights.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(np.ravel(grouped.mean()), weights @ [0.5, 0.9], rtol=1e-13)
@@ -321,10 +327,10 @@ def test_nearly_all_of_the_mass_lies_between_the_outermost():
 def test_groups_of_rows_are_predicted_as_if_they_were_alone(family, claims):
     rows, group = np.array([[1, 0], [0, 1], [1, 1], [1, 0], [0, 0]]), np.array([0, 1, 2, 0, 1])
     belief = tb.Hypotheses(claims)
-    together = tb.learn(rows, family, group=group)
+    together = tb.fit_distribution(rows, family, group=group)
     found = np.asarray(together.predictive(belief).log_prob(rows[:2]))
     for place in range(3):
-        alone = tb.learn(rows[group == place], family)
+        alone = tb.fit_distribution(rows[group == place], family)
         expected = np.asarray(alone.predictive(belief).log_prob(rows[:2]))
         np.testing.assert_allclose(found[:, place].reshape(expected.shape), expected, rtol=1e-12)
         np.testing.assert_allclose(together.log_evidence(belief)[place], alone.log_evidence(belief), rtol=1e-12)

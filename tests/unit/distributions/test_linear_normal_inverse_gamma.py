@@ -13,9 +13,11 @@ ROWS = np.c_[RNG.normal(3, 2, (12, 2)), RNG.normal(size=12)]
 ROWS[:, 2] += 1.5 * ROWS[:, 0] - 0.5 * ROWS[:, 1] + 4
 PRECISION = np.array([[2.0, 0.6], [0.6, 1.0]])
 PRIORS = {
-    "level": tb.LinearNormalInverseGamma([1.0, -1.0], PRECISION, 2.5, 1.5, level=2.0, strength=0.7, centre=[1.0, 3.0]),
+    "level": tb.LinearNormalInverseGamma(
+        [1.0, -1.0], PRECISION, 2.5, 1.5, intercept_location=2.0, strength=0.7, input_center=[1.0, 3.0]
+    ),
     "origin": tb.LinearNormalInverseGamma([1.0, -1.0], PRECISION, 2.5, 1.5, strength=None),
-    "decay": tb.LinearNormalInverseGamma([0.0, 0.0], 0.3 * np.eye(2), 3, 2, strength=0.1, centre=[2.0, 2.0]),
+    "decay": tb.LinearNormalInverseGamma([0.0, 0.0], 0.3 * np.eye(2), 3, 2, strength=0.1, input_center=[2.0, 2.0]),
 }
 
 
@@ -25,11 +27,11 @@ def whole(belief):
         return belief.location, belief.precision
     precision = np.zeros((3, 3))
     precision[0, 0], precision[1:, 1:] = belief.strength, belief.precision
-    return np.r_[belief.level, belief.location], precision
+    return np.r_[belief.intercept_location, belief.location], precision
 
 
 def design(belief, x):
-    moved = x - belief.centre
+    moved = x - belief.input_center
     return moved if belief.strength is None else np.c_[np.ones(len(x)), moved]
 
 
@@ -47,12 +49,12 @@ def test_updates_are_those_of_all_weights_at_once(name):
     scale = prior.scale + 0.5 * (y @ y + mean @ precision @ mean - weights @ after @ weights)
     posterior = prior.update(moments())
     slope = weights[-2:]
-    intercept = 0.0 if name == "origin" else weights[0] - slope @ prior.centre
+    intercept = 0.0 if name == "origin" else weights[0] - slope @ prior.input_center
     found = posterior.mean()
     np.testing.assert_allclose(found.slope, slope, rtol=1e-10)
     assert found.intercept == pytest.approx(intercept, rel=1e-10, abs=1e-10)
     assert found.variance == pytest.approx(scale / (prior.shape + 6 - 1), rel=1e-10)
-    assert found.deviation == pytest.approx(np.sqrt(found.variance))
+    assert found.std == pytest.approx(np.sqrt(found.variance))
     assert posterior.mode().variance == pytest.approx(scale / (prior.shape + 6 + 1 + len(mean) / 2), rel=1e-10)
     np.testing.assert_allclose(posterior.mode().slope, slope, rtol=1e-10)
     # how sure the line is, at any inputs
@@ -83,8 +85,8 @@ def test_densities_are_scipys(name):
         covariance = variance * np.linalg.inv(prior.precision)
         expected += stats.multivariate_normal.logpdf(slope, prior.location, covariance)
         if prior.strength is not None:
-            level = intercept + np.dot(slope, prior.centre)
-            expected += stats.norm.logpdf(level, prior.level, np.sqrt(variance / prior.strength))
+            level = intercept + np.dot(slope, prior.input_center)
+            expected += stats.norm.logpdf(level, prior.intercept_location, np.sqrt(variance / prior.strength))
         assert prior.log_prob(LinearParameters(slope, intercept, variance)) == pytest.approx(expected, rel=1e-12)
     assert prior.log_prob(LinearParameters([0.0, 0.0], 0.0, 0.0)) == -np.inf
 
@@ -122,7 +124,7 @@ def test_what_it_is_worth_is_scaled():
     prior, half = PRIORS["level"], PRIORS["level"].scaled(0.5)
     assert half.mean().slope.tolist() == prior.mean().slope.tolist()
     np.testing.assert_allclose(half.precision, prior.precision / 2)
-    np.testing.assert_allclose(half.root @ half.root.T, prior.precision / 2)
+    np.testing.assert_allclose(half.precision_cholesky @ half.precision_cholesky.T, prior.precision / 2)
     assert (float(half.shape), float(half.scale), float(half.strength)) == (1.25, 0.75, 0.35)
     assert PRIORS["origin"].scaled(3.0).strength is None
     np.testing.assert_allclose(half.leverage(np.ones((1, 2))), 2 * prior.leverage(np.ones((1, 2))))
@@ -194,7 +196,7 @@ def make(group=None):
         "scale": np.array([1.0, 3.0, 0.4]),
         "level": np.array([0.0, -2.0, 5.0]),
         "strength": np.array([0.3, 1.0, 4.0]),
-        "centre": rng.normal(size=(3, 2)),
+        "center": rng.normal(size=(3, 2)),
     }
     return tb.LinearNormalInverseGamma(**{name: part if group is None else part[group] for name, part in parts.items()})
 
@@ -244,8 +246,13 @@ def test_a_precision_has_a_lower_root(factor):
     precision = factor * (turn @ np.swapaxes(turn, -1, -2))
     precision = (precision + np.swapaxes(precision, -1, -2)) / 2
     found = tb.LinearNormalInverseGamma(np.zeros(3), precision, 2, 1, strength=1.0)
-    np.testing.assert_allclose(found.root @ np.swapaxes(found.root, -1, -2), precision, rtol=1e-9, atol=1e-12 * factor)
-    np.testing.assert_array_equal(np.triu(found.root, 1), 0)
+    np.testing.assert_allclose(
+        found.precision_cholesky @ np.swapaxes(found.precision_cholesky, -1, -2),
+        precision,
+        rtol=1e-9,
+        atol=1e-12 * factor,
+    )
+    np.testing.assert_array_equal(np.triu(found.precision_cholesky, 1), 0)
     assert not found.improper
     for wrong in ([[1.0, 1.2], [1.2, 1.0]], [[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.2]]):
         with pytest.raises(PriorError, match="negative eigenvalue"):
@@ -260,11 +267,11 @@ def test_a_precision_has_a_lower_root(factor):
 def test_what_is_not_known_of_some_direction_is_a_limit(flat):
     found = tb.LinearNormalInverseGamma(np.zeros(3), flat, 2, 1, strength=1.0)
     assert found.improper
-    np.testing.assert_allclose(found.root @ found.root.T, flat, atol=1e-12)
+    np.testing.assert_allclose(found.precision_cholesky @ found.precision_cholesky.T, flat, atol=1e-12)
 
 
 def test_a_line_in_one_input_is_a_sum_by_hand():
-    prior = tb.LinearNormalInverseGamma([1.0], [[2.0]], 3, 4, level=1.0, strength=0.5, centre=[2.0])
+    prior = tb.LinearNormalInverseGamma([1.0], [[2.0]], 3, 4, intercept_location=1.0, strength=0.5, input_center=[2.0])
     # level ~ N(1, 2 σ²) at 2, slope ~ N(1, σ²/2): the intercept is level − 2·slope
     assert prior.leverage(np.array([[5.0]]))[0] == pytest.approx(2 + 9 / 2)
     assert prior.at(np.array([[5.0]]))[0] == pytest.approx(4.0)
@@ -291,7 +298,7 @@ def test_the_expected_noise_is_finite_above_a_shape_of_1(shape, expected):
     assert tb.LinearNormalInverseGamma([0.0], [[1.0]], shape, 3.0).mean().variance == expected
 
 
-@pytest.mark.parametrize("name", ["location", "precision", "shape", "scale", "level", "strength", "centre"])
+@pytest.mark.parametrize("name", ["location", "precision", "shape", "scale", "level", "strength", "center"])
 def test_one_number_by_group_makes_a_belief_by_group(name):
     every, first = make(), make(0)
     mixed = first.replace(root=None, **{name: getattr(every, name)})

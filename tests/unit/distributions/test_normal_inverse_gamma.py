@@ -1,4 +1,4 @@
-"""Normal-inverse-gamma beliefs, plain and with shared variances, against scipy.stats and numerical optimisation."""
+"""Normal-inverse-gamma beliefs, plain and with shared variances, against scipy.stats and numerical optimization."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def shared_belief(shared):
     size = SHARED[shared][0]
     return tb.NormalInverseGamma(
         rng.normal(size=(2, 3)), rng.uniform(0.5, 3, (2, 3)), rng.uniform(1.5, 4, size), rng.uniform(1, 5, size),
-        shared=shared,
+        tied_over=shared,
     )  # fmt: skip
 
 
@@ -191,7 +191,7 @@ def test_update_by_brute_force(shared):
         (): tb.Gaussian(), ("groups",): tb.TiedGaussian(), ("columns",): tb.SphericalGaussian(),
         ("groups", "columns"): tb.TiedSphericalGaussian(),
     }[shared]  # fmt: skip
-    statistics = tb.learn(rows, family, group=groups).statistics
+    statistics = tb.fit_distribution(rows, family, group=groups).statistics
     posterior = belief.update(statistics)
     ratios = []
     for _ in range(4):
@@ -212,8 +212,8 @@ def test_the_expected_variance_is_finite_above_a_shape_of_1(shape, expected):
 
 
 def test_deviations_are_roots_of_variances():
-    assert tb.NormalInverseGamma(0, 1, 2, 9.0).mean().deviation == 3.0
-    np.testing.assert_allclose(tb.NormalInverseGamma([0, 1], 1, 2, [9.0, 4.0]).mean().deviation, [3, 2])
+    assert tb.NormalInverseGamma(0, 1, 2, 9.0).mean().std == 3.0
+    np.testing.assert_allclose(tb.NormalInverseGamma([0, 1], 1, 2, [9.0, 4.0]).mean().std, [3, 2])
 
 
 def test_worth_more_rows_all_but_the_location_grow():
@@ -222,14 +222,14 @@ def test_worth_more_rows_all_but_the_location_grow():
     np.testing.assert_array_equal(more.location, belief.location)
     for name in ("strength", "shape", "scale"):
         np.testing.assert_allclose(getattr(more, name), 4 * getattr(belief, name), rtol=1e-15)
-    assert more.shared == ("columns",)
+    assert more.tied_over == ("columns",)
 
 
 def test_sharing_what_is_shared_already_is_the_same():
     belief = shared_belief(("groups",))
-    assert belief.sharing(("groups",)) is belief
-    assert belief.sharing(()).shared == ()
-    np.testing.assert_array_equal(belief.sharing(()).scale, belief.scale)
+    assert belief.tied(("groups",)) is belief
+    assert belief.tied(()).tied_over == ()
+    np.testing.assert_array_equal(belief.tied(()).scale, belief.scale)
 
 
 @pytest.mark.parametrize("shared", SHARED)
@@ -240,7 +240,7 @@ def test_a_column_is_about_its_own_mean_and_variance(shared):
     )
     for j in range(3):
         one = belief.column(j)
-        assert one.shared == (("groups", "columns") if len(shared) == 2 else shared if shared == ("groups",) else ())
+        assert one.tied_over == (("groups", "columns") if len(shared) == 2 else shared if shared == ("groups",) else ())
         for name, part in (("location", location), ("strength", strength), ("shape", shape), ("scale", scale)):
             np.testing.assert_array_equal(np.ravel(getattr(one, name)), part[:, j])
         assert one.location.ndim == (2 if "groups" in shared else 1)
@@ -248,7 +248,7 @@ def test_a_column_is_about_its_own_mean_and_variance(shared):
 
 def test_a_single_number_has_neither_groups_nor_columns():
     for shared in SHARED:
-        one = tb.NormalInverseGamma(0.5, 2.0, 3.0, 4.0, shared=shared)
+        one = tb.NormalInverseGamma(0.5, 2.0, 3.0, 4.0, tied_over=shared)
         assert one.n_means == 1
         assert one.mode().variance == pytest.approx(4 / (3 + 1 + 0.5))
         expected = scipy_log_density(1.0, 0.7, 0.5, 2.0, 3.0, 4.0)

@@ -1,4 +1,4 @@
-"""Normal-inverse-Wishart beliefs, plain and tied, against scipy.stats and numerical optimisation."""
+"""Normal-inverse-Wishart beliefs, plain and tied, against scipy.stats and numerical optimization."""
 
 from fractions import Fraction
 
@@ -53,7 +53,7 @@ def test_one_column_is_normal_inverse_gamma():
 def test_mode_is_the_maximum_of_the_joint_density(n_groups):
     locations = np.arange(2.0 * n_groups).reshape(n_groups, 2)
     strengths = np.arange(1.0, n_groups + 1)
-    belief = tb.NormalInverseWishart(locations, strengths, [5.0], SCALE[None], shared=("groups",))
+    belief = tb.NormalInverseWishart(locations, strengths, [5.0], SCALE[None], tied_over=("groups",))
 
     def cost(free):
         root = np.array([[np.exp(free[-3]), 0], [free[-2], np.exp(free[-1])]])
@@ -99,7 +99,7 @@ def test_column_is_the_marginal():
 @pytest.mark.parametrize("shared", [(), ("groups",)])
 def test_samples_follow_the_belief(shared):
     freedom = np.array([9.0]) if shared else np.array([9.0, 12.0])
-    belief = tb.NormalInverseWishart([LOCATION, LOCATION + 1], [1.0, 4.0], freedom, SCALE, shared=shared)
+    belief = tb.NormalInverseWishart([LOCATION, LOCATION + 1], [1.0, 4.0], freedom, SCALE, tied_over=shared)
     n = 6000
     draws = belief.sample(n, random_state=2)
     assert draws.mean.shape == (n, 2, 2)
@@ -123,7 +123,7 @@ def test_samples_follow_the_belief(shared):
 
 
 def test_density_of_many_parameters_at_once():
-    belief = tb.NormalInverseWishart([LOCATION, LOCATION + 1], 1, 5, SCALE, shared=("groups",))
+    belief = tb.NormalInverseWishart([LOCATION, LOCATION + 1], 1, 5, SCALE, tied_over=("groups",))
     draws = belief.sample(3, random_state=0)
     together = belief.log_prob(draws)
     assert together.shape == (3,)
@@ -139,7 +139,7 @@ def test_no_density_without_a_covariance():
 
 
 def test_covariances_that_differ_where_they_are_shared():
-    belief = tb.NormalInverseWishart([LOCATION, LOCATION], 1, 5, SCALE, shared=("groups",))
+    belief = tb.NormalInverseWishart([LOCATION, LOCATION], 1, 5, SCALE, tied_over=("groups",))
     with pytest.raises(PriorError, match="differ along the shared groups"):
         belief.log_prob((np.zeros((2, 2)), np.stack([np.eye(2), 2 * np.eye(2)])))
 
@@ -149,10 +149,10 @@ def test_update_by_brute_force(shared):
     """The posterior density is prior × likelihood, up to the evidence, at every parameter."""
     rng = np.random.default_rng(1)
     freedom = [5.0] if shared else [5.0, 7.0]
-    belief = tb.NormalInverseWishart([LOCATION, -LOCATION], [0.5, 2.0], freedom, SCALE, shared=shared)
+    belief = tb.NormalInverseWishart([LOCATION, -LOCATION], [0.5, 2.0], freedom, SCALE, tied_over=shared)
     rows, groups = rng.normal(size=(9, 2)) @ [[2, 1], [0, 1]], np.array([0, 1] * 4 + [0])
     family = tb.TiedMultivariateGaussian() if shared else tb.MultivariateGaussian()
-    statistics = tb.learn(rows, family, group=groups).statistics
+    statistics = tb.fit_distribution(rows, family, group=groups).statistics
     posterior = belief.update(statistics)
     for _ in range(3):
         means = rng.normal(size=(2, 2))
@@ -259,7 +259,7 @@ def test_beliefs_about_several_groups_are_those_about_each():
                 np.testing.assert_allclose(part[place], expected, rtol=1e-11)
         assert every.log_prob(point)[place] == pytest.approx(one.log_prob(point), rel=1e-12)
         expected = scipy_log_density(
-            [point[0]], point[1], [one.location], [one.strength], float(one.freedom), one.scale
+            [point[0]], point[1], [one.location], [one.strength], float(one.degrees_of_freedom), one.scale
         )
         assert one.log_prob(point) == pytest.approx(expected, rel=1e-11)
         assert every.log_evidence(statistics)[place] == pytest.approx(one.log_evidence(own), rel=1e-11)
@@ -280,8 +280,10 @@ def test_the_expected_covariance_is_finite_above_columns_and_one(freedom, finite
 
 def test_every_column_of_a_mode_has_a_deviation():
     belief = tb.NormalInverseWishart([[0, 0], [1, 1]], 1, 5, np.array([[4.0, 1.0], [1.0, 9.0]]))
-    np.testing.assert_allclose(belief.mode().deviation, np.sqrt([[4 / 9, 1.0]] * 2), rtol=1e-14)
-    tied = tb.NormalInverseWishart(np.zeros((3, 2)), 1, [5.0], np.array([[[4.0, 1.0], [1.0, 9.0]]]), shared=("groups",))
+    np.testing.assert_allclose(belief.mode().std, np.sqrt([[4 / 9, 1.0]] * 2), rtol=1e-14)
+    tied = tb.NormalInverseWishart(
+        np.zeros((3, 2)), 1, [5.0], np.array([[[4.0, 1.0], [1.0, 9.0]]]), tied_over=("groups",)
+    )
     assert tied.n_means == 3
     np.testing.assert_allclose(tied.mode().covariance[1], np.array([[4.0, 1.0], [1.0, 9.0]]) / 11, rtol=1e-14)
 
@@ -303,7 +305,7 @@ def test_a_root_stands_for_its_scale():
     plain, rooted = (tb.NormalInverseWishart(LOCATION, 2, 6, SCALE, root=given) for given in (None, root))
     rows = np.random.default_rng(4).normal(3, 2, (7, 2))
     statistics = tb.Moments.of(rows, full=True)
-    np.testing.assert_array_equal(rooted.lower_root(), root)
+    np.testing.assert_array_equal(rooted.scale_cholesky(), root)
     assert rooted.log_evidence(statistics) == pytest.approx(plain.log_evidence(statistics), rel=1e-12)
     after = rooted.update(statistics)
     np.testing.assert_allclose(after.root @ after.root.T, plain.update(statistics).scale, rtol=1e-12)
@@ -325,7 +327,7 @@ def test_data_very_far_away_keep_the_other_directions(shared):
     rows = rng.normal(size=(8, 2)) + np.array([1e9, 1e9])
     family = tb.TiedMultivariateGaussian() if shared else tb.MultivariateGaussian()
     statistics = family.collect(rows, np.arange(8) % 2, 2)
-    belief = tb.NormalInverseWishart(np.zeros((2, 2)), 1.0, [5.0], np.eye(2)[None], shared=shared)
+    belief = tb.NormalInverseWishart(np.zeros((2, 2)), 1.0, [5.0], np.eye(2)[None], tied_over=shared)
     after = belief.update(statistics)
     assert after.root is not None
     for place in range(1 if shared else 2):
@@ -348,11 +350,11 @@ def test_data_very_far_away_keep_the_other_directions(shared):
 def test_no_rows_are_no_evidence():
     empty = tb.MultivariateGaussian().collect(np.zeros((0, 3)), np.zeros(0, dtype=int), 3)
     np.testing.assert_allclose(of_groups().log_evidence(empty), np.zeros(3), atol=1e-12)
-    tied = tb.NormalInverseWishart(np.zeros((3, 3)), 1, [4.0], np.eye(3)[None], shared=("groups",))
+    tied = tb.NormalInverseWishart(np.zeros((3, 3)), 1, [4.0], np.eye(3)[None], tied_over=("groups",))
     assert tied.log_evidence(empty) == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", ["location", "strength", "freedom", "scale"])
+@pytest.mark.parametrize("name", ["location", "strength", "degrees_of_freedom", "scale"])
 def test_one_number_by_group_makes_a_belief_by_group(name):
     first = of_groups(1)
     mixed = first.replace(**{name: getattr(of_groups(), name)})
@@ -377,9 +379,9 @@ def test_a_little_more_than_enough_rows_expect_a_covariance():
 
 
 def test_sharing_what_is_shared_already_is_the_same():
-    belief = tb.NormalInverseWishart([LOCATION, LOCATION], 1, 5, SCALE, shared=("groups",))
-    assert belief.sharing(("groups",)) is belief
-    assert belief.sharing(()).shared == ()
+    belief = tb.NormalInverseWishart([LOCATION, LOCATION], 1, 5, SCALE, tied_over=("groups",))
+    assert belief.tied(("groups",)) is belief
+    assert belief.tied(()).tied_over == ()
 
 
 def test_one_of_several_scales_that_is_not_symmetric_is_refused():

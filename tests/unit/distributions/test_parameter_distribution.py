@@ -17,20 +17,20 @@ from tallybayes.errors import PriorError
 def test_a_belief_is_its_own_prior():
     prior = tb.Beta(1, 2)
     assert prior.resolve(tb.Bernoulli(), None, "bayes") is prior
-    assert prior.for_mode() == tb.Beta(2, 3)  # whose mode is this one's mean
-    assert tb.NormalInverseGamma(0, 1, 1, 1).for_mode() == tb.NormalInverseGamma(0, 1, 1, 1)
-    assert not ParameterDistribution.any_family
+    assert prior.mode_matched() == tb.Beta(2, 3)  # whose mode is this one's mean
+    assert tb.NormalInverseGamma(0, 1, 1, 1).mode_matched() == tb.NormalInverseGamma(0, 1, 1, 1)
+    assert not ParameterDistribution.accepts_any_family
 
 
 def test_the_base_promises_what_others_keep():
     base = ParameterDistribution()
-    for ask in (base.mode, base.peak, base.mean, base.interval, base.sample):
+    for ask in (base.mode, base.mode_or_boundary, base.mean, base.interval, base.sample):
         with pytest.raises(NotImplementedError):
             ask()
     for ask in (base.update, base.log_prob, base.log_evidence, base.column):
         with pytest.raises(NotImplementedError):
             ask(0)
-    assert base.for_mode() is base
+    assert base.mode_matched() is base
     assert not base.improper
     with pytest.raises(PriorError, match="no strength to scale"):
         base.scaled(2.0)

@@ -11,11 +11,11 @@ def climbs(monkeypatch):
     """The parameters at every step of every climb there was, the one that ended highest last."""
     found, tops, climb = [], [], em_loop.run_em
 
-    def recorded(start, maximise, expect, **options):
+    def recorded(start, maximize, expect, **options):
         steps = []
 
         def noted(expected):
-            parameters, density = maximise(expected)
+            parameters, density = maximize(expected)
             steps.append(parameters)
             return parameters, density
 

@@ -31,8 +31,8 @@ LABELS = ["a", None, "b", "a", None, "a"]
 )
 def test_it_is_what_both_halves_say(family, values):
     missing = pd.isna(np.array(values, dtype=object))
-    both = tb.learn(values, tb.WithMissing(family))
-    there, cells = tb.learn((~missing).astype(float), tb.Bernoulli()), tb.learn(values, family)
+    both = tb.fit_distribution(values, tb.WithMissing(family))
+    there, cells = tb.fit_distribution((~missing).astype(float), tb.Bernoulli()), tb.fit_distribution(values, family)
     assert both.family == tb.WithMissing(family)
     for estimate in ("bayes", "map", "mle"):
         found = both.estimate(estimate)
@@ -43,7 +43,7 @@ def test_it_is_what_both_halves_say(family, values):
     best = both.estimate("mle")
     assert both.log_likelihood(best) == pytest.approx(there.log_likelihood(best[0]) + cells.log_likelihood(best[1]))
     assert both.divergence(best) == pytest.approx(0.0)
-    assert both.bits().evidence == pytest.approx(-both.log_evidence() / np.log(2))
+    assert both.description_length().evidence == pytest.approx(-both.log_evidence() / np.log(2))
     told = both.predictive().log_prob(values)
     expected = there.predictive().log_prob((~missing).astype(float)) + cells.predictive().log_prob(values)
     np.testing.assert_allclose(told, expected)
@@ -57,12 +57,12 @@ def test_evidence_follows_the_chain_rule():
     """One value after the other, each by the predictive of those before."""
     prior, total, seen = {"there": tb.Beta(1, 2), "values": tb.NormalInverseGamma(20, 1, 2, 30)}, 0.0, None
     for value in X:
-        before = tb.learn(X[:0], tb.WithMissing(tb.Gaussian())) if seen is None else seen
+        before = tb.fit_distribution(X[:0], tb.WithMissing(tb.Gaussian())) if seen is None else seen
         total += before.predictive(prior).log_prob(value)
-        one = tb.learn([value], tb.WithMissing(tb.Gaussian()))
+        one = tb.fit_distribution([value], tb.WithMissing(tb.Gaussian()))
         seen = one if seen is None else seen + one
     assert seen.log_evidence(prior) == pytest.approx(total, rel=1e-10)
-    assert seen.isclose(tb.learn(X, tb.WithMissing(tb.Gaussian())))
+    assert seen.isclose(tb.fit_distribution(X, tb.WithMissing(tb.Gaussian())))
 
 
 @given(st.lists(st.none() | st.integers(0, 5), min_size=1, max_size=12), st.integers(0, 12))
@@ -72,7 +72,7 @@ def test_the_laws_of_counting(values, cut):
     column = np.array(values, dtype=float)
 
     def learn(part):
-        return tb.learn(column[part], family, group=groups[part])
+        return tb.fit_distribution(column[part], family, group=groups[part])
 
     whole, one, other = learn(slice(None)), learn(slice(cut)), learn(slice(cut, None))
     if 0 < cut < len(values):
@@ -80,38 +80,40 @@ def test_the_laws_of_counting(values, cut):
         assert (whole - other).isclose(one)
         assert whole - other + other == whole
     assert learn(np.arange(len(values))[::-1]).isclose(whole)
-    assert tb.learn(column, family, group=groups, weight=np.full(len(values), 2.0)).isclose(whole + whole)
+    assert tb.fit_distribution(column, family, group=groups, weight=np.full(len(values), 2.0)).isclose(whole + whole)
 
 
 def test_groups_and_columns():
-    found = tb.learn([1.0, None, None, 3.0], tb.WithMissing(tb.Poisson()), group=["u", "u", "v", "w"])
+    found = tb.fit_distribution([1.0, None, None, 3.0], tb.WithMissing(tb.Poisson()), group=["u", "u", "v", "w"])
     assert found.groups == ("u", "v", "w")  # v has no value, but is a group
     np.testing.assert_allclose(found.estimate().there, [0.5, 1 / 3, 2 / 3])
     assert found.predictive().log_prob([None]).shape == (1, 3)
     frame = pd.DataFrame({"x": pd.array([1, None, 2], dtype="Int64"), "y": [np.nan, 7.0, 3.0]})
-    both = tb.learn(frame, tb.WithMissing(tb.Gaussian()))
+    both = tb.fit_distribution(frame, tb.WithMissing(tb.Gaussian()))
     logs = both.predictive().log_prob(frame)
     np.testing.assert_allclose(both.predictive().log_prob(frame[["y", "x"]]), logs)
     np.testing.assert_allclose(logs[1, 0], np.log(0.4))
-    np.testing.assert_allclose(tb.learn(frame.to_numpy(dtype=float), both.family).predictive().log_prob(frame), logs)
-    counted = tb.learn(counts={"H": 3, "T": 0, None: 5}, family=tb.WithMissing(tb.Categorical()))
+    np.testing.assert_allclose(
+        tb.fit_distribution(frame.to_numpy(dtype=float), both.family).predictive().log_prob(frame), logs
+    )
+    counted = tb.fit_distribution(counts={"H": 3, "T": 0, None: 5}, family=tb.WithMissing(tb.Categorical()))
     assert counted.estimate("mle") == (3 / 8, {"H": 1.0, "T": 0.0})
 
 
 @pytest.mark.slow
 def test_samples_have_absences():
-    drawn = tb.learn(X, tb.WithMissing(tb.Gaussian())).predictive().sample(2000, random_state=0)
+    drawn = tb.fit_distribution(X, tb.WithMissing(tb.Gaussian())).predictive().sample(2000, random_state=0)
     assert np.isnan(drawn).mean() == pytest.approx(3 / 8, abs=4 * np.sqrt(3 / 8 * 5 / 8 / 2000))
-    belief = tb.learn(X[~np.isnan(X)], tb.Gaussian()).posterior()
+    belief = tb.fit_distribution(X[~np.isnan(X)], tb.Gaussian()).posterior()
     scale = np.sqrt(belief.scale * (belief.strength + 1) / (belief.shape * belief.strength))
     known = np.sort(drawn[~np.isnan(drawn)])
     assert stats.kstest(known, stats.t(2 * belief.shape, belief.location, scale).cdf).pvalue > 0.01
-    labels = tb.learn(LABELS, tb.WithMissing(tb.Categorical())).predictive().sample(500, random_state=0)
+    labels = tb.fit_distribution(LABELS, tb.WithMissing(tb.Categorical())).predictive().sample(500, random_state=0)
     assert set(labels) == {"a", "b", None}
 
 
 def test_pictures_and_refusals():
-    found = tb.learn(X, tb.WithMissing(tb.Gaussian()))
+    found = tb.fit_distribution(X, tb.WithMissing(tb.Gaussian()))
     assert len(found.plot(prior={"values": tb.NormalInverseGamma(20, 1, 2, 30)}).axes) == 2
     found.there.plot()
     with pytest.raises(PriorError, match="a mapping with 'there', 'values' or both"):
@@ -119,7 +121,7 @@ def test_pictures_and_refusals():
     with pytest.raises(PriorError, match="a mapping with 'there', 'values' or both"):
         found.log_evidence({"absent": tb.Beta(1, 1)})
     with pytest.raises(DataError, match=r"beside a column 'x \(there\)'"):
-        tb.learn({"x": [1.0], "x (there)": [1.0]}, tb.WithMissing(tb.Gaussian()))
+        tb.fit_distribution({"x": [1.0], "x (there)": [1.0]}, tb.WithMissing(tb.Gaussian()))
 
 
 def test_counts_serve_models():
@@ -130,7 +132,7 @@ def test_counts_serve_models():
     tally = tb.count(rows, factors)
     assert tally["x (there)"].weight.sum() == 60
     naive = tb.NaiveBayes({"x": family}).fit(rows, "y")
-    counted = tb.NaiveBayes().fit_tally(tb.count(rows, factors, schema=tb.Schema(ordered=("y",))))
+    counted = tb.NaiveBayes().fit_tally(tb.count(rows, factors, schema=tb.Schema(sorted_domains=("y",))))
     assert counted.columns_ == {"x": family}
     np.testing.assert_allclose(counted.predict_proba({"x": rows["x"]}), naive.predict_proba({"x": rows["x"]}))
     network = tb.BayesianNetwork({"x": ["y"]}).fit_tally(tally)

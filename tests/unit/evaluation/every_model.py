@@ -100,8 +100,8 @@ def make_cases():
     early = {"tol": 1e-4, "max_iter": 1000}
     return {
         "naive Bayes": Case(tb.NaiveBayes(prior=gamma), gaps, y),
-        "naive Bayes, unlabelled": Case(tb.NaiveBayes(prior=gamma, unlabelled="em", **early), gaps, some, True),
-        "naive Bayes, skipping": Case(tb.NaiveBayes(prior=gamma, unlabelled="skip"), gaps, some),
+        "naive Bayes, unlabeled": Case(tb.NaiveBayes(prior=gamma, unlabeled="em", **early), gaps, some, True),
+        "naive Bayes, skipping": Case(tb.NaiveBayes(prior=gamma, unlabeled="skip"), gaps, some),
         "discriminant": Case(tb.GaussianDiscriminant(prior=wishart), X, y),
         "discriminant, gaps": Case(tb.GaussianDiscriminant(prior=wishart, **early), gaps, y, True),
         "diagonal, gaps": Case(tb.GaussianDiscriminant("diagonal", prior=gamma, **early), gaps, y, True),

@@ -128,7 +128,7 @@ def test_temperature_impossible_classes_and_names_that_are_taken(mixed):  # noqa
     model = tb.NaiveBayes(columns, class_prior=prior).fit(rows, "class")
     check(model, rows)
     model.calibrate(rows[rows["class"].isin(["no", "it's"])], "class")
-    assert model.calibration_.doubt > 0
+    assert model.calibration_.contamination > 0
     check(model, rows)
     assert [output.name for output in model.to_onnx().graph.output] == ["label_", "probabilities_"]
 

@@ -261,7 +261,7 @@ def test_the_types_of_classes(database, labels):
 def test_temperature_and_doubt(database, mixed):
     columns = {name: FAMILIES[name] for name in ("select", "number", "label`")}
     model = tb.NaiveBayes(columns, calibration="temperature").fit(mixed, "class")
-    assert model.calibration_.doubt > 0
+    assert model.calibration_.contamination > 0
     check(model, database, strange(mixed))
     given = tb.NaiveBayes(columns, class_prior={"no": 0.5, "it's": 0.5, "p(no)": 0.0, 'q"\\': 0.0})
     check(
@@ -372,8 +372,8 @@ def test_deep_and_wide_trees(database, shape):
     for k in range(1, d):
         cells.append(np.where(rng.random(n) < 0.1, rng.integers(0, 3, n), cells[k - 1 if shape == "chain" else 0]))
     rows = pd.DataFrame({f"x{k}": column for k, column in enumerate(cells)})
-    labelled = rows.assign(**{"class": rng.choice(CLASSES, n)})
-    model = tb.TreeAugmentedNaiveBayes(tb.Categorical()).fit(labelled, "class")
+    labeled = rows.assign(**{"class": rng.choice(CLASSES, n)})
+    model = tb.TreeAugmentedNaiveBayes(tb.Categorical()).fit(labeled, "class")
     parents = list(model.parents_.values())
     assert len(set(parents)) == (d if shape == "chain" else 2)
     asked = rows.iloc[:60].astype(object).where(rng.random((60, d)) < 0.6, None).astype("Int64").assign(id=range(60))
@@ -425,9 +425,9 @@ def test_what_cannot_be_written_is_refused_by_name(mixed):
     with pytest.raises(tb.DataError, match=r"table .*expected the name of a table"):
         model.to_sql("duckdb", ())
     with pytest.raises(tb.ExportError, match="mixture of calibrated models is not written"):
-        tb.Chosen().to_sql  # noqa: B018
+        tb.AutoClassifier().to_sql  # noqa: B018
     assert "to_sql" in dir(model)
-    assert "to_onnx" not in dir(tb.Chosen())
+    assert "to_onnx" not in dir(tb.AutoClassifier())
     wide = tb.NaiveBayes(tb.Binomial(1000)).fit([[1], [900], [3], [800]], [0, 1, 0, 1])
     with pytest.raises(tb.ExportError, match=r"Binomial\(1000\) columns \(0\) has no form"):
         wide.to_sql("duckdb", "t")

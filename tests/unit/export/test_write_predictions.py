@@ -192,7 +192,7 @@ def test_after_an_error_there_is_nothing(connect, frame, tmp_path, small_batches
     assert before.read_text() == "before"
     assert [path.name for path in tmp_path.iterdir()] == ["told.parquet"]
     with pytest.raises(tb.DataError, match="no table 'told'"):
-        tb.table(connect, "told").first()
+        tb.table(connect, "told").first_batch()
     assert tb.write_predictions(model, frame, (connect, "told"), keep="id") == 390
 
 
@@ -286,7 +286,7 @@ def test_every_model(frame, tmp_path, small_batches):
     rows.to_parquet(tmp_path / "rows.parquet", index=False)
     numbers = rows[["id", "size", "y"]]
     models = [
-        tb.Chosen(single=True, random_state=0).fit(rows, "y"),
+        tb.AutoClassifier(single=True, random_state=0).fit(rows, "y"),
         tb.NearestClassMean().fit(numbers, "y"),
         tb.GaussianDiscriminant().fit(numbers, "y"),
         tb.AveragedOneDependence().fit(rows, "y"),
@@ -721,7 +721,7 @@ def test_booleans_of_sqlite():
     rows = pd.DataFrame({"flag": [True, False, True, False, None] * 8, "y": list("ababa") * 8}).astype(
         {"flag": "boolean"}
     )
-    for model in (tb.NaiveBayes(), tb.AveragedOneDependence(), tb.Chosen(random_state=0)):
+    for model in (tb.NaiveBayes(), tb.AveragedOneDependence(), tb.AutoClassifier(random_state=0)):
         model.fit(rows, "y")
         tb.write_rows(rows, (connection, type(model).__name__))
         source = tb.table(connection, type(model).__name__)

@@ -46,7 +46,7 @@ def test_steps_that_lack_one_before_them_say_nothing():
     expected = stats.norm.logpdf(gaps, scale=np.sqrt(TWO.variance))
     expected[[1, 4]] = 0.0
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-    below = FAMILY.cumulative(TWO, holed)[..., 0]
+    below = FAMILY.cdf(TWO, holed)[..., 0]
     np.testing.assert_allclose(below[[0, 2]], stats.norm.cdf(gaps[[0, 2]], scale=np.sqrt(TWO.variance)), rtol=1e-12)
     assert np.isnan(below[[1, 4]]).all()
 
@@ -74,29 +74,29 @@ def test_states_whose_steps_lie_on_a_line_have_no_density():
     rows, group = PAIRS.copy(), np.arange(len(PAIRS)) % 2
     rows[group == 1, 2] = rows[group == 1, :2] @ [0.5, 0.5] + 1.0
     counted = FAMILY.collect(rows, group, 2)
-    assert FAMILY.without_density(FAMILY.maximum_likelihood(counted), counted) == (1, 2)
+    assert FAMILY.first_degenerate_group(FAMILY.maximum_likelihood(counted), counted) == (1, 2)
     usual = FAMILY.collect(PAIRS, group, 2)
-    assert FAMILY.without_density(FAMILY.maximum_likelihood(usual), usual) is None
+    assert FAMILY.first_degenerate_group(FAMILY.maximum_likelihood(usual), usual) is None
 
 
 def test_seeds_go_by_level_and_by_how_far_a_step_went():
-    cells, unit = FAMILY.seed_cells(np.array([[1.0, 9.0, 4.0], [2.0, 0.0, -1.0]]))
+    cells, unit = FAMILY.distance_features(np.array([[1.0, 9.0, 4.0], [2.0, 0.0, -1.0]]))
     assert cells.tolist() == [[4.0, 3.0], [-1.0, 3.0]]
     assert unit is None
 
 
 def test_a_line_is_told_by_steps_back():
-    found = {name: part[..., 0].tolist() for name, part in FAMILY.describe(TWO).items()}
+    found = {name: part[..., 0].tolist() for name, part in FAMILY.named_parameters(TWO).items()}
     assert found == {
         "intercept": [1.0, -2.0],
         "weight of 1 before": [0.5, -0.4],
         "weight of 2 before": [0.2, 0.1],
         "variance": [0.25, 4.0],
-        "deviation": [0.5, 2.0],
+        "std": [0.5, 2.0],
     }
     counted = FAMILY.collect(PAIRS)
-    posterior = FAMILY.prior(1.0, counted, "bayes").update(counted)
-    np.testing.assert_allclose(FAMILY.describe(posterior)["variance"][..., 0], posterior.mean().variance)
+    posterior = FAMILY.resolve_prior(1.0, counted, "bayes").update(counted)
+    np.testing.assert_allclose(FAMILY.named_parameters(posterior)["variance"][..., 0], posterior.mean().variance)
 
 
 def test_one_step_back_is_the_usual_order():
@@ -113,4 +113,4 @@ def test_steps_further_back_move_on():
 def test_a_density_goes_by_the_steps_not_by_those_before():
     rows = PAIRS * np.array([1e12, 1e12, 1.0])
     counted = FAMILY.collect(rows)
-    assert FAMILY.without_density(FAMILY.maximum_likelihood(counted), counted) is None
+    assert FAMILY.first_degenerate_group(FAMILY.maximum_likelihood(counted), counted) is None

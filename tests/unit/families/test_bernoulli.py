@@ -17,7 +17,7 @@ FAMILIES = {"Bernoulli": (tb.Bernoulli(), 1), "Binomial": (tb.Binomial(3), 3)}
 class TestFractionsOfRows:
     def test_what_always_succeeds_is_certain_and_never_failed(self, name):
         family, n = FAMILIES[name]
-        always = tb.learn([n, n, n], family, weight=[0.1, 0.2, 0.3])
+        always = tb.fit_distribution([n, n, n], family, weight=[0.1, 0.2, 0.3])
         assert always.statistics.failures.tolist() == [0.0]
         assert always.estimate("mle") == 1.0
         assert always.log_likelihood(1.0) == pytest.approx(0.0, abs=1e-15)
@@ -30,10 +30,10 @@ class TestFractionsOfRows:
             x, weight = rng.integers(0, 2, 40) * n, rng.random(40) ** 4
             x[:35] = n  # few fail
             parts = np.array_split(rng.permutation(40), 7)
-            rest = tb.learn(x, family, weight=weight)
+            rest = tb.fit_distribution(x, family, weight=weight)
             for part in parts[:-1]:
-                rest = rest - tb.learn(x[part], family, weight=weight[part])
-            last = tb.learn(x[parts[-1]], family, weight=weight[parts[-1]])
+                rest = rest - tb.fit_distribution(x[part], family, weight=weight[part])
+            last = tb.fit_distribution(x[parts[-1]], family, weight=weight[parts[-1]])
             for part in ("weight", "total", "failures"):
                 np.testing.assert_allclose(*(getattr(s.statistics, part) for s in (rest, last)), rtol=0, atol=1e-13)
             assert (rest.statistics.failures == 0).tolist() == (last.statistics.failures == 0).tolist()
@@ -44,12 +44,12 @@ class TestFractionsOfRows:
         weight = np.random.default_rng(5).random(1000)
         x = np.full(1000, n)
         x[[17, 800]] = 0
-        found = tb.learn(x, family, weight=weight).statistics.failures[0]
+        found = tb.fit_distribution(x, family, weight=weight).statistics.failures[0]
         assert found == pytest.approx(float(n * (Fraction(weight[17]) + Fraction(weight[800]))), rel=1e-11)
 
     def test_scaling_and_adding_keep_certainty(self, name):
         family, n = FAMILIES[name]
-        always = tb.learn([n] * 7, family, weight=np.arange(1, 8) / 10).statistics
+        always = tb.fit_distribution([n] * 7, family, weight=np.arange(1, 8) / 10).statistics
         total = always.scale(0.1) + always.scale(1 / 3) + always
         assert total.failures.tolist() == [0.0]
         assert family.maximum_likelihood(total).tolist() == [1.0]
@@ -93,7 +93,7 @@ def test_em_without_a_prior_ends_at_a_finite_top(seed):
     x = (rng.random((150, 6)) < p[group]).astype(float)
     weight = rng.random(150) * 10.0 ** rng.integers(-6, 2, 150)
     known = np.where(rng.random(150) < 0.3, group.astype(float), np.nan)
-    model = tb.NaiveBayes(tb.Bernoulli(), estimate="mle", unlabelled="em").fit(x, known, sample_weight=weight)
+    model = tb.NaiveBayes(tb.Bernoulli(), estimate="mle", unlabeled="em").fit(x, known, sample_weight=weight)
     assert np.isfinite(model.history_).all()
     assert (np.diff(model.history_) > -1e-8 * weight.sum()).all()
 
@@ -106,7 +106,13 @@ def test_totals_without_failures_go_through_a_file(tmp_path):
 
 
 def test_what_is_neither_yes_nor_no():
-    assert tb.Bernoulli().outside(np.array([0.0, 1.0, 0.5, 2.0, -1.0])).tolist() == [False, False, True, True, True]
+    assert tb.Bernoulli().out_of_support(np.array([0.0, 1.0, 0.5, 2.0, -1.0])).tolist() == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
 
 
 def test_a_failure_that_was_seen_leaves_a_doubt():
@@ -122,14 +128,14 @@ def test_probabilities_of_yes_and_no_are_scipys():
     found = tb.Bernoulli().log_prob(RATES, x)
     expected = np.where(np.isnan(x[:, None]), 0.0, stats.bernoulli.logpmf(np.nan_to_num(x)[:, None], RATES))
     np.testing.assert_allclose(found, expected, rtol=1e-13)
-    np.testing.assert_allclose(tb.Bernoulli().form(RATES).evaluate(x), expected, rtol=1e-12)
+    np.testing.assert_allclose(tb.Bernoulli().log_prob_form(RATES).evaluate(x), expected, rtol=1e-12)
     belief = tb.Beta([[2.0, 1.0, 5.0], [3.0, 4.0, 1e12]], [1.0, 3.0, 0.5])
-    mean = belief.successes / (belief.successes + belief.failures)
-    rest = belief.failures / (belief.successes + belief.failures)
+    mean = belief.alpha / (belief.alpha + belief.beta)
+    rest = belief.beta / (belief.alpha + belief.beta)
     known = np.where(x[:, None] == 1, np.log(mean), np.log(rest))
     expected = np.where(np.isnan(x[:, None]), 0.0, known)
     np.testing.assert_allclose(tb.Bernoulli().log_predictive(belief, x), expected, rtol=1e-13)
-    np.testing.assert_allclose(tb.Bernoulli().predictive_form(belief).evaluate(x), expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(tb.Bernoulli().log_predictive_form(belief).evaluate(x), expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("n", [1, 7, 255, 256])
@@ -140,12 +146,12 @@ def test_probabilities_of_successes_are_scipys(n):
     expected = np.where(missing, 0.0, stats.binom.logpmf(np.nan_to_num(x)[:, None], n, RATES))
     np.testing.assert_allclose(family.log_prob(RATES, x), expected, rtol=1e-10)
     belief = tb.Beta([[2.0, 1.0, 5.0], [3.0, 4.0, 0.2]], [1.0, 3.0, 0.5])
-    drawn = stats.betabinom.logpmf(np.nan_to_num(x)[:, None], n, belief.successes, belief.failures)
+    drawn = stats.betabinom.logpmf(np.nan_to_num(x)[:, None], n, belief.alpha, belief.beta)
     predicted = np.where(missing, 0.0, drawn)
     np.testing.assert_allclose(family.log_predictive(belief, x), predicted, rtol=1e-9)
     codes = family.transform(x)
     assert codes.tolist() == np.where(np.isnan(x), -1, x).astype(int).tolist()
-    for form, wanted in ((family.form(RATES), expected), (family.predictive_form(belief), predicted)):
+    for form, wanted in ((family.log_prob_form(RATES), expected), (family.log_predictive_form(belief), predicted)):
         assert (form is None) == (n > 255)  # only few are kept
         if form is not None:
             np.testing.assert_allclose(form.evaluate(codes), wanted, rtol=1e-9)
@@ -154,13 +160,13 @@ def test_probabilities_of_successes_are_scipys(n):
 @pytest.mark.parametrize("x", [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 3.0, 4.0, 5.0])
 def test_shares_up_to_a_number_are_scipys(x):
     cells = np.full((1, 3), x)
-    np.testing.assert_allclose(tb.Bernoulli().cumulative(RATES, cells)[0], stats.bernoulli.cdf(x, RATES), atol=1e-15)
-    np.testing.assert_allclose(tb.Binomial(4).cumulative(RATES, cells)[0], stats.binom.cdf(x, 4, RATES), atol=1e-14)
+    np.testing.assert_allclose(tb.Bernoulli().cdf(RATES, cells)[0], stats.bernoulli.cdf(x, RATES), atol=1e-15)
+    np.testing.assert_allclose(tb.Binomial(4).cdf(RATES, cells)[0], stats.binom.cdf(x, 4, RATES), atol=1e-14)
 
 
 def test_what_is_no_number_of_successes():
     cells = np.array([0.0, 3.0, 4.0, -1.0, 1.5])
-    assert tb.Binomial(3).outside(cells).tolist() == [False, False, True, True, True]
+    assert tb.Binomial(3).out_of_support(cells).tolist() == [False, False, True, True, True]
     assert tb.Binomial(np.int64(2)).n == 2
     for wrong in (0, -1, 1.5, "3"):
         with pytest.raises(tb.errors.DataError, match="n of Binomial"):
@@ -177,7 +183,7 @@ def test_draws_are_as_probable_as_they_should_be():
         np.testing.assert_allclose(drawn.mean(axis=0), n * RATES, atol=4 * np.sqrt(n / 16000))
         assert drawn.min() == 0
         assert drawn.max() == n
-        np.testing.assert_allclose(family.expected(RATES), n * RATES)
+        np.testing.assert_allclose(family.mean(RATES), n * RATES)
 
 
 def test_rows_stand_for_their_trials():
@@ -186,7 +192,7 @@ def test_rows_stand_for_their_trials():
     np.testing.assert_array_equal(np.ravel(statistics.failures), [7, 9])
     np.testing.assert_array_equal(np.ravel(tb.Binomial(5).row_weight(statistics)), [2, 3])
     coefficients = np.log([[10 * 5], [1 * 1 * 5]]).ravel()
-    np.testing.assert_allclose(np.ravel(statistics.log_base), coefficients, rtol=1e-13)
+    np.testing.assert_allclose(np.ravel(statistics.log_base_measure), coefficients, rtol=1e-13)
 
 
 def test_likelihoods_are_sums_over_rows():
@@ -228,11 +234,11 @@ def test_rows_that_are_missing_as_a_whole_count_nowhere():
 
 
 def test_pictures_of_yes_and_no_have_two_places():
-    assert tb.Bernoulli().grid(RATES, 0).tolist() == [0.0, 1.0]
-    assert tb.Bernoulli().seed_cells(np.zeros((2, 1)))[1] == 0.5
-    assert tb.Binomial(3).seed_cells(np.zeros((2, 1)))[1] is None
-    assert tb.Binomial(3).layout != tb.Binomial(4).layout
-    assert tb.Bernoulli(success="H").layout != tb.Bernoulli().layout
+    assert tb.Bernoulli().plot_grid(RATES, 0).tolist() == [0.0, 1.0]
+    assert tb.Bernoulli().distance_features(np.zeros((2, 1)))[1] == 0.5
+    assert tb.Binomial(3).distance_features(np.zeros((2, 1)))[1] is None
+    assert tb.Binomial(3).statistics_key != tb.Binomial(4).statistics_key
+    assert tb.Bernoulli(success="H").statistics_key != tb.Bernoulli().statistics_key
 
 
 @pytest.mark.parametrize("estimate", ["bayes", "mle"])
@@ -247,7 +253,7 @@ def test_a_row_left_out_is_predicted_by_the_others(estimate):
     counted = GroupStatistics(family.collect(x, group, 2, weight), prior, read)
     removed = RemovedRows(x, group, weight, np.zeros(3, dtype=bool))
     with np.errstate(divide="ignore"):
-        found = family.left_out(counted, removed)
+        found = family.leave_one_out_log_prob(counted, removed)
     for row in range(14):
         others = np.arange(14) != row
         rest, cells = family.collect(x[others], group[others], 2, weight[others]), x[row : row + 1]
@@ -257,8 +263,8 @@ def test_a_row_left_out_is_predicted_by_the_others(estimate):
             terms = family.log_prob(family.maximum_likelihood(rest), cells)
         assert found[row, 0] == pytest.approx(terms[0, group[row]].sum(), rel=1e-12)
     held = counted._replace(estimate=read_estimate("map"), prior=tb.Beta(0.5, 0.5))
-    assert family.left_out(held, removed) is None
-    assert family.left_out_tables(held, removed.constant) is None
+    assert family.leave_one_out_log_prob(held, removed) is None
+    assert family.leave_one_out_tables(held, removed.constant) is None
 
 
 def test_tables_of_rows_left_out_are_of_ones_and_zeros():
@@ -268,29 +274,29 @@ def test_tables_of_rows_left_out_are_of_ones_and_zeros():
     family, prior = tb.Bernoulli(), tb.Beta([0.5, 2.0, 1.0], [1.0, 0.25, 3.0])
     x, group = np.random.default_rng(6).integers(0, 2, (30, 3)).astype(float), np.arange(30) % 2
     statistics = family.collect(x, group, 2)
-    ones, zeros = family.left_out_tables(
+    ones, zeros = family.leave_one_out_tables(
         GroupStatistics(statistics, prior, read_estimate("bayes")), np.zeros(3, dtype=bool)
     )
     hits, misses = statistics.total, statistics.failures
-    total = hits + misses + prior.successes + prior.failures - 1
-    np.testing.assert_allclose(ones.T, np.log((hits - 1 + prior.successes) / total), rtol=1e-12)
-    np.testing.assert_allclose(zeros.T, np.log((misses - 1 + prior.failures) / total), rtol=1e-12)
+    total = hits + misses + prior.alpha + prior.beta - 1
+    np.testing.assert_allclose(ones.T, np.log((hits - 1 + prior.alpha) / total), rtol=1e-12)
+    np.testing.assert_allclose(zeros.T, np.log((misses - 1 + prior.beta) / total), rtol=1e-12)
 
 
 def test_what_counts_as_success_is_told_apart():
-    assert tb.Bernoulli().layout == ("Bernoulli",)
-    assert tb.Bernoulli(success="H").layout == ("Bernoulli", "'H'")
+    assert tb.Bernoulli().statistics_key == ("Bernoulli",)
+    assert tb.Bernoulli(success="H").statistics_key == ("Bernoulli", "'H'")
 
 
 def test_one_group_without_an_axis_for_it_is_looked_up_too():
     family, cells = tb.Binomial(3), np.array([[0.0, 3.0], [2.0, 1.0]])
     rates, belief = np.array([0.2, 0.7]), tb.Beta([2.0, 1.0], 3.0)
     np.testing.assert_allclose(
-        family.form(rates).evaluate(family.transform(cells)), stats.binom.logpmf(cells, 3, rates), rtol=1e-12
+        family.log_prob_form(rates).evaluate(family.transform(cells)), stats.binom.logpmf(cells, 3, rates), rtol=1e-12
     )
     np.testing.assert_allclose(
-        family.predictive_form(belief).evaluate(family.transform(cells)),
-        stats.betabinom.logpmf(cells, 3, belief.successes, belief.failures),
+        family.log_predictive_form(belief).evaluate(family.transform(cells)),
+        stats.betabinom.logpmf(cells, 3, belief.alpha, belief.beta),
         rtol=1e-11,
     )
 

@@ -16,7 +16,7 @@ PRIOR = tb.Dirichlet([0.5, 2.0, 1.0])
 
 
 def test_it_is_numpy_s_histogram():
-    learned = tb.learn(VALUES, tb.Binned(EDGES))
+    learned = tb.fit_distribution(VALUES, tb.Binned(EDGES))
     counts, _ = np.histogram(VALUES, EDGES)
     assert learned.statistics.table.tolist() == counts.tolist()
     density, _ = np.histogram(VALUES, EDGES, density=True)
@@ -26,16 +26,14 @@ def test_it_is_numpy_s_histogram():
     shape = stats.rv_histogram((counts, np.array(EDGES)), density=False)
     mle = learned.estimate("mle")
     assert learned.log_likelihood(mle) == pytest.approx(shape.logpdf(VALUES).sum(), rel=1e-12)
-    assert tb.Binned(EDGES).expected(tb.Binned(EDGES).maximum_likelihood(learned.statistics)) == pytest.approx(
-        shape.mean()
-    )
+    assert tb.Binned(EDGES).mean(tb.Binned(EDGES).maximum_likelihood(learned.statistics)) == pytest.approx(shape.mean())
 
 
 def test_edges_belong_to_the_bin_above_but_for_the_last():
     values = [0.0, 1.0, 2.5, 10.0, -4.0, 99.0, np.nan, np.nextafter(1.0, 0.0)]
     assert tb.Binned(EDGES).codes(values).tolist() == [0, 1, 2, 2, 0, 2, -1, 0]
     assert tb.Binned(EDGES).bins == ("[0, 1)", "[1, 2.5)", "[2.5, 10]")
-    assert tb.learn(values, tb.Binned(EDGES)).statistics.table.tolist() == [3.0, 1.0, 3.0]
+    assert tb.fit_distribution(values, tb.Binned(EDGES)).statistics.table.tolist() == [3.0, 1.0, 3.0]
 
 
 def test_many_values_and_many_cuts_fall_alike():
@@ -51,20 +49,22 @@ def test_many_values_and_many_cuts_fall_alike():
 
 
 def test_beyond_the_edges_is_on_the_edge():
-    learned = tb.learn(VALUES, tb.Binned(EDGES))
+    learned = tb.fit_distribution(VALUES, tb.Binned(EDGES))
     inside, outside = learned.predictive().log_prob([0.0, 10.0]), learned.predictive().log_prob([-1e9, 1e9])
     np.testing.assert_array_equal(inside, outside)
 
 
 def test_evidence_is_the_chain_rule():
     family = tb.Binned(EDGES)
-    total = sum(tb.learn(VALUES[:n], family).predictive(PRIOR).log_prob(VALUES[n]) for n in range(len(VALUES)))
-    learned = tb.learn(VALUES, family)
+    total = sum(
+        tb.fit_distribution(VALUES[:n], family).predictive(PRIOR).log_prob(VALUES[n]) for n in range(len(VALUES))
+    )
+    learned = tb.fit_distribution(VALUES, family)
     assert learned.log_evidence(PRIOR) == pytest.approx(total, rel=1e-11)
-    assert learned.bits(PRIOR).evidence == pytest.approx(-total / np.log(2), rel=1e-11)
+    assert learned.description_length(PRIOR).evidence == pytest.approx(-total / np.log(2), rel=1e-11)
     # that of the labels of the bins, less the widths
     codes = np.digitize(VALUES, EDGES) - 1
-    labels = tb.learn(codes, tb.Categorical(levels=(0, 1, 2))).log_evidence(PRIOR)
+    labels = tb.fit_distribution(codes, tb.Categorical(levels=(0, 1, 2))).log_evidence(PRIOR)
     widths = np.diff(EDGES)
     assert learned.log_evidence(PRIOR) == pytest.approx(labels - np.log(widths)[codes].sum(), rel=1e-12)
 
@@ -72,19 +72,19 @@ def test_evidence_is_the_chain_rule():
 def test_evidence_of_groups_columns_and_weights():
     cells = np.where(rng.random((60, 2)) < 0.2, np.nan, np.column_stack([VALUES, VALUES[::-1]]))
     group, weight = rng.integers(0, 3, 60), rng.integers(0, 3, 60).astype(float)
-    learned = tb.learn(cells, tb.Binned(EDGES), group=group, weight=weight)
+    learned = tb.fit_distribution(cells, tb.Binned(EDGES), group=group, weight=weight)
     found = learned.log_evidence(tb.Dirichlet(0.5))
     assert found.shape == (3, 2)
     for g in range(3):
         for column in range(2):
             mine = np.repeat(cells[group == g, column], weight[group == g].astype(int))
-            alone = tb.learn(mine, tb.Binned(EDGES)).log_evidence(tb.Dirichlet(0.5))
+            alone = tb.fit_distribution(mine, tb.Binned(EDGES)).log_evidence(tb.Dirichlet(0.5))
             assert found[g, column] == pytest.approx(alone, rel=1e-11)
 
 
 def test_hypotheses_count_the_widths_once():
     even, odd = dict.fromkeys(tb.Binned(EDGES).bins, 1 / 3), {"[0, 1)": 0.2, "[1, 2.5)": 0.1, "[2.5, 10]": 0.7}
-    learned = tb.learn(VALUES, tb.Binned(EDGES))
+    learned = tb.fit_distribution(VALUES, tb.Binned(EDGES))
     likelihoods = [learned.log_likelihood(p) for p in (even, odd)]
     found = learned.log_evidence(tb.Hypotheses({"even": even, "odd": odd}))
     assert found == pytest.approx(np.logaddexp(*likelihoods) - np.log(2), rel=1e-12)
@@ -112,7 +112,7 @@ def test_edges_that_are_none(edges):
 def test_equal_edges_are_equal_families():
     assert tb.Binned([0, 1.0, np.float64(2.5)]) == tb.Binned((0.0, 1, 2.5))
     assert repr(tb.Binned(np.array([0, 5, 9]))) == "Binned((0, 5, 9))"
-    assert tb.Binned((0, 1)).layout != tb.Binned((0, 2)).layout
+    assert tb.Binned((0, 1)).statistics_key != tb.Binned((0, 2)).statistics_key
     json.dumps(tb.Binned(np.arange(3)).to_config())
 
 
@@ -123,7 +123,7 @@ def test_infinities_are_refused(value):
     model = tb.NaiveBayes({"age": tb.Binned(EDGES)}).fit({"age": [1.0, 2.0], "kind": ["a", "b"]}, "kind")
     with pytest.raises(DataError, match="row 1, column 'age'"):
         model.predict({"age": [1.0, value]})
-    weighed = tb.learn([1.0, value], tb.Binned(EDGES), weight=[1.0, 0.0])
+    weighed = tb.fit_distribution([1.0, value], tb.Binned(EDGES), weight=[1.0, 0.0])
     assert weighed.statistics.table.tolist() == [0.0, 1.0, 0.0]
 
 
@@ -189,15 +189,15 @@ def test_samples_and_filled_cells(model):
     drawn, labels = fitted.sample(6000, random_state=0)
     assert drawn["age"].dtype.kind == "f"
     inside = tb.Binned(EDGES).codes(drawn["age"][labels == "a"])
-    scored = fitted._scored[0]
-    theta = (scored.family.from_belief(scored.parameters, "mean") if scored.predictive else scored.parameters).table
+    scored = fitted._factor_scorers[0]
+    theta = (scored.family.parameters_from(scored.parameters, "mean") if scored.predictive else scored.parameters).table
     np.testing.assert_allclose(np.bincount(inside, minlength=3) / len(inside), theta[0, :3], atol=0.05)
     # evenly within a bin
     last = drawn["age"][drawn["age"] >= 2.5]
     assert stats.kstest(last, stats.uniform(2.5, 7.5).cdf).pvalue > 1e-6
     weights = fitted.predict_proba({name: column[5:6] for name, column in rows.items()})[0]
-    expected = weights @ scored.family.expected(scored.parameters)[:, 0]
-    assert fitted.fill(rows)["age"][5] == pytest.approx(expected, rel=1e-12)
+    expected = weights @ scored.family.mean(scored.parameters)[:, 0]
+    assert fitted.impute(rows)["age"][5] == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_column_may_be_binned_here_and_labels_there():
@@ -239,9 +239,9 @@ def test_all_missing_and_one_row():
         {"x": [np.nan, np.nan], "z": [0.0, 1.0]}, ["a", "b"]
     )
     assert np.isfinite(fitted.predict_log_proba({"x": [0.5], "z": [0.3]})).all()
-    single = tb.learn([0.5], tb.Binned(EDGES))
+    single = tb.fit_distribution([0.5], tb.Binned(EDGES))
     assert single.estimate("bayes") == {"[0, 1)": 0.5, "[1, 2.5)": 0.25, "[2.5, 10]": 0.25}
-    assert tb.learn([1e9 + 0.5], tb.Binned((1e9, 1e9 + 1, 1e9 + 2))).statistics.table.tolist() == [1.0, 0.0]
+    assert tb.fit_distribution([1e9 + 0.5], tb.Binned((1e9, 1e9 + 1, 1e9 + 2))).statistics.table.tolist() == [1.0, 0.0]
 
 
 def test_pictures():
@@ -253,16 +253,16 @@ def test_pictures():
     pyplot.close(figure)
 
 
-def test_an_open_bin_holds_all_beyond_and_is_three_times_as_wide_as_its_neighbour():
+def test_an_open_bin_holds_all_beyond_and_is_three_times_as_wide_as_its_neighbor():
     opened, closed = tb.Binned((None, 1, 2.5, 4.5, None)), tb.Binned((-3.5, 1, 2.5, 4.5, 10.5))
     assert opened == tb.Binned((-np.inf, 1, 2.5, 4.5, np.inf))
     assert opened != closed
-    assert opened.layout != closed.layout
+    assert opened.statistics_key != closed.statistics_key
     assert repr(opened) == "Binned((None, 1, 2.5, 4.5, None))"
     assert opened.bins == ("below 1", "[1, 2.5)", "[2.5, 4.5)", "4.5 and more")
     np.testing.assert_array_equal(opened.ends, closed.edges)
     far = np.append(VALUES, [-1e9, 1e9])
-    mine, its = (tb.learn(far, family) for family in (opened, closed))
+    mine, its = (tb.fit_distribution(far, family) for family in (opened, closed))
     assert mine.statistics == its.statistics
     assert mine.log_evidence() == its.log_evidence()
     np.testing.assert_array_equal(mine.predictive().log_prob(far), its.predictive().log_prob(far))
@@ -285,9 +285,9 @@ def test_open_bins_in_a_file(tmp_path):
 
 def test_middles_of_bins_and_widths_of_open_ones():
     family = tb.Binned([0.0, 1.0, 3.0, 7.0])
-    assert family.value_of(np.array([0, 1, 2])).tolist() == [0.5, 2.0, 5.0]
+    assert family.sql_group_value(np.array([0, 1, 2])).tolist() == [0.5, 2.0, 5.0]
     opened = tb.Binned([None, 1.0, 3.0, None])
-    (low, width), (high, wide) = opened.open_ends
+    (low, width), (high, wide) = opened.open_bins
     assert (low, high) == ((-np.inf, 1.0), (3.0, np.inf))
     ends = opened.ends
     assert (width, wide) == (ends[1] - ends[0], ends[-1] - ends[-2])
@@ -297,12 +297,12 @@ def test_middles_of_bins_and_widths_of_open_ones():
 FIVE = (None, 1.0, 3.0, 4.0, 8.0, None)
 
 
-def test_open_bins_are_as_wide_as_their_own_neighbour_says():
+def test_open_bins_are_as_wide_as_their_own_neighbor_says():
     family = tb.Binned(FIVE)
     assert family.ends.tolist() == [-5.0, 1.0, 3.0, 4.0, 8.0, 20.0]
-    assert list(family.open_ends) == [((-np.inf, 1.0), 6.0), ((8.0, np.inf), 12.0)]
+    assert list(family.open_bins) == [((-np.inf, 1.0), 6.0), ((8.0, np.inf), 12.0)]
     assert tb.Binned((None, 1, 3)).ends.tolist() == [-5.0, 1.0, 3.0]  # two edges are enough to tell
-    assert list(tb.Binned((0, 1, 3)).open_ends) == []
+    assert list(tb.Binned((0, 1, 3)).open_bins) == []
 
 
 def test_what_is_infinite_has_no_bin_but_the_density_of_the_last():
@@ -316,8 +316,8 @@ def test_what_is_infinite_has_no_bin_but_the_density_of_the_last():
 def test_a_database_groups_by_the_cuts_within():
     from tallybayes.families._shared.sql_aggregates import BinIndex, SqlColumn
 
-    assert tb.Binned(FIVE).grouped_by(SqlColumn(2)) == BinIndex(SqlColumn(2), (1.0, 3.0, 4.0, 8.0))
-    assert tb.Binned(EDGES).grouped_by(SqlColumn(0)) == BinIndex(SqlColumn(0), (1.0, 2.5))
+    assert tb.Binned(FIVE).sql_group_expression(SqlColumn(2)) == BinIndex(SqlColumn(2), (1.0, 3.0, 4.0, 8.0))
+    assert tb.Binned(EDGES).sql_group_expression(SqlColumn(0)) == BinIndex(SqlColumn(0), (1.0, 2.5))
 
 
 @pytest.mark.parametrize("n", [1999, 2000, 2001])
@@ -333,11 +333,11 @@ def test_bins_are_the_same_however_they_are_found(n, n_cuts):
 def test_shares_up_to_a_value_are_those_of_the_histogram(n_groups):
     family, cells = tb.Binned(EDGES), np.stack([VALUES, VALUES[::-1] / 2], axis=1)
     group = None if n_groups is None else np.arange(60) % n_groups
-    point = family.maximum_likelihood(tb.learn(cells, family, group=group).statistics)
+    point = family.maximum_likelihood(tb.fit_distribution(cells, family, group=group).statistics)
     x = np.array(
         [[-1.0, 0.0], [0.0, 0.25], [0.25, 1.0], [1.0, 2.0], [2.5, 9.0], [9.0, 10.0], [10.0, 11.0], [99.0, 5.0]]
     )
-    found = family.cumulative(point, x)
+    found = family.cdf(point, x)
     assert found.shape == ((8, 2) if n_groups is None else (8, n_groups, 2))
     for g in range(n_groups or 1):
         for column in range(2):
@@ -362,18 +362,18 @@ def test_a_row_left_out_is_predicted_by_the_others(estimate):
     counted = GroupStatistics(family.collect(cells, group, 2, weight), PRIOR_OF_TWO, read)
     removed = RemovedRows(cells, group, weight, np.zeros(2, dtype=bool))
     with np.errstate(divide="ignore"):
-        found = family.left_out(counted, removed)
+        found = family.leave_one_out_log_prob(counted, removed)
     for row in range(12):
         others = np.arange(12) != row
         rest = family.collect(cells[others], group[others], 2, weight[others])
         if estimate == "bayes":
-            terms = family.predictive_form(PRIOR_OF_TWO.update(rest)).evaluate(family.codes(cells[row : row + 1]))
+            terms = family.log_predictive_form(PRIOR_OF_TWO.update(rest)).evaluate(family.codes(cells[row : row + 1]))
         else:
             with np.errstate(divide="ignore"):
                 terms = family.log_prob(family.maximum_likelihood(rest), cells[row : row + 1])
         assert found[row, 0] == pytest.approx(terms[0, group[row]].sum(), rel=1e-12)
     held = counted._replace(estimate=read_estimate("map"), prior=tb.Dirichlet(0.5))
-    assert family.left_out(held, removed) is None
+    assert family.leave_one_out_log_prob(held, removed) is None
 
 
 PRIOR_OF_TWO = tb.Dirichlet([0.5, 2.0, 1.0, 1.0, 0.25, 3.0], sizes=(3, 3))
@@ -386,7 +386,7 @@ def test_tables_of_rows_left_out_are_densities():
     family = tb.Binned(WIDE)
     cells, group = np.stack([VALUES, VALUES[::-1] / 2], axis=1)[:12], np.arange(12) % 2
     statistics = family.collect(cells, group, 2)
-    (table,) = family.left_out_tables(
+    (table,) = family.leave_one_out_tables(
         GroupStatistics(statistics, PRIOR_OF_TWO, read_estimate("bayes")), np.zeros(2, bool)
     )
     assert table.shape == (6, 2)
@@ -400,11 +400,11 @@ def test_tables_of_rows_left_out_are_densities():
         )
         assert table[level, g] == pytest.approx(np.log(share / np.diff(WIDE)[level % 3]), rel=1e-12)
     held = GroupStatistics(statistics, tb.Dirichlet(0.5), read_estimate("map"))
-    assert family.left_out_tables(held, np.zeros(2, bool)) is None
+    assert family.leave_one_out_tables(held, np.zeros(2, bool)) is None
 
 
 def test_a_picture_has_both_ends_of_every_bin():
-    grid = tb.Binned(EDGES).grid(None, 0)
+    grid = tb.Binned(EDGES).plot_grid(None, 0)
     assert grid[0::2].tolist() == [0.0, 1.0, 2.5]
     np.testing.assert_allclose(grid[1::2], [1.0, 2.5, 10.0], rtol=1e-15)
     assert (grid[1::2] < [1.0, 2.5, 10.0]).all()

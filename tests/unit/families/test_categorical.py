@@ -53,7 +53,7 @@ def test_default_priors_add_one():
     counts = tb.Counts([1.0, 2.0])
     assert FAMILY.default_prior(counts, "bayes") == tb.Dirichlet(1.0)
     assert FAMILY.default_prior(counts, "map") == tb.Dirichlet(2.0)
-    assert FAMILY.added_counts(0.5, "map") == tb.Dirichlet(1.5)
+    assert FAMILY.pseudo_count_prior(0.5, "map") == tb.Dirichlet(1.5)
 
 
 def test_parameters_as_people_have_them():
@@ -68,8 +68,8 @@ def test_parameters_as_people_have_them():
 
 def test_groups_without_counts_are_unknown_by_column():
     holed = LevelProbabilities(np.array([[0.5, 0.5, np.nan, np.nan, np.nan], TABLE[1]]), SEGMENTS)
-    assert FAMILY.unknown(holed).tolist() == [[False, True], [False, False]]
-    grown = FAMILY.with_unseen(tb.Counts([1.0, 2.0, 3.0], [1, 2]))
+    assert FAMILY.is_undefined(holed).tolist() == [[False, True], [False, False]]
+    grown = FAMILY.with_unseen_level(tb.Counts([1.0, 2.0, 3.0], [1, 2]))
     assert grown == tb.Counts([1.0, 0.0, 2.0, 3.0, 0.0], [2, 3])
 
 
@@ -88,8 +88,8 @@ def test_a_family_that_counts_otherwise_is_no_table():
         def collect(self, *parts, **options):
             return super().collect(*parts, **options)
 
-    assert FAMILY.is_table
-    assert not Other().is_table
+    assert FAMILY.is_contingency_table
+    assert not Other().is_contingency_table
     assert tb.Categorical(["a", "b"]).levels == ("a", "b")
 
 
@@ -97,6 +97,6 @@ def test_probabilities_of_0_and_of_no_groups():
     counts = tb.Counts([1.0, 2.0])
     assert FAMILY.as_parameters([0.0, 1.0], counts).table.tolist() == [0.0, 1.0]
     alone = LevelProbabilities(np.array([0.5, 0.5, np.nan, np.nan, np.nan]), SEGMENTS)
-    assert FAMILY.unknown(alone).tolist() == [False, True]
+    assert FAMILY.is_undefined(alone).tolist() == [False, True]
     stacked = LevelProbabilities(np.broadcast_to(alone.table, (2, 3, 5)), SEGMENTS)
-    assert FAMILY.unknown(stacked).tolist() == [[[False, True]] * 3] * 2
+    assert FAMILY.is_undefined(stacked).tolist() == [[[False, True]] * 3] * 2

@@ -8,9 +8,9 @@ from scipy import stats
 
 import tallybayes as tb
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameters
-from tallybayes.families.conditional_linear_gaussian import LinearInParents, weight_name
+from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian, weight_name
 
-FAMILY = LinearInParents()
+FAMILY = ConditionalLinearGaussian()
 RNG = np.random.default_rng(2)
 GROUP = np.arange(30) % 2
 X = RNG.normal(size=(30, 2)) + 4.0
@@ -53,24 +53,24 @@ def test_noise_is_expected_as_wide_as_is_usual_about_the_lines(estimate):
     freedom = 30 - 2 * 3
     v = left / freedom
     usual = v * min(ROWS[:, 2].var() / v, 1000) ** (8 / (freedom + 8))
-    prior = FAMILY.prior(None, counted, estimate)
+    prior = FAMILY.resolve_prior(None, counted, estimate)
     assert 2 * prior.shape == 3.0  # worth three rows
     # The mode of the noise beside the line's three weights, b/(a + 1 + 3/2), or the b/a of the t.
     expected = prior.scale / (prior.shape + 1 + 3 / 2 if estimate == "map" else prior.shape)
     assert expected == pytest.approx(usual, rel=1e-9)
-    again = FAMILY.prior("empirical", counted, estimate)
+    again = FAMILY.resolve_prior("empirical", counted, estimate)
     assert float(again.scale) == float(prior.scale)
 
 
 def test_noise_where_there_is_nothing_to_go_by():
     nothing = FAMILY.collect(ROWS[:0])
-    found = FAMILY.prior(1.0, nothing, "bayes")
+    found = FAMILY.resolve_prior(1.0, nothing, "bayes")
     assert found.scale / found.shape == pytest.approx(1.0)
-    flat = FAMILY.prior(1.0, FAMILY.collect(np.c_[X, np.full(30, 5.0)]), "bayes")
+    flat = FAMILY.resolve_prior(1.0, FAMILY.collect(np.c_[X, np.full(30, 5.0)]), "bayes")
     assert flat.scale / flat.shape == pytest.approx(25e-12)  # what is rounding of its level
-    zero = FAMILY.prior(1.0, FAMILY.collect(np.c_[X, np.zeros(30)]), "bayes")
+    zero = FAMILY.resolve_prior(1.0, FAMILY.collect(np.c_[X, np.zeros(30)]), "bayes")
     assert zero.scale / zero.shape == pytest.approx(1.0)
-    two = FAMILY.prior(1.0, FAMILY.collect(ROWS[:2]), "bayes")  # that meet their line: the spread of all
+    two = FAMILY.resolve_prior(1.0, FAMILY.collect(ROWS[:2]), "bayes")  # that meet their line: the spread of all
     assert two.scale / two.shape == pytest.approx(ROWS[:2, 2].var())
 
 
@@ -79,9 +79,9 @@ def test_groups_whose_rows_lie_on_their_line_have_no_density():
     rows[GROUP == 1, 2] = X[GROUP == 1] @ [1.0, 1.0]
     counted = FAMILY.collect(rows, GROUP, 3)
     line = FAMILY.maximum_likelihood(counted)
-    assert FAMILY.without_density(line, counted) == (1, 2)
-    assert FAMILY.without_density(FAMILY.maximum_likelihood(FAMILY.collect(ROWS, GROUP, 2)), counted) is None
-    known = FAMILY.without_flat(line)
+    assert FAMILY.first_degenerate_group(line, counted) == (1, 2)
+    assert FAMILY.first_degenerate_group(FAMILY.maximum_likelihood(FAMILY.collect(ROWS, GROUP, 2)), counted) is None
+    known = FAMILY.mask_degenerate_groups(line)
     for part in (known.slope, known.intercept[:, None], known.variance[:, None]):
         assert np.isnan(part).all(axis=1).tolist() == [False, True, True]
     np.testing.assert_array_equal(known.slope[0], line.slope[0])
@@ -90,27 +90,27 @@ def test_groups_whose_rows_lie_on_their_line_have_no_density():
 
 def test_a_line_is_told_by_its_intercept_weights_and_noise():
     line = LinearParameters(np.array([[1.0, -2.0]]), np.array([0.5]), np.array([0.25]))
-    found = {name: part.tolist() for name, part in FAMILY.describe(line).items()}
-    names = ["intercept", weight_name(0), weight_name(1), "variance", "deviation"]
+    found = {name: part.tolist() for name, part in FAMILY.named_parameters(line).items()}
+    names = ["intercept", weight_name(0), weight_name(1), "variance", "std"]
     assert found == dict(zip(names, [[[0.5]], [[1.0]], [[-2.0]], [[0.25]], [[0.5]]], strict=True))
     counted = FAMILY.collect(ROWS)
-    posterior = FAMILY.prior(1.0, counted, "bayes").update(counted)
-    np.testing.assert_allclose(FAMILY.describe(posterior)["intercept"][..., 0], posterior.mean().intercept)
-    assert FAMILY.given_measured is FAMILY
-    assert FAMILY.decays
+    posterior = FAMILY.resolve_prior(1.0, counted, "bayes").update(counted)
+    np.testing.assert_allclose(FAMILY.named_parameters(posterior)["intercept"][..., 0], posterior.mean().intercept)
+    assert FAMILY.family_given_continuous_parents is FAMILY
+    assert FAMILY.number_is_weight_decay
 
 
 def test_a_density_goes_by_the_node_not_by_its_parents():
     counted = FAMILY.collect(ROWS * np.array([1e12, 1e12, 1.0]))
-    assert FAMILY.without_density(FAMILY.maximum_likelihood(counted), counted) is None
+    assert FAMILY.first_degenerate_group(FAMILY.maximum_likelihood(counted), counted) is None
 
 
 def test_other_words_are_no_priors():
     with pytest.raises(tb.PriorError):
-        FAMILY.prior("flat", FAMILY.collect(ROWS), "bayes")
+        FAMILY.resolve_prior("flat", FAMILY.collect(ROWS), "bayes")
 
 
 def test_weights_of_less_than_a_row_have_their_spread():
     counted = FAMILY.collect(ROWS, None, 1, np.full(30, 0.02))
-    found = FAMILY.prior(1.0, counted, "bayes")
+    found = FAMILY.resolve_prior(1.0, counted, "bayes")
     assert found.scale / found.shape == pytest.approx(ROWS[:, 2].var(), rel=1e-9)

@@ -11,7 +11,7 @@ from scipy import stats
 import tallybayes as tb
 from tallybayes.errors import CellError, DataError
 from tallybayes.families._shared.blocks import Codes, compressed
-from tallybayes.families.conditional_linear_gaussian import LinearInParents
+from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian
 from tallybayes.families.family import (
     Family,
     broadcast_over_groups,
@@ -39,7 +39,7 @@ ROWS = {
     tb.LogNormal(): NUMBERS,
     tb.LinearGaussian(): NUMBERS,
     tb.LinearGaussianThroughOrigin(): NUMBERS,
-    LinearInParents(): NUMBERS,
+    ConditionalLinearGaussian(): NUMBERS,
     tb.Autoregressive(2): NUMBERS,
 }
 each_family = pytest.mark.parametrize("family", ROWS, ids=repr)
@@ -62,7 +62,7 @@ def test_a_row_has_a_term_for_every_column_if_columns_are_by_themselves(family):
     statistics, rows = learned(family), ROWS[family]
     shape = (len(rows), 1, 3) if family.columnwise else (len(rows), 1)
     assert family.log_prob(family.maximum_likelihood(statistics), rows).shape == shape
-    posterior = family.prior(None, statistics, "bayes").update(statistics)
+    posterior = family.resolve_prior(None, statistics, "bayes").update(statistics)
     expected = (len(rows), 1, 3) if family.columnwise else (len(rows), 1)
     assert family.log_predictive(posterior, rows).shape == expected
 
@@ -70,7 +70,7 @@ def test_a_row_has_a_term_for_every_column_if_columns_are_by_themselves(family):
 @each_family
 def test_what_is_counted_is_what_is_said_to_be(family):
     rows = ROWS[family].copy()
-    assert accepts(family, compressed(rows)) == family.takes_sparse
+    assert accepts(family, compressed(rows)) == family.accepts_sparse
     below = rows.copy()
     below[1, 1] = -1.0
     counts = isinstance(family, tb.Bernoulli | tb.Poisson | tb.Multinomial)
@@ -78,8 +78,8 @@ def test_what_is_counted_is_what_is_said_to_be(family):
     assert not (accepts(family, below) and counts)
     holed = rows.copy()
     holed[1, 1] = np.nan
-    left_out = isinstance(family, LinearInParents)  # which leaves such rows out itself
-    assert accepts(family, holed) == (family.takes_missing and (left_out or not family.needs_whole_rows))
+    left_out = isinstance(family, ConditionalLinearGaussian)  # which leaves such rows out itself
+    assert accepts(family, holed) == (family.accepts_missing and (left_out or not family.requires_complete_rows))
 
 
 @each_family
@@ -99,9 +99,9 @@ def test_cells_of_columns_that_are_summed_add_up(family):
 @each_family
 def test_what_is_measured_has_densities(family):
     """Which scale with the unit of a column; probabilities have none."""
-    assert family.measured == isinstance(learned(family), tb.Moments)
-    assert family.tokens == isinstance(family, tb.Multinomial)
-    assert family.of_last == isinstance(family, tb.LinearGaussian)
+    assert family.is_continuous == isinstance(learned(family), tb.Moments)
+    assert family.is_bag_of_words == isinstance(family, tb.Multinomial)
+    assert family.is_conditional == isinstance(family, tb.LinearGaussian)
 
 
 @pytest.mark.parametrize("family", ROWS, ids=repr)
@@ -123,22 +123,22 @@ def test_numbers_that_are_kept_grow_as_the_statistics_do(family):
 class Plain(tb.Gaussian):
     """A Gaussian that says nothing of itself but how to count, draw and score."""
 
-    outside = Family.outside
-    cumulative = Family.cumulative
-    divergence = Family.divergence
-    grid = Family.grid
+    out_of_support = Family.out_of_support
+    cdf = Family.cdf
+    kl_divergence = Family.kl_divergence
+    plot_grid = Family.plot_grid
 
 
 def test_what_is_not_said_is_drawn():
     point = tb.Gaussian().as_parameters((np.array([[1.0, 3.0]]), np.array([[4.0, 0.25]])), None)
     other = tb.Gaussian().as_parameters((np.array([[2.0, 3.0]]), np.array([[1.0, 0.25]])), None)
     x = np.array([[0.0, 3.0], [2.5, 2.9]])
-    np.testing.assert_allclose(Plain().cumulative(point, x), tb.Gaussian().cumulative(point, x), atol=0.03)
-    assert Plain().cumulative(point, x[:0]).shape == (0, 1, 2)
-    closed = tb.Gaussian().divergence(point, other)
-    found = Plain().divergence(point, other)
+    np.testing.assert_allclose(Plain().cdf(point, x), tb.Gaussian().cdf(point, x), atol=0.03)
+    assert Plain().cdf(point, x[:0]).shape == (0, 1, 2)
+    closed = tb.Gaussian().kl_divergence(point, other)
+    found = Plain().kl_divergence(point, other)
     np.testing.assert_allclose(found, closed, rtol=0.1, atol=0.01)
-    assert (Plain().divergence(point, point) == 0).all()
+    assert (Plain().kl_divergence(point, point) == 0).all()
 
     class Own(tb.Gaussian):
         def log_prob(self, parameters, x):
@@ -150,19 +150,19 @@ def test_what_is_not_said_is_drawn():
 
 def test_pictures_span_what_is_drawn_or_all_numbers_that_are_likely():
     point = tb.Gaussian().as_parameters((np.array([[1.0, 3.0]]), np.array([[4.0, 0.25]])), None)
-    grid = Plain().grid(point, 1)
+    grid = Plain().plot_grid(point, 1)
     assert (np.diff(grid) > 0).all()
     assert 0 < grid[0] < 2
     assert 4 < grid[-1] < 6
     belief = tb.NormalInverseGamma(np.array([[3.0]]), 1.0, 30.0, 30.0)
-    grid = Plain().grid(belief, 0)
+    grid = Plain().plot_grid(belief, 0)
     assert grid.mean() == pytest.approx(3.0, abs=0.7)
     for rate in (0.2, 4.0, 100.0):
-        counts = tb.Poisson().grid(np.array([[rate], [0.1]]), 0)
+        counts = tb.Poisson().plot_grid(np.array([[rate], [0.1]]), 0)
         np.testing.assert_array_equal(counts, np.arange(len(counts)))
         assert stats.poisson.sf(counts[-1], rate) < 1e-4
         assert counts[-1] < rate + 7 * np.sqrt(rate) + 6
-    assert tb.Poisson().grid(np.array([[np.nan]]), 0).tolist() == [0, 1, 2, 3, 4, 5]
+    assert tb.Poisson().plot_grid(np.array([[np.nan]]), 0).tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_cells_that_cannot_be_counted_are_found_by_halves_where_nothing_is_said():
@@ -173,12 +173,12 @@ def test_cells_that_cannot_be_counted_are_found_by_halves_where_nothing_is_said(
     x = np.array([[0.0, 2.0, -1.0], [0.5, np.nan, np.inf], [7.0, -1.0, 3.25]])
     expected = [[False, False, True], [True, False, False], [False, True, True]]
     assert out_of_support_cells(tb.Poisson(), x).tolist() == expected
-    assert not is_not_overridden(Own(), "outside", "collect")
+    assert not is_not_overridden(Own(), "out_of_support", "collect")
     assert out_of_support_cells(Own(), x).tolist() == expected
     assert out_of_support_cells(Own(), np.zeros((0, 2))).shape == (0, 2)
-    assert tb.Gaussian().wrong_cell(np.array([[1.0, 2.0], [3.0, -np.inf]])) == (1, 1)
-    assert tb.Poisson().wrong_cell(np.array([[1.0, 2.0], [3.0, 0.5]])) == (1, 1)
-    assert tb.Poisson().wrong_cell(np.array([[1.0, 2.0]])) is None
+    assert tb.Gaussian().first_invalid_cell(np.array([[1.0, 2.0], [3.0, -np.inf]])) == (1, 1)
+    assert tb.Poisson().first_invalid_cell(np.array([[1.0, 2.0], [3.0, 0.5]])) == (1, 1)
+    assert tb.Poisson().first_invalid_cell(np.array([[1.0, 2.0]])) is None
 
 
 def test_axes_ratios_and_missing_terms():
@@ -197,15 +197,15 @@ def test_values_parameters_and_rows_of_all_groups():
     light = tb.Gaussian().collect(NUMBERS[:1], weight=np.array([0.25]))
     np.testing.assert_allclose(tb.Gaussian().pooled_value(light), NUMBERS[0])
     alone = tb.Gaussian().unbiased(tb.Gaussian().collect(NUMBERS[:1]))  # a mean without a variance is known
-    assert tb.Gaussian().unknown(alone).tolist() == [[False] * 3]
+    assert tb.Gaussian().is_undefined(alone).tolist() == [[False] * 3]
     assert tb.Poisson().n_parameters(statistics) == 9
     assert tb.Poisson().row_weight(statistics).tolist() == [[3.0] * 3, [2.0] * 3, [0.0] * 3]
     point = tb.Poisson().maximum_likelihood(statistics)
-    assert tb.Poisson().unknown(point).tolist() == [[False] * 3, [False] * 3, [True] * 3]
+    assert tb.Poisson().is_undefined(point).tolist() == [[False] * 3, [False] * 3, [True] * 3]
     assert tb.Poisson().take(point, [1]).tolist() == [point[1].tolist()]
     pair = tb.Gaussian().maximum_likelihood(tb.Gaussian().collect(NUMBERS, np.arange(9) % 2, 3))
     assert tb.Gaussian().take(pair, [2, 0]).mean.tolist()[1] == pair.mean[0].tolist()
-    assert tb.Gaussian().unknown(pair).all(axis=1).tolist() == [False, False, True]
+    assert tb.Gaussian().is_undefined(pair).all(axis=1).tolist() == [False, False, True]
     means = tb.Poisson().conditional_means(point, COUNTS)
     assert means.shape == (5, 3, 3)
     np.testing.assert_array_equal(means[3], point)
@@ -217,24 +217,41 @@ def test_a_bare_family_says_only_what_all_have_in_common():
         belief = tb.Beta
 
     family = Bare()
-    assert (family.is_yes_no, family.is_table, family.left_out_together) == (False, False, False)
+    assert (family.is_binary, family.is_contingency_table, family.leave_one_out_changes_all_groups) == (
+        False,
+        False,
+        False,
+    )
     assert family.columnwise
-    assert family.takes_missing
-    flags = ("light", "needs_whole_rows", "takes_sparse", "nonnegative_cells", "measured", "sums_cells", "of_last")
+    assert family.accepts_missing
+    flags = (
+        "low_memory_scoring",
+        "requires_complete_rows",
+        "accepts_sparse",
+        "nonnegative_cells",
+        "is_continuous",
+        "sums_cells",
+        "is_conditional",
+    )
     assert not any(getattr(family, name) for name in (*flags, "decays", "has_words", "tokens", "transforms"))
-    assert (family.order, family.bins, family.inner, family.of_words) == (0, (), None, None)
-    assert family.layout == ("Bare",)
-    nothing = (family.given_measured, family.aggregates(2, np.zeros(2)), family.form(None), family.outside(NUMBERS))
+    assert (family.order, family.bins, family.present_family, family.word_family) == (0, (), None, None)
+    assert family.statistics_key == ("Bare",)
+    nothing = (
+        family.family_given_continuous_parents,
+        family.aggregates(2, np.zeros(2)),
+        family.log_prob_form(None),
+        family.out_of_support(NUMBERS),
+    )
     assert nothing == (None, None, None, None)
-    assert family.flat_columns(None).tolist() == []
+    assert family.constant_columns(None).tolist() == []
     with pytest.raises(tb.PriorError):
-        family.prior(2.0, None, "bayes")
+        family.resolve_prior(2.0, None, "bayes")
 
 
 def test_labels_take_codes_and_nothing_else():
     family = tb.Categorical()
     codes = Codes(np.array([[0], [1], [-1]]), np.array([2]))
-    assert (family.reads, family.columnwise, family.takes_missing) == ("codes", True, True)
+    assert (family.cell_type, family.columnwise, family.accepts_missing) == ("codes", True, True)
     point = family.maximum_likelihood(family.collect(codes))
     assert family.log_prob(point, codes.columns).shape == (3, 1, 1)
 
@@ -242,4 +259,4 @@ def test_labels_take_codes_and_nothing_else():
 def test_a_belief_about_something_else_is_refused():
     for family, belief in ((tb.Poisson(), tb.Beta(1, 1)), (tb.Gaussian(), tb.Gamma(1, 1)), (tb.Bernoulli(), "flat")):
         with pytest.raises(tb.PriorError):
-            family.prior(belief, learned(family), "bayes")
+            family.resolve_prior(belief, learned(family), "bayes")

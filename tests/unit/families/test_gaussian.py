@@ -44,7 +44,7 @@ def test_log_probabilities_are_scipys_and_add_up_to_the_likelihood(name):
     point = family.maximum_likelihood(counted(family))
     found = family.log_prob(point, ROWS)
     cells = stats.norm.logpdf(ROWS[:, None, :], point.mean, np.sqrt(point.variance))
-    by_row = "columns" in family.shared
+    by_row = "columns" in family.tied_over
     np.testing.assert_allclose(found, cells.sum(axis=-1) if by_row else cells, rtol=1e-12)
     own = cells[np.arange(15), GROUP]
     assert family.log_likelihood(point, counted(family)).sum() == pytest.approx(own.sum())
@@ -75,7 +75,7 @@ def test_no_variance_is_no_density():
     flat = Normal(np.array([0.0, 1.0]), np.array([1.0, 0.0]))
     with pytest.raises(EstimateError, match="column 1"):
         tb.Gaussian().log_prob(flat, np.zeros((1, 2)))
-    gone = tb.Gaussian().without_flat(Normal(np.zeros((2, 2)), np.array([[1.0, 0.0], [1.0, 1.0]])))
+    gone = tb.Gaussian().mask_degenerate_groups(Normal(np.zeros((2, 2)), np.array([[1.0, 0.0], [1.0, 1.0]])))
     assert np.isnan(gone.mean).tolist() == [[True, True], [False, False]]
 
 
@@ -91,8 +91,8 @@ def test_the_mean_and_the_mode_of_default_priors(estimate, share):
 
 def test_distances_shares_and_draws():
     one, other = Normal(np.array([0.0]), np.array([1.0])), Normal(np.array([2.0]), np.array([4.0]))
-    assert tb.Gaussian().divergence(one, other)[0] == pytest.approx(np.log(2) + (1 + 4) / 8 - 0.5)
-    np.testing.assert_allclose(tb.Gaussian().cumulative(other, np.array([[0.0], [2.0]]))[:, 0], stats.norm.cdf([-1, 0]))
+    assert tb.Gaussian().kl_divergence(one, other)[0] == pytest.approx(np.log(2) + (1 + 4) / 8 - 0.5)
+    np.testing.assert_allclose(tb.Gaussian().cdf(other, np.array([[0.0], [2.0]]))[:, 0], stats.norm.cdf([-1, 0]))
     drawn = tb.Gaussian().sample(other, 20_000, np.random.default_rng(0))
     assert stats.kstest(drawn[:, 0], stats.norm(2, 2).cdf).pvalue > 0.01
 
@@ -100,10 +100,10 @@ def test_distances_shares_and_draws():
 def test_columns_share_what_a_row_is_worth():
     rng = np.random.default_rng(0)
     family, rows = tb.SphericalGaussian(), rng.normal(size=(30, 3))
-    posterior = tb.learn(rows, family).posterior()
+    posterior = tb.fit_distribution(rows, family).posterior()
     asked = np.array([[0.5, -1.0, 2.0], [0.5, np.nan, 2.0], [np.nan, np.nan, 1.0], [np.nan] * 3])
     asked = np.concatenate([asked, np.broadcast_to(posterior.location, (1, 3))])  # no length to be shared
-    shares, whole = family.column_terms(posterior, asked, True), family.log_predictive(posterior, asked)
+    shares, whole = family.column_contributions(posterior, asked, True), family.log_predictive(posterior, asked)
     np.testing.assert_allclose(shares.sum(axis=-1), whole, rtol=1e-12, atol=1e-15)
     assert (shares[np.isnan(asked)] == 0).all()
     assert shares[0].argmin() == 2  # the farthest costs most
@@ -134,7 +134,7 @@ def test_predictions_are_ts_of_columns_or_rows(name):
     belief = family.default_prior(counted(family), "bayes").update(counted(family))
     found = family.log_predictive(belief, ASKED)
     for group in range(2):
-        if "columns" in family.shared:
+        if "columns" in family.tied_over:
             np.testing.assert_allclose(found[:, group], row_t(belief, group, ASKED), rtol=1e-10, atol=1e-14)
             continue
         location, strength, shape, scale = (
@@ -144,20 +144,22 @@ def test_predictions_are_ts_of_columns_or_rows(name):
         spread = np.sqrt(scale / shape * (1 + 1 / strength))
         cells = stats.t.logpdf(ASKED, 2 * shape, location, spread)
         np.testing.assert_allclose(found[:, group], np.where(np.isnan(ASKED), 0.0, cells), rtol=1e-10)
-        np.testing.assert_allclose(family.predictive_form(belief).evaluate(ASKED)[:, group], found[:, group], rtol=1e-9)
+        np.testing.assert_allclose(
+            family.log_predictive_form(belief).evaluate(ASKED)[:, group], found[:, group], rtol=1e-9
+        )
         told = family.student(belief)
         np.testing.assert_allclose(np.broadcast_to(told.scale, (2, 3))[group], spread, rtol=1e-13)
-        np.testing.assert_allclose(np.broadcast_to(told.freedom, (2, 3))[group], 2 * shape, rtol=1e-13)
+        np.testing.assert_allclose(np.broadcast_to(told.degrees_of_freedom, (2, 3))[group], 2 * shape, rtol=1e-13)
 
 
 @pytest.mark.parametrize("name", ["columns", "both"])
 def test_rows_are_turned_into_lengths_of_their_t(name):
     family = FOUR[name]
     belief = family.default_prior(counted(family), "bayes").update(counted(family))
-    form = family.predictive_form(belief)
+    form = family.log_predictive_form(belief)
     np.testing.assert_allclose(form.evaluate(ROWS[:4]), family.log_predictive(belief, ROWS[:4]), rtol=1e-13)
     known = np.array([0, 2])
-    rows, log_det = form.turned(ROWS[:4][:, known], known)
+    rows, log_det = form.whitened(ROWS[:4][:, known], known)
     for group in range(2):
         location, strength, scale = (
             np.broadcast_to(part, (2, 3))[group][known] for part in (belief.location, belief.strength, belief.scale)
@@ -173,10 +175,10 @@ def test_rows_are_turned_into_lengths_of_their_t(name):
 def test_default_priors_expect_the_pooled_spread_whatever_is_shared(name, estimate):
     family, _, _, means = SHARED[name]
     prior = family.default_prior(counted(family), estimate)
-    pooled = pooled_scale(counted(family), together="columns" in family.shared)
+    pooled = pooled_scale(counted(family), together="columns" in family.tied_over)
     typical = prior.scale / (1.5 if estimate == "bayes" else 1.5 + 1 + means / 2)
     np.testing.assert_allclose(typical, pooled.spread[: len(np.atleast_1d(prior.scale))], rtol=1e-13)
-    assert prior.scale.shape == ((1,) if "columns" in family.shared else (3,))
+    assert prior.scale.shape == ((1,) if "columns" in family.tied_over else (3,))
 
 
 @pytest.mark.parametrize("name", FOUR)
@@ -185,9 +187,9 @@ def test_rows_behind_every_column(name):
     rows = np.where(np.arange(45).reshape(15, 3) % 7 == 0, np.nan, ROWS)
     weight = family.row_weight(family.collect(rows, GROUP, 2))
     there = np.stack([(~np.isnan(rows[k == GROUP])).sum(axis=0) for k in (0, 1)]).astype(float)
-    if "columns" in family.shared:
+    if "columns" in family.tied_over:
         there = there.max(axis=1)
-    np.testing.assert_array_equal(weight, there.sum(axis=0) if "groups" in family.shared else there)
+    np.testing.assert_array_equal(weight, there.sum(axis=0) if "groups" in family.tied_over else there)
 
 
 def test_unbiased_variances_need_two_rows():
@@ -211,43 +213,43 @@ def test_likelihoods_of_groups_without_rows_are_nothing():
 
 def test_pictures_reach_four_deviations_about_every_mean():
     point = Normal(np.array([[0.0, 1.0], [10.0, 1.0]]), np.array([[1.0, 4.0], [9.0, 4.0]]))
-    places = tb.Gaussian().grid(point, 0)
+    places = tb.Gaussian().plot_grid(point, 0)
     assert (places[0], places[-1], len(places)) == (-4.0, 22.0, 400)
-    places = tb.Gaussian().grid(point, 1, 2.0)
+    places = tb.Gaussian().plot_grid(point, 1, 2.0)
     assert (places[0], places[-1]) == (-3.0, 5.0)
     belief = tb.NormalInverseGamma([[0.0, 5.0]], 4.0, 2.0, [[8.0, 2.0]])
-    places = tb.Gaussian().grid(belief, 0)
+    places = tb.Gaussian().plot_grid(belief, 0)
     assert (places[0], places[-1]) == pytest.approx((-4 * np.sqrt(5), 4 * np.sqrt(5)))
 
 
 def test_what_is_told_of_parameters_and_posteriors():
-    told = tb.Gaussian().describe(Normal(np.zeros((2, 2)), np.array([4.0, 9.0])))
-    np.testing.assert_array_equal(told["deviation"], [[2.0, 3.0]] * 2)
+    told = tb.Gaussian().named_parameters(Normal(np.zeros((2, 2)), np.array([4.0, 9.0])))
+    np.testing.assert_array_equal(told["std"], [[2.0, 3.0]] * 2)
     belief = tb.NormalInverseGamma([[0.0, 5.0]], 4.0, 2.0, [[8.0, 2.0]])
-    told = tb.Gaussian().describe(belief)
+    told = tb.Gaussian().named_parameters(belief)
     np.testing.assert_allclose(told["scale"], np.sqrt([[5.0, 1.25]]))
     np.testing.assert_allclose(told["freedom"], [[4.0, 4.0]])
-    assert "deviation" not in told
+    assert "std" not in told
 
 
 def test_the_first_column_without_a_density_is_named():
     family, statistics = tb.Gaussian(), counted(tb.Gaussian())
     variance = np.array([[1.0, 2.0, 3.0], [1.0, 0.0, 0.0]])
-    assert family.without_density(Normal(np.zeros((2, 3)), variance), statistics) == (1, 1)
-    assert family.without_density(Normal(np.zeros((2, 3)), variance + 1), statistics) is None
+    assert family.first_degenerate_group(Normal(np.zeros((2, 3)), variance), statistics) == (1, 1)
+    assert family.first_degenerate_group(Normal(np.zeros((2, 3)), variance + 1), statistics) is None
     three = family.collect(ROWS, GROUP, 3)  # a group without rows has no density, and needs none
     point = family.maximum_likelihood(three)
-    assert family.without_density(point, three) is None
-    gone = family.without_flat(Normal(np.zeros((2, 3)), variance))
+    assert family.first_degenerate_group(point, three) is None
+    gone = family.mask_degenerate_groups(Normal(np.zeros((2, 3)), variance))
     assert np.isnan(gone.variance).tolist() == [[False] * 3, [True] * 3]
 
 
 def test_variances_next_to_nothing_are_nothing():
     family = tb.Gaussian()
     point = family.maximum_likelihood(counted(family))
-    np.testing.assert_array_equal(family.collapsed(point, counted(family)).variance, point.variance)
+    np.testing.assert_array_equal(family.zero_small_variances(point, counted(family)).variance, point.variance)
     tiny = point._replace(variance=np.where(np.arange(3) == 1, 1e-30, point.variance))
-    assert (family.collapsed(tiny, counted(family)).variance == 0).tolist() == [[False, True, False]] * 2
+    assert (family.zero_small_variances(tiny, counted(family)).variance == 0).tolist() == [[False, True, False]] * 2
 
 
 def test_a_column_alone_is_a_line_in_nothing():
@@ -255,8 +257,8 @@ def test_a_column_alone_is_a_line_in_nothing():
     assert line.slope.shape == (2, 0)
     assert line.intercept.tolist() == [1.0, 2.0]
     assert line.variance.tolist() == [3.0, 4.0]
-    assert tb.TiedGaussian().given_measured is None
-    assert tb.Gaussian().given_measured is not None
+    assert tb.TiedGaussian().family_given_continuous_parents is None
+    assert tb.Gaussian().family_given_continuous_parents is not None
 
 
 def test_sums_of_a_database_are_the_moments():
@@ -273,7 +275,7 @@ def test_sums_of_a_database_are_the_moments():
 def test_rows_of_one_variance_share_their_length_by_column():
     family = tb.SphericalGaussian()
     belief = family.default_prior(counted(family), "bayes").update(counted(family))
-    shares = family.column_terms(belief, ASKED, True)
+    shares = family.column_contributions(belief, ASKED, True)
     np.testing.assert_allclose(shares.sum(axis=-1), family.log_predictive(belief, ASKED), rtol=1e-11, atol=1e-13)
     # What bends is shared by squared lengths, the rest evenly: so two columns differ by their lengths alone.
     for group in range(2):
@@ -285,7 +287,7 @@ def test_rows_of_one_variance_share_their_length_by_column():
         bend = -(shape[0] + 3 / 2) * np.log1p(t.sum())
         assert shares[0, group, 2] - shares[0, group, 0] == pytest.approx(bend * (t[2] - t[0]) / t.sum(), rel=1e-9)
     point = family.maximum_likelihood(counted(family))
-    cells = family.column_terms(point, ASKED, False)
+    cells = family.column_contributions(point, ASKED, False)
     np.testing.assert_allclose(cells.sum(axis=-1), family.log_prob(point, ASKED), rtol=1e-12, atol=1e-15)
 
 
@@ -297,13 +299,13 @@ def test_light_rows_count_too():
     )
     flat = Normal(np.zeros((1, 3)), np.array([[1.0, 0.0, 1.0]]))
     grouped = family.collect(ROWS[:1], np.array([0]), 1, np.array([0.25]))
-    assert family.without_density(flat, grouped) == (0, 1)
-    assert family.without_density(flat._replace(variance=np.array([[1.0, 1.0, 0.0]])), grouped) == (0, 2)
+    assert family.first_degenerate_group(flat, grouped) == (0, 1)
+    assert family.first_degenerate_group(flat._replace(variance=np.array([[1.0, 1.0, 0.0]])), grouped) == (0, 2)
 
 
 def test_bells_say_whether_groups_share_their_width():
     for name, family in FOUR.items():
-        form = family.form(family.maximum_likelihood(counted(family)))
+        form = family.log_prob_form(family.maximum_likelihood(counted(family)))
         assert form.shared == (name in ("groups", "both"))
         point = family.maximum_likelihood(counted(family))
         cells = np.where(
@@ -320,20 +322,20 @@ def test_only_ts_of_their_own_have_tables(name):
     family = FOUR[name]
     prior = family.default_prior(counted(family), "bayes")
     for estimate in ("bayes", "map"):
-        tables = family.left_out_tables(
+        tables = family.leave_one_out_tables(
             GroupStatistics(counted(family), prior, read_estimate(estimate)), np.zeros(3, bool)
         )
         assert (tables is not None) == (name == "each its own" and estimate == "bayes")
 
 
 def test_rows_of_one_group_without_an_axis_for_it():
-    family, statistics = tb.Gaussian(), tb.learn(ROWS, tb.Gaussian()).statistics
+    family, statistics = tb.Gaussian(), tb.fit_distribution(ROWS, tb.Gaussian()).statistics
     point = family.maximum_likelihood(statistics)
     np.testing.assert_allclose(point.variance, ROWS.var(axis=0), rtol=1e-12)
-    gone = family.without_flat(Normal(np.zeros(3), np.array([1.0, 0.0, 1.0])))
+    gone = family.mask_degenerate_groups(Normal(np.zeros(3), np.array([1.0, 0.0, 1.0])))
     assert np.isnan(gone.mean).all()
     spherical = tb.SphericalGaussian()
-    alone = tb.learn(ROWS, spherical).statistics
+    alone = tb.fit_distribution(ROWS, spherical).statistics
     assert float(spherical.row_weight(alone)) == 15.0
     assert float(spherical.log_likelihood(spherical.maximum_likelihood(alone), alone)) == pytest.approx(
         stats.norm.logpdf(ROWS, ROWS.mean(axis=0), np.sqrt(ROWS.var(axis=0).mean())).sum()

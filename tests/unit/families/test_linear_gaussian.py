@@ -33,7 +33,7 @@ def test_mle_is_least_squares():
 
 @pytest.mark.parametrize("decay", [0.0, 1e-3, 1.0, 1e4])
 def test_map_is_ridge(decay):
-    line = tb.learn(ROWS, tb.LinearGaussian()).estimate("map", prior=decay)
+    line = tb.fit_distribution(ROWS, tb.LinearGaussian()).estimate("map", prior=decay)
     other = Ridge(alpha=decay).fit(X, Y)
     np.testing.assert_allclose(line.slope, other.coef_, rtol=1e-8)
     assert line.intercept == pytest.approx(other.intercept_, rel=1e-8)
@@ -41,10 +41,10 @@ def test_map_is_ridge(decay):
 
 def test_through_the_origin():
     family = tb.LinearGaussianThroughOrigin()
-    line = tb.learn(ROWS, family).estimate("mle")
+    line = tb.fit_distribution(ROWS, family).estimate("mle")
     np.testing.assert_allclose(line.slope, np.linalg.lstsq(X, Y, rcond=None)[0], rtol=1e-9)
     assert line.intercept == 0
-    decayed = tb.learn(ROWS, family).estimate("map", prior=2.0)
+    decayed = tb.fit_distribution(ROWS, family).estimate("map", prior=2.0)
     np.testing.assert_allclose(decayed.slope, Ridge(2.0, fit_intercept=False).fit(X, Y).coef_, rtol=1e-9)
 
 
@@ -57,7 +57,9 @@ def test_the_posterior_is_the_conjugate_closed_form():
     after = before + design.T @ design
     mean = np.linalg.solve(after, before @ start + design.T @ Y)
     scale = 1.5 + 0.5 * (Y @ Y + start @ before @ start - mean @ after @ mean)
-    prior = tb.LinearNormalInverseGamma(slopes, np.diag([2.0, 3.0, 4.0]), 2.5, 1.5, level=level, strength=strength)
+    prior = tb.LinearNormalInverseGamma(
+        slopes, np.diag([2.0, 3.0, 4.0]), 2.5, 1.5, intercept_location=level, strength=strength
+    )
     posterior = prior.update(moments(ROWS))
     np.testing.assert_allclose(posterior.mean().slope, mean[:3], rtol=1e-9)
     assert posterior.mean().intercept == pytest.approx(mean[3], rel=1e-9)
@@ -75,7 +77,9 @@ def test_the_posterior_is_the_conjugate_closed_form():
 
 def test_the_predictive_is_student_t_and_the_evidence_their_sum():
     family = tb.LinearGaussian()
-    belief = tb.LinearNormalInverseGamma(np.zeros(3), np.eye(3), 1.0, 2.0, level=3.0, strength=0.1, centre=[0, 5, 100])
+    belief = tb.LinearNormalInverseGamma(
+        np.zeros(3), np.eye(3), 1.0, 2.0, intercept_location=3.0, strength=0.1, input_center=[0, 5, 100]
+    )
     whole, total = belief.log_evidence(moments(ROWS)), 0.0
     for row in ROWS:
         wide = np.sqrt(belief.scale / belief.shape * (1 + belief.leverage(row[None, :3])[0]))
@@ -87,7 +91,7 @@ def test_the_predictive_is_student_t_and_the_evidence_their_sum():
 
 
 def test_the_mode_is_where_the_density_is_highest():
-    posterior = tb.LinearGaussian().prior(1.0, moments(ROWS), "map").update(moments(ROWS))
+    posterior = tb.LinearGaussian().resolve_prior(1.0, moments(ROWS), "map").update(moments(ROWS))
     best = posterior.mode()
     top = posterior.log_prob(best)
     for k in range(3):
@@ -102,7 +106,7 @@ def test_the_mode_is_where_the_density_is_highest():
 
 def test_the_default_decay_is_where_the_evidence_is_highest():
     family, counted = tb.LinearGaussian(), moments(ROWS)
-    found = family.prior(None, counted, "bayes")
+    found = family.resolve_prior(None, counted, "bayes")
     decay = np.diag(found.precision) / X.var(axis=0)
     assert decay == pytest.approx(np.full(3, decay[0]), rel=1e-9)  # the same on inputs of unit variance
     best = found.log_evidence(counted)
@@ -117,10 +121,10 @@ def test_the_default_decay_is_where_the_evidence_is_highest():
 def test_where_there_is_nothing_to_learn_slopes_vanish():
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(50, 6))
-    prior = tb.LinearGaussian().prior(None, moments(rows), "bayes")
+    prior = tb.LinearGaussian().resolve_prior(None, moments(rows), "bayes")
     strong = rows.copy()
     strong[:, 5] += rows[:, :5].sum(axis=1) * 10
-    weak = tb.LinearGaussian().prior(None, moments(strong), "bayes")
+    weak = tb.LinearGaussian().resolve_prior(None, moments(strong), "bayes")
     assert prior.precision[0, 0] > 100 * weak.precision[0, 0]
 
 
@@ -133,7 +137,7 @@ def test_groups_have_lines_of_their_own():
         np.testing.assert_allclose(line.slope[code], own.coef_, rtol=1e-9)
         assert line.intercept[code] == pytest.approx(own.intercept_, rel=1e-8)
     assert np.isnan(line.slope[2]).all()
-    decayed = tb.LinearGaussian().prior(3.0, found, "map").update(found).mode()
+    decayed = tb.LinearGaussian().resolve_prior(3.0, found, "map").update(found).mode()
     for code in (0, 1):
         np.testing.assert_allclose(decayed.slope[code], Ridge(3.0).fit(X[group == code], Y[group == code]).coef_)
     assert (decayed.slope[2] == 0).all()
@@ -160,7 +164,7 @@ def test_more_inputs_than_rows_and_collinear_ones_take_the_shortest_weights():
 
 def test_an_improper_posterior_says_so():
     twice = moments(np.c_[X[:, 0], X[:, 0], Y])
-    posterior = tb.LinearGaussian().prior(0, twice, "map").update(twice)
+    posterior = tb.LinearGaussian().resolve_prior(0, twice, "map").update(twice)
     assert posterior.improper
     with pytest.raises(tb.PriorError, match="improper"):
         posterior.leverage(X[:, :2])
@@ -182,7 +186,7 @@ def test_cells_that_are_no_numbers_are_named_by_row_and_column(bad):
     rows = ROWS.copy()
     rows[33, 1] = bad
     with pytest.raises(tb.DataError, match="row 33"):
-        tb.learn(rows, tb.LinearGaussian())
+        tb.fit_distribution(rows, tb.LinearGaussian())
     weight = np.ones(40)
     weight[33] = 0
     kept = np.delete(ROWS, 33, axis=0)
@@ -208,12 +212,12 @@ def test_one_row_no_input_and_a_constant_target():
     assert alone.slope.shape == (0,)
     assert alone.intercept == pytest.approx(Y.mean())
     flat = moments(np.c_[X, np.full(40, 3.0)])
-    posterior = family.prior(None, flat, "bayes").update(flat)
+    posterior = family.resolve_prior(None, flat, "bayes").update(flat)
     assert posterior.mean().slope == pytest.approx([0, 0, 0], abs=1e-12)
     assert posterior.mean().intercept == pytest.approx(3.0)
     nothing = tb.Moments.zeros((), 3, full=True)
     assert np.isnan(family.maximum_likelihood(nothing).slope).all()
-    family.prior(None, nothing, "bayes").update(nothing)
+    family.resolve_prior(None, nothing, "bayes").update(nothing)
 
 
 def test_a_missing_target_adds_nothing_and_a_missing_input_is_refused():
@@ -227,7 +231,7 @@ def test_a_missing_target_adds_nothing_and_a_missing_input_is_refused():
 @pytest.mark.parametrize("prior", ["empirical", -1.0, np.inf, np.nan, True, tb.Beta(1, 1)])
 def test_priors_that_are_none(prior):
     with pytest.raises(tb.PriorError):
-        tb.LinearGaussian().prior(prior, moments(ROWS), "bayes")
+        tb.LinearGaussian().resolve_prior(prior, moments(ROWS), "bayes")
 
 
 @pytest.mark.parametrize(
@@ -238,9 +242,9 @@ def test_priors_that_are_none(prior):
         {"precision": np.eye(3)},
         {"shape": 0.0},
         {"strength": -1.0},
-        {"centre": np.nan},
+        {"center": np.nan},
     ],
-    ids=["negative", "lopsided", "larger", "shape", "strength", "centre"],
+    ids=["negative", "lopsided", "larger", "shape", "strength", "center"],
 )
 def test_beliefs_that_are_none(change):
     with pytest.raises(tb.PriorError):
@@ -251,7 +255,7 @@ def test_beliefs_that_are_none(change):
 
 def test_a_prior_of_a_level_is_refused_through_the_origin():
     prior = tb.LinearNormalInverseGamma([0.0], [[1.0]], 1, 1)
-    learned = tb.learn([[1.0, 2.0], [2.0, 3.0], [3.0, 7.0]], tb.LinearGaussianThroughOrigin())
+    learned = tb.fit_distribution([[1.0, 2.0], [2.0, 3.0], [3.0, 7.0]], tb.LinearGaussianThroughOrigin())
     with pytest.raises(PriorError, match=r"no level to learn, and strength= of its prior is 0.0"):
         learned.estimate("map", prior=prior)
     through = learned.estimate("map", prior=prior.replace(strength=None))
@@ -294,14 +298,14 @@ def test_a_perfect_fit_has_no_noise_and_any_density():
 
 def test_predictions_of_groups_are_students_t_and_what_is_missing_adds_nothing():
     family = tb.LinearGaussian()
-    posterior = family.prior(2.0, HALVES, "bayes").update(HALVES)
+    posterior = family.resolve_prior(2.0, HALVES, "bayes").update(HALVES)
     rows = np.r_[ROWS[:4], [[0.0, 0.0, 0.0, np.nan], [np.nan, 1.0, np.nan, np.nan]]]
     found = family.log_predictive(posterior, rows)
     assert not found[4:].any()
     for k in range(2):
         wide = posterior.scale[k] / posterior.shape[k] * (1 + posterior.leverage(ROWS[:4, None, :3])[:, k])
-        centre = posterior.mean().slope[k] @ ROWS[:4, :3].T + posterior.mean().intercept[k]
-        expected = stats.t(2 * posterior.shape[k], centre, np.sqrt(wide)).logpdf(ROWS[:4, 3])
+        center = posterior.mean().slope[k] @ ROWS[:4, :3].T + posterior.mean().intercept[k]
+        expected = stats.t(2 * posterior.shape[k], center, np.sqrt(wide)).logpdf(ROWS[:4, 3])
         np.testing.assert_allclose(found[:4, k], expected, rtol=1e-9)
 
 
@@ -310,14 +314,14 @@ def test_priors_of_decay_lie_at_the_means_of_groups():
     found = family.decaying(HALVES, np.array([1.0, 2.0, 3.0]))
     np.testing.assert_array_equal(found.precision, np.diag([1.0, 2.0, 3.0]))
     for k in range(2):
-        assert found.level[k] == pytest.approx(Y[k == GROUPS].mean())
-        np.testing.assert_allclose(found.centre[k], X[k == GROUPS].mean(axis=0))
-    assert found.level[2] == pytest.approx(Y.mean())  # of a group without rows, that of all
-    np.testing.assert_allclose(found.centre[2], X.mean(axis=0))
+        assert found.intercept_location[k] == pytest.approx(Y[k == GROUPS].mean())
+        np.testing.assert_allclose(found.input_center[k], X[k == GROUPS].mean(axis=0))
+    assert found.intercept_location[2] == pytest.approx(Y.mean())  # of a group without rows, that of all
+    np.testing.assert_allclose(found.input_center[2], X.mean(axis=0))
     through = tb.LinearGaussianThroughOrigin().decaying(HALVES, np.ones(3))
     assert through.strength is None
-    assert not through.level.any()
-    assert not through.centre.any()
+    assert not through.intercept_location.any()
+    assert not through.input_center.any()
 
 
 def test_spreads_are_those_within_groups():
@@ -330,7 +334,7 @@ def test_spreads_are_those_within_groups():
     flat = np.c_[np.full(40, 3.0), X[:, 0], Y]
     assert family.spreads(moments(flat))[0] == 1.0
     assert family.spreads(moments(np.zeros((0, 3)))).tolist() == [1.0, 1.0]
-    assert family.flat_columns(moments(flat)).tolist() == []
+    assert family.constant_columns(moments(flat)).tolist() == []
 
 
 def test_expected_noise_is_small_beside_the_target_and_a_tenth_where_weights_are_as_many_as_rows():
@@ -358,7 +362,7 @@ def test_draws_follow_the_line_and_are_like_the_rows_that_were_counted():
     family, rng = tb.LinearGaussian(), np.random.default_rng(7)
     mixed = rng.normal(size=(50, 2)) @ np.array([[1.0, 0.8], [0.0, 0.5]]) + np.array([3.0, -1.0])
     counted = moments(np.c_[mixed, mixed.sum(axis=1)])
-    like = family.like_rows(counted)
+    like = family.sampling_options(counted)
     np.testing.assert_allclose(like["inputs"][0], mixed.mean(axis=0))
     np.testing.assert_allclose(like["inputs"][1], np.cov(mixed.T, ddof=0), rtol=1e-10)
     line = LinearParameters(np.array([2.0, -1.0]), 5.0, 0.25)
@@ -373,27 +377,27 @@ def test_draws_follow_the_line_and_are_like_the_rows_that_were_counted():
     assert plain.shape == (5000, 2, 2)
     assert plain[..., 0].std() == pytest.approx(1.0, abs=0.05)
     np.testing.assert_allclose(plain[:, 1, 1], 10 - plain[:, 1, 0], rtol=1e-12)
-    nothing = family.like_rows(moments(np.zeros((0, 3))))["inputs"][1]
+    nothing = family.sampling_options(moments(np.zeros((0, 3))))["inputs"][1]
     assert nothing.tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
 def test_what_is_told_of_a_line():
     family = tb.LinearGaussian()
     line = family.maximum_likelihood(HALVES)
-    assert family.unknown(line).tolist() == [[False], [False], [True]]
-    np.testing.assert_array_equal(family.describe(line)["weight"], np.c_[line.slope, line.intercept])
-    expected = family.expected(line)
+    assert family.is_undefined(line).tolist() == [[False], [False], [True]]
+    np.testing.assert_array_equal(family.named_parameters(line)["weight"], np.c_[line.slope, line.intercept])
+    expected = family.mean(line)
     assert not expected[:2, :3].any()
     np.testing.assert_array_equal(expected[:2, 3], line.intercept[:2])
-    posterior = family.prior(1.0, HALVES, "bayes").update(HALVES)
-    np.testing.assert_allclose(family.expected(posterior)[:, 3], posterior.mean().intercept)
-    np.testing.assert_allclose(family.describe(posterior)["weight"][:, :3], posterior.mean().slope)
+    posterior = family.resolve_prior(1.0, HALVES, "bayes").update(HALVES)
+    np.testing.assert_allclose(family.mean(posterior)[:, 3], posterior.mean().intercept)
+    np.testing.assert_allclose(family.named_parameters(posterior)["weight"][:, :3], posterior.mean().slope)
     assert family.n_parameters(HALVES) == 3 * (3 + 1 + 1)
     assert tb.LinearGaussianThroughOrigin().n_parameters(HALVES) == 3 * (3 + 1)
     assert family.row_weight(HALVES).tolist() == [20, 20, 0]
     assert family.as_parameters((2.0, 1.0, 0.5), HALVES).slope.tolist() == [2.0]
-    assert isinstance(family.given_measured, tb.LinearGaussian)
-    assert tb.LinearGaussianThroughOrigin().given_measured is None
+    assert isinstance(family.family_given_continuous_parents, tb.LinearGaussian)
+    assert tb.LinearGaussianThroughOrigin().family_given_continuous_parents is None
 
 
 def test_a_line_without_noise_and_groups_without_rows_in_the_likelihood():

@@ -31,10 +31,12 @@ def test_the_compound_is_scipys():
     alpha = BELIEF.concentration[0]
     expected = [stats.dirichlet_multinomial.logpmf(row.astype(int), alpha, int(row.sum())) for row in ROWS[:2]]
     np.testing.assert_allclose(found, [*expected, 0.0], atol=1e-12)
-    terms = URN.column_terms(BELIEF, ROWS, True)[:, 0].sum(axis=-1)
+    terms = URN.column_contributions(BELIEF, ROWS, True)[:, 0].sum(axis=-1)
     base = [np.log(3), 0.0, 0.0]  # the orders of the words, the same in all groups
     np.testing.assert_allclose(terms + base, found, atol=1e-12)
-    np.testing.assert_allclose(URN.column_terms(SHARES, ROWS, False), PLAIN.column_terms(SHARES, ROWS, False))
+    np.testing.assert_allclose(
+        URN.column_contributions(SHARES, ROWS, False), PLAIN.column_contributions(SHARES, ROWS, False)
+    )
 
 
 def test_counting_shares_and_likelihood():
@@ -48,9 +50,9 @@ def test_counting_shares_and_likelihood():
     assert PLAIN.n_parameters(counted) == 2
     assert PLAIN.row_weight(counted).tolist() == [4.0]
     assert PLAIN.row_weight(PLAIN.collect(np.zeros((3, 2)))).tolist() == [0.0]  # rows without a word say nothing
-    assert PLAIN.like_rows(counted) == {"size": 3}  # 11 tokens in 4 rows
-    assert PLAIN.like_rows(PLAIN.collect(np.zeros((0, 2)))) == {"size": 1}
-    assert PLAIN.layout == URN.layout
+    assert PLAIN.sampling_options(counted) == {"size": 3}  # 11 tokens in 4 rows
+    assert PLAIN.sampling_options(PLAIN.collect(np.zeros((0, 2)))) == {"size": 1}
+    assert PLAIN.statistics_key == URN.statistics_key
 
 
 def test_default_priors_add_one():
@@ -59,28 +61,28 @@ def test_default_priors_add_one():
 
 
 def test_shares_of_words_whatever_the_length_of_their_row():
-    cells, weight = PLAIN.seed_cells(ROWS)
+    cells, weight = PLAIN.distance_features(ROWS)
     np.testing.assert_allclose(cells.dense(), np.sqrt([[2 / 3, 1 / 3, 0], [0, 0, 1], [0, 0, 0]]))
     assert weight == pytest.approx(1 / np.sqrt(3))
-    assert PLAIN.seed_cells(compressed(np.ones((1, 100))))[1] == pytest.approx(1 / 8)
+    assert PLAIN.distance_features(compressed(np.ones((1, 100))))[1] == pytest.approx(1 / 8)
 
 
 def test_divergence_and_draws():
     p, q = np.array([0.5, 0.5]), np.array([0.25, 0.75])
-    assert PLAIN.divergence(p, q).sum() == pytest.approx(0.5 * np.log(2) + 0.5 * np.log(2 / 3))
+    assert PLAIN.kl_divergence(p, q).sum() == pytest.approx(0.5 * np.log(2) + 0.5 * np.log(2 / 3))
     drawn = PLAIN.sample(SHARES, 5000, np.random.default_rng(0), size=4)
     assert (drawn.sum(axis=-1) == 4).all()
     np.testing.assert_allclose(drawn.mean(axis=0) / 4, SHARES, atol=4 * np.sqrt(0.25 / 20_000))
-    assert PLAIN.describe(SHARES)["share"].tolist() == SHARES.tolist()
+    assert PLAIN.named_parameters(SHARES)["share"].tolist() == SHARES.tolist()
 
 
 def test_shares_of_columns_written_out():
-    found = PLAIN.column_terms(SHARES[:1], ROWS, False)
+    found = PLAIN.column_contributions(SHARES[:1], ROWS, False)
     assert found.shape == (3, 1, 3)
     np.testing.assert_allclose(found[:, 0], ROWS * np.log(SHARES[0]), atol=1e-14)
     alpha = np.array([[1.5, 2.0, 0.5], [1.0, 4.0, 2.0]])
     rows = np.array([[2.0, 1.0, 0.0], [0.25, 0.0, 0.25], [0.0, 0.0, 0.0]])  # half a token is shared out, too
-    terms = URN.column_terms(tb.Dirichlet(alpha), rows, True)
+    terms = URN.column_contributions(tb.Dirichlet(alpha), rows, True)
     assert terms.shape == (3, 2, 3)
     whole = gammaln(alpha.sum(axis=1)) - gammaln(alpha.sum(axis=1) + rows.sum(axis=1)[:, None])
     cells = gammaln(alpha + rows[:, None, :]) - gammaln(alpha)
@@ -91,9 +93,9 @@ def test_shares_of_columns_written_out():
 def test_few_tokens():
     single = PLAIN.collect(np.array([[1.0, 0.0]]))
     assert PLAIN.row_weight(single).tolist() == [1.0]
-    assert PLAIN.like_rows(PLAIN.collect(np.zeros((3, 2)))) == {"size": 1}
-    assert PLAIN.seed_cells(np.zeros((2, 0)))[1] == 1.0
-    half, _ = PLAIN.seed_cells(np.array([[0.25, 0.25]]))
+    assert PLAIN.sampling_options(PLAIN.collect(np.zeros((3, 2)))) == {"size": 1}
+    assert PLAIN.distance_features(np.zeros((2, 0)))[1] == 1.0
+    half, _ = PLAIN.distance_features(np.array([[0.25, 0.25]]))
     np.testing.assert_allclose(half.dense(), np.sqrt([[0.5, 0.5]]))
     assert PLAIN.sample(SHARES[0], 5, np.random.default_rng(0)).shape == (5, 3)
 
@@ -105,10 +107,13 @@ def test_rows_of_a_single_token_are_left_out_as_others(estimate):
     counted = GroupStatistics(PLAIN.collect(rows), tb.Dirichlet(2.0) if how.has_prior else None, how)
     removed = RemovedRows(rows, group, np.ones(3), np.zeros(0, dtype=int))
     with np.errstate(divide="ignore"):
-        found = PLAIN.left_out(counted, removed)
+        found = PLAIN.leave_one_out_log_prob(counted, removed)
     expected = [0.5, 0.5, 0.0] if estimate == "mle" else [2 / 4, 2 / 4, 1 / 4]
     np.testing.assert_allclose(np.exp(found[:, 0]), expected)
     two = GroupStatistics(PLAIN.collect(rows[:2]), None, read_estimate("mle"))
-    assert PLAIN.left_out(two, RemovedRows(rows[:2], group[:2], np.ones(2), group[:0])).tolist() == [[0.0], [0.0]]
+    assert PLAIN.leave_one_out_log_prob(two, RemovedRows(rows[:2], group[:2], np.ones(2), group[:0])).tolist() == [
+        [0.0],
+        [0.0],
+    ]
     edge = GroupStatistics(PLAIN.collect(rows), tb.Dirichlet(0.5), read_estimate("map"))
-    assert PLAIN.left_out(edge, removed).shape == (3, 1)
+    assert PLAIN.leave_one_out_log_prob(edge, removed).shape == (3, 1)

@@ -76,12 +76,14 @@ def test_likelihood_is_the_sum_over_rows(family):
 def test_default_priors_expect_the_spread_of_columns(estimate):
     """Ψ/(ν − d + 1) of the t, or Ψ/(ν + d + 1 + means) of the joint mode, is the usual variance."""
     for family, n_means in ((FREE, 1), (TIED, 3)):
-        prior = family.prior(None, counted(family), estimate)
-        usual = tb.Gaussian().prior(None, tb.Gaussian().collect(ROWS, GROUP, 3), "bayes")
-        divisor = prior.freedom - 3 + 1 if estimate == "bayes" else prior.freedom + 3 + 1 + n_means
+        prior = family.resolve_prior(None, counted(family), estimate)
+        usual = tb.Gaussian().resolve_prior(None, tb.Gaussian().collect(ROWS, GROUP, 3), "bayes")
+        divisor = (
+            prior.degrees_of_freedom - 3 + 1 if estimate == "bayes" else prior.degrees_of_freedom + 3 + 1 + n_means
+        )
         np.testing.assert_allclose(np.diagonal(prior.scale) / divisor, usual.scale / usual.shape, rtol=1e-12)
         assert not (prior.scale - np.diag(np.diagonal(prior.scale))).any()
-        assert prior.freedom == 5
+        assert prior.degrees_of_freedom == 5
         np.testing.assert_allclose(prior.location, ROWS.mean(axis=0), rtol=1e-12)
         assert prior.strength == usual.strength.min()
 
@@ -90,7 +92,7 @@ def test_default_priors_expect_the_spread_of_columns(estimate):
 def test_densities_are_scipys_whatever_cells_are_known(family):
     moments = counted(family)
     point = family.maximum_likelihood(moments)
-    posterior = family.prior(None, moments, "bayes").update(moments)
+    posterior = family.resolve_prior(None, moments, "bayes").update(moments)
     logs, predicted = family.log_prob(point, HOLED), family.log_predictive(posterior, HOLED)
     shape = np.broadcast_to(posterior.scale, (3, 3, 3))
     for row, cells in enumerate(HOLED):
@@ -99,7 +101,7 @@ def test_densities_are_scipys_whatever_cells_are_known(family):
             among = np.ix_(known, known)
             normal = stats.multivariate_normal(point.mean[k, known], point.covariance[k][among])
             assert logs[row, k] == pytest.approx(normal.logpdf(cells[known]), rel=1e-10)
-            freedom = float(np.broadcast_to(posterior.freedom, 3)[k]) - 3 + 1
+            freedom = float(np.broadcast_to(posterior.degrees_of_freedom, 3)[k]) - 3 + 1
             wide = shape[k][among] * (1 + 1 / np.broadcast_to(posterior.strength, 3)[k]) / freedom
             t = stats.multivariate_t(posterior.location[k, known], wide, freedom)
             assert predicted[row, k] == pytest.approx(t.logpdf(cells[known]), rel=1e-10)
@@ -111,8 +113,8 @@ def test_shares_of_columns_sum_to_the_row(family, predictive):
     moments = counted(family)
     point = family.maximum_likelihood(moments)
     if predictive:
-        point = family.prior(None, moments, "bayes").update(moments)
-    terms = family.column_terms(point, HOLED, predictive)
+        point = family.resolve_prior(None, moments, "bayes").update(moments)
+    terms = family.column_contributions(point, HOLED, predictive)
     whole = (family.log_predictive if predictive else family.log_prob)(point, HOLED)
     np.testing.assert_allclose(terms.sum(axis=-1), whole, rtol=1e-10)
     assert not terms[np.broadcast_to(np.isnan(HOLED)[:, None], terms.shape)].any()
@@ -125,18 +127,18 @@ def test_uncorrelated_columns_have_shares_by_their_own_squares(predictive):
     x = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0]])
     if predictive:
         posterior = tb.NormalInverseWishart(np.zeros((1, 2)), np.ones(1), np.full(1, 5.0), spread[None])
-        terms = FREE.column_terms(posterior, x, True)[:, 0]
+        terms = FREE.column_contributions(posterior, x, True)[:, 0]
         bend = -(5 - 2 + 1 + 2) / 2 * np.log1p(np.array([0.0, 4.0, 1.0, 5.0]) / 2)
         shares = bend[:, None] * np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.8, 0.2]])
     else:
-        terms = FREE.column_terms(MultivariateNormal(np.zeros((1, 2)), spread[None]), x, False)[:, 0]
+        terms = FREE.column_contributions(MultivariateNormal(np.zeros((1, 2)), spread[None]), x, False)[:, 0]
         shares = -0.5 * x**2 / [1.0, 4.0]
     np.testing.assert_allclose(terms - terms[0], shares, atol=1e-12)
 
 
 def test_conditional_means_are_those_of_regression():
     point = FREE.maximum_likelihood(counted())
-    posterior = FREE.prior(None, counted(), "bayes").update(counted())
+    posterior = FREE.resolve_prior(None, counted(), "bayes").update(counted())
     for parameters, mean, spread in (
         (point, point.mean, point.covariance),
         (posterior, posterior.location, posterior.scale),
@@ -161,10 +163,10 @@ def test_divergence_is_the_mean_of_log_ratios():
         + gap @ inverse @ gap
         - 2
     )
-    assert FREE.divergence(one, two)[0] == pytest.approx(expected, rel=1e-12)
-    assert FREE.divergence(one, one)[0] == pytest.approx(0.0, abs=1e-14)
+    assert FREE.kl_divergence(one, two)[0] == pytest.approx(expected, rel=1e-12)
+    assert FREE.kl_divergence(one, one)[0] == pytest.approx(0.0, abs=1e-14)
     flat = MultivariateNormal(np.zeros((1, 2)), np.zeros((1, 2, 2)))
-    assert np.isnan(FREE.divergence(one, flat)).all()
+    assert np.isnan(FREE.kl_divergence(one, flat)).all()
 
 
 def test_cumulative_of_every_column():
@@ -172,7 +174,7 @@ def test_cumulative_of_every_column():
     x = np.array([[0.3, 1.0, -1.0], [2.0, 0.0, 0.1]])
     deviation = np.sqrt(np.diagonal(point.covariance, axis1=1, axis2=2))
     expected = stats.norm.cdf(x[:, None, :], point.mean, deviation)
-    np.testing.assert_allclose(FREE.cumulative(point, x), expected, rtol=1e-12)
+    np.testing.assert_allclose(FREE.cdf(point, x), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_groups", [None, 2])
@@ -207,44 +209,44 @@ def test_groups_without_density_are_found():
     group = np.array([0] * 7 + [2] * 3)
     moments = counted(rows=rows, group=group, n_groups=3)
     point = FREE.maximum_likelihood(moments)
-    assert FREE.without_density(point, moments) == (2, None)
-    known = FREE.without_flat(point)
+    assert FREE.first_degenerate_group(point, moments) == (2, None)
+    known = FREE.mask_degenerate_groups(point)
     assert np.isnan(known.mean).all(axis=1).tolist() == [False, True, True]
     assert np.isnan(known.covariance).all(axis=(1, 2)).tolist() == [False, True, True]
     np.testing.assert_array_equal(known.covariance[0], point.covariance[0])
     whole = counted(rows=rows[:7], group=group[:7], n_groups=3)
-    assert FREE.without_density(FREE.maximum_likelihood(whole), whole) is None
+    assert FREE.first_degenerate_group(FREE.maximum_likelihood(whole), whole) is None
     tied = TIED.maximum_likelihood(moments)
-    assert TIED.without_density(tied, moments) is None
+    assert TIED.first_degenerate_group(tied, moments) is None
     line = counted(TIED, rows[7:], group[7:], 3)
-    assert TIED.without_density(TIED.maximum_likelihood(line), line) == (None, None)
+    assert TIED.first_degenerate_group(TIED.maximum_likelihood(line), line) == (None, None)
     nothing = counted(TIED, rows[:0], group[:0], 3)
-    assert TIED.without_density(TIED.maximum_likelihood(nothing), nothing) is None
+    assert TIED.first_degenerate_group(TIED.maximum_likelihood(nothing), nothing) is None
 
 
 def test_covariances_that_fall_in_are_0():
     moments = counted(rows=ROWS[:, :2])
     point = FREE.maximum_likelihood(moments)
-    kept = FREE.collapsed(point, moments)
+    kept = FREE.zero_small_variances(point, moments)
     np.testing.assert_array_equal(kept.covariance, point.covariance)
     spread = np.array(point.covariance)
     spread[0] = [[1.0, 1.0 - 1e-12], [1.0 - 1e-12, 1.0]]  # on a line, all but
     spread[1] = np.diag([1e-30, 1.0])  # one column next to flat
     spread[2] = [[1e-6, 0.5e-3], [0.5e-3, 1.0]]  # unlike, but of correlation ½
-    found = FREE.collapsed(point._replace(covariance=spread), moments).covariance
+    found = FREE.zero_small_variances(point._replace(covariance=spread), moments).covariance
     assert not found[:2].any()
     np.testing.assert_array_equal(found[2], spread[2])
 
 
 def test_columns_are_described_by_themselves():
     point = FREE.maximum_likelihood(counted())
-    found = FREE.describe(point)
+    found = FREE.named_parameters(point)
     variance = np.stack([ROWS[k == GROUP].var(axis=0) for k in range(3)])
     np.testing.assert_allclose(found["variance"], variance, rtol=1e-11)
-    np.testing.assert_allclose(found["deviation"] ** 2, variance, rtol=1e-11)
-    posterior = FREE.prior(None, counted(), "bayes").update(counted())
+    np.testing.assert_allclose(found["std"] ** 2, variance, rtol=1e-11)
+    posterior = FREE.resolve_prior(None, counted(), "bayes").update(counted())
     np.testing.assert_allclose(
-        FREE.describe(posterior)["variance"], np.diagonal(posterior.mean().covariance, axis1=1, axis2=2)
+        FREE.named_parameters(posterior)["variance"], np.diagonal(posterior.mean().covariance, axis1=1, axis2=2)
     )
 
 
@@ -266,19 +268,19 @@ def test_groups_may_have_any_axes(shape):
     found = {
         "log_prob": FREE.log_prob(point, rows),
         "log_predictive": FREE.log_predictive(posterior, rows),
-        "terms": FREE.column_terms(point, rows, False),
-        "predictive terms": FREE.column_terms(posterior, rows, True),
+        "terms": FREE.column_contributions(point, rows, False),
+        "predictive terms": FREE.column_contributions(posterior, rows, True),
         "means": FREE.conditional_means(point, rows),
-        "cumulative": FREE.cumulative(point, rows),
+        "cumulative": FREE.cdf(point, rows),
     }
     np.testing.assert_allclose(FREE.log_predictive(rooted, rows), found["log_predictive"], rtol=1e-10)
     known = np.array([0, 1])
     np.testing.assert_allclose(
         FREE.predictive_root(rooted, known), FREE.predictive_root(posterior, known), rtol=1e-10, atol=1e-12
     )
-    apart = FREE.divergence(point, other)
+    apart = FREE.kl_divergence(point, other)
     assert apart.shape == shape
-    form = FREE.predictive_form(posterior)
+    form = FREE.log_predictive_form(posterior)
     assert form.shape.shape == shape
     for index in np.ndindex(shape):
         mean, covariance = point.mean[index], point.covariance[index]
@@ -294,13 +296,13 @@ def test_groups_may_have_any_axes(shape):
             MultivariateNormal(mean, covariance),
             MultivariateNormal(other.mean[index], other.covariance[index]),
         )
-        assert apart[index] == pytest.approx(float(FREE.divergence(single, its)))
+        assert apart[index] == pytest.approx(float(FREE.kl_divergence(single, its)))
         alone = tb.NormalInverseWishart(mean, 2.5, 6.0, covariance * 4)
         for name, one in (
-            ("terms", FREE.column_terms(single, rows, False)),
-            ("predictive terms", FREE.column_terms(alone, rows, True)),
+            ("terms", FREE.column_contributions(single, rows, False)),
+            ("predictive terms", FREE.column_contributions(alone, rows, True)),
             ("means", FREE.conditional_means(single, rows)),
-            ("cumulative", FREE.cumulative(single, rows)),
+            ("cumulative", FREE.cdf(single, rows)),
         ):
             np.testing.assert_allclose(found[name][(slice(None), *index)], one, rtol=1e-10, atol=1e-12)
     assert np.isfinite(found["log_prob"]).all()
@@ -309,7 +311,7 @@ def test_groups_may_have_any_axes(shape):
 
 def test_a_shared_scale_that_is_kept_as_its_root():
     moments = counted(TIED)
-    posterior = TIED.prior(None, moments, "bayes").update(moments)
+    posterior = TIED.resolve_prior(None, moments, "bayes").update(moments)
     rooted = posterior.replace(root=np.linalg.cholesky(posterior.scale))
     np.testing.assert_allclose(TIED.log_predictive(rooted, HOLED), TIED.log_predictive(posterior, HOLED), rtol=1e-10)
 
@@ -326,7 +328,7 @@ def test_shares_go_by_distances_from_the_mean(predictive):
     else:
         parameters = MultivariateNormal(mean, spread)
         shares = -0.5 * np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 9 / 4]])
-    terms = FREE.column_terms(parameters, x, predictive)[:, 0]
+    terms = FREE.column_contributions(parameters, x, predictive)[:, 0]
     np.testing.assert_allclose(terms - terms[0], shares, atol=1e-12)
 
 
@@ -334,11 +336,11 @@ def test_covariances_of_columns_of_any_unit_fall_in_alike():
     unit = np.array([1e-5, 1e5])
     moments = counted(rows=ROWS[:, :2] * unit)
     point = FREE.maximum_likelihood(moments)
-    np.testing.assert_array_equal(FREE.collapsed(point, moments).covariance, point.covariance)
+    np.testing.assert_array_equal(FREE.zero_small_variances(point, moments).covariance, point.covariance)
     flat = np.array([[1.0, 1.0 - 1e-12], [1.0 - 1e-12, 1.0]]) * unit[:, None] * unit
-    found = FREE.collapsed(point._replace(covariance=np.stack([flat] * 3)), moments).covariance
+    found = FREE.zero_small_variances(point._replace(covariance=np.stack([flat] * 3)), moments).covariance
     assert not found.any()
-    nothing = FREE.collapsed(point._replace(covariance=np.zeros((3, 2, 2))), moments).covariance
+    nothing = FREE.zero_small_variances(point._replace(covariance=np.zeros((3, 2, 2))), moments).covariance
     assert not nothing.any()
 
 
@@ -349,8 +351,8 @@ def test_rows_that_weigh_less_than_one_are_rows():
     np.testing.assert_allclose(FREE.log_likelihood(point, moments), 0.05 * whole, rtol=1e-9)
     line = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
     light = FREE.collect(line, None, 1, np.full(3, 0.1))
-    assert FREE.without_density(FREE.maximum_likelihood(light), light) == (0, None)
-    assert TIED.without_density(TIED.maximum_likelihood(light), light) == (None, None)
+    assert FREE.first_degenerate_group(FREE.maximum_likelihood(light), light) == (0, None)
+    assert TIED.first_degenerate_group(TIED.maximum_likelihood(light), light) == (None, None)
 
 
 @pytest.mark.parametrize("shape", [(1,), (2, 3)], ids=str)
@@ -358,10 +360,10 @@ def test_flat_groups_along_any_axes(shape):
     spread = np.broadcast_to(np.diag([1.0, 2.0]), (*shape, 2, 2)).copy()
     spread[(-1,) * len(shape)] = 1.0  # the last one, on a line
     mean, moments = np.zeros((*shape, 2)), counted(rows=ROWS[:, :2])
-    found = FREE.collapsed(MultivariateNormal(mean, spread), moments).covariance
+    found = FREE.zero_small_variances(MultivariateNormal(mean, spread), moments).covariance
     flat = np.zeros(shape, dtype=bool)
     flat[(-1,) * len(shape)] = True
     np.testing.assert_array_equal(found, np.where(flat[..., None, None], 0.0, spread))
-    nowhere = FREE.divergence(MultivariateNormal(mean, spread), MultivariateNormal(mean, np.zeros_like(spread)))
+    nowhere = FREE.kl_divergence(MultivariateNormal(mean, spread), MultivariateNormal(mean, np.zeros_like(spread)))
     assert nowhere.shape == shape
     assert np.isnan(nowhere).all()

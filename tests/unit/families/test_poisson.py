@@ -51,25 +51,25 @@ def test_rates_that_are_none(bad):
 
 
 def test_cells_outside():
-    assert FAMILY.outside(np.array([0.0, 2.0, -1.0, 0.5])).tolist() == [False, False, True, True]
+    assert FAMILY.out_of_support(np.array([0.0, 2.0, -1.0, 0.5])).tolist() == [False, False, True, True]
     with pytest.raises(DataError, match="whole number"):
-        tb.learn([1.5], FAMILY)
+        tb.fit_distribution([1.5], FAMILY)
 
 
 def test_at_most_so_many_events():
     x = np.array([[-1.0, -0.5], [0.0, 2.7], [3.0, 1.0]])
-    np.testing.assert_allclose(FAMILY.cumulative(RATES, x)[:, 0], stats.poisson.cdf(x, RATES[0]), rtol=1e-14)
+    np.testing.assert_allclose(FAMILY.cdf(RATES, x)[:, 0], stats.poisson.cdf(x, RATES[0]), rtol=1e-14)
 
 
 def test_divergence_seeds_and_draws():
     p = stats.poisson.pmf(np.arange(100), 2.0)
     gap = stats.poisson.logpmf(np.arange(100), 2.0) - stats.poisson.logpmf(np.arange(100), 3.0)
-    assert FAMILY.divergence(2.0, 3.0) == pytest.approx(p @ gap)
-    assert FAMILY.divergence(0.0, 3.0) == 3.0
-    dense, _ = FAMILY.seed_cells(np.array([[4.0, 9.0]]))
+    assert FAMILY.kl_divergence(2.0, 3.0) == pytest.approx(p @ gap)
+    assert FAMILY.kl_divergence(0.0, 3.0) == 3.0
+    dense, _ = FAMILY.distance_features(np.array([[4.0, 9.0]]))
     assert dense.tolist() == [[2.0, 3.0]]
-    assert FAMILY.seed_cells(compressed(np.array([[4.0, 0.0]])))[0].data.tolist() == [2.0]
+    assert FAMILY.distance_features(compressed(np.array([[4.0, 0.0]])))[0].data.tolist() == [2.0]
     drawn = FAMILY.sample(RATES, 40_000, np.random.default_rng(0))
     np.testing.assert_allclose(drawn.mean(axis=0), RATES, atol=5 * np.sqrt(7 / 40_000))
     np.testing.assert_allclose(drawn.var(axis=0), RATES, rtol=0.05)
-    assert FAMILY.describe(np.array([2.0])) == {"rate": np.array([2.0])}
+    assert FAMILY.named_parameters(np.array([2.0])) == {"rate": np.array([2.0])}

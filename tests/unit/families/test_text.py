@@ -19,12 +19,12 @@ from tallybayes.errors import DataError
         ({"max_features": 0}, "max_features"),
         ({"max_features": 2.5}, "max_features"),
         ({"max_features": True}, "max_features"),
-        ({"hashing": 0}, "hashing"),
-        ({"hashing": 99}, "hashing"),
+        ({"hash_bits": 0}, "hash_bits"),
+        ({"hash_bits": 99}, "hash_bits"),
         ({"stop_words": "the"}, "stop_words"),
         ({"stop_words": 3}, "stop_words"),
         ({"stop_words": ["the", 3]}, "a word in stop_words"),
-        ({"stop_words": ["the"], "hashing": 8}, "used with hashing="),
+        ({"stop_words": ["the"], "hash_bits": 8}, "used with hashing="),
     ],
     ids=str,
 )
@@ -39,31 +39,31 @@ def test_words_to_leave_out_are_sorted_and_single():
 
 
 def test_what_changes_the_counts_changes_the_layout():
-    plain = tb.Text().layout
+    plain = tb.Text().statistics_key
     for same in (
         tb.Text(min_count=3),
         tb.Text(max_features=5),
         tb.Text(stop_words=["a"]),
         tb.Text(tb.DirichletMultinomial()),
     ):
-        assert same.layout == plain
+        assert same.statistics_key == plain
     for other in (
-        tb.Text(ngrams=(1, 2)),
+        tb.Text(ngram_range=(1, 2)),
         tb.Text(characters=True),
         tb.Text(lowercase=False),
-        tb.Text(hashing=10),
-        tb.Text(token="sklearn"),
-        tb.Text(distinct=True),
+        tb.Text(hash_bits=10),
+        tb.Text(token_rule="sklearn"),
+        tb.Text(binary=True),
         tb.Text(tb.Poisson()),
     ):
-        assert other.layout != plain
+        assert other.statistics_key != plain
 
 
 def test_what_it_says_of_itself():
-    assert tb.Text().of_words == tb.Multinomial()
-    assert tb.Text().has_words
-    assert not tb.Text(hashing=4).has_words
-    assert (tb.Text().once, tb.Text(distinct=True).once, tb.Text(tb.Bernoulli()).once) == (False, True, True)
+    assert tb.Text().word_family == tb.Multinomial()
+    assert tb.Text().has_vocabulary
+    assert not tb.Text(hash_bits=4).has_vocabulary
+    assert (tb.Text().once, tb.Text(binary=True).once, tb.Text(tb.Bernoulli()).once) == (False, True, True)
     with pytest.raises(DataError, match="columns of strings"):
         tb.Text().collect(["a b"])
 
@@ -73,13 +73,13 @@ def test_the_least_and_the_most_that_settings_take():
     assert tb.Text(min_count=0.5).min_count == 0.5
     assert tb.Text().min_count == 1  # every word is read
     assert tb.Text(max_features=1).max_features == 1
-    assert (tb.Text(hashing=1).hashing, tb.Text(hashing=26).hashing) == (1, 26)
+    assert (tb.Text(hash_bits=1).hash_bits, tb.Text(hash_bits=26).hash_bits) == (1, 26)
     with pytest.raises(DataError, match="from 1 to 26"):
-        tb.Text(hashing=27)
+        tb.Text(hash_bits=27)
 
 
 def test_text_is_of_whole_rows_and_of_strings():
     assert not tb.Text().columnwise
-    assert not tb.Text().takes_sparse
+    assert not tb.Text().accepts_sparse
     with pytest.raises(DataError, match="the family of Text"):
         tb.Text(tb.Text())

@@ -120,7 +120,7 @@ def test_what_is_unknown_is_not_absent():
     np.testing.assert_array_equal(found[~odd], model.predict_proba(frame)[~odd])
     absent = model.predict_proba(strange.assign(word=None))
     assert np.abs(absent[odd] - found[odd]).max() > 0.05
-    assert model.fill(strange)["word"][1] == "never seen"
+    assert model.impute(strange)["word"][1] == "never seen"
 
 
 def test_samples_have_absences():
@@ -135,10 +135,10 @@ def test_samples_have_absences():
         assert lacks.mean() == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / len(lacks)))
     assert 0.3 < pd.isna(drawn["word"]).mean() < 0.7
     assert not np.isnan(drawn["z"]).any()
-    filled = model.fill(frame)
+    filled = model.impute(frame)
     assert set(filled) == {"x", "word", "z"}
     assert not np.isnan(filled["x"]).any()
-    assert set(model.fill(frame, "distribution")) == {"x", "word"}
+    assert set(model.impute(frame, "distribution")) == {"x", "word"}
 
 
 def test_every_answer_is_given():
@@ -148,7 +148,7 @@ def test_every_answer_is_given():
     assert "x (there)" in model.show_work(frame[:1])
     assert ("x (there)", "word (there)") in model.prior_
     assert model.reestimate(prior=1).prior_[("x (there)", "word (there)")] == tb.Beta(1, 1)
-    model.predict_interval(frame[:5], random_state=0)
+    model.predict_proba_interval(frame[:5], random_state=0)
     model.predict_set(frame[:5])
     tb.cross_validate(model, frame, y)
     tb.evaluate(model, frame, y)
@@ -169,7 +169,7 @@ def test_mixtures_and_sequences():
     twin.fit([by_hand(frame)], [y])
     np.testing.assert_allclose(chain.predict_proba([frame])[0], twin.predict_proba([by_hand(frame)])[0], rtol=1e-9)
     assert set(chain.sample(5)[0][0]) == {"x", "word", "z"}
-    assert set(chain.fill([frame])[0]) == {"x", "word", "z"}
+    assert set(chain.impute([frame])[0]) == {"x", "word", "z"}
     strange = frame.assign(word="never seen")
     without = tb.HiddenMarkovModel(columns={k: v for k, v in both(tb.Gaussian()).items() if k != "word"})
     expected = without.fit([frame], [y]).predict_proba([strange])[0]
@@ -186,13 +186,17 @@ def test_suggest_chooses_it_by_evidence():
     model = tb.NaiveBayes("suggest").fit(frame, y)
     with_missing = {name for name, family in model.columns_.items() if isinstance(family, tb.WithMissing)}
     assert with_missing == {"x", "word", "flag"}
-    plain = tb.NaiveBayes({name: family.inner or family for name, family in model.columns_.items()}).fit(frame, y)
+    plain = tb.NaiveBayes({name: family.present_family or family for name, family in model.columns_.items()}).fit(
+        frame, y
+    )
     assert model.score(frame, y) > plain.score(frame, y)
-    found = tb.suggest_columns(frame, y)
+    found = tb.suggest_families(frame, y)
     assert found.columns == model.columns_
     assert "WithMissing(" in repr(found)
-    there = tb.learn(frame["x"].notna().to_numpy().astype(float), tb.Bernoulli(), group=y).log_evidence(tb.Beta(1, 1))
-    alone = tb.learn(frame["x"].notna().to_numpy().astype(float), tb.Bernoulli()).log_evidence(tb.Beta(1, 1))
+    there = tb.fit_distribution(frame["x"].notna().to_numpy().astype(float), tb.Bernoulli(), group=y).log_evidence(
+        tb.Beta(1, 1)
+    )
+    alone = tb.fit_distribution(frame["x"].notna().to_numpy().astype(float), tb.Bernoulli()).log_evidence(tb.Beta(1, 1))
     assert found.details["x"].absence == pytest.approx((np.sum(there) - alone) / np.log(2), rel=1e-10)
     assert not isinstance(tb.Mixture(2, "suggest", random_state=0).fit(frame).columns_["x"], tb.WithMissing)
 

@@ -76,7 +76,7 @@ def test_it_equals_summing_over_all_completions(seed, implementation):
     order = np.random.default_rng(seed).permutation(len(sizes)).tolist()
     counts, logs, posteriors = written_out(codes, sizes, scopes, tables, weight, by_row)
     rows = IncompleteRows(codes, sizes, scopes, order, by_row=by_row, weight=weight)
-    found, value = rows.expect(tables)
+    found, value = rows.expected_counts(tables)
     if not np.isneginf(logs).any():
         assert value == pytest.approx(weight @ logs, abs=1e-12)
     else:
@@ -84,7 +84,7 @@ def test_it_equals_summing_over_all_completions(seed, implementation):
     for mine, theirs in zip(found, counts, strict=True):
         if not np.isneginf(logs).any():
             np.testing.assert_allclose(mine, theirs, atol=1e-12)
-    shares, each = rows.answer(tables, range(len(sizes)))
+    shares, each = rows.posterior(tables, range(len(sizes)))
     np.testing.assert_allclose(each, logs, atol=1e-12)
     for mine, theirs in zip(shares, posteriors, strict=True):
         possible = ~np.isneginf(logs)
@@ -98,7 +98,7 @@ def test_what_nothing_is_known_below_is_left_out(seed, implementation):
     d, asked = len(sizes), [seed % 5]
     _, logs, posteriors = written_out(codes, sizes, scopes, tables, weight, 0)
     rows = IncompleteRows(codes, sizes, scopes, range(d), sums_to_one=range(d), asked=asked)
-    (found,), each = rows.answer(tables, asked)
+    (found,), each = rows.posterior(tables, asked)
     np.testing.assert_allclose(each, logs, atol=1e-12)
     np.testing.assert_allclose(found, posteriors[asked[0]], atol=1e-12)
     assert rows._rows.instances <= IncompleteRows(codes, sizes, scopes, range(d))._rows.instances
@@ -118,7 +118,7 @@ def test_compiled_and_numpy_agree(seed):
             made.append(IncompleteRows(codes, sizes, scopes, range(14), by_row=1, weight=weight))
     fast, slow = made
     assert fast._rows.instances == slow._rows.instances
-    (mine, value), (theirs, other) = fast.expect(tables), slow.expect(tables)
+    (mine, value), (theirs, other) = fast.expected_counts(tables), slow.expected_counts(tables)
     assert value == pytest.approx(other, rel=1e-12)
     for one, two in zip(mine, theirs, strict=True):
         np.testing.assert_allclose(one, two, atol=1e-11)
@@ -133,15 +133,15 @@ def test_products_that_vanish_are_found_in_logarithms(implementation):
     scopes = [(0,), *((0, j) for j in range(1, d))]
     rows = IncompleteRows(codes, [2] + [50] * (d - 1), scopes, range(d))
     joint = np.log(0.5) + np.log(likely[np.arange(d - 1), :, codes[0, 1:]]).sum(axis=0)
-    (share,), each = rows.answer([np.array([0.5, 0.5]), *likely], [0])
+    (share,), each = rows.posterior([np.array([0.5, 0.5]), *likely], [0])
     assert each[0] == pytest.approx(np.logaddexp(*joint), rel=1e-12)
     np.testing.assert_allclose(share[0], np.exp(joint - np.logaddexp(*joint)), atol=1e-12)
     chain = [(0,), *((j - 1, j) for j in range(1, 60))]
     ends = np.full((1, 60), -1, dtype=np.int32)
     ends[0, ::2] = 0
     tables = [np.array([1e-30, 1.0]), *(np.array([[1e-30, 1.0], [1e-30, 1.0]]) for _ in range(59))]
-    (_, value) = IncompleteRows(ends, [2] * 60, chain, range(60)).expect(tables)
-    known = IncompleteRows(np.zeros((1, 60), dtype=np.int32), [2] * 60, chain, range(60)).expect(tables)[1]
+    (_, value) = IncompleteRows(ends, [2] * 60, chain, range(60)).expected_counts(tables)
+    known = IncompleteRows(np.zeros((1, 60), dtype=np.int32), [2] * 60, chain, range(60)).expected_counts(tables)[1]
     assert known == 0.0  # all is known: nothing is left to say
     assert value == pytest.approx(29 * np.log(1e-30), rel=1e-9)
 
@@ -151,11 +151,11 @@ def test_the_number_of_threads_changes_nothing():
         pytest.skip("tallybayes was installed without compiled kernels")
     codes, sizes, scopes, tables, weight = case(3, n_rows=20_000, d=12, zeros=False)
     rows = IncompleteRows(codes, sizes, scopes, range(12), by_row=1, weight=weight)
-    (one, value), (several, again) = rows.expect(tables, 1), rows.expect(tables, 5)
+    (one, value), (several, again) = rows.expected_counts(tables, 1), rows.expected_counts(tables, 5)
     assert value == again
     for mine, theirs in zip(one, several, strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    for mine, theirs in zip(*(rows.answer(tables, range(12), n)[0] for n in (1, 5)), strict=True):
+    for mine, theirs in zip(*(rows.posterior(tables, range(12), n)[0] for n in (1, 5)), strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 
@@ -186,7 +186,7 @@ def test_what_does_not_fit_is_refused(change, message):
 def test_tables_of_another_shape_are_refused():
     rows = IncompleteRows(**GOOD)
     with pytest.raises(ValueError, match=r"table 1 has shape \(2, 3\), expected \(2, 2\)"):
-        rows.expect([np.ones(2), np.ones((2, 3))])
+        rows.expected_counts([np.ones(2), np.ones((2, 3))])
     with pytest.raises(TypeError, match="int32"):
         IncompleteRows(**(GOOD | {"codes": np.zeros((2, 2))}))
 

@@ -13,8 +13,8 @@ def tables():
     rng = np.random.default_rng(0)
     for n_classes in (1, 2, 3, 7, 40):
         for n_values in (1, 2, 5, 60, 700, 3000):  # of many borders some are tried first
-            centre = rng.random((n_classes, 1)) * n_values
-            rate = 9 / (1 + ((np.arange(n_values) - centre) / (0.1 * n_values + 1)) ** 2) / n_classes
+            center = rng.random((n_classes, 1)) * n_values
+            rate = 9 / (1 + ((np.arange(n_values) - center) / (0.1 * n_values + 1)) ** 2) / n_classes
             table = rng.poisson(rate)
             table[rng.integers(n_classes), table.sum(axis=0) == 0] = 1
             yield pytest.param(table, id=f"{n_classes} classes, {n_values} values")

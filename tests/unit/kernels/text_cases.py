@@ -11,14 +11,14 @@ from tallybayes.kernels.text.text_counts import TokenRule
 RULES = [
     TokenRule(),
     TokenRule(lowercase=False),
-    TokenRule(ngrams=(1, 3)),
-    TokenRule(ngrams=(2, 2)),
-    TokenRule(characters=True, ngrams=(1, 3)),
-    TokenRule(characters=True, ngrams=(4, 4), lowercase=False),
+    TokenRule(ngram_range=(1, 3)),
+    TokenRule(ngram_range=(2, 2)),
+    TokenRule(characters=True, ngram_range=(1, 3)),
+    TokenRule(characters=True, ngram_range=(4, 4), lowercase=False),
     TokenRule("sklearn"),
     TokenRule("sklearn", lowercase=False),
-    TokenRule("sklearn", ngrams=(1, 2)),
-    TokenRule("sklearn", characters=True, ngrams=(2, 3)),
+    TokenRule("sklearn", ngram_range=(1, 2)),
+    TokenRule("sklearn", characters=True, ngram_range=(2, 3)),
 ]
 
 TEXTS = [

@@ -61,7 +61,7 @@ def test_models_say_how_many_rows_and_what_the_target_is():
     for model in (
         tb.NaiveBayes({"x": "auto"}),
         tb.AveragedOneDependence({"z": tb.Categorical()}),
-        tb.Chosen(single=True),
+        tb.AutoClassifier(single=True),
     ):
         assert not hasattr(model, "target_")
         assert not hasattr(model, "n_rows_")
@@ -84,6 +84,6 @@ def test_a_model_without_rows_keeps_what_was_chosen(name):
 
 def test_a_chosen_model_without_rows_adds_up():
     rows = {"x": [1.0, 2.0, 4.0, 5.0] * 5, "z": ["a", "b", "b", "a"] * 5, "kind": ["n", "n", "y", "y"] * 5}
-    model = tb.Chosen(folds=2).fit(rows, "kind")
+    model = tb.AutoClassifier(folds=2).fit(rows, "kind")
     other = model.without_rows().partial_fit(rows, "kind")
     assert (model + other).n_rows_ == 40

@@ -24,7 +24,7 @@ MODELS = [
     tb.Mixture,
     tb.HiddenMarkovModel,
     tb.BayesianNetwork,
-    tb.Chosen,
+    tb.AutoClassifier,
 ]
 FIRST = {tb.BayesianNetwork: ({"b": ["a"]},)}
 

@@ -32,7 +32,7 @@ MODELS = {
     "GaussianDiscriminant": (tb.GaussianDiscriminant, ["size", "eggs", "y"], "y"),
     "NearestClassMean": (tb.NearestClassMean, ["size", "eggs", "y"], "y"),
     "BayesianNetwork": (lambda: tb.BayesianNetwork({"sky": ["y"]}), ["sky", "y"], None),
-    "Regression": (tb.Regression, ["size", "eggs"], "size"),
+    "LinearRegression": (tb.LinearRegression, ["size", "eggs"], "size"),
 }
 
 
@@ -81,7 +81,7 @@ def test_receipts_follow_each_other():
 def test_what_may_remain_is_listed():
     frame = rows(300)
     suggested = tb.NaiveBayes("suggest", calibration="temperature").fit(frame, "y")
-    told = "\n".join(suggested.forget(frame[:3], "y", receipt=True).may_remain)
+    told = "\n".join(suggested.forget(frame[:3], "y", receipt=True).possible_residue)
     assert "columns_" in told
     assert "calibration_" in told
     pairs = tb.TreeAugmentedNaiveBayes().fit(frame, "y").forget(frame[:3], "y", receipt=True).may_remain
@@ -94,7 +94,7 @@ def test_what_may_remain_is_listed():
     assert tb.NaiveBayes().fit(frame, "y").forget(frame[:3], "y", receipt=True).may_remain == (
         "copies, files and predictions that were made before",
     )
-    chosen = tb.choose(frame, "y")
+    chosen = tb.AutoClassifier().fit(frame, "y")
     receipt = chosen.forget(frame[:3], "y", receipt=True)
     assert receipt.rows == 3
     assert "weights" in receipt.may_remain[0]

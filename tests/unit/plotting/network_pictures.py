@@ -59,8 +59,8 @@ def boxes_in(ax):
     return [patch for patch in ax.patches if isinstance(patch, FancyBboxPatch)]
 
 
-def bars_in(ax, colour):
-    return [p for p in ax.patches if isinstance(p, Rectangle) and to_hex(p.get_facecolor()) == colour.lower()]
+def bars_in(ax, color):
+    return [p for p in ax.patches if isinstance(p, Rectangle) and to_hex(p.get_facecolor()) == color.lower()]
 
 
 def texts_in(ax):

@@ -23,7 +23,7 @@ def heaps(n=90):
 
 def test_every_start_is_drawn_and_the_best_is_the_history():
     model = tb.Mixture(4, n_init=5, random_state=0).fit(heaps())
-    picture = model.plot_climb()
+    picture = model.plot_convergence()
     drawn = picture.to_frame()
     climbs = [part["objective"].tolist() for _, part in drawn.groupby("climb")]
     assert len(climbs) == 5
@@ -38,13 +38,13 @@ def test_every_start_is_drawn_and_the_best_is_the_history():
 
 def test_a_single_climb_says_how_long_it_was():
     model = tb.Mixture(2, n_init=1, random_state=0).fit(heaps())
-    assert f" in {len(model.history_)} steps" in model.plot_climb().axes[0].get_title()
+    assert f" in {len(model.history_)} steps" in model.plot_convergence().axes[0].get_title()
 
 
 def test_a_model_from_a_file_remembers_the_best(tmp_path):
     model = tb.Mixture(3, n_init=4, random_state=1).fit(heaps())
     model.save(tmp_path / "model.tally")
-    drawn = tb.load(tmp_path / "model.tally").plot_climb().to_frame()
+    drawn = tb.load(tmp_path / "model.tally").plot_convergence().to_frame()
     assert drawn["objective"].tolist() == model.history_
     assert set(drawn["climb"]) == {0}
 
@@ -52,4 +52,4 @@ def test_a_model_from_a_file_remembers_the_best(tmp_path):
 def test_where_nothing_was_climbed_it_says_so():
     counted = tb.NaiveBayes().fit([[1.0], [2.0], [7.0], [9.0]], ["a", "a", "b", "b"])
     with pytest.raises(tb.DataError, match="EM did not climb: this NaiveBayes only counted"):
-        counted.plot_climb()
+        counted.plot_convergence()

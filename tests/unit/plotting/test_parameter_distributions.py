@@ -59,22 +59,22 @@ def test_a_density_is_that_of_the_belief():
 
 
 def learnt():
-    yield tb.learn(COIN, tb.Bernoulli()), None
-    yield tb.learn([1, 1, 1], tb.Bernoulli()), tb.Beta(0.5, 0.5)
-    yield tb.learn([2, 3, 1, 0, 5], tb.Poisson()), None
-    yield tb.learn([2.0, 3, 1, 0, 5], tb.Gaussian()), None
-    yield tb.learn([2.0, 2.0], tb.Gaussian()), tb.NormalInverseGamma(0, 1, 2, 3)  # no spread, no likelihood
-    yield tb.learn([2.0, 2.5], tb.LogNormal()), None
-    yield tb.learn(list("aababcca"), tb.Categorical()), None
-    yield tb.learn([f"a level that goes on and on, number {k}" for k in range(120)], tb.Categorical()), None
-    yield tb.learn([2.0, 3, 1, 0, 5, 9], tb.Gaussian(), group=list("aabbcc")), None
-    yield tb.learn(rng.normal(size=(60, 1)), tb.Gaussian(), group=np.arange(60) // 2), None
-    yield tb.learn(rng.normal(size=(30, 3)), tb.MultivariateGaussian()), None
-    yield tb.learn(rng.poisson(2, size=(30, 5)), tb.Multinomial()), None
-    yield tb.learn(list("aababcca"), tb.Categorical(), group=[0, 0, 0, 0, 1, 1, 1, 1]), None
-    yield tb.learn([], tb.Bernoulli()), None
-    yield tb.learn(COIN, tb.Bernoulli()), tb.Hypotheses(BAGS)
-    yield tb.learn(COIN, tb.Bernoulli()), tb.Hypotheses.grid(np.linspace(0, 1, 101))
+    yield tb.fit_distribution(COIN, tb.Bernoulli()), None
+    yield tb.fit_distribution([1, 1, 1], tb.Bernoulli()), tb.Beta(0.5, 0.5)
+    yield tb.fit_distribution([2, 3, 1, 0, 5], tb.Poisson()), None
+    yield tb.fit_distribution([2.0, 3, 1, 0, 5], tb.Gaussian()), None
+    yield tb.fit_distribution([2.0, 2.0], tb.Gaussian()), tb.NormalInverseGamma(0, 1, 2, 3)  # no spread, no likelihood
+    yield tb.fit_distribution([2.0, 2.5], tb.LogNormal()), None
+    yield tb.fit_distribution(list("aababcca"), tb.Categorical()), None
+    yield tb.fit_distribution([f"a level that goes on and on, number {k}" for k in range(120)], tb.Categorical()), None
+    yield tb.fit_distribution([2.0, 3, 1, 0, 5, 9], tb.Gaussian(), group=list("aabbcc")), None
+    yield tb.fit_distribution(rng.normal(size=(60, 1)), tb.Gaussian(), group=np.arange(60) // 2), None
+    yield tb.fit_distribution(rng.normal(size=(30, 3)), tb.MultivariateGaussian()), None
+    yield tb.fit_distribution(rng.poisson(2, size=(30, 5)), tb.Multinomial()), None
+    yield tb.fit_distribution(list("aababcca"), tb.Categorical(), group=[0, 0, 0, 0, 1, 1, 1, 1]), None
+    yield tb.fit_distribution([], tb.Bernoulli()), None
+    yield tb.fit_distribution(COIN, tb.Bernoulli()), tb.Hypotheses(BAGS)
+    yield tb.fit_distribution(COIN, tb.Bernoulli()), tb.Hypotheses.grid(np.linspace(0, 1, 101))
 
 
 @pytest.mark.slow_after(5)
@@ -86,7 +86,7 @@ def test_what_was_learned_can_be_read(learned, prior):
 
 
 def test_prior_likelihood_posterior_and_estimates():
-    learned = tb.learn(COIN, tb.Bernoulli())
+    learned = tb.fit_distribution(COIN, tb.Bernoulli())
     picture = learned.plot(tb.Beta(2, 2))
     assert legend_of(picture) == [
         "prior",
@@ -105,14 +105,14 @@ def test_prior_likelihood_posterior_and_estimates():
 
 
 def test_the_mode_is_marked_where_the_posterior_is_highest():
-    picture = tb.learn([2, 3, 1, 0, 5], tb.Poisson()).plot()
+    picture = tb.fit_distribution([2, 3, 1, 0, 5], tb.Poisson()).plot()
     posterior = picture.to_frame().query("curve == 'posterior'")
     (mode,) = [float(text.split()[-1]) for text in legend_of(picture) if text.startswith("posterior mode")]
     assert posterior.loc[posterior["density"].idxmax(), "value"] == pytest.approx(mode, abs=0.01)
 
 
 def test_hypotheses_before_and_after():
-    coin, bags = tb.learn(COIN, tb.Bernoulli()), tb.Hypotheses(BAGS, prior=[0.1, 0.3, 0.5, 0.1])
+    coin, bags = tb.fit_distribution(COIN, tb.Bernoulli()), tb.Hypotheses(BAGS, prior=[0.1, 0.3, 0.5, 0.1])
     after = coin.posterior(bags)
     frame = after.plot().to_frame()
     np.testing.assert_allclose(frame["prior"], [0.1, 0.3, 0.5, 0.1])
@@ -121,6 +121,6 @@ def test_hypotheses_before_and_after():
     likely = np.array([theta**5 * (1 - theta) for theta in BAGS.values()])
     np.testing.assert_allclose(with_data["likelihood"], likely / likely.sum(), atol=1e-12)
     assert list(bags.plot().to_frame()) == ["hypothesis", "probability"]
-    grouped = tb.learn(COIN, tb.Bernoulli(), group=[0, 0, 0, 1, 1, 1]).posterior(bags)
+    grouped = tb.fit_distribution(COIN, tb.Bernoulli(), group=[0, 0, 0, 1, 1, 1]).posterior(bags)
     with pytest.raises(DataError, match="several groups"):
         grouped.plot()

@@ -21,7 +21,7 @@ def _no_figures_left():
 
 
 def test_the_line_its_band_and_the_rows():
-    model = tb.Regression(2).fit(X, Y)
+    model = tb.LinearRegression(2).fit(X, Y)
     drawn = model.plot(X, Y, mass=0.8).to_frame()
     line = drawn[drawn["what"] == "line"]
     told = model.predictive(line[["input"]].to_numpy())
@@ -32,25 +32,25 @@ def test_the_line_its_band_and_the_rows():
 
 
 def test_a_panel_for_every_candidate_from_the_same_counts():
-    picture = tb.Regression(4, estimate="mle").fit(X, Y).plot(X, Y, candidates={"degree": [1, 2, 4]})
+    picture = tb.LinearRegression(4, estimate="mle").fit(X, Y).plot(X, Y, candidates={"degree": [1, 2, 4]})
     assert [ax.get_title() for ax in picture.axes] == ["degree = 1", "degree = 2", "degree = 4"]
 
 
 def test_groups_frames_and_several_inputs():
     frame = pd.DataFrame({"x": X[:, 0], "g": list("ababa")})
-    grouped = tb.Regression(by="g").fit(frame, Y).plot(frame, Y).to_frame()
+    grouped = tb.LinearRegression(by="g").fit(frame, Y).plot(frame, Y).to_frame()
     assert set(grouped["group"]) == {"a", "b"}
-    named = tb.Regression().fit(frame[["x"]], Y).plot(frame[["x"]], Y)
+    named = tb.LinearRegression().fit(frame[["x"]], Y).plot(frame[["x"]], Y)
     assert named.axes[0].get_xlabel() == "x"
-    wide = tb.Regression().fit(frame.assign(z=X[:, 0] ** 2), Y)
+    wide = tb.LinearRegression().fit(frame.assign(z=X[:, 0] ** 2), Y)
     errors = wide.plot(frame.assign(z=X[:, 0] ** 2), Y).to_frame()
     np.testing.assert_allclose(errors["error"] + errors["predicted"], Y)
     with pytest.raises(tb.DataError, match="Pass X and y"):
         wide.plot()
     with pytest.raises(tb.DataError, match="one target"):
-        tb.Regression().fit(X, np.c_[Y, Y]).plot()
+        tb.LinearRegression().fit(X, np.c_[Y, Y]).plot()
 
 
 def test_what_was_learned_of_a_line():
-    picture = tb.learn(np.c_[X, Y], tb.LinearGaussian()).plot()
+    picture = tb.fit_distribution(np.c_[X, Y], tb.LinearGaussian()).plot()
     assert set(picture.to_frame()["parameter"]) == {"slope", "variance"}

@@ -26,7 +26,7 @@ def assert_close(found: DoubleDouble, expected: list[Fraction], size: list[Fract
         assert abs(got - want) <= Fraction(1, 10**30) * abs(scale)
 
 
-def assert_normalised(pair: DoubleDouble) -> None:
+def assert_normalized(pair: DoubleDouble) -> None:
     np.testing.assert_array_equal(pair.high + pair.low, pair.high)
 
 
@@ -44,7 +44,7 @@ def test_arithmetic_agrees_with_fractions(operation):
     else:
         found, expected, size = first / second, [a / b for a, b in pairs], None
     assert_close(found, expected, size)
-    assert_normalised(found)
+    assert_normalized(found)
 
 
 def test_multiplying_by_a_plain_number_is_as_good():

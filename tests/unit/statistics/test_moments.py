@@ -105,7 +105,7 @@ class TestConstruction:
         rows = 1e6 + rng.standard_normal((len(group), d)) * 10.0 ** rng.integers(-3, 3, d)
         anchor = choose_anchor(rows)
         moments = tb.Moments.from_kernel(anchor, kernels.sum_scatter(rows, anchor, group, n_groups))
-        scatter, fine = moments.scatter, moments.fine_scatter()
+        scatter, fine = moments.scatter, moments.scatter_double_double()
         assert scatter.shape == (n_groups, d, d)
         for part in (scatter, fine.high, fine.low):
             np.testing.assert_array_equal(part, np.swapaxes(part, -1, -2))
@@ -239,8 +239,8 @@ def test_pooling_many_groups_is_one_table():
     rng = np.random.default_rng(8)
     values, group = rng.normal(size=(300, 2)), rng.integers(0, 7, 300)
     apart = tb.count({"x": values, "g": group}, [tb.Factor("x", "g", tb.Gaussian())])["x"]
-    assert apart.pooled().isclose(tb.Moments.of(values), 1e-14)
-    assert apart.take(0, np.arange(6, -1, -1)).pooled().isclose(apart.pooled(), 1e-15)
+    assert apart.pool_groups().isclose(tb.Moments.of(values), 1e-14)
+    assert apart.take(0, np.arange(6, -1, -1)).pool_groups().isclose(apart.pool_groups(), 1e-15)
 
 
 def test_fractions_of_a_row_leave_nothing_behind():
@@ -258,35 +258,36 @@ class TestExtremeWeights:
     @pytest.mark.parametrize("weight", [1e-150, 1e-100, 1e100, 1e150])
     def test_the_spread_is_that_of_weight_one(self, weight):
         each = np.full(50, weight)
-        one = tb.learn(self.ROWS, tb.Gaussian(), weight=each).estimate("mle")
+        one = tb.fit_distribution(self.ROWS, tb.Gaussian(), weight=each).estimate("mle")
         np.testing.assert_allclose(one.variance, self.ROWS.var(axis=0), rtol=1e-14)
-        full = tb.learn(self.ROWS, tb.MultivariateGaussian(), weight=each).estimate("mle")
+        full = tb.fit_distribution(self.ROWS, tb.MultivariateGaussian(), weight=each).estimate("mle")
         np.testing.assert_allclose(full.covariance, np.cov(self.ROWS.T, bias=True), rtol=1e-13)
         np.testing.assert_array_equal(full.covariance, full.covariance.T)
 
     @pytest.mark.parametrize("weight", [1e-150, 1e150])
     def test_rows_are_forgotten(self, weight):
         held, gone = (
-            tb.learn(rows, tb.Gaussian(), weight=np.full(len(rows), weight)) for rows in (self.ROWS, self.ROWS[5:])
+            tb.fit_distribution(rows, tb.Gaussian(), weight=np.full(len(rows), weight))
+            for rows in (self.ROWS, self.ROWS[5:])
         )
         np.testing.assert_allclose((held - gone).estimate("mle").variance, self.ROWS[:5].var(axis=0), rtol=1e-13)
 
     @pytest.mark.parametrize("weight", [1e-160, 1e152, np.inf])
     def test_others_are_refused_by_their_range(self, weight):
         with pytest.raises(tb.errors.DataError, match="from 1e-150 to 1e150"):
-            tb.learn(self.ROWS, tb.Gaussian(), weight=np.full(50, weight))
+            tb.fit_distribution(self.ROWS, tb.Gaussian(), weight=np.full(50, weight))
 
     def test_shares_next_to_nothing_are_legitimate(self):
         for share in (1e-200, 1e-280):
             shares = np.stack([np.ones(50), np.full(50, share)], axis=1)
-            found = tb.learn(self.ROWS, tb.Gaussian(), group=shares).estimate("mle")
+            found = tb.fit_distribution(self.ROWS, tb.Gaussian(), group=shares).estimate("mle")
             np.testing.assert_allclose(found.variance, np.tile(self.ROWS.var(axis=0), (2, 1)), rtol=1e-12)
 
     @pytest.mark.parametrize("full", [False, True])
     def test_shares_at_the_end_of_floating_point_are_none(self, full):
         family = tb.MultivariateGaussian() if full else tb.Gaussian()
         shares = np.stack([np.ones(50), np.full(50, 1e-315)], axis=1)
-        found = tb.learn(self.ROWS, family, group=shares).statistics
+        found = tb.fit_distribution(self.ROWS, family, group=shares).statistics
         assert not any(part[1].any() for part in (found.weight, found.mean, found.scatter))
 
 

@@ -28,7 +28,7 @@ def test_no_cells_at_all(sizes):
 
 def test_spread_undoes_the_split():
     segments = Segments([1, 0, 3])
-    np.testing.assert_array_equal(segments.spread(np.array([5.0, 6.0, 7.0])), [5, 7, 7, 7])
+    np.testing.assert_array_equal(segments.broadcast_to_cells(np.array([5.0, 6.0, 7.0])), [5, 7, 7, 7])
 
 
 def test_sums_agree_with_a_loop():

@@ -63,9 +63,9 @@ def test_scale_multiplies_every_part():
 
 def test_pooled_sums_all_group_axes():
     table = np.arange(24.0).reshape(2, 3, 4)
-    assert tb.Counts(table).pooled() == tb.Counts(table.sum(axis=(0, 1)))
+    assert tb.Counts(table).pool_groups() == tb.Counts(table.sum(axis=(0, 1)))
     alone = tb.Counts([1.0])
-    assert alone.pooled() is alone
+    assert alone.pool_groups() is alone
 
 
 def test_take_reorders_drops_and_inserts_groups():

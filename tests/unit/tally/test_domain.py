@@ -39,7 +39,7 @@ def test_what_cannot_be_a_level(level):
 @pytest.mark.parametrize("ordered", [False, True])
 def test_kinds_do_not_mix(levels, ordered):
     with pytest.raises(LabelError, match="expected one kind"):
-        Domain(levels, "x", ordered=ordered)
+        Domain(levels, "x", is_sorted=ordered)
     with pytest.raises(LabelError, match="'x' has"):
         Domain(levels[:1], "x").union(Domain(levels[1:], "x"))
 
@@ -57,15 +57,15 @@ def test_repeated_levels(levels):
 
 
 def test_an_ordered_domain_sorts_others_append():
-    assert Domain([10, 9, -1], "x", ordered=True).levels == (-1, 9, 10)
+    assert Domain([10, 9, -1], "x", is_sorted=True).levels == (-1, 9, 10)
     first, second = Domain(["m", "b"], "x"), Domain(["a", "b"], "x")
     assert first.union(second).levels == ("m", "b", "a")
-    assert Domain(["m", "b"], "x", ordered=True).union(second).levels == ("a", "b", "m")
-    assert first.union(Domain(["a"], "x", ordered=True)).levels == ("a", "b", "m")
+    assert Domain(["m", "b"], "x", is_sorted=True).union(second).levels == ("a", "b", "m")
+    assert first.union(Domain(["a"], "x", is_sorted=True)).levels == ("a", "b", "m")
 
 
 def test_a_union_stays_sorted_even_if_the_levels_are_the_same():
-    union = Domain(["a", "c"], "x").union(Domain(["a", "c"], "x", ordered=True))
+    union = Domain(["a", "c"], "x").union(Domain(["a", "c"], "x", is_sorted=True))
     assert union.union(Domain(["b"], "x")).levels == ("a", "b", "c")
 
 
@@ -78,7 +78,7 @@ def test_union_with_the_empty_domain_takes_the_other_kind():
 def test_declared_levels_exist_and_stay():
     domain = Domain(["a"], "x", declared=["c", "b"])
     assert domain.levels == ("a", "c", "b")
-    kept = domain.keep(np.zeros(3, dtype=bool))
+    kept = domain.filter(np.zeros(3, dtype=bool))
     assert kept.levels == ("c", "b")
     assert kept.declared == {"b", "c"}
 
@@ -113,7 +113,7 @@ BOOLEANS = [(False, True), (0, 1), ("false", "true"), ("TRUE", "FALSE"), ("no", 
 @pytest.mark.parametrize("other", BOOLEANS)
 @pytest.mark.parametrize("ordered", [False, True])
 def test_booleans_are_the_same_levels_in_every_kind(known, other, ordered):
-    domain, more = Domain(known, "x", ordered=ordered), Domain(other, "x", ordered=ordered)
+    domain, more = Domain(known, "x", is_sorted=ordered), Domain(other, "x", is_sorted=ordered)
     if domain.kind == more.kind:
         return
     if bool not in (type(known[0]), type(other[0])):  # a number is no string
@@ -151,7 +151,7 @@ def test_levels_that_are_no_booleans_are_never_mixed_with_booleans(known, other)
 
 
 def test_booleans_keep_what_is_missing_or_declared():
-    domain = Domain([False, True], "x", absent=True)
+    domain = Domain([False, True], "x", has_missing_level=True)
     assert domain.positions_of([1, None, 0]).tolist() == [1, 2, 0]
     united = Domain([True], "x").union(Domain([0], "x", declared=[0, 1]))
     assert (united.levels, united.declared) == ((True, False), {False, True})

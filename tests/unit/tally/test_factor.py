@@ -32,8 +32,8 @@ def test_places_of_columns_and_of_blocks():
     assert [several.column(k) for k in (0, 1)] == ["a", "b"]
     assert block.column(0) == block.column(0, 1) == "x"
     assert [block.column(k, 3) for k in range(3)] == [("x", 0), ("x", 1), ("x", 2)]
-    assert [several.place_of(name, 2) for name in ("a", "b", "c")] == [0, 1, None]
-    assert [block.place_of(name, 3) for name in (("x", 2), ("x", 3), ("x", -1), ("x", "a"), "x")] == [
+    assert [several.index_of(name, 2) for name in ("a", "b", "c")] == [0, 1, None]
+    assert [block.index_of(name, 3) for name in (("x", 2), ("x", 3), ("x", -1), ("x", "a"), "x")] == [
         2,
         None,
         None,
@@ -44,17 +44,17 @@ def test_places_of_columns_and_of_blocks():
 
 def test_what_decides_what_is_counted():
     plain = Factor("a", "k", tb.Multinomial())
-    assert plain.counting == Factor("a", "k", tb.DirichletMultinomial(), tb.Dirichlet(3)).counting
-    assert plain.counting != Factor("a", "j", tb.Multinomial()).counting
+    assert plain.statistics_key == Factor("a", "k", tb.DirichletMultinomial(), tb.Dirichlet(3)).statistics_key
+    assert plain.statistics_key != Factor("a", "j", tb.Multinomial()).statistics_key
     assert Factor("a", (), tb.Categorical()).level_columns == ("a",)
     assert plain.level_columns == ()
     assert Factor("a", (), tb.Text()).word_columns == ("a",)
-    assert Factor("a", (), tb.Text(hashing=4)).word_columns == ()
+    assert Factor("a", (), tb.Text(hash_bits=4)).word_columns == ()
 
 
 def test_columns_that_share_a_domain():
     schema = Schema({"from": "state", "to": "state"}, ["state"], ["state"])
     assert [schema.domain(name) for name in ("from", "to", "other", 3)] == ["state", "state", "other", "3"]
-    assert (schema.ordered, schema.absent) == (("state",), ("state",))
+    assert (schema.sorted_domains, schema.missing_level_domains) == (("state",), ("state",))
     assert schema == Schema((("from", "state"), ("to", "state")), ("state",), ("state",))
     assert schema != Schema({"from": "state"}, ["state"], ["state"])

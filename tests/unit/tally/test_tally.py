@@ -208,7 +208,7 @@ class TestLevels:
         assert labels([7, 3, 3])["x"] == Counts([2.0, 1.0])
 
     def test_a_target_is_kept_sorted(self):
-        schema = tb.Schema(ordered=("y",))
+        schema = tb.Schema(sorted_domains=("y",))
         factors = [tb.Factor("y", (), tb.Categorical())]
         first = tb.count({"y": ["m", "b"]}, factors, schema=schema)
         second = tb.count({"y": ["c"]}, factors, schema=schema)
@@ -279,7 +279,7 @@ class TestScaleAndFactors:
             )
 
     def test_pruned_is_idle_on_counted_tallies(self, monday):
-        assert monday.pruned() == monday
+        assert monday.drop_unseen_levels() == monday
 
 
 class TestConstruction:
@@ -379,6 +379,6 @@ def test_renamed_column_keeps_its_counts():
 
 def test_pruned_without_anything_to_drop_is_the_tally_itself():
     tally = tb.count({"x": ["a", "b"], "y": [0, 1]}, [tb.Factor("x", ("y",), tb.Categorical())])
-    assert tally.pruned() is tally
+    assert tally.drop_unseen_levels() is tally
     gone = tally - tb.count({"x": ["b"], "y": [1]}, [tb.Factor("x", ("y",), tb.Categorical())])
-    assert gone.pruned().domains["x"].levels == ("a",)
+    assert gone.drop_unseen_levels().domains["x"].levels == ("a",)

@@ -41,7 +41,7 @@ def assert_same(found, expected):
     assert found.schema == expected.schema
     for name, domain in expected.domains.items():
         assert found.domains[name].levels == domain.levels
-        assert found.domains[name].ordered == domain.ordered
+        assert found.domains[name].is_sorted == domain.is_sorted
         assert found.domains[name].kind == domain.kind
     for mine, its in zip(found.statistics, expected.statistics, strict=True):
         for part, other in zip(mine._parts().values(), its._parts().values(), strict=True):
@@ -73,14 +73,14 @@ def test_every_family(family, grouped, tmp_path):
 )
 @pytest.mark.parametrize("ordered", [False, True])
 def test_every_kind_of_level(values, ordered, tmp_path):
-    schema = tb.Schema(ordered=("x",) if ordered else ())
+    schema = tb.Schema(sorted_domains=("x",) if ordered else ())
     tally = tb.count({"x": values}, [tb.Factor("x", (), tb.Categorical())], schema=schema)
     assert_same(roundtrip(tally, tmp_path), tally)
 
 
 def test_declared_levels_and_shared_domains(tmp_path):
     factors = [tb.Factor("to", "from", tb.Categorical(("a", "b", "c"))), tb.Factor(0, (), tb.Poisson())]
-    schema = tb.Schema({"from": "state", "to": "state"}, ordered=("state",))
+    schema = tb.Schema({"from": "state", "to": "state"}, sorted_domains=("state",))
     tally = tb.count({"from": ["a"], "to": ["b"], 0: [3]}, factors, schema=schema)
     found = roundtrip(tally, tmp_path)
     assert_same(found, tally)

@@ -14,7 +14,7 @@ def words_of(tally):
     kept = select_words(tally)
     read = with_selected_words(tally, kept)
     domain = read.domains["text"]
-    return dict(zip(domain.levels, read.statistics[0].pooled().total.tolist(), strict=True))
+    return dict(zip(domain.levels, read.statistics[0].pool_groups().total.tolist(), strict=True))
 
 
 def test_all_words_by_default():
@@ -36,9 +36,9 @@ def test_words_that_are_not_read():
 
 
 def test_hashed_words_go_by_their_places():
-    tally = counted(hashing=6, max_features=2)
+    tally = counted(hash_bits=6, max_features=2)
     (places,) = select_words(tally).values()
-    total = tally.statistics[0].pooled().total
+    total = tally.statistics[0].pool_groups().total
     assert len(places) == 2
     assert sorted(total[places].tolist()) == sorted(total.tolist())[-2:]
 

@@ -53,8 +53,8 @@ def test_positions_and_what_is_kept():
     words = Vocabulary(WORDS, "x")
     assert words.positions_of(["東京", "nothing", "win"]).tolist() == [2, -1, 0]
     assert words.index["a b"] == 4
-    assert list(words.keep(np.array([True, False, False, False, True])).levels) == ["win", "a b"]
-    assert words.keep(np.ones(5, dtype=bool)) is words
+    assert list(words.filter(np.array([True, False, False, False, True])).levels) == ["win", "a b"]
+    assert words.filter(np.ones(5, dtype=bool)) is words
 
 
 def test_words_and_labels_do_not_unite():

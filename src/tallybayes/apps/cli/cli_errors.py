@@ -17,7 +17,7 @@ class UsageError(CommandError):
 
 
 # What a message of the library calls a setting is an option here.
-_OPTIONS = "columns|delimiter|encoding|estimate|format|names|null_values|on_bad|order|prior|sequence|types|unlabelled"
+_OPTIONS = "columns|delimiter|encoding|estimate|format|names|null_values|on_bad|order|prior|sequence|types|unlabeled"
 _ROW = re.compile(r"\brow (\d+)\b")
 _LIBRARIES = {"sqlite3", "duckdb", "_duckdb", "psycopg", "pyarrow"}
 
@@ -76,7 +76,7 @@ _SPOKEN = {
     "Pass the columns the model was fitted on": "    DATA needs the columns that the model was fitted on.",
     "Name those to be read: tb.table": "    Give all files the same columns.",
     "Name them with one *": "    Name files of one kind, with one pattern.",
-    "unlabelled='em'": "    Pass --unlabelled em to use such rows, or --unlabelled skip to leave them out.",
+    "unlabeled='em'": "    Pass --unlabeled em to use such rows, or --unlabeled skip to leave them out.",
     "prior such as tb.": "    Pass --estimate bayes, or more rows.",
     "Learn it with partial_fit": "    'tally show' lists the classes.",
 }

@@ -1,4 +1,4 @@
-"""What is written where: answers on standard output, all else on standard error; colours on a terminal only."""
+"""What is written where: answers on standard output, all else on standard error; colors on a terminal only."""
 
 from __future__ import annotations
 

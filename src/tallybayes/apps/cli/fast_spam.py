@@ -1,4 +1,4 @@
-"""The quick way of `tally spam check` and `learn`: few options by hand, and nothing imported that is not needed."""
+"""The quick way of `tally spam check` and `fit_distribution`: few options by hand, and nothing imported that is not needed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def parse_simple_options(words: Sequence[str]) -> CheckOptions | None:
 
 
 def read_paths(words: Sequence[str]) -> dict[str, Any] | None:
-    """The options of `learn`, where each comes once, with one path; None where not."""
+    """The options of `fit_distribution`, where each comes once, with one path; None where not."""
     files, found = _plain(words, {"json"}, {"ham", "spam", "store"}) or (["?"], {})
     paths: dict[str, Any] = {name: (found.pop(name),) for name in ("ham", "spam") if name in found}
     return None if files or not paths else {**paths, **found}

@@ -20,11 +20,11 @@ def model_to_json(model: Any) -> dict[str, Any]:
         found["parents"] = model.graph_.parents
     if hasattr(summary, "members"):
         members = [{"name": one.name, "weight": one.weight, "columns": one.summary.columns} for one in summary.members]
-        return found | {"members": members, "left_out": summary.members[0].summary.left_out}
+        return found | {"members": members, "dropped_columns": summary.members[0].summary.dropped_columns}
     calibration = getattr(model, "calibration_", None)
     return found | {
         "columns": summary.columns,
-        "left_out": summary.left_out,
+        "dropped_columns": summary.dropped_columns,
         "calibration": None if calibration is None else repr(calibration),
     }
 
@@ -55,7 +55,7 @@ def parameters_to_json(model: Any, column: Any, mass: float) -> dict[str, Any]:
 
     import tallybayes as tb
 
-    table = model.cpt(column) if isinstance(model, tb.BayesianNetwork) else model.table(column)
+    table = model.cpt(column) if isinstance(model, tb.BayesianNetwork) else model.parameter_table(column)
     low, high = table.interval(mass)
     counts = _counts(model, column, table)
     lines = []
@@ -74,7 +74,7 @@ def _whose(model: Any) -> str:
     """Whose parameters are shown, where a mixture has several."""
     if not hasattr(model, "members_"):
         return ""
-    heaviest = model.members_[0].choice
+    heaviest = model.members_[0].spec
     return f"{heaviest.name}, the heaviest of {len(model.members_)}: {heaviest.weight:.2f}"
 
 
@@ -104,7 +104,7 @@ def _covariances(model: Any, column: Any) -> list[dict[str, Any]]:
     names = next((columns for columns in together if len(columns) > 1), None)
     if names is None or not hasattr(model, "covariance"):
         return []
-    table = model.table(names)
+    table = model.parameter_table(names)
     if len(table.given) < 2 or "covariance" not in str(table.columns[-1]):
         return []
     return [

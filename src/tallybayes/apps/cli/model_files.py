@@ -47,7 +47,7 @@ def target_of(model: Any) -> str | None:
     """The name of the column that a model predicts; None where it predicts none by itself."""
     import tallybayes as tb
 
-    if not isinstance(model, tb.Regression):
+    if not isinstance(model, tb.LinearRegression):
         return getattr(model, "target_", None)
     return next(str(one.column) for one in model.summary().columns if one.family.startswith("target"))
 

@@ -13,13 +13,13 @@ from tallybayes.apps.cli.data_argument import pair
 from tallybayes.messages import did_you_mean
 
 MODELS = {
-    "choose": "Chosen",
+    "auto": "AutoClassifier",
     "naive-bayes": "NaiveBayes",
     "one-dependence": "AveragedOneDependence",
     "tree-augmented": "TreeAugmentedNaiveBayes",
     "discriminant": "GaussianDiscriminant",
     "nearest-mean": "NearestClassMean",
-    "regression": "Regression",
+    "regression": "LinearRegression",
     "mixture": "Mixture",
     "network": "BayesianNetwork",
     "hidden-markov": "HiddenMarkovModel",
@@ -27,9 +27,9 @@ MODELS = {
 
 # What people call a column; the first of every line is what it is called in help.
 _FAMILIES = {
-    "Categorical": ("label", "labels", "categorical", "category", "string", "discrete"),
+    "Categorical": ("categorical", "label", "labels", "category", "string", "discrete"),
     "Text": ("text", "words"),
-    "Bernoulli": ("yes-no", "bernoulli", "boolean", "bool", "binary"),
+    "Bernoulli": ("binary", "bernoulli", "boolean", "bool", "yes-no"),
     "Poisson": ("count", "counts", "poisson"),
     "Gaussian": ("gaussian", "normal", "number", "numeric", "float", "measure"),
     "LogNormal": ("log-normal", "lognormal"),

@@ -100,7 +100,7 @@ def _count(
 def _kept(model: Any) -> list[str]:
     """What was chosen from the rows of before, and stays."""
     model, found = model.model_ if stream_models.is_stream(model) else model, []
-    if hasattr(model, "choice_"):
+    if hasattr(model, "spec_"):
         found += ["the models that are mixed, their weights, families and bins", "calibration"]
     elif getattr(model, "columns", None) == "suggest":
         found.append("the families that were suggested")

@@ -23,7 +23,10 @@ def show_report(report: Any) -> None:
         for one in report.tried
     ]
     answer_table(("candidate", "log-loss", "95 % interval", "weight"), lines, (1, 2, 3))
-    for head, part in ((("column", "suggested family"), report.columns), (("left out", "because"), report.left_out)):
+    for head, part in (
+        (("column", "suggested family"), report.columns),
+        (("left out", "because"), report.dropped_columns),
+    ):
         told = [(name, _family(value)) for name, value in part.items()]
         show_lines(head, told)
     show_lines(("not tried", "because"), list(report.skipped.items()))
@@ -46,7 +49,7 @@ def _show_columns(summary: Any) -> None:
         for one in summary.columns
     ]
     show_lines(("column", "family", "levels", "missing"), lines, (2, 3))
-    show_lines(("left out", "because"), list(summary.left_out.items()))
+    show_lines(("left out", "because"), list(summary.dropped_columns.items()))
 
 
 def show_parameters(told: dict[str, Any], mass: float, all_lines: bool) -> None:
@@ -101,7 +104,7 @@ def show_difference(found: Any) -> None:
 
 def show_evaluation(result: Any) -> None:
     """What was measured on rows with classes, of all of them and by group."""
-    if not hasattr(result, "confusion"):
+    if not hasattr(result, "confusion_matrix"):
         print_result(repr(result))
         return
     worth = (
@@ -112,7 +115,7 @@ def show_evaluation(result: Any) -> None:
     print_result(
         f"{result.n_rows:,} rows{worth}, {len(result.classes)} classes; with {result.mass:.0%} credible intervals\n"
     )
-    names = ("accuracy", "error_rate", "log_loss", "brier", "auc", "calibration_error", "bits_per_row")
+    names = ("accuracy", "error_rate", "log_loss", "brier_score", "roc_auc", "calibration_error", "bits_per_row")
     heads = ("accuracy", "error rate", "log-loss (nats)", "Brier score", "AUC", "calibration error", "bits per row")
     for name, head in zip(names, heads, strict=True):
         found = getattr(result, name)
@@ -125,12 +128,12 @@ def show_evaluation(result: Any) -> None:
             label,
             _measure(result.precision[label]),
             _measure(result.recall[label]),
-            _measure(result.f_score[label]).partition(" ")[0],
+            _measure(result.f1_score[label]).partition(" ")[0],
             rows(result.support[label]),
         )
         for label in labels
     ]
-    macro = (result.macro_precision, result.macro_recall, result.macro_f_score)
+    macro = (result.macro_precision, result.macro_recall, result.macro_f1_score)
     mean = _measure(macro[2]).partition(" ")[0]
     lines.append(("macro average", _measure(macro[0]), _measure(macro[1]), mean, ""))
     answer_table(("class", "precision", "recall", "F", "rows"), lines, (1, 2, 3, 4))

@@ -214,7 +214,7 @@ def _short(model: Any, evaluation: Any, held_out: bool) -> str:
         ("right", _measure(evaluation.accuracy, percent=True)),
         (f"if all were {most}", f"{base:.1%}"),
         ("log-loss, nats", _measure(evaluation.log_loss)),
-        ("area under the curve", _measure(evaluation.auc)) if len(support) == 2 else None,
+        ("area under the curve", _measure(evaluation.roc_auc)) if len(support) == 2 else None,
         ("calibration error", _measure(evaluation.calibration_error)),
     ]
     shown = "".join(f"<div><b>{_text(text)}</b><span>{_text(name)}</span></div>" for name, text in filter(None, cards))
@@ -248,7 +248,7 @@ def _counted(model: Any) -> str:
     more = f"<p>The first 200 of {len(lines):,} lines.</p>" if len(lines) > 200 else ""
     opened = " open" if len(lines) <= 16 else ""
     columns = f"<details{opened}><summary>The columns</summary>{_table(names, lines[:200])}{more}</details>"
-    left = dict(getattr(summary, "left_out", None) or {})
+    left = dict(getattr(summary, "dropped_columns", None) or {})
     return shown + columns + (_table(["left out", "why"], [[name, why] for name, why in left.items()]) if left else "")
 
 
@@ -276,19 +276,19 @@ def _pictures(model: Any, rows: ReportRows) -> str:
     found = _drawn(lambda: model.plot_columns(), "The distribution of every column in each class")
     side = round(len(rows.columns) ** 0.5)
     if side >= 6 and side * side == len(rows.columns):
-        found += _drawn(lambda: model.plot_classes(shape=(side, side)), "The mean image of every class")
+        found += _drawn(lambda: model.plot_class_means(shape=(side, side)), "The mean image of every class")
     return found + _drawn(lambda: model.plot_graph(), "The model as a graph")
 
 
 def _answers(evaluation: Any) -> str:
     classes = [str(label) for label in evaluation.support]
     lines = [
-        [label, *(_measure(getattr(evaluation, what)[key]) for what in ("precision", "recall", "f_score")), int(n)]
+        [label, *(_measure(getattr(evaluation, what)[key]) for what in ("precision", "recall", "f1_score")), int(n)]
         for label, (key, n) in zip(classes, evaluation.support.items(), strict=True)
     ]
     head = ["class", "precision", "recall", "F", "rows"]
     found = _table(head, lines[:_MOST_CLASSES], "By class, with 95 % intervals")
-    table = np.asarray(evaluation.confusion)
+    table = np.asarray(evaluation.confusion_matrix)
     some = np.argsort(-table.sum(axis=1), kind="stable")[:_MOST_CLASSES]
     some = np.sort(some)
     share = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
@@ -332,7 +332,7 @@ def _audited(model: Any, rows: ReportRows, by: str | None) -> str:
     most = max((one.high for one in found.columns), default=0.0) or 1.0
     columns = [
         [_name(one.column), (f"{one.bits:.3f}", max(one.bits, 0.0) / most), f"{one.low:.3f} to {one.high:.3f}",
-         "moved" if one.column in found.moved else ""]
+         "drifted" if one.column in found.drifted else ""]
         for one in found.columns
     ]  # fmt: skip
     shown += _some(["column", "bits a cell", "99 % interval", ""], columns, "How far columns are from what was counted")
@@ -392,7 +392,7 @@ def _explained(model: Any, rows: ReportRows) -> str:
         found.append(
             f"<h3>The {escape(what)}: row {rows.places[row] + 1}</h3><p>It is {_text(rows.labels[row])}; the answer is "
             f"{_text(model.classes_[told[row]])}, with {np.exp(sure[row]):.1%}.{note}</p>"
-            + _table(["column", "cell", f"nats for {explained.classes[0]}, not {explained.others[0]}"], lines)
+            + _table(["column", "cell", f"nats for {explained.classes[0]}, not {explained.against[0]}"], lines)
         )
     return "".join(found)
 

@@ -116,8 +116,8 @@ def underperforming_groups(model: Any, target: str, rows: ReportRows, evaluation
         levels = {written(cell) for cell in cells}
         if not isinstance(name, str) or not 1 < len(levels) <= 12:
             continue
-        labelled = {**rows.columns, target: rows.labels}
-        groups = tb.evaluate(model, labelled, target, [written(cell) for cell in cells]).groups
+        labeled = {**rows.columns, target: rows.labels}
+        groups = tb.evaluate(model, labeled, target, [written(cell) for cell in cells]).groups
         for level, part in groups.items():
             if part.accuracy.high < evaluation.accuracy.low and part.n_rows >= 20:
                 found.append(

@@ -36,7 +36,7 @@ def report_warnings(
     absent = [label for label, n in zip(evaluation.support, evaluation.support.values(), strict=True) if not n]
     if absent:
         shown = ", ".join(map(str, absent[:5]))
-        found.append(f"The rows of this page have no {shown}: nothing is known of how well it is recognised.")
+        found.append(f"The rows of this page have no {shown}: nothing is known of how well it is recognized.")
     base = max(evaluation.support.values()) / max(1.0, sum(evaluation.support.values()))
     if evaluation.accuracy.low <= base:
         found.append(

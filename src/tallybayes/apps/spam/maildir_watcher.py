@@ -113,7 +113,7 @@ class MaildirWatcher:
         """Let go of the notes; the store is its owner's."""
         self._notes.close()
 
-    def look(self, now: int | None = None) -> Iterator[Event]:
+    def scan_once(self, now: int | None = None) -> Iterator[Event]:
         """Look once at all folders, and do what is to be done; what was done, one by one."""
         when = int(time.time()) if now is None else now
         places = self._places()
@@ -130,7 +130,9 @@ class MaildirWatcher:
         for name, files in places.items():
             if name not in taken:
                 met = known.get(name)
-                yield from self._meet(name, files, when) if met is None else self._settle(name, files, when, *met)
+                yield from (
+                    self._classify_new_mail(name, files, when) if met is None else self._settle(name, files, when, *met)
+                )
         self._forget_files({(file.folder, file.base) for files in places.values() for file in files}, when)
 
     @contextlib.contextmanager
@@ -228,7 +230,7 @@ class MaildirWatcher:
         file = files[0]
         return file.folder == "" and "S" not in file.flags and not (self._first and file.part == "cur")
 
-    def _meet(self, name: bytes, files: list[_File], now: int) -> Iterator[Event]:
+    def _classify_new_mail(self, name: bytes, files: list[_File], now: int) -> Iterator[Event]:
         """Judge a mail that was never seen."""
         file = files[0]
         raw = self._read(file)

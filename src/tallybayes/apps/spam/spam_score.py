@@ -37,7 +37,7 @@ class SpamCalibration(NamedTuple):
     slopes: tuple[float, ...]
 
 
-class Judgement(NamedTuple):
+class Judgment(NamedTuple):
     """Log odds that a mail is spam, as a probability, and what each of its tokens contributes to them."""
 
     log_odds: float
@@ -70,17 +70,17 @@ def thresholds_of_costs(false_positive: float, false_negative: float, unsure: fl
     return Thresholds(min(ham, 1.0), max(spam, 0.0))
 
 
-def decide(judgement: Judgement, thresholds: Thresholds) -> str:
+def decide(judgment: Judgment, thresholds: Thresholds) -> str:
     """Say "ham", "spam" or "unsure".
 
     Examples
     --------
-    >>> decide(Judgement(7.0, 0.999, [], True), Thresholds())
+    >>> decide(Judgment(7.0, 0.999, [], True), Thresholds())
     'spam'
     """
-    if judgement.learned and judgement.probability >= thresholds.spam:
+    if judgment.learned and judgment.probability >= thresholds.spam:
         return "spam"
-    if judgement.learned and judgement.probability <= thresholds.ham:
+    if judgment.learned and judgment.probability <= thresholds.ham:
         return "ham"
     return "unsure"
 
@@ -109,7 +109,7 @@ def kinds_of(tokens: Iterable[str]) -> list[int]:
 
 def judge(
     tokens: Sequence[str], ham: Sequence[int], spam: Sequence[int], totals: SpamTotals, calibration: SpamCalibration
-) -> Judgement:
+) -> Judgment:
     """The probability that a mail is spam.
 
     Parameters
@@ -125,7 +125,7 @@ def judge(
 
     Returns
     -------
-    judgement : Judgement
+    judgment : Judgment
         While one of the classes has no message: what share of them is spam, whatever the words.
 
     Examples
@@ -137,7 +137,7 @@ def judge(
     prior = log_prior(totals)
     weights = [0.0] * len(tokens)
     if not totals.ham or not totals.spam:
-        return Judgement(prior, logistic(prior), weights, False)
+        return Judgment(prior, logistic(prior), weights, False)
     base = log_base(totals)
     kinds = kinds_of(tokens)
     factors = [
@@ -148,7 +148,7 @@ def judge(
         if n_ham or n_spam:
             weights[place] = factors[kinds[place]] * (base + log((n_spam + PSEUDO_COUNT) / (n_ham + PSEUDO_COUNT)))
     log_odds = calibration.intercept + prior + sum(weights)
-    return Judgement(log_odds, logistic(log_odds), weights, True)
+    return Judgment(log_odds, logistic(log_odds), weights, True)
 
 
 def log_prior(totals: SpamTotals) -> float:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tallybayes.apps.spam.spam_score import (
     TOKEN_KINDS,
     UNCALIBRATED,
-    Judgement,
+    Judgment,
     SpamCalibration,
     SpamTotals,
     Thresholds,
@@ -61,12 +61,12 @@ def as_text(calibration: SpamCalibration) -> str:
 
 def classify_mail(store: Store, raw: bytes, thresholds: Thresholds) -> Verdict:
     """What a mail is taken for."""
-    pairs, found = _judgement(store, tokens_of(raw))
+    pairs, found = _judgment(store, tokens_of(raw))
     return verdict_of(found, len(pairs) - pairs.count((0, 0)), thresholds)
 
 
-def verdict_of(found: Judgement, words: int, thresholds: Thresholds) -> Verdict:
-    """The verdict of a judgement, and how many of a mail's words were seen before."""
+def verdict_of(found: Judgment, words: int, thresholds: Thresholds) -> Verdict:
+    """The verdict of a judgment, and how many of a mail's words were seen before."""
     return Verdict(decide(found, thresholds), found.probability, found.log_odds, words)
 
 
@@ -78,14 +78,14 @@ def totals_of(state: State) -> SpamTotals:
 def evidence_of(store: Store, raw: bytes) -> tuple[float, list[WordEvidence]]:
     """What each word of a mail that was seen before says, the strongest first; and what is said before any word."""
     tokens = tokens_of(raw)
-    pairs, found = _judgement(store, tokens)
+    pairs, found = _judgment(store, tokens)
     rows = zip(tokens, found.weights, pairs, strict=True)
     evidence = [WordEvidence(token, weight, *pair) for token, weight, pair in rows if pair != (0, 0)]
     evidence.sort(key=lambda one: -abs(one.weight))
     return found.log_odds - sum(found.weights), evidence
 
 
-def _judgement(store: Store, tokens: list[str]) -> tuple[list[tuple[int, int]], Judgement]:
+def _judgment(store: Store, tokens: list[str]) -> tuple[list[tuple[int, int]], Judgment]:
     state, pairs = store.look_up(tokens)
     ham, spam = zip(*pairs, strict=True) if pairs else ((), ())
     return pairs, judge(tokens, ham, spam, totals_of(state), calibration_of(state))

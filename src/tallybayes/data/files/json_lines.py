@@ -77,10 +77,10 @@ class JsonFiles(Source):
         schema = pa.schema(fields.values())
         return known_types(schema)
 
-    def first(self) -> pa.Table:
+    def first_batch(self) -> pa.Table:
         """The first batch, which decides what there is to count: later keys that it does not have are an error."""
         self._all_keys = True
-        return super().first()
+        return super().first_batch()
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The rows, some at a time."""

@@ -139,7 +139,7 @@ class DuckDB(Dialect):
         """The relation of a query; it is not run yet."""
         return connection.sql(query)
 
-    def catalogue(self) -> str:
+    def catalog(self) -> str:
         """A query of the tables, of all attached databases: of equal names, temporary ones come first."""
         rank = (
             "CASE WHEN database_name = 'temp' THEN 0 WHEN database_name = current_database() "
@@ -324,7 +324,7 @@ class PostgreSQL(Dialect):
         name, own = self.quote(field.name), field.metadata and pa.types.is_string(field.type)
         return f"CAST({name} AS TEXT)" if is_opaque(field.type) or own else name
 
-    def catalogue(self) -> str:
+    def catalog(self) -> str:
         """A query of the tables."""
         return (
             "SELECT current_database() AS database, n.nspname AS schema, c.relname AS name, CASE WHEN "
@@ -342,7 +342,7 @@ class PostgreSQL(Dialect):
         """A column as a number; NaN, which PostgreSQL compares as equal to itself, is missing."""
         return f"NULLIF(CAST({column} AS DOUBLE PRECISION), 'NaN')"
 
-    def yes_or_no(self, column: str) -> str:
+    def bool_as_number(self, column: str) -> str:
         """A column of yes and no, of which PostgreSQL makes text but no double."""
         text = f"CAST({column} AS TEXT)"
         return self.number(f"CASE {text} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {text} END")
@@ -449,7 +449,7 @@ class SQLite(Dialect):
                 return
             yield as_arrow(found, schema, source, guess=bool(rest))
 
-    def catalogue(self) -> str:
+    def catalog(self) -> str:
         """A query of the tables, of all attached databases."""
         return " UNION ALL ".join(
             f"SELECT NULL AS database, {self.text(name)} AS schema, name, {-1 if name == 'temp' else place} AS rank, "

@@ -107,17 +107,17 @@ class Dialect:
     folds = staticmethod(str.casefold)  # what is equal in names
     quoted_folds = True  # whether names in quotes are compared so, too
 
-    def catalogue(self) -> str:
+    def catalog(self) -> str:
         """A query of the tables: database, schema, name, and its rank in the search path, or NULL."""
         raise NotImplementedError
 
     def find(self, name: str) -> str:
-        """A table by its name as the user writes it, quoted: from the catalogue, so that no query fails."""
+        """A table by its name as the user writes it, quoted: from the catalog, so that no query fails."""
         return find_table(self, name)
 
     def tables(self, rest: str = "") -> list[Entry]:
-        """The tables of the catalogue."""
-        return [Entry(*row) for row in self.run(f"SELECT * FROM ({self.catalogue()}) AS found {rest}")]
+        """The tables of the catalog."""
+        return [Entry(*row) for row in self.run(f"SELECT * FROM ({self.catalog()}) AS found {rest}")]
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -241,7 +241,7 @@ class Dialect:
         """A column as a number; NaN is missing."""
         return self.cast(column)
 
-    def yes_or_no(self, column: str) -> str:
+    def bool_as_number(self, column: str) -> str:
         """A column of yes and no as the numbers 1 and 0; others as they are."""
         return self.number(column)
 

@@ -38,7 +38,7 @@ def tally_from_sql_sums(query: Query, factor: Factor, weight: str | None, schema
         asked = _ask(query, factor, weight, about, careful=True, ends=True)
     if asked.ends is not None:
         query.check_ends(factor, asked.ends_of_all())
-    if family.needs_whole_rows and asked.n_gaps:
+    if family.requires_complete_rows and asked.n_gaps:
         return None  # they are expected, from all rows
     points, sums = np.tile(about, (len(asked.groups), 1)), asked.sums
     if measured and _is_far(sums, len(about)):
@@ -55,13 +55,13 @@ def _tally(
     """The tally of groups, each of which has its sums about its own point."""
     if not np.isfinite(sums).all():
         raise DataError(f"sums of {factor.columns} are not finite: the columns hold numbers that are too large.")
-    may_lack = [schema.domain(name) in schema.absent for name in factor.given]
+    may_lack = [schema.domain(name) in schema.missing_level_domains for name in factor.given]
     known = [k for k, group in enumerate(groups) if not any(map(_lacks, group, may_lack))]
     domains = {}
     for axis, name in enumerate(factor.given):
         key = schema.domain(name)
         levels = dict.fromkeys(_plain(groups[k][axis]) for k in known)
-        domains[key] = Domain(levels, key, ordered=key in schema.ordered, absent=may_lack[axis])
+        domains[key] = Domain(levels, key, is_sorted=key in schema.sorted_domains, has_missing_level=may_lack[axis])
     sizes = [len(domains[schema.domain(name)].levels) for name in factor.given]
     empty = np.zeros((*sizes, sums.shape[1]))
     tables: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
@@ -73,7 +73,7 @@ def _tally(
     for point, table in tables.values() or [(np.zeros(len(factor.columns)), empty)]:
         statistics = factor.family.from_aggregates(table.reshape(-1, sums.shape[1]), point)
         found.append(Tally((factor,), [statistics.reshape_groups(tuple(sizes))], domains, schema))
-    return sum(found[1:], found[0]).pruned()
+    return sum(found[1:], found[0]).drop_unseen_levels()
 
 
 def _lacks(value: Any, may_lack: bool) -> bool:
@@ -109,14 +109,14 @@ def _ask(
     texts = _written(query, factor, weight, numbers, about)
     n_sums = len(texts)
     texts += [f"{end}({text})" for end in ("MIN", "MAX") for text in numbers] if ends else []
-    if factor.family.needs_whole_rows:
+    if factor.family.requires_complete_rows:
         texts += [f"SUM(CASE WHEN {' OR '.join(f'{text} IS NULL' for text in numbers)} THEN 1 ELSE 0 END)"]
     try:
         groups, values = _by_group(query, factor, texts)
     except DataError:  # a number that is too large, perhaps
         query.check_ends(factor, query.ends([dialect.number(query.written(name)) for name in factor.columns]))
         raise
-    n_gaps = int(np.nansum(values[:, -1])) if factor.family.needs_whole_rows else 0
+    n_gaps = int(np.nansum(values[:, -1])) if factor.family.requires_complete_rows else 0
     found = values[:, n_sums : n_sums + 2 * len(numbers)].reshape(len(groups), 2, -1) if ends else None
     return _GroupSums(groups, values[:, :n_sums], found, n_gaps)
 
@@ -163,7 +163,7 @@ def _by_group(query: Query, factor: Factor, texts: list[str]) -> tuple[list[tupl
 
 def _first_ends(query: Query, names: Sequence[Name]) -> np.ndarray:
     """The smallest and the largest number of every column among the first rows, (2, columns)."""
-    table, found = open_table(query.first()), np.zeros((2, len(names)))
+    table, found = open_table(query.first_batch()), np.zeros((2, len(names)))
     for place, name in enumerate(names):
         if table.has(name):
             cells = np.concatenate([np.asarray(part, dtype=float) for part in table.numbers([name])])

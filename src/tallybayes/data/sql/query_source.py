@@ -47,7 +47,7 @@ class Query(Source):
     def __init__(self, dialect: Dialect, query: str) -> None:
         super().__init__(f"the table {query}" if not QUERY.match(query) else "the query")
         self.dialect, self._asked = dialect, query
-        self._told: dict[str, list[tuple[Any, ...]]] | None = None  # answers, while a snapshot lasts
+        self._query_cache: dict[str, list[tuple[Any, ...]]] | None = None  # answers, while a snapshot lasts
 
     @cached_property
     def table(self) -> str:
@@ -74,7 +74,7 @@ class Query(Source):
     @property
     def schema(self) -> pa.Schema:
         """The columns and their types."""
-        return self.first().schema if self.dialect.dynamic_types else self._declared
+        return self.first_batch().schema if self.dialect.dynamic_types else self._declared
 
     def exact(self, columns: Sequence[Name]) -> Query:
         """The same rows, with every digit of some columns that are otherwise read as doubles."""
@@ -119,7 +119,7 @@ class Query(Source):
         ]
         return found, [beside.get(name, name) for name in names], pa.schema(fields)
 
-    def first(self) -> pa.Table:
+    def first_batch(self) -> pa.Table:
         """The first rows."""
         import pyarrow as pa
 
@@ -172,11 +172,11 @@ class Query(Source):
     def snapshot(self) -> Iterator[None]:
         """A transaction that reads."""
         with self.dialect.snapshot():
-            self._told = {}
+            self._query_cache = {}
             try:
                 yield
             finally:
-                self._told = None
+                self._query_cache = None
 
     # ---- Counting where the rows are --------------------------------------------------------------------------------
 
@@ -206,7 +206,9 @@ class Query(Source):
     def n_missing(self, column: str, weight: str | None) -> int:
         """How many rows lack the cell of a column."""
         if weight is None:  # what is asked of the column anyway
-            return sum(int(row[-1]) for row in self._once(self._counts([self.written(column)])) if row[0] is None)
+            return sum(
+                int(row[-1]) for row in self._cached_query(self._counts([self.written(column)])) if row[0] is None
+            )
         counted = f"CASE WHEN {self.dialect.quote(weight)} > 0 THEN 1 ELSE 0 END"
         query = f"SELECT COALESCE(SUM({counted}), 0) FROM {self.table} WHERE {self.written(column)} IS NULL"
         return int(self.dialect.run(query)[0][0])
@@ -215,9 +217,9 @@ class Query(Source):
         by = ", ".join(columns)
         return f"SELECT {by}, {counted} FROM {self.table} GROUP BY {by}"
 
-    def _once(self, query: str) -> list[tuple[Any, ...]]:
+    def _cached_query(self, query: str) -> list[tuple[Any, ...]]:
         """The answer to a query, which within a snapshot is asked once."""
-        told = {} if self._told is None else self._told
+        told = {} if self._query_cache is None else self._query_cache
         if query not in told:
             told[query] = self.dialect.run(query)
         return told[query]
@@ -238,7 +240,7 @@ class Query(Source):
     def _grouping(self, families: Mapping[Name, Family]) -> list[str]:
         """What the values of columns are counted by: themselves, or their bins, of which infinity has none."""
         texts = {name: self.written(name) for name in families}
-        bins = {name: family.grouped_by(SqlColumn(0)) for name, family in families.items()}
+        bins = {name: family.sql_group_expression(SqlColumn(0)) for name, family in families.items()}
         cut = [name for name, binned in bins.items() if binned is not None]
         if cut:
             ends = self.ends([self.dialect.number(texts[name]) for name in cut])
@@ -275,7 +277,7 @@ class Query(Source):
         asked = ", ".join(f"{text} AS {self.dialect.quote(name)}" for name, text in columns.items())
         return f"SELECT {asked} FROM {self.table}"
 
-    def steps_known(self, state: str, sequence: str, order: str) -> tuple[int, int, int, int, bool]:
+    def count_complete_steps(self, state: str, sequence: str, order: str) -> tuple[int, int, int, int, bool]:
         """How many steps there are, how many have a sequence, a place in it and a state; whether places are text."""
         import pyarrow as pa
 
@@ -284,7 +286,7 @@ class Query(Source):
         kind = self.schema.field(order).type
         return n_rows, known[0], known[1], known[2], pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
-    def steps_at_once(self, sequence: str, order: str) -> tuple[Any, ...] | None:
+    def first_duplicate_step(self, sequence: str, order: str) -> tuple[Any, ...] | None:
         """A sequence and a place in it that several steps have."""
         by = ", ".join(map(self.dialect.quote, (sequence, order)))
         query = f"SELECT {by} FROM {self.table} GROUP BY {by} HAVING COUNT(*) > 1 LIMIT 1"
@@ -329,10 +331,10 @@ class Query(Source):
         first, others = 0, {}
         for place, rows in parts:
             name, values = factor.columns[place], _values_of([row[len(given)] for row in rows])
-            if factor.family.grouped_by(SqlColumn(0)) is not None:
+            if factor.family.sql_group_expression(SqlColumn(0)) is not None:
                 codes = values.to_numpy(zero_copy_only=False).astype(float)
                 known = ~np.isnan(codes)
-                codes[known] = factor.family.value_of(codes[known])
+                codes[known] = factor.family.sql_group_value(codes[known])
                 values = pa.array(codes, from_pandas=True)
             gaps = pa.nulls(first, values.type), pa.nulls(n_rows - first - len(values), values.type)
             columns[name] = pa.concat_arrays([gaps[0], values, gaps[1]])
@@ -344,7 +346,7 @@ class Query(Source):
                 [str(name) for name in columns]
             )
         )
-        table.unknown = others  # what is not asked of a row is not absent in it
+        table.invalid_cells = others  # what is not asked of a row is not absent in it
         return table, times
 
     def _grouped(
@@ -353,7 +355,7 @@ class Query(Source):
         """By column: (*given, value, how often) of every combination that there is."""
         if not self.dialect.grouping_sets or len(columns) == 1:
             for place, column in enumerate(columns):
-                yield place, self._once(self._counts([*given, column], counted))
+                yield place, self._cached_query(self._counts([*given, column], counted))
             return
         inner = ", ".join(
             [f"{text} AS g{k}" for k, text in enumerate(given)]
@@ -381,12 +383,12 @@ class Query(Source):
 
     def check_ends(self, factor: Factor, ends: np.ndarray) -> None:
         """Refuse numbers that cannot be counted."""
-        outside = factor.family.outside(ends)
+        outside = factor.family.out_of_support(ends)
         wrong = np.isinf(ends) if outside is None else np.isinf(ends) | outside
         for name, cells, is_wrong in zip(factor.columns, ends.T, wrong.T, strict=True):
             if is_wrong.any():
                 found = f"found {float(cells[is_wrong][0])!r} in column {name!r} of {self.name}"
-                raise DataError(f"{found}; expected {factor.family.expects}.")
+                raise DataError(f"{found}; expected {factor.family.allowed_values}.")
 
 
 def as_rows(dialect: Dialect, query: str) -> str:

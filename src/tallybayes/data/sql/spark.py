@@ -126,7 +126,7 @@ class SparkFrame(Query):
         """The same rows, whose columns have the types of Arrow wherever they are written."""
         return Source.keeping(self, columns, to)
 
-    def first(self) -> pa.Table:
+    def first_batch(self) -> pa.Table:
         """The first rows, of as few partitions as have them."""
         if self._first is None:
             self._first = self._rows(self._select(self.names).limit(FIRST))

@@ -1,4 +1,4 @@
-"""Names of tables as users write them, found in the catalogue of a database: no query has to fail for it."""
+"""Names of tables as users write them, found in the catalog of a database: no query has to fail for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = 8  # names in a message
 
 
 class Entry(NamedTuple):
-    """A table of the catalogue."""
+    """A table of the catalog."""
 
     database: str | None
     schema: str
@@ -75,7 +75,7 @@ def find_table(dialect: Dialect, name: str) -> str:
                 return _quoted(dialect, entry)
     for entry in entries:
         own = entry
-        if dialect.quoted_folds:  # PostgreSQL folds what is typed, not what the catalogue has
+        if dialect.quoted_folds:  # PostgreSQL folds what is typed, not what the catalog has
             database = None if entry.database is None else fold(entry.database)
             own = entry._replace(database=database, schema=fold(entry.schema), name=fold(entry.name))
         if own.matches(folded):

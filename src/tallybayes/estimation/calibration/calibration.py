@@ -22,7 +22,7 @@ from tallybayes.estimation.resampling.folds import random_folds
 
 METHODS = ("temperature", "isotonic", "auto")
 _FITTED = ("none", "temperature", "isotonic")  # what "auto" chooses among
-_NUMBERS = ("weight", "before", "after", "temperature", "doubt")
+_NUMBERS = ("weight", "before", "after", "temperature", "contamination")
 _SOME = 20_000  # scores are enough to choose a method by
 _FOLDS = 5  # of scores, of which a method is fitted to four and judged by one
 
@@ -56,36 +56,42 @@ class Calibration(NamedTuple):
     before: float
     after: float
     temperature: float = 1.0
-    doubt: float = 0.0
-    base: np.ndarray = np.zeros(0)
+    contamination: float = 0.0
+    base_rates: np.ndarray = np.zeros(0)
     log_odds: tuple[np.ndarray, ...] = ()
     values: tuple[np.ndarray, ...] = ()
-    tried: dict[str, float] = {}  # noqa: RUF012 - never changed
+    loss_by_method: dict[str, float] = {}  # noqa: RUF012 - never changed
 
     def __repr__(self) -> str:
-        how = f", temperature {self.temperature:.4g}, doubt {self.doubt:.2g}" if self.method == "temperature" else ""
+        how = (
+            f", temperature {self.temperature:.4g}, doubt {self.contamination:.2g}"
+            if self.method == "temperature"
+            else ""
+        )
         return f"Calibration({self.method!r}{how}: log-loss {self.before:.4g} to {self.after:.4g} on rows left out)"
 
     def apply(self, log_proba: np.ndarray) -> np.ndarray:
         """log p(class | row), mended."""
         if self.method == "temperature":
-            return mix_base_rates(apply_temperature(log_proba, 1 / self.temperature), self.doubt, self.base)
+            return mix_base_rates(
+                apply_temperature(log_proba, 1 / self.temperature), self.contamination, self.base_rates
+            )
         return log_proba if self.method == "none" else apply_isotonic(log_proba, self.log_odds, self.values)
 
     def losses(self, log_proba: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """The log-loss of every row after mending: (n,)."""
         if self.method == "temperature":
             return -log_proba_of_true_class(
-                log_proba, codes, TemperatureScaling(1 / self.temperature, self.doubt, self.base)
+                log_proba, codes, TemperatureScaling(1 / self.temperature, self.contamination, self.base_rates)
             )
         return _losses(self.apply(log_proba), codes)
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Numbers and arrays for a file."""
-        state = {name: getattr(self, name) for name in ("method", *_NUMBERS, "tried")}
+        state = {name: getattr(self, name) for name in ("method", *_NUMBERS, "loss_by_method")}
         arrays = {f"calibration/log_odds/{k}": part for k, part in enumerate(self.log_odds)}
         arrays |= {f"calibration/values/{k}": part for k, part in enumerate(self.values)}
-        return state, arrays | ({"calibration/base": self.base} if self.base.size else {})
+        return state, arrays | ({"calibration/base": self.base_rates} if self.base_rates.size else {})
 
     @classmethod
     def from_parts(cls, state: dict[str, Any], arrays: dict[str, np.ndarray], n_classes: int) -> Calibration:
@@ -93,16 +99,20 @@ class Calibration(NamedTuple):
         found = cls(
             str(state.pop("method")),
             **{name: float(state.pop(name)) for name in _NUMBERS},
-            base=arrays.pop("calibration/base", np.zeros(0)),
+            base_rates=arrays.pop("calibration/base", np.zeros(0)),
             log_odds=tuple(arrays.pop(name) for name in _names("log_odds", arrays)),
             values=tuple(arrays.pop(name) for name in _names("values", arrays)),
-            tried={str(name): float(loss) for name, loss in dict(state.pop("tried")).items()},
+            loss_by_method={str(name): float(loss) for name, loss in dict(state.pop("loss_by_method")).items()},
         )
         refuse_rest("the file's calibration", state)
         n_steps = n_classes if found.method == "isotonic" else 0
         good = found.method in _FITTED and 0 < found.temperature < np.inf and 0 <= found.weight < np.inf
-        good &= len(found.log_odds) == len(found.values) == n_steps and set(found.tried) <= set(_FITTED)
-        good &= _is_share(found.base, n_classes) and 0 <= found.doubt < 1 if found.base.size else found.doubt == 0
+        good &= len(found.log_odds) == len(found.values) == n_steps and set(found.loss_by_method) <= set(_FITTED)
+        good &= (
+            _is_share(found.base_rates, n_classes) and 0 <= found.contamination < 1
+            if found.base_rates.size
+            else found.contamination == 0
+        )
         if not good or not all(_is_rising(*steps) for steps in zip(found.log_odds, found.values, strict=True)):
             raise FileError("the file's calibration is none; expected a temperature, or rising steps for every class.")
         return found
@@ -160,7 +170,7 @@ def fit_calibration(
     if method != "auto":
         return _fit(method, log_proba, codes, weights, total)
     tried, chosen = _choose(log_proba, codes, weights)
-    return _fit(chosen, log_proba, codes, weights, total)._replace(after=tried[chosen], tried=tried)
+    return _fit(chosen, log_proba, codes, weights, total)._replace(after=tried[chosen], loss_by_method=tried)
 
 
 def _fit(method: str, log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray, total: float) -> Calibration:
@@ -169,7 +179,7 @@ def _fit(method: str, log_proba: np.ndarray, codes: np.ndarray, weights: np.ndar
     found = Calibration(method, total, before, before)
     if method == "temperature":
         sharpness, doubt, base = fit_temperature_scaling(log_proba, codes, weights)
-        found = found._replace(temperature=1 / sharpness, doubt=doubt, base=base)
+        found = found._replace(temperature=1 / sharpness, contamination=doubt, base_rates=base)
     elif method == "isotonic":
         log_odds, values = fit_isotonic(log_proba, codes, weights)
         found = found._replace(log_odds=log_odds, values=values)

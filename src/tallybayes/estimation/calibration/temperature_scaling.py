@@ -23,9 +23,9 @@ _DOUBTED, _TRUSTED = 0.2, 50.0  # rows that are in doubt beforehand, and that ar
 class TemperatureScaling(NamedTuple):
     """p = (1 − doubt) · p^sharpness / Z + doubt · base."""
 
-    sharpness: float
-    doubt: float
-    base: np.ndarray
+    inverse_temperature: float
+    contamination: float
+    base_rates: np.ndarray
 
 
 def apply_temperature(log_proba: np.ndarray, sharpness: float) -> np.ndarray:
@@ -43,20 +43,24 @@ def mix_base_rates(log_proba: np.ndarray, doubt: float, base: np.ndarray) -> np.
 def calibrated_proba(log_proba: np.ndarray, found: TemperatureScaling) -> np.ndarray:
     """Probabilities as `tempered` and `doubted` would have them, from their logarithms: (n, classes)."""
     score = _below_the_best(log_proba)
-    score *= found.sharpness
+    score *= found.inverse_temperature
     np.exp(score, out=score)
-    score *= (1 - found.doubt) / score.sum(axis=0)
-    score += found.doubt * found.base[:, None]
+    score *= (1 - found.contamination) / score.sum(axis=0)
+    score += found.contamination * found.base_rates[:, None]
     return score.T
 
 
 def log_proba_of_true_class(log_proba: np.ndarray, codes: np.ndarray, found: TemperatureScaling) -> np.ndarray:
     """log p of the true class of every row, as `tempered` and `doubted` would have it: (n,)."""
     score = _below_the_best(log_proba)
-    score *= found.sharpness
+    score *= found.inverse_temperature
     told = score[codes, np.arange(len(codes))]
     told -= np.log(np.exp(score, out=score).sum(axis=0))
-    return np.logaddexp(np.log1p(-found.doubt) + told, np.log(found.doubt * found.base[codes])) if found.doubt else told
+    return (
+        np.logaddexp(np.log1p(-found.contamination) + told, np.log(found.contamination * found.base_rates[codes]))
+        if found.contamination
+        else told
+    )
 
 
 def _below_the_best(log_proba: np.ndarray, more: int = 0) -> np.ndarray:
@@ -87,7 +91,7 @@ def fit_temperature_scaling(
     base = shares / shares.sum()
     rows = _CalibrationRows.of(log_proba, codes, base, weights)
     if start is not None:
-        at = _climbed((math.log(start.sharpness), float(logit(start.doubt))), rows, close)
+        at = _climbed((math.log(start.inverse_temperature), float(logit(start.contamination))), rows, close)
     else:
         part = sampled_rows(len(codes), SOME)
         some = (
@@ -108,7 +112,7 @@ def _start(rows: _CalibrationRows) -> Place:
     for sharpness in _SHARPNESS:
         power = np.exp(np.exp(sharpness) * rows.score)
         told = np.exp(np.exp(sharpness) * rows.truth) / power.sum(axis=0)
-        log_told = np.log(told + np.array(_DOUBTS)[:, None] * (rows.base - told))
+        log_told = np.log(told + np.array(_DOUBTS)[:, None] * (rows.base_rates - told))
         prior = -0.5 * sharpness**2 + _DOUBTED * log_expit(odds) + _TRUSTED * log_expit(-odds)
         heights = log_told @ rows.weights + prior
         if heights.max() > best:
@@ -156,7 +160,7 @@ class _CalibrationRows(NamedTuple):
 
     score: np.ndarray  # (classes, n)
     truth: np.ndarray
-    base: np.ndarray
+    base_rates: np.ndarray
     weights: np.ndarray
 
     @classmethod
@@ -174,14 +178,14 @@ class _CalibrationObjective:
     """How probable the classes of rows are at log(1/T) and the log-odds of doubt."""
 
     def __init__(self, at: Place, rows: _CalibrationRows) -> None:
-        self.at, self.doubt = at, _expit(at[1])
-        self.sums = temperature_sums(*rows, math.exp(at[0]), self.doubt).tolist()
+        self.at, self.contamination = at, _expit(at[1])
+        self.sums = temperature_sums(*rows, math.exp(at[0]), self.contamination).tolist()
         doubted = min(at[1], 0.0) - math.log1p(math.exp(-abs(at[1])))  # its logarithm
         prior = -0.5 * at[0] ** 2 + _DOUBTED * doubted + _TRUSTED * (doubted - at[1])
         self.objective = self.sums[0] + prior  # the log posterior
 
     def derivatives(self) -> tuple[Place, tuple[float, float, float]]:
         """The slope of the objective, and minus its curvature: by the first, by both, by the second."""
-        (_, lean, doubted, bend, both, torn), doubt = self.sums, self.doubt
+        (_, lean, doubted, bend, both, torn), doubt = self.sums, self.contamination
         doubts = torn - (_DOUBTED + _TRUSTED) * doubt * (1 - doubt)
         return (lean - self.at[0], doubted + _DOUBTED * (1 - doubt) - _TRUSTED * doubt), (1 - bend, both, -doubts)

@@ -83,7 +83,7 @@ class EMSummary(NamedTuple):
 
 def run_em(
     start: Expected,
-    maximise: Callable[[Expected], tuple[Parameters, float]],
+    maximize: Callable[[Expected], tuple[Parameters, float]],
     expect: Callable[[Parameters], tuple[Expected, float]],
     *,
     max_iter: int,
@@ -95,7 +95,7 @@ def run_em(
     Parameters
     ----------
     start : expected statistics to begin with
-    maximise : callable
+    maximize : callable
         From statistics to the parameters that make them most probable, and the log prior of these (0 without a prior).
     expect : callable
         From parameters to the statistics they expect, and the log likelihood of what was observed.
@@ -126,7 +126,7 @@ def run_em(
         raise EstimateError(f"max_iter is {max_iter!r}; expected at least 1 step.")
     expected, history, converged = start, list[float](), False
     for _ in progress(range(max_iter), what):
-        parameters, log_prior = maximise(expected)
+        parameters, log_prior = maximize(expected)
         expected, log_likelihood = expect(parameters)
         history.append(log_likelihood + log_prior)
         rise = history[-1] - history[-2] if len(history) > 1 else np.inf
@@ -138,7 +138,7 @@ def run_em(
 
 def run_em_restarts(
     starts: Iterable[Callable[[], Expected]],
-    maximise: Callable[[Expected], tuple[Parameters, float]],
+    maximize: Callable[[Expected], tuple[Parameters, float]],
     expect: Callable[[Parameters], tuple[Expected, float]],
     *,
     max_iter: int,
@@ -151,7 +151,7 @@ def run_em_restarts(
     ----------
     starts : iterable of callables
         Each gives expected statistics to begin with. One may fail, as where a group falls in on few rows; not all.
-    maximise, expect, max_iter, tol, what
+    maximize, expect, max_iter, tol, what
         As for `climb`.
 
     Returns
@@ -161,7 +161,7 @@ def run_em_restarts(
     best, failed, histories, ends = None, None, [], list[float]()
     for start in starts:
         try:
-            done = run_em(start(), maximise, expect, max_iter=max_iter, tol=tol, what=what)
+            done = run_em(start(), maximize, expect, max_iter=max_iter, tol=tol, what=what)
         except EstimateError as error:
             failed = error
             ends.append(np.nan)
@@ -194,7 +194,7 @@ def check_em_parameters(model: Any) -> None:
         number = getattr(model, name, 1)
         if not is_integer_at_least(number):
             raise EstimateError(f"{name} is {number!r}; expected a whole number of at least 1.")
-    for name in ("tol", "unlabelled_weight"):
+    for name in ("tol", "unlabeled_weight"):
         number, least = getattr(model, name, 1.0), "a number of at least 0" if name == "tol" else "a positive number"
         is_number = isinstance(number, int | float | np.integer | np.floating) and 0 <= number < np.inf
         if not is_number or (number == 0 and name != "tol"):

@@ -28,7 +28,7 @@ from tallybayes.tally.factor import Factor, Name
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 _NONE = np.zeros(0, dtype=np.intp)
 
@@ -36,7 +36,7 @@ _NONE = np.zeros(0, dtype=np.intp)
 class EMSteps(Protocol):
     """The two steps of EM, of one model and its data."""
 
-    def maximise(self, expected: Any) -> tuple[Any, float]:
+    def maximize(self, expected: Any) -> tuple[Any, float]:
         """From statistics to the parameters that make them most probable, and the log prior of these."""
 
     def expect(self, found: Any) -> tuple[Any, float]:
@@ -70,11 +70,11 @@ class EMObjective:
         self.has_prior = read_estimate(model.estimate).has_prior
         self.settings: dict[str, Any] = {"tol": model.tol * max(weight, 1.0), "what": what}
         self.beliefs: list[Any] = [None] * len(factors)
-        self.flat = [_NONE] * len(factors)
+        self.constant_columns = [_NONE] * len(factors)
         self._spread: dict[int, Any] = {}  # the priors in the shape of their statistics, which all steps share
 
     @property
-    def ways(self) -> tuple[int, ...]:
+    def warm_up_iterations(self) -> tuple[int, ...]:
         """How many steps to take under default priors before the climb: each is a way to start.
 
         Without a prior a zero stays one. So maximum likelihood sets out from where default priors lead: from their
@@ -82,28 +82,28 @@ class EMObjective:
         """
         return (1,) if self.has_prior else (1, self.max_iter)
 
-    def hold(self, known: Sequence[Any], priors: Iterable[Any] | None = None) -> None:
+    def fix_priors(self, known: Sequence[Any], priors: Iterable[Any] | None = None) -> None:
         """Find the priors of all factors from the statistics of what is known, so that all steps climb one hill.
 
         Those given, or the defaults.
         """
         asked = zip(self.factors, [None] * len(self.factors) if priors is None else priors, known, strict=True)
         found = [_resolved(factor, prior, statistics, self.estimate) for factor, prior, statistics in asked]
-        self.beliefs, self.flat = [belief for belief, _ in found], [flat for _, flat in found]
+        self.beliefs, self.constant_columns = [belief for belief, _ in found], [flat for _, flat in found]
         self._spread = {}
 
     @contextmanager
-    def by_defaults(self, known: Sequence[Any]) -> Iterator[None]:
+    def with_default_priors(self, known: Sequence[Any]) -> Iterator[None]:
         """Climb under default priors for a while, whatever the estimate, so that nothing starts at zero."""
-        kept = self.has_prior, self.beliefs, self.flat, self._spread
+        kept = self.has_prior, self.beliefs, self.constant_columns, self._spread
         self.has_prior = True
         try:
-            self.hold(known)
+            self.fix_priors(known)
             yield
         finally:
-            self.has_prior, self.beliefs, self.flat, self._spread = kept
+            self.has_prior, self.beliefs, self.constant_columns, self._spread = kept
 
-    def top(
+    def maximize(
         self,
         statistics: Sequence[Any],
         groups: Sequence[Sequence[Any]],
@@ -124,7 +124,7 @@ class EMObjective:
         """
         found = []
         for number, (factor, belief, flat, counted, names) in enumerate(
-            zip(self.factors, self.beliefs, self.flat, statistics, groups, strict=True)
+            zip(self.factors, self.beliefs, self.constant_columns, statistics, groups, strict=True)
         ):
             used, family = varying_columns(counted, flat), factor.family
             parameters: Any
@@ -134,11 +134,11 @@ class EMObjective:
                     log_prior += self._log_prior_at(number, used, parameters.table)
             elif belief is None or not used.n_columns:
                 parameters = family.maximum_likelihood(used)
-                parameters = family.collapsed(parameters, used) if used.n_columns else parameters
+                parameters = family.zero_small_variances(parameters, used) if used.n_columns else parameters
             else:
                 posterior = belief.update(used)
-                parameters = family.from_belief(posterior, "mode")
-                log_prior += self._log_prior_at(number, used, posterior.peak())
+                parameters = family.parameters_from(posterior, "mode")
+                log_prior += self._log_prior_at(number, used, posterior.mode_or_boundary())
             found.append(FactorScorer(factor, parameters, False, flat))
             check_nonzero_variance(found[-1], used, names)
         if log_prior == np.inf:
@@ -146,18 +146,20 @@ class EMObjective:
         return found, log_prior
 
     @property
-    def leaves_out(self) -> bool:
+    def has_constant_columns(self) -> bool:
         """Whether a column has no spread to speak of."""
-        return any(map(len, self.flat))
+        return any(map(len, self.constant_columns))
 
-    def narrowed(self, found: Sequence[FactorScorer]) -> list[FactorScorer]:
+    def without_constant_columns(self, found: Sequence[FactorScorer]) -> list[FactorScorer]:
         """Parameters that were given, of the last factors, over the columns that vary: as all steps have them."""
-        return [_narrowed(scored, flat) for scored, flat in zip(found, self.flat[-len(found) :], strict=True)]
+        return [
+            _narrowed(scored, flat) for scored, flat in zip(found, self.constant_columns[-len(found) :], strict=True)
+        ]
 
     def log_prior(self, found: Sequence[FactorScorer], statistics: Sequence[Any]) -> float:
         """That of parameters over the columns that vary."""
         total = 0.0
-        for number, (scored, flat, counted) in enumerate(zip(found, self.flat, statistics, strict=True)):
+        for number, (scored, flat, counted) in enumerate(zip(found, self.constant_columns, statistics, strict=True)):
             if self.beliefs[number] is not None:
                 point = getattr(scored.parameters, "table", scored.parameters)
                 with np.errstate(divide="ignore"):
@@ -172,13 +174,13 @@ class EMObjective:
 
     def climb(self, steps: EMSteps, start: Any, n_steps: int) -> Any:
         """What is expected after at most so many steps."""
-        return run_em(start, steps.maximise, steps.expect, max_iter=n_steps, **self.settings).expected
+        return run_em(start, steps.maximize, steps.expect, max_iter=n_steps, **self.settings).expected
 
     def climb_best(
         self, steps: EMSteps, starts: Iterable[Callable[[], Any]], *, has_prior: bool = False
     ) -> tuple[EMResult, EMSummary]:
         """Where the best of some starts ended, and how; other parameters may have a prior though no factor has."""
-        best = run_em_restarts(starts, steps.maximise, steps.expect, max_iter=self.max_iter, **self.settings)
+        best = run_em_restarts(starts, steps.maximize, steps.expect, max_iter=self.max_iter, **self.settings)
         name = "log posterior" if self.has_prior or has_prior else "log likelihood"
         kept = {"starts": best.starts, "objectives": best.objectives}
         return best, EMSummary(best.history, name, best.converged, best.log_likelihood, **kept)  # type: ignore[arg-type]
@@ -191,16 +193,18 @@ def _resolved(factor: Factor, prior: Any, known: Any, estimate: str) -> tuple[An
     """
     family, flat = factor.family, _NONE
     if prior is None or isinstance(prior, str):
-        flat = family.flat_columns(known)
-        if family.with_spread(known, flat) is known:  # columns that share a variance are flat only if all are
+        flat = family.constant_columns(known)
+        if family.add_unit_variance(known, flat) is known:  # columns that share a variance are flat only if all are
             flat = flat[:0]
     if len(flat) and len(flat) == known.n_columns:
         return None, flat
     integrates, counts = read_estimate(estimate).integrates, varying_columns(known, flat)
-    if integrates and (isinstance(prior, PerColumn) or (is_amount(prior) and family.added_counts(1.0, "bayes"))):
-        return family.prior(prior, counts, "bayes").for_mode(), flat
-    belief = family.prior(prior, counts, "map")
-    return belief.for_mode() if integrates and isinstance(prior, ParameterDistribution | PriorRule) else belief, flat
+    if integrates and (isinstance(prior, PerColumn) or (is_amount(prior) and family.pseudo_count_prior(1.0, "bayes"))):
+        return family.resolve_prior(prior, counts, "bayes").mode_matched(), flat
+    belief = family.resolve_prior(prior, counts, "map")
+    return belief.mode_matched() if integrates and isinstance(
+        prior, ParameterDistribution | PriorRule
+    ) else belief, flat
 
 
 def initial_model(model: Any, initial: Any) -> Any:
@@ -219,7 +223,7 @@ def columns_from_initial(columns: Any, initial: Any, names: Iterable[Name]) -> A
     if initial is None or not isinstance(columns, str) or columns != "auto":
         return columns
     known = {name for key in initial.columns_ for name in (key if isinstance(key, tuple) else (key,))}
-    other = [name for name in names if name not in known and name not in initial.left_out_]
+    other = [name for name in names if name not in known and name not in initial.dropped_columns_]
     if other:
         raise DataError(
             f"initial= does not know the column {other[0]!r}, which these rows have; it has "
@@ -268,7 +272,7 @@ def parameters_from_model(
     out = []
     for number, factor in enumerate(factors):
         scored, domains = its.get(factor.columns, (None, ()))
-        if scored is None or scored.family.layout != factor.family.layout:
+        if scored is None or scored.family.statistics_key != factor.family.statistics_key:
             other = "others" if scored is None else repr(scored.family)
             raise DataError(
                 f"initial= has {other} where the columns {factor.columns} are {factor.family!r}.\n"
@@ -322,7 +326,7 @@ def with_constant_columns(scored: FactorScorer, like: Any) -> FactorScorer:
     return scored._replace(parameters=Normal(wide, variance))
 
 
-def plot_climb(model: Any, ax: Axes | None = None) -> Picture:
+def plot_convergence(model: Any, ax: Axes | None = None) -> Plot:
     """What EM climbed to from every start, step by step, and how often the highest hill; needs matplotlib.
 
     Raise ``n_init`` where it was seldom. Maximum likelihood sets out twice from each start: at once, and from where
@@ -337,11 +341,11 @@ def plot_climb(model: Any, ax: Axes | None = None) -> Picture:
     Picture
     """
     check_is_fitted(model, "tally_")
-    if model._climb is None:
+    if model._em_result is None:
         raise DataError(
             f"EM did not climb: this {type(model).__name__} only counted, or its counts have changed since.\n"
             "    Fit it on rows in which something is not observed, such as labels."
         )
-    from tallybayes.plotting.em_convergence import plot_climb
+    from tallybayes.plotting.em_convergence import plot_convergence
 
-    return plot_climb(model._climb, ax)
+    return plot_convergence(model._em_result, ax)

@@ -30,18 +30,20 @@ class DistanceFeatures:
 
     def __init__(self, family: Family, sizes: Any, cells: Any, seed: int, weight: np.ndarray | None = None) -> None:
         self.family, self.sizes, self.seed = family, sizes, seed
-        if family.reads != "codes":
+        if family.cell_type != "codes":
             numbers, unit = self._numbers(cells)
             weight = np.ones(n_rows(numbers)) if weight is None else weight
-            self.centre, square = _mean_and_square(numbers, weight)
+            self.center, square = _mean_and_square(numbers, weight)
             self.spread = np.sqrt(np.where(square > 0, square, 1.0)) if unit is None else np.full(square.shape, unit)
 
     def _numbers(self, cells: Any) -> tuple[np.ndarray | SparseRows, float | None]:
         """The cells on the family's scale; of many columns, those that may be sparse are so."""
-        rows, unit = self.family.seed_cells(cells if isinstance(cells, SparseRows) else np.asarray(cells, dtype=float))
+        rows, unit = self.family.distance_features(
+            cells if isinstance(cells, SparseRows) else np.asarray(cells, dtype=float)
+        )
         if isinstance(rows, SparseRows):
             return (rows if rows.n_columns > _DIRECTIONS else rows.dense()), unit
-        return (compressed(rows) if self.family.takes_sparse and rows.shape[1] > _DIRECTIONS else rows), unit
+        return (compressed(rows) if self.family.accepts_sparse and rows.shape[1] > _DIRECTIONS else rows), unit
 
     def _places(self, codes: np.ndarray, column: int) -> np.ndarray:
         """Where labels lie: at the corners of a simplex or, if they are many, about as far apart in fewer columns."""
@@ -55,18 +57,22 @@ class DistanceFeatures:
 
     def __call__(self, cells: Any) -> np.ndarray:
         """The cells as numbers, NaN where missing: shape (n, some columns)."""
-        if self.family.reads == "codes":
+        if self.family.cell_type == "codes":
             return np.concatenate([self._places(cells[:, j], j) for j in range(len(self.sizes))], axis=1)
         numbers, _ = self._numbers(cells)
-        return self._from_sides(numbers) if isinstance(numbers, SparseRows) else (numbers - self.centre) / self.spread
+        return (
+            self._random_projection(numbers)
+            if isinstance(numbers, SparseRows)
+            else (numbers - self.center) / self.spread
+        )
 
-    def _from_sides(self, rows: SparseRows) -> np.ndarray:
+    def _random_projection(self, rows: SparseRows) -> np.ndarray:
         """Rows of many columns seen from random sides, about as far apart; a missing cell lies in the middle."""
         value = np.asarray(rows.data, dtype=float)
-        value = np.where(np.isnan(value), self.centre[rows.indices], value)
+        value = np.where(np.isnan(value), self.center[rows.indices], value)
         sides = np.random.default_rng(self.seed).standard_normal((rows.n_columns, _DIRECTIONS))
         sides /= self.spread[:, None] * np.sqrt(_DIRECTIONS)
-        return np.asarray(_matrix(rows, value) @ sides) - self.centre @ sides
+        return np.asarray(_matrix(rows, value) @ sides) - self.center @ sides
 
 
 def _matrix(rows: SparseRows, value: np.ndarray) -> Any:
@@ -106,7 +112,7 @@ def known_mean(rows: np.ndarray, weight: np.ndarray, otherwise: np.ndarray) -> n
 def kmeans_plus_plus(
     rows: np.ndarray, n_more: int, fixed: np.ndarray, rng: np.random.Generator, weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """The fixed centres and `n_more` others: far-off rows (k-means++), then moved to the middle of what is nearest.
+    """The fixed centers and `n_more` others: far-off rows (k-means++), then moved to the middle of what is nearest.
 
     Parameters
     ----------
@@ -114,7 +120,7 @@ def kmeans_plus_plus(
         NaN where missing.
     n_more : int
     fixed : ndarray of shape (some, columns)
-        Centres that stay where they are.
+        Centers that stay where they are.
     rng : Generator
     weight : ndarray of shape (n,), optional
 
@@ -126,21 +132,21 @@ def kmeans_plus_plus(
     order = _by_content(rows)
     rows, weight = rows[order], weight[order]
     filled = np.where(np.isnan(rows), 0.0, rows)  # a seed's own unknown cells lie in the middle of all
-    centres = fixed
+    centers = fixed
     for _ in range(n_more):
-        far = weight * (squared_distances_to_centers(rows, centres).min(axis=1) if len(centres) else 1.0)
+        far = weight * (squared_distances_to_centers(rows, centers).min(axis=1) if len(centers) else 1.0)
         far = far if far.sum() > 0 else weight
         place = int(rng.choice(len(rows), p=far / far.sum()))
-        centres = np.concatenate([centres, filled[place : place + 1]])
+        centers = np.concatenate([centers, filled[place : place + 1]])
     for _ in range(_LLOYD_STEPS):
-        nearest = squared_distances_to_centers(rows, centres).argmin(axis=1)
-        moved = centres.copy()
-        for k in range(len(fixed), len(centres)):
-            moved[k] = known_mean(rows[nearest == k], weight[nearest == k], centres[k])
-        if np.allclose(moved, centres):
+        nearest = squared_distances_to_centers(rows, centers).argmin(axis=1)
+        moved = centers.copy()
+        for k in range(len(fixed), len(centers)):
+            moved[k] = known_mean(rows[nearest == k], weight[nearest == k], centers[k])
+        if np.allclose(moved, centers):
             break
-        centres = moved
-    return centres
+        centers = moved
+    return centers
 
 
 def _by_content(rows: np.ndarray) -> np.ndarray:
@@ -150,10 +156,10 @@ def _by_content(rows: np.ndarray) -> np.ndarray:
     return np.argsort((np.where(missing, 0.0, rows) * sides[0] + missing * sides[1]).sum(axis=1), kind="stable")
 
 
-def squared_distances_to_centers(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Squared distances of rows to centres over the known cells, as if the others were like them: (n, centres)."""
+def squared_distances_to_centers(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Squared distances of rows to centers over the known cells, as if the others were like them: (n, centers)."""
     known = ~np.isnan(rows)
     whole = np.where(known, rows, 0.0)
-    squares = (whole**2).sum(axis=1)[:, None] - 2 * whole @ centres.T + known.astype(float) @ (centres**2).T
+    squares = (whole**2).sum(axis=1)[:, None] - 2 * whole @ centers.T + known.astype(float) @ (centers**2).T
     share = known.mean(axis=1, keepdims=True) if rows.shape[1] else np.ones((len(rows), 1))
     return np.maximum(squares, 0.0) / np.where(share > 0, share, 1.0)

@@ -68,14 +68,16 @@ class SoftCounter:
         cells, domains = self.cells(table, number), self.level_domains(number)
         return Codes(cells, np.array([len(domain.levels) for domain in domains])) if domains else cells
 
-    def hard(self, table: Table, group: np.ndarray, weight: np.ndarray | None) -> list[Any]:
+    def count_hard(self, table: Table, group: np.ndarray, weight: np.ndarray | None) -> list[Any]:
         """The statistics of rows that count in one group each."""
         return [
             factor.family.collect(self.block(table, number), group, self.n_groups, weight, like=self.like[number])
             for number, factor in enumerate(self.factors)
         ]
 
-    def soft(self, table: Table, shares: np.ndarray, scored: list[FactorScorer] | None) -> tuple[list[Any], float]:
+    def count_soft(
+        self, table: Table, shares: np.ndarray, scored: list[FactorScorer] | None
+    ) -> tuple[list[Any], float]:
         """The statistics of rows that count in every group as `shares` says, and how unsure what was filled in is.
 
         Missing cells under a full covariance are as the parameters expect them; without parameters, only known cells
@@ -85,17 +87,17 @@ class SoftCounter:
         entropy = 0.0
         for number, factor in enumerate(self.factors):
             block, family = self.block(table, number), factor.family
-            whole = family.needs_whole_rows
+            whole = family.requires_complete_rows
             if whole and scored is not None and np.isnan(block).any():
                 moments, unsure = expected_moments(block, shares, *matrices(scored[number]), self.like[number])
                 statistics.append(moments)
                 entropy += unsure
                 continue
-            family = family if scored is not None else family.by_column
+            family = family if scored is not None else family.columnwise_family
             statistics.append(family.collect(block, None, self.n_groups, shares, like=self.like[number]))
         return statistics, entropy
 
-    def seeds(
+    def kmeans_assigners(
         self,
         table: Table,
         codes: np.ndarray,
@@ -104,7 +106,7 @@ class SoftCounter:
         rng: np.random.Generator,
         n_groups: int | None = None,
     ) -> list[AssignNearest]:
-        """Where to start: functions that tell the groups of rows, by the nearest of some centres; the tightest first.
+        """Where to start: functions that tell the groups of rows, by the nearest of some centers; the tightest first.
 
         Parameters
         ----------
@@ -125,9 +127,9 @@ class SoftCounter:
     def _seed(
         self, table: Table, codes: np.ndarray, weight: np.ndarray, rng: np.random.Generator, n_groups: int
     ) -> tuple[float, AssignNearest]:
-        """How far off rows are, squared and summed, and what finds the nearest centre.
+        """How far off rows are, squared and summed, and what finds the nearest center.
 
-        A group that rows are known of has its centre at their mean; the others are at heaps of the rest (k-means++).
+        A group that rows are known of has its center at their mean; the others are at heaps of the rest (k-means++).
         """
         known, rest = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
         if len(rest) > _SEEDING_ROWS:
@@ -146,10 +148,10 @@ class SoftCounter:
         means = [known_mean(examples[of == k], weight[known[of == k]], middle) for k in seen]
         fixed = np.array(means).reshape(len(seen), rows.shape[1])
         found = kmeans_plus_plus(rows, n_groups - len(seen), fixed, rng, weight[rest])
-        centres = np.empty_like(found)
-        centres[[*seen, *np.setdiff1d(np.arange(n_groups), seen)]] = found
-        far = float(weight[rest] @ squared_distances_to_centers(rows, centres).min(axis=1))
-        return far, lambda some: squared_distances_to_centers(measured(some), centres).argmin(axis=1)
+        centers = np.empty_like(found)
+        centers[[*seen, *np.setdiff1d(np.arange(n_groups), seen)]] = found
+        far = float(weight[rest] @ squared_distances_to_centers(rows, centers).min(axis=1))
+        return far, lambda some: squared_distances_to_centers(measured(some), centers).argmin(axis=1)
 
 
 class ExpandedText(NamedTuple):
@@ -165,9 +167,9 @@ def expand_text(table: Table, factors: Iterable[Factor]) -> ExpandedText:
     columns, domains = dict[Name, Texts](), dict[str, Domain]()
     factors = list(factors)
     for factor in factors:
-        if factor.family.of_words is not None:
+        if factor.family.word_family is not None:
             name, family = factor.columns[0], cast("Text", factor.family)
-            texts = columns[name] = table.texts(name, family).in_own_words()
+            texts = columns[name] = table.texts(name, family).with_own_vocabulary()
             domains |= {} if texts.vocabulary is None else {str(name): texts.vocabulary}
     worded = table.replaced({**table.columns, **columns}) if columns else table
     return ExpandedText(worded, [in_family_of_words(factor) for factor in factors], domains)
@@ -176,10 +178,10 @@ def expand_text(table: Table, factors: Iterable[Factor]) -> ExpandedText:
 def refuse_other_words(initial: Any, domains: Mapping[str, Domain]) -> None:
     """Refuse a model to start from whose words are not those of the rows."""
     for name, words in domains.items():
-        if initial._tally.domains[name].levels != words.levels:
+        if initial._selected_tally.domains[name].levels != words.levels:
             raise DataError(
                 f"initial= has other words of {name!r} than these rows; expected the same, in the same order.\n"
-                "    Leave initial= out: labelled rows, or heaps of rows, are where EM sets out then."
+                "    Leave initial= out: labeled rows, or heaps of rows, are where EM sets out then."
             )
 
 
@@ -187,14 +189,14 @@ def rows_with_missing(table: Table, factors: Iterable[Factor]) -> np.ndarray:
     """Which rows lack cells that a covariance needs, so that they have to be expected: bool, shape (n,)."""
     holed = np.zeros(table.n_rows, dtype=bool)
     for factor in factors:
-        if factor.family.needs_whole_rows:
+        if factor.family.requires_complete_rows:
             holed |= np.isnan(chunk_of(table.numbers(factor.columns), slice(None))).any(axis=1)
     return holed
 
 
 def _alone(factor: Factor) -> Factor:
     """A factor without what it is given, in a family that skips missing cells."""
-    return Factor(factor.columns, (), factor.family.by_column)
+    return Factor(factor.columns, (), factor.family.columnwise_family)
 
 
 def matrices(scored: FactorScorer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -206,7 +208,7 @@ def matrices(scored: FactorScorer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def diagonal_moments_estimate(known: Moments) -> Normal:
     """Means and variances of the cells that are known; the pooled ones where a group has none."""
-    pooled = known.pooled()
+    pooled = known.pool_groups()
     weight = np.broadcast_to(known.weight, known.first_sum.shape)
     mean = np.where(weight > 0, known.mean, pooled.mean)
     spread = pooled.scatter / np.maximum(pooled.weight, 1.0)

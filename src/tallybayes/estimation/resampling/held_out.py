@@ -52,14 +52,14 @@ class HoldOut(ABC):
     weight : ndarray of shape (n,), or None
     """
 
-    whole: Any
+    full_model: Any
     codes: np.ndarray
     weight: np.ndarray | None
 
     @property
-    def refitted(self) -> bool:
+    def requires_refit(self) -> bool:
         """Whether nothing can be subtracted, so that every model is fitted again."""
-        return bool(self.whole.tally_.soft)
+        return bool(self.full_model.tally_.soft)
 
     @abstractmethod
     def fit(self, model: Any, chosen: np.ndarray) -> Any:
@@ -72,26 +72,28 @@ class HoldOut(ABC):
     def models(self, splits: list[Split]) -> Iterator[tuple[np.ndarray, Any]]:
         """What is asked about, and the model that has not seen it."""
         asked = [split for split in splits if len(split.test)]
-        for test, out in progress(asked, "fitting without each fold" if self.refitted else "holding out"):
+        for test, out in progress(asked, "fitting without each fold" if self.requires_refit else "holding out"):
             yield test, self.model_without(out)
 
     def model_without(self, out: np.ndarray) -> Any:
         """The model of all others, its priors and levels those of all."""
-        whole, every = self.whole, np.arange(len(self.codes))
-        if self.refitted:
+        whole, every = self.full_model, np.arange(len(self.codes))
+        if self.requires_refit:
             other = self._fit_again(np.delete(every, out))
-            return whole._held(other.tally_.over(whole.tally_)) if hasattr(whole, "_held") else other
+            return (
+                whole._with_tally(other.tally_.reindex_like(whole.tally_)) if hasattr(whole, "_with_tally") else other
+            )
         if 2 * len(out) > len(every):
-            return whole._held(self.count(np.delete(every, out)).over(whole.tally_))
-        return whole._held(subtract_tally(whole.tally_, self.count(out)))
+            return whole._with_tally(self.count(np.delete(every, out)).reindex_like(whole.tally_))
+        return whole._with_tally(subtract_tally(whole.tally_, self.count(out)))
 
     def _fit_again(self, chosen: np.ndarray) -> Any:
         """The model fitted on some of them; EM climbs under the priors of all."""
-        model = clone(self.whole)
+        model = clone(self.full_model)
         if not hasattr(model, "prior") or not read_estimate(model.estimate).has_prior:
             return self.fit(model, chosen)
         try:
-            return self.fit(clone(model).set_params(prior=self.whole.prior_), chosen)
+            return self.fit(clone(model).set_params(prior=self.full_model.prior_), chosen)
         except PriorError:  # an array by levels, some of which are not there now; what EM expects hardly depends on it
             return self.fit(model, chosen)
 
@@ -107,7 +109,7 @@ class HoldOutRows(HoldOut):
     n_classes: int  # 0 where only the density of rows is told
 
     @abstractmethod
-    def answer(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
+    def predict_rows(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
         """What a model says of some rows: log p(class | row) and log p(row)."""
 
     def score(self, splits: list[Split]) -> ClassPosterior:
@@ -115,11 +117,11 @@ class HoldOutRows(HoldOut):
         n_rows = len(self.codes)
         out = ClassPosterior(np.full((n_rows, self.n_classes), np.nan), np.full(n_rows, np.nan))
         for test, model in self.models(splits):
-            out.log_proba[test], out.log_density[test] = self.answer(model, test)
+            out.log_proba[test], out.log_density[test] = self.predict_rows(model, test)
         return out
 
 
 def subtract_tally(whole: Tally, gone: Tally) -> Tally:
     """A tally without what is known to be part of it, over the same levels."""
-    pairs = zip(whole.statistics, gone.over(whole).statistics, strict=True)
+    pairs = zip(whole.statistics, gone.reindex_like(whole).statistics, strict=True)
     return Tally(whole.factors, [a._subtract(b) for a, b in pairs], whole.domains, whole.schema)

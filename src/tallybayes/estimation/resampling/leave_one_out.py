@@ -12,12 +12,14 @@ from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, Re
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, is_not_overridden
 
-_MEANT = ("collect", "maximum_likelihood", "unbiased", "from_belief", "log_prob", "log_predictive")
+_MEANT = ("collect", "maximum_likelihood", "unbiased", "parameters_from", "log_prob", "log_predictive")
 
 
 def is_cellwise(family: Family, sparse: bool) -> bool:
     """Whether leaving rows out makes something of the size of all their cells."""
-    return not family.light and not (sparse and is_not_overridden(family, "left_out", *_MEANT))
+    return not family.low_memory_scoring and not (
+        sparse and is_not_overridden(family, "leave_one_out_log_prob", *_MEANT)
+    )
 
 
 def leave_one_out_log_prob(
@@ -53,12 +55,14 @@ def leave_one_out_log_prob(
     ndarray of shape (n, groups) where `Family.left_out_together`, else (n, 1), of the row's own group
         NaN where no closed form is to be trusted, and the row has to be counted out.
     """
-    terms, together = None, family.left_out_together
+    terms, together = None, family.leave_one_out_changes_all_groups
     counted = GroupStatistics(statistics, prior, read_estimate(estimate))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        if is_not_overridden(family, "left_out", *_MEANT):
+        if is_not_overridden(family, "leave_one_out_log_prob", *_MEANT):
             unit = np.ones(len(group))
-            terms = family.left_out(counted, RemovedRows(block, group, unit if weight is None else weight, constant))
+            terms = family.leave_one_out_log_prob(
+                counted, RemovedRows(block, group, unit if weight is None else weight, constant)
+            )
         if terms is None and (together or not family.columnwise):  # no row is a group of its own, or not for its size
             terms = np.full((len(group), statistics.given_shape[0] if together else 1), np.nan)
         if terms is not None:
@@ -85,10 +89,10 @@ def leave_one_out_tables(
         `Categorical`: log probabilities. `Bernoulli`: log p(1) and log p(0). `Gaussian`: mean, inverse spread, power
         and log norm of a factor ``"left_out"``. NaN in groups whose rows have to be counted out.
     """
-    if not is_not_overridden(family, "left_out_tables", *_MEANT):
+    if not is_not_overridden(family, "leave_one_out_tables", *_MEANT):
         return None
     with np.errstate(invalid="ignore", divide="ignore"):
-        return family.left_out_tables(GroupStatistics(statistics, prior, read_estimate(estimate)), constant)
+        return family.leave_one_out_tables(GroupStatistics(statistics, prior, read_estimate(estimate)), constant)
 
 
 def _counted_out(family: Family, counted: GroupStatistics, block: Block, group: np.ndarray, weight: Any) -> np.ndarray:

@@ -93,7 +93,7 @@ def far_joint(plan: RowScorer, table: Table, forms: dict[int, Measured]) -> tupl
         if number in forms:
             rows = factor_cells(table, part.factor.columns, part.family, plan.domains[number], plan.unseen)
             cells[number] = np.asarray(part.family.transform(part._varied(chunk_of(rows, slice(None)))), dtype=float)
-            base = part.family.log_base(cells[number])
+            base = part.family.log_jacobian(cells[number])
             joint += 0.0 if base is None else base[:, None]
         else:
             plan._add_terms(joint, table, number)
@@ -165,8 +165,8 @@ def _add_rows(
     mean = form.mean if isinstance(form, MultivariateNormalForm) else form.location
     every = np.arange(len(mean))
     for known, index in missing_patterns(u):
-        y, log_det = form.turned(u[np.ix_(index, known)], known)
-        at, k = form.turned(mean[:, known], known)[0], len(known)
+        y, log_det = form.whitened(u[np.ix_(index, known)], known)
+        at, k = form.whitened(mean[:, known], known)[0], len(known)
         at = np.broadcast_to(at, (len(mean), *mean.shape[:1], k))[every, every]
         terms = np.stack(np.broadcast_arrays((y * y).sum(-1), (y * at).sum(-1), (at * at).sum(-1)))
         if isinstance(form, MultivariateNormalForm):

@@ -50,12 +50,12 @@ class FactorScorer(NamedTuple):
     @property
     def point(self) -> Any:
         """The parameters; of a posterior, their mean."""
-        return self.family.from_belief(self.parameters, "mean") if self.predictive else self.parameters
+        return self.family.parameters_from(self.parameters, "mean") if self.predictive else self.parameters
 
     @property
-    def told(self) -> Any:
+    def display_parameters(self) -> Any:
         """The parameters as they are told of: columns that are the same in every row have no spread."""
-        return self.family.without_spread(self.point, self.constant) if len(self.constant) else self.point
+        return self.family.remove_unit_variance(self.point, self.constant) if len(self.constant) else self.point
 
     @property
     def form(self) -> Form | None:
@@ -64,7 +64,7 @@ class FactorScorer(NamedTuple):
         if not len(self.constant) or form is None:
             return form
         return (
-            form.without(self.constant)
+            form.without_columns(self.constant)
             if isinstance(form, LinearLogForm | NormalForm | StudentTForm | MultivariateNormalForm)
             else None
         )
@@ -78,7 +78,7 @@ class FactorScorer(NamedTuple):
         """What every column adds to the log probability of each class: (n, classes, columns)."""
         if self.family.columnwise:
             return self.log_prob(rows)
-        return self.family.column_terms(self.parameters, self._varied(rows), self.predictive)
+        return self.family.column_contributions(self.parameters, self._varied(rows), self.predictive)
 
     def _varied(self, rows: np.ndarray) -> np.ndarray:
         """Rows whose cells in constant columns are missing, so that they add nothing."""
@@ -89,7 +89,7 @@ class FactorScorer(NamedTuple):
 
     def describe(self, column: int) -> dict[str, np.ndarray]:
         """The parameters behind one column's numbers, by name, a number for every class."""
-        return {name: part[:, column] for name, part in self.family.describe(self.parameters).items()}
+        return {name: part[:, column] for name, part in self.family.named_parameters(self.parameters).items()}
 
 
 class ResolvedPrior(NamedTuple):
@@ -103,9 +103,9 @@ def resolve_prior(factor: Factor, statistics: Any, prior: Any, estimate: str) ->
     """The belief a factor starts from; columns without any spread get a unit of it."""
     constant, family = np.zeros(0, dtype=np.intp), factor.family
     if prior is None or isinstance(prior, str):  # both look at the spread
-        constant = family.flat_columns(statistics)
-        statistics = family.with_spread(statistics, constant)
-    return ResolvedPrior(family.prior(prior, statistics, estimate), constant)
+        constant = family.constant_columns(statistics)
+        statistics = family.add_unit_variance(statistics, constant)
+    return ResolvedPrior(family.resolve_prior(prior, statistics, estimate), constant)
 
 
 def make_factor_scorer(
@@ -118,7 +118,7 @@ def make_factor_scorer(
 ) -> FactorScorer:
     """The parameters, or the posterior, that score one factor; `plug_in` takes parameters under every estimate."""
     family, (belief, constant) = factor.family, resolved
-    statistics = family.with_spread(statistics, constant) if len(constant) else statistics
+    statistics = family.add_unit_variance(statistics, constant) if len(constant) else statistics
     if read_estimate(estimate).integrates and not plug_in:
         return FactorScorer(factor, belief.update(statistics), True, constant)
     return FactorScorer(factor, estimate_parameters(family, belief, statistics, estimate), False, constant)
@@ -126,7 +126,7 @@ def make_factor_scorer(
 
 def check_nonzero_variance(scored: FactorScorer, statistics: Any, groups: Sequence[Any]) -> None:
     """Under maximum likelihood, a group without spread has no density: say which."""
-    lost = None if scored.predictive else scored.family.without_density(scored.parameters, statistics)
+    lost = None if scored.predictive else scored.family.first_degenerate_group(scored.parameters, statistics)
     if lost is None:
         return
     group, column = lost
@@ -134,7 +134,7 @@ def check_nonzero_variance(scored: FactorScorer, statistics: Any, groups: Sequen
     if column is None:
         rows = statistics.weight[:, 0].sum() if group is None else statistics.weight[group, 0]
         raise EstimateError.singular(where, float(rows), statistics.n_columns)
-    last = scored.family.of_last and len(scored.factor.columns) == 1
+    last = scored.family.is_conditional and len(scored.factor.columns) == 1
     name = scored.factor.columns[0] if last else scored.factor.column(column, statistics.n_columns)
     raise EstimateError.zero_variance(f"column {name!r} in {where}")
 
@@ -143,13 +143,13 @@ def undefined_parameters(scored: FactorScorer) -> list[tuple[int, Any]]:
     """The classes and columns whose point estimate has no row to go by."""
     if scored.predictive:
         return []
-    lost = scored.family.unknown(scored.parameters)
+    lost = scored.family.is_undefined(scored.parameters)
     return [(int(code), scored.factor.column(int(place), lost.shape[-1])) for code, place in np.argwhere(lost)]
 
 
 def factor_cells(table: Table, names: Sequence[Name], family: Family, domains: Sequence[Domain], unseen: str) -> Any:
     """The cells of one factor, ready for `FactorScorer.log_prob`: numbers, or codes of the model's own levels."""
-    if family.reads == "codes":
+    if family.cell_type == "codes":
         return _codes(table, names, domains, unseen)
     block = table.numbers(names)
     if isinstance(block, SparseRows):

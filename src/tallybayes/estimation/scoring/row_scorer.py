@@ -80,7 +80,7 @@ class RowScorer:
             found.log_density[:] += base
         return rescore_extreme_rows(self, table, found)
 
-    def by_kernels(self, table: Table) -> bool:
+    def uses_kernels(self, table: Table) -> bool:
         """Whether kernels score every factor of this table's rows."""
         return len(self._kernel_parts(table, counted=True)[0]) >= len(self.scored)
 
@@ -152,7 +152,7 @@ class RowScorer:
             factor, block = self.scored[numbers[place]].factor, blocks[place]
             name = factor.column(error.column, n_columns(block))
             value = cell(block, error.row, error.column)
-            raise DataError.bad_cell(value, error.row, name, factor.family.expects) from None
+            raise DataError.bad_cell(value, error.row, name, factor.family.allowed_values) from None
 
     def _kernel_parts(
         self, table: Table, *, counted: bool = False, whole: bool = True
@@ -167,7 +167,7 @@ class RowScorer:
         for number, part in enumerate(self.scored):
             block: Any
             form: Any
-            if part.family.reads == "codes" and isinstance(self.forms[number], LogTableForm):
+            if part.family.cell_type == "codes" and isinstance(self.forms[number], LogTableForm):
                 block, form = self._label_block(table, number)
             elif not whole and (found := self._word_scores(table, number)) is not None:
                 block, form = found, "words"
@@ -182,8 +182,8 @@ class RowScorer:
                     self._check_rows(number, block)
                 if part.family.transforms and form == "dense":
                     key = (part.factor.columns, part.family)
-                    block = table.made[key] if key in table.made else part.family.transform(block)
-                    table.made[key] = block
+                    block = table.cache[key] if key in table.cache else part.family.transform(block)
+                    table.cache[key] = block
             numbers.append(number)
             blocks.append(block)
             forms.append(form)
@@ -239,7 +239,7 @@ class RowScorer:
             return
         # Turning rows by a covariance makes nothing of the size (rows, classes, columns), so an array goes in one piece
         # (after each of its own products NumPy's threads keep the cores busy); a forbidden cell shows in the result.
-        light = part.family.light
+        light = part.family.low_memory_scoring
         step = chunk_rows((out.shape[1] + 1) * (4 if isinstance(rows, SparseRows) else 1), n_columns(rows))
         if light:
             step = max(table.n_rows, 1) if isinstance(rows, np.ndarray) and rows.dtype == np.float64 else 65536
@@ -284,7 +284,7 @@ class RowScorer:
         part = self.scored[number]
         if part.family.transforms:
             moved = chunk_of(_as_rows(block), slice(None))
-            return part.family.log_base(np.delete(moved, part.constant, axis=1) if len(part.constant) else moved)
+            return part.family.log_jacobian(np.delete(moved, part.constant, axis=1) if len(part.constant) else moved)
         return _log_base(self.forms[number], block)
 
     def _bounded(self, found: Any, sparse: bool) -> Any:
@@ -373,7 +373,7 @@ def posterior_by_fold(
     ``part`` is of shape (n,), −1 for rows to leave alone.
     """
     first = next(plans)
-    if not first.by_kernels(table):
+    if not first.uses_kernels(table):
         return False
     numbers, scorer, blocks = first._kernel_parts(table, counted=True)
     if n_parts * scorer.n_bytes > _TOGETHER:
@@ -395,11 +395,11 @@ def posterior_by_fold(
 
 def check_cells(part: FactorScorer, rows: np.ndarray | SparseRows, start: int = 0) -> None:
     """Refuse cells that could not have been counted either, by name."""
-    wrong = part.family.wrong_cell(rows)
+    wrong = part.family.first_invalid_cell(rows)
     if wrong is not None:
         row, column = wrong
         name = part.factor.column(column, n_columns(rows))
-        raise DataError.bad_cell(cell(rows, row, column), start + row, name, part.family.expects)
+        raise DataError.bad_cell(cell(rows, row, column), start + row, name, part.family.allowed_values)
 
 
 def _is_whole(form: Any) -> bool:

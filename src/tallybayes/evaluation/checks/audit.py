@@ -30,7 +30,7 @@ from tallybayes.evaluation.metrics.density_evaluation import DensityEvaluation
 from tallybayes.evaluation.metrics.evaluate import evaluate
 from tallybayes.evaluation.validation.cross_validation import cross_validate, leave_one_out
 from tallybayes.models.classification.classifier import Classifier
-from tallybayes.models.ensemble.auto_classifier import Chosen
+from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inputs.features import check_target, is_name, open_features
 from tallybayes.models.inputs.invalid_cells import invalid_cells
 from tallybayes.models.mixture.mixture_model import Mixture
@@ -39,7 +39,7 @@ from tallybayes.models.network.network_held_out import read_node
 from tallybayes.models.streaming.stream_model import inner_model
 from tallybayes.tally.domain import Domain
 from tallybayes.typing import Labels, Rows
-from tallybayes.warnings import OutsideWarning
+from tallybayes.warnings import InvalidValueWarning
 
 if TYPE_CHECKING:
     from tallybayes.models.estimator import Estimator
@@ -57,7 +57,7 @@ def audit(
     target: Labels | None = None,
     *,
     by: Labels | None = None,
-    learned: bool = False,
+    in_training_data: bool = False,
     first_row: int = 0,
 ) -> Audit:
     """Look for what is wrong with some rows, by what a model has counted.
@@ -68,7 +68,7 @@ def audit(
 
     Parameters
     ----------
-    model : a classifier, `Chosen`, `Mixture` or `BayesianNetwork`; or a `Window` or `Decayed` of one
+    model : a classifier, `AutoClassifier`, `Mixture` or `BayesianNetwork`; or a `Window` or `Decayed` of one
         Fitted; it is not changed.
     data : rows as ``fit`` takes them
         Files and databases are read into memory.
@@ -77,7 +77,7 @@ def audit(
         classes together.
     by : array-like of shape (n,), or the name of a column of data, optional
         Say which of these groups fare worse than all rows.
-    learned : bool, default False
+    in_training_data : bool, default False
         Whether the model has counted these rows: labels are then judged by models without their row.
     first_row : int, default 0
         The number of the first row in the result: 0 for an index in Python, 1 for people who count the rows of a file.
@@ -112,7 +112,7 @@ def audit(
     the label of 1 row disagrees with its columns (0.011 expected by chance): row 7 is 0, by them 1
     """
     model = inner_model(model)
-    if not isinstance(model, Classifier | Chosen | Mixture | BayesianNetwork):
+    if not isinstance(model, Classifier | AutoClassifier | Mixture | BayesianNetwork):
         hint = "Of a Regression, tb.evaluate(model, data, target, by=...) tells which groups fare worse."
         raise DataError.wrong_type("model", type(model).__name__, "a model that describes whole rows", hint)
     check_is_fitted(model)
@@ -121,8 +121,8 @@ def audit(
     if table.n_rows == 0:
         raise DataError("there are 0 rows to look at; expected at least 1.")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OutsideWarning)  # what it tells of is found here
-        return _look(_AuditInput.read(model, table, target, by), learned, first_row)
+        warnings.simplefilter("ignore", InvalidValueWarning)  # what it tells of is found here
+        return _look(_AuditInput.read(model, table, target, by), in_training_data, first_row)
 
 
 class _AuditInput(NamedTuple):
@@ -148,7 +148,7 @@ class _AuditInput(NamedTuple):
         labels = named[target] if is_name(target) else target
         labels = None if labels is None else check_target(labels, table.n_rows)
         groups = named[by] if is_name(by) else by
-        read = set(model._read_names)
+        read = set(model._required_columns)
         for name in named:
             table = table if name in read else table.without(name)
         table = with_parts_of_dates(table, read)
@@ -156,7 +156,7 @@ class _AuditInput(NamedTuple):
         return cls(model, table, kept, cells, labels, target if network else None, groups)
 
 
-def _look(asked: _AuditInput, learned: bool, first_row: int) -> Audit:
+def _look(asked: _AuditInput, in_training_data: bool, first_row: int) -> Audit:
     notes: list[str] = []
     cells = [one._replace(first=one.first + first_row) for one in asked.cells]
     findings = _said_of_cells(cells)
@@ -181,7 +181,7 @@ def _look(asked: _AuditInput, learned: bool, first_row: int) -> Audit:
         known, told_new = _known_labels(asked, notes)
         findings += told_new
         if len(known):
-            found = _scored(asked, known, learned)
+            found = _scored(asked, known, in_training_data)
             doubtful = _label_issues(found, known)
             by_chance, surely = _labels_by_chance(found, doubtful)
             groups = _groups(found, known, asked.by)
@@ -214,14 +214,14 @@ def _look(asked: _AuditInput, learned: bool, first_row: int) -> Audit:
 def _without_invalid_cells(model: Any, table: Table) -> tuple[Table, list[UnexpectedValue]]:
     """The rows without the cells that the model has never counted or could not, and what these are."""
     columns, found = dict(table.columns), []
-    parts = model._parts() if hasattr(model, "_parts") else []
+    parts = model._column_specs() if hasattr(model, "_column_specs") else []
     plain = Table({name: column for name, column in columns.items() if not isinstance(column, Texts)})
     masks = {name: (cells, False) for name, cells in invalid_cells(plain, lambda: parts).items()}
     known = {
-        name: d for names, family, ds in parts if family.reads == "codes" for name, d in zip(names, ds, strict=True)
+        name: d for names, family, ds in parts if family.cell_type == "codes" for name, d in zip(names, ds, strict=True)
     }
     if isinstance(model, BayesianNetwork):
-        known |= {name: model._network.domains[name] for name in model.levels_}
+        known |= {name: model._estimated_network.domains[name] for name in model.levels_}
     for name, domain in known.items():
         if name in columns and name not in masks and domain.levels:
             mask = _new(table, name, domain)
@@ -289,7 +289,7 @@ def _known_labels(asked: _AuditInput, notes: list[str]) -> tuple[np.ndarray, lis
     """The rows whose labels the model knows, and what is to be said of others."""
     labels = cells_of(asked.labels)
     network = asked.target is not None
-    classes = asked.model._network.domains[asked.target] if network else asked.model._class_domain
+    classes = asked.model._estimated_network.domains[asked.target] if network else asked.model._class_domain
     missing = missing_mask(asked.labels)
     different = list(dict.fromkeys(label for label, gone in zip(labels, missing.tolist(), strict=True) if not gone))
     there = {label for label, place in zip(different, classes.positions_of(different), strict=True) if place >= 0}
@@ -304,14 +304,14 @@ def _known_labels(asked: _AuditInput, notes: list[str]) -> tuple[np.ndarray, lis
     return np.flatnonzero(known), [f"the target has labels that were never counted: {listed(told)}"] if told else []
 
 
-def _scored(asked: _AuditInput, known: np.ndarray, learned: bool) -> Evaluation:
+def _scored(asked: _AuditInput, known: np.ndarray, in_training_data: bool) -> Evaluation:
     """What is said of the labels: by the model, or by models without the row."""
     target = asked.target if asked.target is not None else _some(asked.labels, known)
     rows = asked.features if len(known) == asked.features.n_rows else asked.features.rows(known)
-    if not learned:
+    if not in_training_data:
         return evaluate(asked.model, rows, target)
     # The choice of a mixture is made anew without every tenth of the rows, not without every row.
-    return (cross_validate if isinstance(asked.model, Chosen) else leave_one_out)(asked.model, rows, target)
+    return (cross_validate if isinstance(asked.model, AutoClassifier) else leave_one_out)(asked.model, rows, target)
 
 
 def _label_issues(found: Evaluation, known: np.ndarray) -> list[LabelIssue]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 _SHOWN = 8  # lines of a printed table
 _NAMED = 4  # things named in a sentence
@@ -119,7 +119,7 @@ class Audit:
         expected_rows: float,
         cells: Sequence[UnexpectedValue],
         columns: Sequence[ColumnDrift],
-        moved: Sequence[Any],
+        drifted: Sequence[Any],
         labels: Sequence[LabelIssue],
         expected_labels: float,
         groups: Sequence[GroupPerformance],
@@ -128,7 +128,7 @@ class Audit:
         self.first_row = first_row
         self.n_rows, self.findings, self.notes = n_rows, list(findings), list(notes)
         self.rows, self.expected_rows, self.cells = list(rows), expected_rows, list(cells)
-        self.columns, self.moved = list(columns), list(moved)
+        self.columns, self.drifted = list(columns), list(drifted)
         self.labels, self.expected_labels, self.groups = list(labels), expected_labels, list(groups)
 
     @property
@@ -149,7 +149,7 @@ class Audit:
             raise DataError.wrong_type("part", repr(part), " or ".join(map(repr, _PARTS)))
         return pd.DataFrame(getattr(self, part), columns=list(_PARTS[part]._fields))
 
-    def plot(self, ax: Axes | None = None) -> Picture:
+    def plot(self, ax: Axes | None = None) -> Plot:
         """How far every column moved, in bits a cell, with intervals; needs matplotlib.
 
         Parameters
@@ -209,7 +209,7 @@ class Audit:
         more = f" … {len(one.new_levels) - _NAMED} more" if len(one.new_levels) > _NAMED else ""
         levels = ", ".join(map(printable, one.new_levels[:_NAMED])) + more
         interval = f"{one.low:.3f} to {one.high:.3f}"
-        moved = "moved" if one.column in self.moved else ""
+        moved = "drifted" if one.column in self.drifted else ""
         return [_name(one.column), f"{one.bits:.3f}", interval, f"{one.chance:.2g}", moved, levels]
 
     def _said(self) -> list[str]:

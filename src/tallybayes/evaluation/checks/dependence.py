@@ -21,13 +21,13 @@ from tallybayes.models.inputs.labels import read_labels
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name, Schema
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 _CELLS = 1 << 22  # cells counted at a time, where a task can be cut into pieces
 _MOST_CELLS = 1 << 25  # of one piece that cannot be cut: some 0.3 GB each for counts, 1 GB for moments
@@ -112,7 +112,7 @@ class Dependence:
 
         return pd.DataFrame(self.table, columns=list(Pair._fields))
 
-    def plot(self, ax: Axes | None = None, most: int = 30) -> Picture:
+    def plot(self, ax: Axes | None = None, most: int = 30) -> Plot:
         """A picture of the matrix; needs matplotlib.
 
         Parameters
@@ -167,7 +167,7 @@ class Dependence:
         return f"{sure} of {n_pairs} pairs are dependent beyond doubt (evidence above {enough} bits): {what}."
 
 
-def dependence(data: Rows, target: Labels, *, sample_weight: Weights = None, mass: float = 0.95) -> Dependence:
+def dependence(data: Rows, target: Labels, *, sample_weight: SampleWeights = None, mass: float = 0.95) -> Dependence:
     """How much every pair of columns has in common given the class: where "naive" hurts.
 
     For two columns of labels this is the conditional mutual information Σ p(c) I(x; x' | c) of their joint table. For
@@ -211,7 +211,7 @@ def dependence(data: Rows, target: Labels, *, sample_weight: Weights = None, mas
     1 of 3 pairs are dependent beyond doubt (evidence above 12 bits): naive Bayes counts what they share twice.
     """
     shape, table, weight = read_initial_rows(data, target, sample_weight)
-    read_labels(table, shape.target).refuse_missing("Leave the unlabelled rows out.")
+    read_labels(table, shape.target).refuse_missing("Leave the unlabeled rows out.")
     if table.n_rows == 0:
         raise DataError("there are 0 rows to look at; expected at least 1.")
     table, columns, names = _single_columns(table, shape.target)
@@ -237,7 +237,7 @@ class _PairCounter:
 
     def __init__(self, table: Table, target: Name, weight: Any) -> None:
         self.table, self.target, self.weight = table, target, weight
-        self.schema = Schema(ordered=(str(target),))
+        self.schema = Schema(sorted_domains=(str(target),))
         classes = count(table, [Factor(target, (), Categorical())], weight=weight, schema=self.schema)
         self.n_classes = len(classes.domains[str(target)].levels)
         if not self.n_classes:
@@ -292,12 +292,12 @@ class _PairCounter:
     def _known_pairs(self, names: list[Name], first: np.ndarray, second: np.ndarray) -> Information:
         """The correlations of numbers with missing cells, each from the rows where both are known.
 
-        With z the centred cells (0 where missing), k = 1 where known, the products of the columns (z, z², k) hold all
+        With z the centered cells (0 where missing), k = 1 where known, the products of the columns (z, z², k) hold all
         the sums that are needed: Σkk', Σzk', Σz²k' and Σzz'.
         """
         d = len(names)
         self._check_size(self.n_classes * (3 * d) ** 2, names[0], names[-1])
-        single = self._count(names, Gaussian()).pooled()  # also refuses what is not finite, by name
+        single = self._count(names, Gaussian()).pool_groups()  # also refuses what is not finite, by name
         assert isinstance(single, Moments)
         mean = single.mean
         spread = np.sqrt(single.scatter / np.maximum(single.weight, 1.0))
@@ -314,7 +314,7 @@ class _PairCounter:
             block = Table({"class": target[part], "block": np.concatenate([z, z**2, known], axis=1)})
             weight = None if self.weight is None else np.asarray(self.weight)[part]
             factor = Factor("block", ("class",), MultivariateGaussian())
-            total = total + count(block, [factor], weight=weight, schema=Schema(ordered=("class",)))
+            total = total + count(block, [factor], weight=weight, schema=Schema(sorted_domains=("class",)))
         sums = total["block"].rebase(np.zeros(3 * d)).second_sum.value
         at, squared, there = (slice(start, start + d) for start in (0, d, 2 * d))
         weight = sums[:, there, there][:, first, second]

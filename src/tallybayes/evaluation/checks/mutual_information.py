@@ -57,9 +57,9 @@ def _averaged(
     seen = strength <= _VISIBLE * np.maximum(total, 1.0)[..., None]
     evidence = _log_sum(np.where(seen, joint, -np.inf)) - _log_sum(np.where(seen, log_prior, -np.inf))
     weight = np.exp(joint - _log_sum(joint)[..., None])
-    centre = (weight * mean).sum(axis=-1)
-    spread = (weight * (variance + (mean - centre[..., None]) ** 2)).sum(axis=-1)
-    return Information(centre / LOG_2, spread / LOG_2**2, evidence / LOG_2, np.full_like(centre, np.inf))
+    center = (weight * mean).sum(axis=-1)
+    spread = (weight * (variance + (mean - center[..., None]) ** 2)).sum(axis=-1)
+    return Information(center / LOG_2, spread / LOG_2**2, evidence / LOG_2, np.full_like(center, np.inf))
 
 
 def _log_sum(terms: np.ndarray) -> np.ndarray:
@@ -71,10 +71,10 @@ def _over_classes(weight: np.ndarray, mean: np.ndarray, variance: np.ndarray) ->
     """Σ p(class) I(class) along axis 0: its mean, and its variance with that of the classes' shares."""
     total = weight.sum(axis=0)
     share = weight / np.where(total > 0, total, 1.0)
-    centre = (share * mean).sum(axis=0)
+    center = (share * mean).sum(axis=0)
     spread = (share**2 * variance).sum(axis=0)
-    between = np.maximum((share * mean**2).sum(axis=0) - centre**2, 0.0) / (total + 1)
-    return centre, spread + between
+    between = np.maximum((share * mean**2).sum(axis=0) - center**2, 0.0) / (total + 1)
+    return center, spread + between
 
 
 def of_labels(table: np.ndarray) -> Information:
@@ -118,8 +118,8 @@ def of_labels(table: np.ndarray) -> Information:
         lead = (share * ratio**2).sum(axis=(2, 3)) - at_mean**2
         variance = np.maximum(lead, 0.0) / (size + 1) + np.maximum(mean - at_mean, 0.0) / size
         parts.append((log_bayes.sum(axis=1), *_over_classes(weight[:, None], mean.T, variance.T)))
-    log_bayes, centre, spread = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return _averaged(log_bayes, centre, spread, strengths, total)
+    log_bayes, center, spread = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return _averaged(log_bayes, center, spread, strengths, total)
 
 
 def of_explained(explained: np.ndarray, weight: np.ndarray, n_slopes: np.ndarray, tail: np.ndarray) -> Information:
@@ -162,5 +162,5 @@ def of_explained(explained: np.ndarray, weight: np.ndarray, n_slopes: np.ndarray
         width = np.log1p(variance / (1 + mean) ** 2)  # of a log-normal with these moments
         bits = np.maximum(0.5 * (np.log1p(mean) - 0.5 * width), 0.0)
         parts.append((log_bayes, *_over_classes(weight, bits, width / 4)))
-    log_bayes, centre, spread = (np.stack(part, axis=-1) for part in zip(*parts, strict=True))
-    return _averaged(log_bayes, centre, spread, strengths, total)
+    log_bayes, center, spread = (np.stack(part, axis=-1) for part in zip(*parts, strict=True))
+    return _averaged(log_bayes, center, spread, strengths, total)

@@ -51,15 +51,15 @@ def find_outliers(asked: Any, table: Table, notes: list[str]) -> tuple[list[Outl
 
 
 def _counts_tokens(model: Any) -> bool:
-    return any(factor.family.tokens for factor in model.tally_.factors)
+    return any(factor.family.is_bag_of_words for factor in model.tally_.factors)
 
 
 def _of_densities(model: Any, table: Table) -> Any:
     """The model that says how probable a row is: of several, the heaviest that reads the columns as they are."""
     if not hasattr(model, "members_"):
         return model
-    fit = [one for one in model.members_ if set(one.model._read_names) <= set(table.columns)]
-    return max(fit, key=lambda one: one.choice.weight).model if fit else None
+    fit = [one for one in model.members_ if set(one.model._required_columns) <= set(table.columns)]
+    return max(fit, key=lambda one: one.spec.weight).model if fit else None
 
 
 def _threshold(density: np.ndarray, n: int) -> tuple[float, float]:
@@ -111,7 +111,7 @@ def _lacking(draws: Table, lacking: dict[Any, np.ndarray]) -> Table:
 
 def _most_responsible_column(model: Any, table: Table, where: np.ndarray, density: np.ndarray) -> list[OutlierRow]:
     """Every improbable row with the column without which it is most probable."""
-    names = [name for name in model._read_names if name in table.columns]
+    names = [name for name in model._required_columns if name in table.columns]
     asked = where[: max(20, _BLAMED // max(1, len(names)))]
     some = table.rows(asked)
     best, who = np.zeros(len(asked)), np.full(len(asked), -1)

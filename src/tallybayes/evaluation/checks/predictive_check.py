@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from tallybayes.models.estimator import Estimator
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 
 class Check(NamedTuple):
@@ -65,7 +65,7 @@ class PredictiveCheck:
     >>> check = tb.predictive_check(tb.NaiveBayes().fit(X, y), X, y)
     >>> check.table[0].column, check.table[0].statistic
     (1, 'skewness')
-    >>> {row.column for row in check.surprising}
+    >>> {row.column for row in check.failed_checks}
     {1}
     """
 
@@ -77,7 +77,7 @@ class PredictiveCheck:
         self._parts, self._seed = parts, seed
 
     @property
-    def surprising(self) -> list[Check]:
+    def failed_checks(self) -> list[Check]:
         """The checks whose observed statistic lies beyond 99 % of the replicates, and far beyond.
 
         How many deviations away grows with the number of checks, so that of many some are not flagged by chance.
@@ -92,7 +92,7 @@ class PredictiveCheck:
         names = ["class" if name == "label" else name for name in Check._fields]
         return pd.DataFrame(self.table, columns=names)
 
-    def plot(self, column: Name | None = None, ax: Axes | None = None) -> Picture:
+    def plot(self, column: Name | None = None, ax: Axes | None = None) -> Plot:
         """A histogram of a column in every class over the envelope of the replicates; needs matplotlib.
 
         Parameters
@@ -168,7 +168,7 @@ class PredictiveCheck:
 
     def _reading(self) -> str:
         """Where model and data differ."""
-        wrong = list(dict.fromkeys(printable(row.column) for row in self.surprising))
+        wrong = list(dict.fromkeys(printable(row.column) for row in self.failed_checks))
         shown = ", ".join(wrong[:8]) + (f", … {len(wrong) - 8} more" if len(wrong) > 8 else "")
         return f"The model does not look like the data in: {shown}." if wrong else "Nothing is surprising."
 
@@ -216,7 +216,7 @@ def predictive_check(
     >>> bursts = rng.poisson(rng.gamma(0.5, 6, 300))                # counts with more spread than a Poisson allows
     >>> rows = {"bursts": bursts, "steady": rng.poisson(3, 300), "y": rng.integers(0, 2, 300)}
     >>> model = tb.NaiveBayes({("bursts", "steady"): tb.Poisson()}).fit(rows, "y")
-    >>> tb.predictive_check(model, rows, "y").surprising[0].column
+    >>> tb.predictive_check(model, rows, "y").failed_checks[0].column
     'bursts'
     """
     if not isinstance(model, ClassConditionalModel | BayesianNetwork | HiddenMarkovModel):

@@ -93,12 +93,12 @@ def sources(model: Any, data: Rows, target: Any, rng: np.random.Generator) -> It
 
 def _of_classes(model: Any, data: Any, target: Any) -> Iterator[ReplicationSource]:
     """Rows of every class drawn given their class; those without a label are left out."""
-    table = bound_texts(model, model._cut(_some(read_more_rows(model, data, target, None)[0])))
+    table = bound_texts(model, model._discretize(_some(read_more_rows(model, data, target, None)[0])))
     classes = factor_cells(table, [model._target], Categorical(), [model._class_domain], "error")[:, 0].astype(np.intp)
     model._check_estimated(np.where(np.isin(np.arange(len(model.classes_)), classes), 0.0, -np.inf))
-    for scored, (_, statistics) in zip(model._known.scored, model._known.pairs, strict=True):
+    for scored, (_, statistics) in zip(model._estimated.checked_scorers, model._estimated.pairs, strict=True):
         domains = model._level_domains(scored)
-        shown = [model._family_of(scored.factor, name).bins for name in scored.factor.columns]
+        shown = [model._display_family(scored.factor, name).bins for name in scored.factor.columns]
         yield ReplicationSource(
             scored, statistics, domains, table, classes, model.classes_, _as_observed(classes), shown
         )
@@ -116,7 +116,7 @@ def _of_mixture(model: Mixture, data: Any, target: Any, rng: np.random.Generator
         return rng.choice(len(shares), n_rows, p=shares / shares.sum())
 
     together = np.zeros(n_rows, dtype=np.intp), np.array([ALL_ROWS])
-    for scored, (_, statistics) in zip(model._known.scored, model._known.pairs, strict=True):
+    for scored, (_, statistics) in zip(model._estimated.checked_scorers, model._estimated.pairs, strict=True):
         yield ReplicationSource(scored, statistics, model._level_domains(scored), table, *together, components)
 
 
@@ -124,8 +124,8 @@ def _of_chain(
     model: HiddenMarkovModel, data: Any, target: Any, rng: np.random.Generator
 ) -> Iterator[ReplicationSource]:
     """Steps drawn given their state or, where none is given, paths of states and then their steps."""
-    sequences, counted = open_sequences_for_query(model, data, None, None, None, silent=False), model._counted
-    table, chain = _some(sequences.table), counted.answering
+    sequences, counted = open_sequences_for_query(model, data, None, None, None, silent=False), model._estimated_hmm
+    table, chain = _some(sequences.table), counted.checked_parameters
     why = "replicas would need the steps before them.\n    Draw whole sequences with sample."
     check_no_lags((factor for factor, _ in counted.emissions), "a predictive check", why)
     if target is not None:
@@ -167,9 +167,9 @@ def _of_network(model: BayesianNetwork, data: Any, target: Any) -> Iterator[Repl
         raise DataError(
             "a network needs no target: every node is drawn given its parents as observed.\n    Leave target out."
         )
-    table, network = bound_texts(model, _some(open_rows(model, data))), model._network
+    table, network = bound_texts(model, _some(open_rows(model, data))), model._estimated_network
     table = with_absent_levels(model._inference.domains, table)  # refuses a network without levels
-    each = zip(network.nodes.items(), network.fitted.used, network.fitted.scored, strict=True)
+    each = zip(network.nodes.items(), network.fitted.active_priors, network.fitted.checked_scorers, strict=True)
     for (name, node), used, own in each:
         if node.inputs:
             continue  # its mean is another in every row
@@ -187,8 +187,8 @@ def _of_network(model: BayesianNetwork, data: Any, target: Any) -> Iterator[Repl
             groups, labels = np.zeros(table.n_rows, dtype=np.intp), np.array([ALL_ROWS])
         else:
             scored, domains, groups = own, [], where
-            labels = np.full(len(flat.presence().ravel()), ALL_ROWS, dtype=object)
-            every = network.configurations(parents) if parents else []
+            labels = np.full(len(flat.group_weights().ravel()), ALL_ROWS, dtype=object)
+            every = network.parent_configurations(parents) if parents else []
             for code in np.unique(where[known]) if parents else ():
                 shown = ", ".join(f"{printable(parent)} = {level!r}" for parent, level in every[code].items())
                 labels[code] = shown
@@ -242,7 +242,7 @@ class ReplicatedFactor:
         """Cells of one data set: parameters from the posterior, then the rows; missing where the data are."""
         scored = self.scored
         if scored.predictive:
-            drawn = scored.family.from_belief(scored.parameters, "sample", random_state=rng)
+            drawn = scored.family.parameters_from(scored.parameters, "sample", random_state=rng)
             scored = scored._replace(parameters=drawn, predictive=False)
         if isinstance(self.cells, TokenCounts):
             return self.cells.redraw(np.asarray(scored.parameters), self.given(rng)[self.index], rng)
@@ -255,11 +255,11 @@ class ReplicatedFactor:
         family = self.scored.family
         if isinstance(self.cells, TokenCounts):
             return WORDS
-        if family.reads == "codes":
+        if family.cell_type == "codes":
             return LABELS
-        if family.is_yes_no:
+        if family.is_binary:
             return YES_NO
-        return COUNTS if family.expects.startswith("a whole number") else NUMBERS
+        return COUNTS if family.allowed_values.startswith("a whole number") else NUMBERS
 
     def values(self, cells: Any, place: int) -> np.ndarray:
         """One column of cells; different words in a row of a block."""
@@ -275,7 +275,7 @@ def make_replicated_factor(source: ReplicationSource, n_draws: int, rng: np.rand
     scored, groups = source.scored, source.groups
     names, family = scored.factor.columns, scored.family
     rows = factor_cells(source.table, names, family, source.domains, "missing")
-    if family.tokens:
+    if family.is_bag_of_words:
         index = _choose(groups, _ROWS, rng)
         counted = count_words(rows, index, names[0])
         kept = counted.first_tokens(groups[index], _TOKENS)
@@ -290,7 +290,7 @@ def make_replicated_factor(source: ReplicationSource, n_draws: int, rng: np.rand
         )
     index = _choose(groups, most, rng)
     cells = _take(rows, index)
-    if family.reads != "codes":
+    if family.cell_type != "codes":
         check_cells(scored, cells)
     else:
         cells = np.where(cells < 0, np.nan, cells)

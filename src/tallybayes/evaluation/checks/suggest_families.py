@@ -18,13 +18,13 @@ from tallybayes.models.inputs.family_selection import ColumnSuggestion, select_f
 from tallybayes.models.inputs.family_selection import FamilyCandidate as FamilyCandidate
 from tallybayes.models.inputs.input_format import read_initial_rows
 from tallybayes.models.inputs.labels import read_labels
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def suggest_columns(data: Rows, target: Labels, *, sample_weight: Weights = None) -> Suggestion:
+def suggest_families(data: Rows, target: Labels, *, sample_weight: SampleWeights = None) -> FamilySuggestions:
     """Propose a family for every column, by evidence: the one that describes the column most briefly given the target.
 
     Nothing is applied: pass ``suggestion.columns`` on if you agree, or let a model choose: ``columns="suggest"``. A
@@ -64,7 +64,7 @@ def suggest_columns(data: Rows, target: Labels, *, sample_weight: Weights = None
     >>> rng = np.random.default_rng(0)
     >>> kind = rng.choice(["a", "b"], 400)
     >>> rows = {"price": np.exp(rng.normal(3 + (kind == "a"))), "calls": rng.poisson(2, 400), "kind": kind}
-    >>> found = tb.suggest_columns(rows, "kind")
+    >>> found = tb.suggest_families(rows, "kind")
     >>> found.columns
     {'price': LogNormal(), 'calls': Poisson()}
     >>> model = tb.NaiveBayes(found.columns).fit(rows, "kind")
@@ -73,14 +73,14 @@ def suggest_columns(data: Rows, target: Labels, *, sample_weight: Weights = None
     if source is not None:
         check_names(source, target=target, sample_weight=sample_weight)
     shape, table, weight = read_initial_rows(data if source is None else sample_of(source), target, sample_weight)
-    read_labels(table, shape.target).refuse_missing("Leave the unlabelled rows out.")
+    read_labels(table, shape.target).refuse_missing("Leave the unlabeled rows out.")
     names = [name for name in table.columns if name != shape.target]
     found = select_families(table, names, shape.target, check_weight(weight, table.n_rows))
-    return Suggestion(found, min(table.n_rows, MOST_ROWS), table.n_sampled_from or table.n_rows)
+    return FamilySuggestions(found, min(table.n_rows, MOST_ROWS), table.n_sampled_from or table.n_rows)
 
 
-class Suggestion:
-    """The families proposed for the columns of some data. Made by `suggest_columns`.
+class FamilySuggestions:
+    """The families proposed for the columns of some data. Made by `suggest_families`.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Suggestion:
     >>> import numpy as np, tallybayes as tb
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 300)
-    >>> tb.suggest_columns({"size": np.exp(rng.normal(y)), "age": rng.normal(40.0 + y, 9)}, y)
+    >>> tb.suggest_families({"size": np.exp(rng.normal(y)), "age": rng.normal(40.0 + y, 9)}, y)
     Suggestion for 2 columns, by evidence given the target
       column  family       bits better than auto  runner-up    by bits
       size    LogNormal()  345.7 than Gaussian()  Binned of 8     67.2
@@ -112,12 +112,12 @@ class Suggestion:
     @property
     def columns(self) -> dict[Any, Family]:
         """From column to the family proposed."""
-        return {name: one.family for name, one in self.details.items() if not one.left_out}
+        return {name: one.family for name, one in self.details.items() if not one.dropped_columns}
 
     @property
-    def left_out(self) -> dict[Any, str]:
+    def dropped_columns(self) -> dict[Any, str]:
         """From column to why it says nothing."""
-        return {name: one.remark for name, one in self.details.items() if one.left_out}
+        return {name: one.remark for name, one in self.details.items() if one.dropped_columns}
 
     def to_frame(self) -> pd.DataFrame:
         """Every family that was tried, one line each, as a pandas data frame."""
@@ -128,24 +128,24 @@ class Suggestion:
                 "column": name,
                 "family": repr(candidate.family),
                 "bits": candidate.bits,
-                "behind": candidate.bits - one.candidates[0].bits,
+                "excess_loss": candidate.bits - one.candidates[0].bits,
                 "proposed": place == 0,
             }
             for name, one in self.details.items()
             for place, candidate in enumerate(one.candidates)
         ]
-        return pd.DataFrame(lines, columns=["column", "family", "bits", "behind", "proposed"])
+        return pd.DataFrame(lines, columns=["column", "family", "bits", "excess_loss", "proposed"])
 
     def _lines(self) -> list[tuple[str, ...]]:
         """The table, its head first."""
         lines: list[tuple[str, ...]] = [("column", "family", "bits better than auto", "runner-up", "by bits")]
         for name, one in self.details.items():
-            best = one.family.inner or one.family
+            best = one.family.present_family or one.family
             gain = f"{one.gain:.1f} than {_short(one.default)}" if best != one.default else "0.0"
             second = one.candidates[1] if len(one.candidates) > 1 else None
             behind = f"{second.bits - one.candidates[0].bits:.1f}" if second else ""
             other = _short(second.family) if second else one.remark
-            family = "left out" if one.left_out else _short(one.family)
+            family = "left out" if one.dropped_columns else _short(one.family)
             lines.append((printable(name), family, gain if one.candidates else "", other, behind))
         return lines
 
@@ -168,6 +168,6 @@ class Suggestion:
 
 
 def _short(family: Family) -> str:
-    if family.inner is not None:
-        return f"WithMissing({_short(family.inner)})"
+    if family.present_family is not None:
+        return f"WithMissing({_short(family.present_family)})"
     return f"Binned of {len(family.bins)}" if family.bins else repr(family)

@@ -20,7 +20,7 @@ class SummaryStatistics(NamedTuple):
 
 
 def _numbers(rows: np.ndarray) -> np.ndarray:
-    n, mean, gap = _centred(rows)
+    n, mean, gap = _centered(rows)
     squares = gap * gap
     variance = squares.sum(axis=0) / n
     varied = variance > (1e-13 * np.abs(mean)) ** 2  # what rounding leaves of a constant is no spread
@@ -32,12 +32,12 @@ def _numbers(rows: np.ndarray) -> np.ndarray:
 
 
 def _counts(rows: np.ndarray) -> np.ndarray:
-    n, mean, gap = _centred(rows)
+    n, mean, gap = _centered(rows)
     dispersion = np.where(mean > 0, (gap * gap).sum(axis=0) / n / np.where(mean > 0, mean, 1.0), 0.0 * n)
     return np.stack([mean, dispersion, np.fmax.reduce(rows, axis=0), (rows == 0).sum(axis=0) / n])
 
 
-def _centred(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _centered(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The number of known cells (NaN for none), their mean, and the gaps from it (0 where missing)."""
     n, total = np.full(rows.shape[1], float(len(rows))), rows.sum(axis=0)
     if not np.isnan(total).any():
@@ -54,7 +54,7 @@ NUMBERS = SummaryStatistics(
     ("mean", "standard deviation", "skewness", "minimum", "maximum", "share of zeros"), _numbers
 )
 COUNTS = SummaryStatistics(("mean", "dispersion", "maximum", "share of zeros"), _counts)
-YES_NO = SummaryStatistics(("share of ones",), lambda rows: _centred(rows)[1][None])
+YES_NO = SummaryStatistics(("share of ones",), lambda rows: _centered(rows)[1][None])
 
 
 def _level_shares(rows: np.ndarray) -> list[np.ndarray]:

@@ -103,7 +103,7 @@ def _n_parameters(model: Any, column: Any) -> int:
     """How many parameters a column has in all groups; 1, by which less is called a drift, where that is not told."""
     if hasattr(model, "members_"):
         return max(_n_parameters(member.model, column) for member in model.members_)
-    for factor, statistic in zip(model._tally.factors, model._tally.statistics, strict=True):
+    for factor, statistic in zip(model._selected_tally.factors, model._selected_tally.statistics, strict=True):
         if column in factor.columns or column == factor.columns:
             place = factor.columns.index(column) if factor.family.columnwise and column in factor.columns else None
             part = statistic if place is None or len(factor.columns) == 1 else statistic.columns(np.array([place]))
@@ -122,7 +122,7 @@ def _partial_fit(model: Any, table: Table, y: Any) -> Any:
 def _of_one_class(model: Any) -> Any:
     """A model of the same columns, all classes taken together."""
     if hasattr(model, "members_"):
-        model = max(model.members_, key=lambda member: (type(member.model) is NaiveBayes, member.choice.weight)).model
+        model = max(model.members_, key=lambda member: (type(member.model) is NaiveBayes, member.spec.weight)).model
     tally, name = model.tally_, model.target_
     apart = [factor for factor in tally.factors if factor.given and factor.given != (name,)]
     if apart:
@@ -131,7 +131,7 @@ def _of_one_class(model: Any) -> Any:
             "    Pass target=."
         )
     statistics = [
-        part.pooled().reshape_groups((1,)) if factor.given else Counts(part.table.sum(keepdims=True))
+        part.pool_groups().reshape_groups((1,)) if factor.given else Counts(part.table.sum(keepdims=True))
         for factor, part in zip(tally.factors, tally.statistics, strict=True)
     ]
     domains = tally.domains | {str(name): Domain([0], str(name))}

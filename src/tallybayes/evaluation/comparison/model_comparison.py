@@ -37,7 +37,7 @@ def compare(models: Mapping[Any, Any] | Sequence[Any]) -> Comparison:
 
     The models may differ in kind, families, structure and priors (naive Bayes, tied, full, a network, a chain), but
     must have counted the same rows: the same classes, columns and weights. Each is judged by log p(X, y) under its own
-    ``prior_`` (`NaiveBayes.log_evidence`), so state the priors where they matter; a `Mixture` by ``evidence_bound_``,
+    ``prior_`` (`NaiveBayes.log_evidence`), so state the priors where they matter; a `Mixture` by ``evidence_lower_bound_``,
     which is below its evidence. Columns that have no finite density in one
     model, because they are the same in every row, are left out of all. Of a column of whole numbers, a density
     (`Gaussian`) and a probability (`Poisson`) compare as if every number were a cell of width 1: fair where the spread
@@ -46,7 +46,7 @@ def compare(models: Mapping[Any, Any] | Sequence[Any]) -> Comparison:
     Parameters
     ----------
     models : mapping from name to fitted model, or list of fitted models
-        `NaiveBayes`, `GaussianDiscriminant`, `BayesianNetwork`, `HiddenMarkovModel` of labelled sequences, `Mixture`;
+        `NaiveBayes`, `GaussianDiscriminant`, `BayesianNetwork`, `HiddenMarkovModel` of labeled sequences, `Mixture`;
         those of a list are named 0, 1, …
 
     Returns
@@ -78,7 +78,7 @@ def compare(models: Mapping[Any, Any] | Sequence[Any]) -> Comparison:
     first, *others = tables
     for other in others:
         check_same(first, tables[first], other, tables[other])
-    left_out = list(dict.fromkeys(column for evidence in found.values() for column in evidence.left_out))
+    left_out = list(dict.fromkeys(column for evidence in found.values() for column in evidence.excluded_columns))
     log_evidence = {name: _evidence(model, left_out).log_evidence for name, model in named.items()}
     return Comparison(
         log_evidence,
@@ -133,7 +133,7 @@ class Comparison:
         log_evidence: Mapping[Any, float],
         n_parameters: Mapping[Any, int],
         n_rows: float,
-        left_out: Sequence[Any] = (),
+        excluded_columns: Sequence[Any] = (),
         mixed: Sequence[Any] = (),
         bounds: Sequence[Any] = (),
         open_bins: Sequence[Any] = (),
@@ -141,7 +141,7 @@ class Comparison:
         self.log_evidence = dict(sorted(log_evidence.items(), key=lambda item: -item[1]))
         self.n_parameters = {name: n_parameters[name] for name in self.log_evidence}
         self.n_rows = n_rows
-        self.left_out, self.mixed = list(left_out), list(mixed)
+        self.excluded_columns, self.mixed = list(excluded_columns), list(mixed)
         self.bounds, self.open_bins = list(bounds), list(open_bins)
         if not np.isfinite(next(iter(self.log_evidence.values()))):
             raise EstimateError(
@@ -155,7 +155,7 @@ class Comparison:
         return next(iter(self.log_evidence))
 
     @property
-    def bits(self) -> dict[Any, float]:
+    def description_length(self) -> dict[Any, float]:
         """The description length of the data under every model: −log₂ p(X, y), the best first.
 
         Where columns have densities it depends on their units, and may be negative; differences do not.
@@ -186,7 +186,7 @@ class Comparison:
                 raise DataError(f"there is no model {name!r}; expected one of {list(self.log_evidence)}.")
         return (self.log_evidence[first] - self.log_evidence[second]) / math.log(2)
 
-    def reading(self, first: Hashable, second: Hashable) -> str:
+    def interpretation(self, first: Hashable, second: Hashable) -> str:
         """A Bayes factor in words, on the scale of Kass and Raftery, and as lengths of code.
 
         Parameters
@@ -199,7 +199,7 @@ class Comparison:
         """
         factor = self.bayes_factor(first, second)
         if factor < 0:
-            return self.reading(second, first)
+            return self.interpretation(second, first)
         words = next(word for limit, word in _SCALE if factor < limit or limit == math.inf)
         row = factor / self.n_rows if self.n_rows else 0.0
         return (
@@ -211,12 +211,12 @@ class Comparison:
         """One line per model, the best first, as a pandas data frame."""
         import pandas as pd
 
-        bits = self.bits
+        bits = self.description_length
         return pd.DataFrame(
             {
                 "model": list(bits),
                 "bits": list(bits.values()),
-                "behind": [value - bits[self.best] for value in bits.values()],
+                "excess_loss": [value - bits[self.best] for value in bits.values()],
                 "probability": list(self.probabilities.values()),
                 "parameters": list(self.n_parameters.values()),
             }
@@ -224,8 +224,8 @@ class Comparison:
 
     def _lines(self) -> list[tuple[str, ...]]:
         """The table, its head first."""
-        bits, probabilities = self.bits, self.probabilities
-        lines: list[tuple[str, ...]] = [("model", "bits", "behind", "per row", "probability", "parameters")]
+        bits, probabilities = self.description_length, self.probabilities
+        lines: list[tuple[str, ...]] = [("model", "bits", "excess_loss", "per row", "probability", "parameters")]
         for name, value in bits.items():
             behind = value - bits[self.best]
             row = behind / self.n_rows if self.n_rows else 0.0
@@ -242,7 +242,7 @@ class Comparison:
         return lines
 
     def _title(self) -> str:
-        return f"Comparison of {len(self.bits)} models of {self.n_rows:.12g} rows by evidence, best first"
+        return f"Comparison of {len(self.description_length)} models of {self.n_rows:.12g} rows by evidence, best first"
 
     def __repr__(self) -> str:
         lines = self._lines()
@@ -254,10 +254,12 @@ class Comparison:
 
     def _notes(self) -> list[str]:
         """How to read the table."""
-        best, second = list(self.bits)[:2]
-        out = [self.reading(best, second)]
-        if self.left_out:
-            out.append(f"left out of all, being the same in every row: {', '.join(map(printable, self.left_out))}")
+        best, second = list(self.description_length)[:2]
+        out = [self.interpretation(best, second)]
+        if self.excluded_columns:
+            out.append(
+                f"left out of all, being the same in every row: {', '.join(map(printable, self.excluded_columns))}"
+            )
         if self.mixed:
             out.append(
                 f"probabilities against densities, fair for whole numbers of a spread above 1 only: "
@@ -266,7 +268,7 @@ class Comparison:
         if self.open_bins:
             shown = ", ".join(map(printable, self.open_bins))
             out.append(
-                f"bins without an end, taken to be three times as wide as their neighbours, against others: {shown}"
+                f"bins without an end, taken to be three times as wide as their neighbors, against others: {shown}"
             )
         if self.bounds:
             out.append(f"at most so many bits, by a bound of the evidence: {', '.join(map(printable, self.bounds))}")
@@ -277,8 +279,8 @@ def _evidence(model: Any, without: Sequence[Any] = ()) -> LogEvidence:
     """The log evidence of a model, or the bound of a mixture, and the columns that have no part in it."""
     if not isinstance(model, Mixture):
         return evidence_of(model, without)
-    whole, rest = (model._whole.evidence(names).log_evidence for names in ((), without))
-    return LogEvidence(model.evidence_bound_ + rest - whole, model._whole.evidence().left_out)
+    whole, rest = (model._all_factors.evidence(names).log_evidence for names in ((), without))
+    return LogEvidence(model.evidence_lower_bound_ + rest - whole, model._all_factors.evidence().excluded_columns)
 
 
 def _open_bins(models: Mapping[Any, Any]) -> list[Any]:
@@ -287,7 +289,7 @@ def _open_bins(models: Mapping[Any, Any]) -> list[Any]:
     for model in models.values():
         for factor in model.tally_.factors:
             for name in factor.columns:
-                widths.setdefault(name, set()).add(tuple(factor.family.open_ends))
+                widths.setdefault(name, set()).add(tuple(factor.family.open_bins))
     return [name for name, found in widths.items() if len(found) > 1]
 
 
@@ -298,5 +300,5 @@ def _mixed(models: Mapping[Any, Any]) -> list[Any]:
         for factor, statistics in zip(model.tally_.factors, model.tally_.statistics, strict=True):
             for place in range(int(statistics.n_columns)):
                 name = factor.column(place, int(statistics.n_columns))
-                kinds.setdefault(name, set()).add(factor.family.measured)
+                kinds.setdefault(name, set()).add(factor.family.is_continuous)
     return [name for name, kind in kinds.items() if len(kind) > 1]

@@ -17,7 +17,7 @@ from tallybayes._utils.html import html_parts
 from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, printable
 from tallybayes.families.family import divergence_of
-from tallybayes.models.ensemble.auto_classifier import Chosen
+from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.models.one_dependence.pair_methods import told_given
 
@@ -168,7 +168,7 @@ def difference(before: Estimator, after: Estimator) -> Difference:
     if not hasattr(type(before), "parameters_"):
         raise DataError.wrong_type("before", f"a {type(before).__name__}", "a model of columns, such as a classifier")
     first, second, note = before, after, ""
-    if isinstance(before, Chosen) and isinstance(after, Chosen):
+    if isinstance(before, AutoClassifier) and isinstance(after, AutoClassifier):
         first, second, note = _members(before, after)
     second = _in_kinds_of(first, second)
     found, pasts = _told(second), _told(first)
@@ -198,10 +198,10 @@ def _in_kinds_of(before: Any, after: Any) -> Any:
         for name, domain in domains.items()
         if name in known and domain.kind != known[name].kind and known[name].same_levels(domain.levels) is not None
     }
-    return copy.copy(after)._adopt(after.tally_.align(domains | others)) if others else after
+    return copy.copy(after)._set_tally(after.tally_.align(domains | others)) if others else after
 
 
-def _members(before: Chosen, after: Chosen) -> tuple[Any, Any, str]:
+def _members(before: AutoClassifier, after: AutoClassifier) -> tuple[Any, Any, str]:
     """The member that both have and that tells of most columns by themselves; of several, the heaviest after."""
     pairs = [
         (past, old, choice, model)
@@ -215,7 +215,7 @@ def _members(before: Chosen, after: Chosen) -> tuple[Any, Any, str]:
     names = [", ".join(choice.name for choice, _ in model.members_) for model in (before, after)]
     raise DataError(
         f"the mixtures have no member in common ({names[0]}; {names[1]}); expected at least one.\n"
-        "    Fit one with the choice of the other: tb.Chosen(choice=one.choice_)."
+        "    Fit one with the choice of the other: tb.AutoClassifier(choice=one.choice_)."
     )
 
 
@@ -224,7 +224,7 @@ Place = tuple[LabeledFactor, int | None]
 
 def _told(model: Any) -> dict[Any, Place]:
     """Every column as it is told of, by name: its factor and its place in it; None for all columns of one together."""
-    told = model._told()
+    told = model._labeled_factors()
     if hasattr(model, "_pairs"):
         told = [told_given(model, name) for name in model._pairs.names]
     elif hasattr(model, "target_"):
@@ -311,7 +311,7 @@ def _column(name: Any, pair: _FactorPair, old_place: int | None, place: int | No
         nats = _line_moved(pair.after, name, _some(new, new_index), new_index, new, _some(old, old_index))
     else:
         nats = pair.nats
-        if new.family.columnwise or new.family.tokens:
+        if new.family.columnwise or new.family.is_bag_of_words:
             nats = nats.sum(axis=-1) if place is None else nats[..., place]
     bits = np.ravel(nats) / np.log(2)
     weight = np.where(np.ravel(old_rows) > 0, np.ravel(new_rows), 0.0)
@@ -330,7 +330,7 @@ def _words_moved(
     """How far the words moved that two blocks have, in nats; of one vocabulary also those that only one has."""
     both = ((new, new_index), (old, old_index))
     places = [{word: place for place, word in enumerate(told.within)} for told, _ in both]
-    if new.family.tokens:
+    if new.family.is_bag_of_words:
         words = [*places[0] | places[1]]
         p, q = (_over(told.block(), words, index) for told, index in both)
         return np.asarray(rel_entr(_with_unseen(p, new_rows), _with_unseen(q, old_rows)).sum(axis=-1))
@@ -342,9 +342,9 @@ def _words_moved(
 
 def _line_moved(model: Any, name: Any, new: Any, index: Any, told: LabeledFactor, old: Any) -> np.ndarray:
     """How far the line of a network's node moved, in nats, over its parents as they were counted after."""
-    if getattr(model, "_given", None) is not None:
+    if getattr(model, "_fixed_parameters", None) is not None:
         return np.full(np.shape(new.intercept), np.nan)
-    moments, k = model._network.nodes[name].flat(), len(told.inputs)
+    moments, k = model._estimated_network.nodes[name].flat(), len(told.inputs)
     weight = np.maximum(moments.weight[..., :1, None], 1e-300)
     shape = tuple(map(len, told.groups))
     mean = moments.mean[..., :k].reshape(*shape, k)[index]
@@ -423,16 +423,16 @@ class _RowsOf:
     def of(self, place: int | None) -> np.ndarray:
         """The rows of one column, or of all columns together."""
         model, shape = self.model, self.shape
-        if getattr(model, "_given", None) is not None:
+        if getattr(model, "_fixed_parameters", None) is not None:
             return np.ones(shape)  # parameters that were given: every group counts alike
         found = None
         if self._counted is not None and place is not None:
             found = self._weight[..., place if self._weight.shape[-1] > 1 else 0]
         elif self._counted is not None:
-            found = np.asarray(self._counted.presence())
+            found = np.asarray(self._counted.group_weights())
         elif place is not None:
             with suppress(KeyError):
-                found = np.asarray(model.tally_[self.names[place]].presence())
+                found = np.asarray(model.tally_[self.names[place]].group_weights())
         if found is not None and found.shape == shape:
             return found
         if hasattr(model, "target_") and shape == (len(model.classes_),):

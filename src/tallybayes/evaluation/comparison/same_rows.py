@@ -65,17 +65,17 @@ class CountedRows(NamedTuple):
 def describe(model: Any) -> CountedRows:
     """The rows a fitted model has counted."""
     if isinstance(model, BayesianNetwork):
-        nodes = model._network.nodes.values()
+        nodes = model._estimated_network.nodes.values()
         return CountedRows(_columns(model, [(node.factor, node.own()) for node in nodes], None))
     if isinstance(model, HiddenMarkovModel):
-        counted = model._counted
+        counted = model._estimated_hmm
         (_, start), (_, pairs) = counted.pairs[:2]
         steps = start.table + pairs.table.sum(axis=0)
         seen, components = counted.pairs[2:], counted.structure.components
         if components is not None:  # of which nothing was seen: what is compared are states
             owner, n = components.owner, len(components.states)
             ends = counted.pairs[2:3] if model.end_state else []
-            seen = ends + [(factor, found.merged(owner, n)) for factor, found in counted.emissions]
+            seen = ends + [(factor, found.merge_groups(owner, n)) for factor, found in counted.emissions]
         columns = _columns(model, seen, steps > 0)
         classes = dict(zip(counted.states.levels, steps.tolist(), strict=True))
         return CountedRows(columns, classes, counted.names["state"], False, pairs.table)
@@ -123,7 +123,7 @@ def _summary(model: Any, factor: Any, statistics: Any) -> tuple[np.ndarray, np.n
 def _label_means(model: Any, factor: Any, statistics: Counts) -> np.ndarray | None:
     """The means (classes, columns) of labels that are numbers; None for other labels, absence and bins."""
     domains = [model.tally_.domains[model.tally_.schema.domain(name)] for name in factor.level_columns]
-    if not domains or any(domain.absent or domain.kind not in ("int", "bool") for domain in domains):
+    if not domains or any(domain.has_missing_level or domain.kind not in ("int", "bool") for domain in domains):
         return None
     levels = np.concatenate([np.array(domain.levels, dtype=np.float64) for domain in domains])
     total = statistics.weight
@@ -135,7 +135,7 @@ def _levels(model: Any, factor: Any, statistics: Any) -> list[dict[Any, float]]:
     if not isinstance(statistics, Counts) or not factor.level_columns:
         return []
     domains = [model.tally_.domains[model.tally_.schema.domain(name)] for name in factor.level_columns]
-    tables = statistics.segments.split(statistics.pooled().table)
+    tables = statistics.segments.split(statistics.pool_groups().table)
     pairs = zip(domains, tables, strict=True)
     return [{level: float(n) for level, n in zip(d.levels, table, strict=True) if n > 0} for d, table in pairs]
 

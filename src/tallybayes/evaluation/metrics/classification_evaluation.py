@@ -16,23 +16,23 @@ from tallybayes.errors import DataError
 from tallybayes.evaluation.metrics import classification_metrics
 from tallybayes.evaluation.metrics.classification_metrics import Reliability, ScoredRows
 from tallybayes.evaluation.metrics.evaluation_text import Part, as_html, as_text, describe
-from tallybayes.evaluation.metrics.metric_intervals import Measure, MetricEstimates, average
+from tallybayes.evaluation.metrics.metric_intervals import MetricEstimate, MetricEstimates, average
 from tallybayes.models.inputs.threshold import Threshold, find_threshold
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 ALL_GROUPS = "(all)"  # what a frame calls the rows of all groups together
-_HEADLINES = ("accuracy", "error_rate", "log_loss", "brier", "auc", "calibration_error", "bits_per_row")
-_MACRO = ("macro_precision", "macro_recall", "macro_f_score")
-_PER_CLASS = ("precision", "recall", "f_score", "false_positive_rate")
+_HEADLINES = ("accuracy", "error_rate", "log_loss", "brier_score", "roc_auc", "calibration_error", "bits_per_row")
+_MACRO = ("macro_precision", "macro_recall", "macro_f1_score")
+_PER_CLASS = ("precision", "recall", "f1_score", "false_positive_rate")
 
 
 class Evaluation:
-    """How well the classes of some rows were predicted. Every number is a `Measure`: a value and its credible interval.
+    """How well the classes of some rows were predicted. Every number is a `MetricEstimate`: a value and its credible interval.
 
     Parameters
     ----------
@@ -79,14 +79,14 @@ class Evaluation:
     >>> result = tb.Evaluation(["ham", "spam"], np.array([0, 0, 0, 1, 1]), np.log(p))
     >>> result.accuracy
     0.80 (0.36 to 0.96)
-    >>> result.recall["ham"].value.__round__(4), result.auc.value
+    >>> result.recall["ham"].value.__round__(4), result.roc_auc.value
     (0.6667, 1.0)
-    >>> result.confusion
+    >>> result.confusion_matrix
     array([[2., 1.],
            [0., 2.]])
     """
 
-    _normalised = False  # whether log_proba is known to be distributions
+    _normalized = False  # whether log_proba is known to be distributions
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class Evaluation:
         )
         decided = None if self._decided is None else self._decided[self._counts]
         self._scores = ScoredRows(self.codes[self._counts], self.log_proba[self._counts], weight, decided)
-        if not self._normalised:
+        if not self._normalized:
             _check_distributions(self._scores.log_proba)
         self.by = by
         self._by_name = "group"
@@ -138,23 +138,23 @@ class Evaluation:
         return float(found.true.sum() ** 2 / found.true_squares.sum())
 
     @cached_property
-    def accuracy(self) -> Measure:
+    def accuracy(self) -> MetricEstimate:
         """The share of rows whose class is predicted."""
         return classification_metrics.accuracy(self._scores, self.mass)
 
     @cached_property
-    def error_rate(self) -> Measure:
+    def error_rate(self) -> MetricEstimate:
         """The share of rows whose class is not predicted."""
         value, low, high = self.accuracy
-        return Measure(1 - value, 1 - high, 1 - low)
+        return MetricEstimate(1 - value, 1 - high, 1 - low)
 
     @cached_property
-    def log_loss(self) -> Measure:
+    def log_loss(self) -> MetricEstimate:
         """The mean of −log p(class | row) in nats; inf if a row's class was ruled out."""
         return classification_metrics.log_loss(self._scores, self.mass)
 
     @property
-    def loss(self) -> Measure:
+    def loss(self) -> MetricEstimate:
         """What to compare candidates by: the log-loss. Less is better."""
         return self.log_loss
 
@@ -167,17 +167,17 @@ class Evaluation:
         return -self.log_proba[kept][np.arange(len(codes)), codes], None if self.weight is None else self.weight[kept]
 
     @cached_property
-    def brier(self) -> Measure:
+    def brier_score(self) -> MetricEstimate:
         """The mean squared error of the probabilities: 0 to 1 for two classes; for more, summed over them, 0 to 2."""
         return classification_metrics.brier(self._scores, self.mass)
 
     @cached_property
-    def auc(self) -> Measure:
+    def roc_auc(self) -> MetricEstimate:
         """The area under the ROC curve: of ``classes[1]``, or the mean of all classes that occur against the rest."""
         return classification_metrics.auc(self._scores, self.mass)
 
     @cached_property
-    def calibration_error(self) -> Measure:
+    def calibration_error(self) -> MetricEstimate:
         """The expected calibration error: the mean of |accuracy − confidence| over the bins of `reliability`.
 
         Noise alone makes it positive: on few rows, that of the best of models too.
@@ -185,7 +185,7 @@ class Evaluation:
         return classification_metrics.calibration_error(self.reliability, self.mass)
 
     @cached_property
-    def bits_per_row(self) -> Measure | None:
+    def bits_per_row(self) -> MetricEstimate | None:
         """The mean of −log₂ p(row): what a row costs to encode. None without `log_density`."""
         if self.log_density is None:
             return None
@@ -198,7 +198,7 @@ class Evaluation:
         return classification_metrics.reliability(self._scores, self.mass)
 
     @cached_property
-    def confusion(self) -> np.ndarray:
+    def confusion_matrix(self) -> np.ndarray:
         """The weight of the rows by true class (down) and predicted class (across), shape (classes, classes)."""
         n, scores = len(self.classes), self._scores
         cells = np.bincount(scores.codes * n + scores.predicted, scores.weight, minlength=n * n)
@@ -212,26 +212,26 @@ class Evaluation:
     def _recall(self) -> MetricEstimates:
         return classification_metrics.recall(self._scores, self.mass)
 
-    def _by_class(self, found: MetricEstimates) -> dict[Any, Measure]:
+    def _by_class(self, found: MetricEstimates) -> dict[Any, MetricEstimate]:
         return {label: found.at(k) for k, label in enumerate(self.classes.tolist())}
 
     @cached_property
-    def precision(self) -> dict[Any, Measure]:
+    def precision(self) -> dict[Any, MetricEstimate]:
         """By class: of the rows predicted as it, the share that are of it."""
         return self._by_class(self._precision)
 
     @cached_property
-    def recall(self) -> dict[Any, Measure]:
+    def recall(self) -> dict[Any, MetricEstimate]:
         """By class: of its rows, the share predicted as it. Of two classes, the second's is the true positive rate."""
         return self._by_class(self._recall)
 
     @cached_property
-    def f_score(self) -> dict[Any, Measure]:
+    def f1_score(self) -> dict[Any, MetricEstimate]:
         """By class: F₁, the harmonic mean of precision and recall."""
         return self._by_class(classification_metrics.f_score(self._scores, self.mass))
 
     @cached_property
-    def false_positive_rate(self) -> dict[Any, Measure]:
+    def false_positive_rate(self) -> dict[Any, MetricEstimate]:
         """By class: of the rows of other classes, the share predicted as it."""
         return self._by_class(classification_metrics.false_positive_rate(self._scores, self.mass))
 
@@ -242,19 +242,19 @@ class Evaluation:
         return dict(zip(self.classes.tolist(), weights.tolist(), strict=True))
 
     @cached_property
-    def macro_precision(self) -> Measure:
+    def macro_precision(self) -> MetricEstimate:
         """The mean precision of the classes that were predicted."""
         found = self._scores.per_class
         return classification_metrics.macro_shares(self._precision, found.predicted, found.predicted_squares, self.mass)
 
     @cached_property
-    def macro_recall(self) -> Measure:
+    def macro_recall(self) -> MetricEstimate:
         """The mean recall of the classes that occur: the balanced accuracy."""
         found = self._scores.per_class
         return classification_metrics.macro_shares(self._recall, found.true, found.true_squares, self.mass)
 
     @cached_property
-    def macro_f_score(self) -> Measure:
+    def macro_f1_score(self) -> MetricEstimate:
         """The mean F₁ of the classes that occur or were predicted."""
         return classification_metrics.macro_f_score(self._scores, self.mass)
 
@@ -314,8 +314,8 @@ class Evaluation:
     def _repr_html_(self) -> str:
         return as_html(self._shown())
 
-    def plot_confusion(self, ax: Axes | None = None) -> Picture:
-        """A picture of the confusion matrix, coloured by each true class's shares; needs matplotlib.
+    def plot_confusion(self, ax: Axes | None = None) -> Plot:
+        """A picture of the confusion matrix, colored by each true class's shares; needs matplotlib.
 
         Parameters
         ----------
@@ -329,7 +329,7 @@ class Evaluation:
 
         return plot_confusion(self, ax)
 
-    def plot_reliability(self, ax: Axes | None = None) -> Picture:
+    def plot_reliability(self, ax: Axes | None = None) -> Plot:
         """A picture of accuracy against confidence, and of how many rows have which; needs matplotlib.
 
         Parameters
@@ -368,7 +368,7 @@ class Evaluation:
         classes = self.classes.tolist()
         return find_threshold(self.log_proba[kept], self.codes[kept], weight, classes, positive, precision, recall)
 
-    def plot_precision_recall(self, ax: Axes | None = None) -> Picture:
+    def plot_precision_recall(self, ax: Axes | None = None) -> Plot:
         """A picture of precision against recall: of ``classes[1]``, or of every class; needs matplotlib.
 
         Parameters

@@ -12,7 +12,7 @@ import numpy as np
 
 from tallybayes.evaluation.metrics.metric_intervals import (
     LossPrior,
-    Measure,
+    MetricEstimate,
     MetricEstimates,
     average,
     effective_rows,
@@ -54,12 +54,12 @@ class ScoredRows:
         return self.log_proba.argmax(axis=1)
 
     @cached_property
-    def right(self) -> np.ndarray:
+    def is_correct(self) -> np.ndarray:
         """Whether every row's class is the predicted one."""
         return self.predicted == self.codes
 
     @cached_property
-    def log_truth(self) -> np.ndarray:
+    def true_class_log_proba(self) -> np.ndarray:
         """log p(class | row) of every row's own class."""
         return self.log_proba[np.arange(self.n_rows), self.codes]
 
@@ -68,8 +68,8 @@ class ScoredRows:
         """Weights and squared weights by class."""
         weight, n = self.weight, self.n_classes
         square = None if weight is None else weight**2
-        right = self.codes[self.right]
-        mine = None if weight is None else weight[self.right]
+        right = self.codes[self.is_correct]
+        mine = None if weight is None else weight[self.is_correct]
         return PerClass(
             *_count_pair(self.codes, weight, square, n),
             *_count_pair(self.predicted, weight, square, n),
@@ -84,7 +84,7 @@ class PerClass(NamedTuple):
     true_squares: np.ndarray
     predicted: np.ndarray
     predicted_squares: np.ndarray
-    right: np.ndarray
+    is_correct: np.ndarray
     right_squares: np.ndarray
 
 
@@ -97,22 +97,22 @@ def _count_pair(
     return np.bincount(codes, weight, minlength=n), np.bincount(codes, square, minlength=n)
 
 
-def accuracy(scores: ScoredRows, mass: float) -> Measure:
+def accuracy(scores: ScoredRows, mass: float) -> MetricEstimate:
     """The share of the weight whose class is predicted."""
     c = scores.per_class
-    return proportion_interval(c.right.sum()[None], c.true.sum()[None], c.true_squares.sum()[None], mass).at(0)
+    return proportion_interval(c.is_correct.sum()[None], c.true.sum()[None], c.true_squares.sum()[None], mass).at(0)
 
 
 def precision(scores: ScoredRows, mass: float) -> MetricEstimates:
     """Of what is predicted as each class, the share that is of it."""
     c = scores.per_class
-    return proportion_interval(c.right, c.predicted, c.predicted_squares, mass)
+    return proportion_interval(c.is_correct, c.predicted, c.predicted_squares, mass)
 
 
 def recall(scores: ScoredRows, mass: float) -> MetricEstimates:
     """Of each class, the share that is predicted."""
     c = scores.per_class
-    return proportion_interval(c.right, c.true, c.true_squares, mass)
+    return proportion_interval(c.is_correct, c.true, c.true_squares, mass)
 
 
 def false_positive_rate(scores: ScoredRows, mass: float) -> MetricEstimates:
@@ -120,7 +120,7 @@ def false_positive_rate(scores: ScoredRows, mass: float) -> MetricEstimates:
     c = scores.per_class
     others, squares = c.true.sum() - c.true, c.true_squares.sum() - c.true_squares
     others = np.where(c.true == c.true.sum(), 0.0, others)  # rounding leaves crumbs where there are none
-    return proportion_interval(np.clip(c.predicted - c.right, 0.0, others), others, np.maximum(squares, 0.0), mass)
+    return proportion_interval(np.clip(c.predicted - c.is_correct, 0.0, others), others, np.maximum(squares, 0.0), mass)
 
 
 def f_score(scores: ScoredRows, mass: float) -> MetricEstimates:
@@ -130,15 +130,15 @@ def f_score(scores: ScoredRows, mass: float) -> MetricEstimates:
     """
     c = scores.per_class
     found = proportion_interval(
-        c.right,
-        c.true + (c.predicted - c.right),
+        c.is_correct,
+        c.true + (c.predicted - c.is_correct),
         c.true_squares + (c.predicted_squares - c.right_squares),
         mass,
     )
     return MetricEstimates(*(2 * part / (1 + part) for part in found))
 
 
-def macro_shares(measures: MetricEstimates, total: np.ndarray, squares: np.ndarray, mass: float) -> Measure:
+def macro_shares(measures: MetricEstimates, total: np.ndarray, squares: np.ndarray, mass: float) -> MetricEstimate:
     """The mean over the classes for which a share is defined; the shares are independent, so variances add."""
     here = total > 0
     if not here.any():
@@ -149,7 +149,7 @@ def macro_shares(measures: MetricEstimates, total: np.ndarray, squares: np.ndarr
     return moment_matched_interval(float(value.mean()), float(variance.sum()) / len(n) ** 2, mass)
 
 
-def macro_f_score(scores: ScoredRows, mass: float) -> Measure:
+def macro_f_score(scores: ScoredRows, mass: float) -> MetricEstimate:
     """The mean of F₁ over the classes that occur or are predicted.
 
     A wrong row lowers the F₁ of two classes, so they are not independent: the variance is that of the first-order
@@ -159,27 +159,27 @@ def macro_f_score(scores: ScoredRows, mass: float) -> Measure:
     c = scores.per_class
     here = (c.true + c.predicted) > 0
     scale = c.true.sum() / c.true_squares.sum()  # the weights now sum to the effective number of rows
-    right, rows = scale * c.right, scale * (c.true + c.predicted)
+    right, rows = scale * c.is_correct, scale * (c.true + c.predicted)
     value = 2 * right[here] / rows[here]
     smooth = 2 * (right + 1) / (rows + 3)
     size = np.maximum(rows, 1.0)
     gain, loss = 2 * (1 - smooth) / size, smooth / size  # of one right, of one wrong row
-    effect = np.where(scores.right, gain[scores.codes], loss[scores.codes] + loss[scores.predicted])
+    effect = np.where(scores.is_correct, gain[scores.codes], loss[scores.codes] + loss[scores.predicted])
     squared = effect**2
     total = squared.sum() if scores.weight is None else scale**2 * (scores.weight**2 * squared).sum()
     prior = (gain[here] ** 2 + loss[here] ** 2).sum()
     return moment_matched_interval(float(value.mean()), float(total + prior) / int(here.sum()) ** 2, mass)
 
 
-def log_loss(scores: ScoredRows, mass: float) -> Measure:
+def log_loss(scores: ScoredRows, mass: float) -> MetricEstimate:
     """The mean of −log p(class | row), in nats."""
     guess = LossPrior(float(np.log(scores.n_classes)), 0.0, np.inf)
-    return average(np.maximum(-scores.log_truth, 0.0), scores.weight, mass, guess)
+    return average(np.maximum(-scores.true_class_log_proba, 0.0), scores.weight, mass, guess)
 
 
-def brier(scores: ScoredRows, mass: float) -> Measure:
+def brier(scores: ScoredRows, mass: float) -> MetricEstimate:
     """The mean of Σ_c (y_c − p_c)², halved for two classes."""
-    p_truth, n = np.exp(scores.log_truth), scores.n_classes
+    p_truth, n = np.exp(scores.true_class_log_proba), scores.n_classes
     if n == 2:
         return average((1 - p_truth) ** 2, scores.weight, mass, LossPrior(0.25, 0.0, 1.0))
     p = np.exp(scores.log_proba)
@@ -194,7 +194,7 @@ def score_of(scores: ScoredRows, k: int) -> np.ndarray:
     return np.ascontiguousarray(scores.log_proba[:, k])  # it is read several times, and the columns lie far apart
 
 
-def auc(scores: ScoredRows, mass: float) -> Measure:
+def auc(scores: ScoredRows, mass: float) -> MetricEstimate:
     """The area under the ROC curve: of class 1 of two, else the mean of each class against the rest.
 
     The variance is DeLong's, with all classes in one: the effects of single rows on the mean. That would be 0 where no
@@ -267,7 +267,7 @@ def reliability(scores: ScoredRows, mass: float) -> Reliability:
     w = scores.weight
     total, squares = _count_pair(places, w, None if w is None else w**2, N_BINS)
     sums = np.bincount(places, confidence if w is None else w * confidence, minlength=N_BINS)
-    right = np.bincount(places, scores.right if w is None else w * scores.right, minlength=N_BINS)
+    right = np.bincount(places, scores.is_correct if w is None else w * scores.is_correct, minlength=N_BINS)
     here = np.flatnonzero(total)
     found = proportion_interval(np.minimum(right, total)[here], total[here], squares[here], mass)
     edges = np.stack([here, here + 1], axis=1) / N_BINS
@@ -279,7 +279,7 @@ def calibration_gap(bins: Reliability) -> float:
     return float((bins.weight / bins.weight.sum() * np.abs(bins.accuracy.value - bins.confidence)).sum())
 
 
-def calibration_error(bins: Reliability, mass: float) -> Measure:
+def calibration_error(bins: Reliability, mass: float) -> MetricEstimate:
     """The calibration gap, with an interval from draws.
 
     In every bin, the true share of right rows has a Beta posterior under a uniform prior. The draws have a fixed seed.
@@ -289,7 +289,7 @@ def calibration_error(bins: Reliability, mass: float) -> Measure:
     right = n * bins.accuracy.value
     draws = np.random.default_rng(_SEED).beta(1 + right, 1 + (n - right), (_N_DRAWS, len(n)))
     low, high = np.quantile((np.abs(draws - bins.confidence) * share).sum(axis=1), [(1 - mass) / 2, (1 + mass) / 2])
-    return Measure(value, min(float(low), value), max(float(high), value))
+    return MetricEstimate(value, min(float(low), value), max(float(high), value))
 
 
 class Curve(NamedTuple):

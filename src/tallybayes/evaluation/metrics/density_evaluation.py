@@ -14,7 +14,7 @@ from tallybayes.distributions.parameter_distribution import tail_probabilities
 from tallybayes.errors import DataError
 from tallybayes.evaluation.metrics.classification_evaluation import ALL_GROUPS, check_density, check_groups
 from tallybayes.evaluation.metrics.evaluation_text import Part, as_html, as_text, describe_density
-from tallybayes.evaluation.metrics.metric_intervals import Measure, average, effective_rows
+from tallybayes.evaluation.metrics.metric_intervals import MetricEstimate, average, effective_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,19 +86,19 @@ class DensityEvaluation:
         return float(effective_rows(size.sum(), (size**2).sum()))
 
     @cached_property
-    def bits_per_row(self) -> Measure:
+    def bits_per_row(self) -> MetricEstimate:
         """The mean of −log₂ p(row), or of −log₂ p(sequence): what each costs to encode."""
         here = self._counts
         bits = -self.log_density[here] / np.log(2)
         return average(bits, None if self.weight is None else self.weight[here], self.mass)
 
     @cached_property
-    def bits_per_step(self) -> Measure | None:
+    def bits_per_step(self) -> MetricEstimate | None:
         """What a step costs to encode: of all steps of all sequences the mean. None for rows."""
         return None if self.steps is None else average(*self._losses(), self.mass)
 
     @property
-    def loss(self) -> Measure:
+    def loss(self) -> MetricEstimate:
         """What to compare candidates by: bits per row, or per step of sequences. Less is better."""
         return self.bits_per_row if self.steps is None else average(*self._losses(), self.mass)
 

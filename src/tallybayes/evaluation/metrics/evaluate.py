@@ -17,7 +17,7 @@ from tallybayes.evaluation.metrics.classification_evaluation import Evaluation
 from tallybayes.evaluation.metrics.density_evaluation import DensityEvaluation, refuse_target
 from tallybayes.evaluation.metrics.regression_evaluation import RegressionEvaluation
 from tallybayes.models.classification.classifier import Classifier
-from tallybayes.models.ensemble.auto_classifier import Chosen
+from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.hmm.hmm_held_out import predict_sequences
 from tallybayes.models.hmm.inference.decoding import open_sequences_for_query
@@ -30,11 +30,11 @@ from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.inference.row_predictions import require_labels
 from tallybayes.models.network.network_fit import open_rows
 from tallybayes.models.network.network_held_out import answer_rows, read_node
-from tallybayes.models.regression.linear_regression import Regression
+from tallybayes.models.regression.linear_regression import LinearRegression
 from tallybayes.models.regression.target_prediction import asked
 from tallybayes.models.streaming.stream_model import inner_model
 from tallybayes.tally.domain import Domain
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 from tallybayes.warnings import warn
 
 if TYPE_CHECKING:
@@ -43,22 +43,22 @@ if TYPE_CHECKING:
 
 @overload
 def evaluate(
-    model: Classifier | Chosen | NearestClassMean,
+    model: Classifier | AutoClassifier | NearestClassMean,
     data: Rows,
     target: Labels | None = None,
     by: Labels | None = None,
     *,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     mass: float = 0.95,
 ) -> Evaluation: ...
 @overload
 def evaluate(
-    model: Regression,
+    model: LinearRegression,
     data: Rows,
     target: Labels | None = None,
     by: Labels | None = None,
     *,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     mass: float = 0.95,
 ) -> RegressionEvaluation: ...
 @overload
@@ -68,7 +68,7 @@ def evaluate(
     target: Labels,
     by: Labels | None = None,
     *,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     mass: float = 0.95,
 ) -> Evaluation: ...
 @overload
@@ -78,7 +78,7 @@ def evaluate(
     target: None = None,
     by: Labels | None = None,
     *,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     mass: float = 0.95,
 ) -> DensityEvaluation: ...
 @overload
@@ -88,7 +88,7 @@ def evaluate(
     target: Labels | None = None,
     by: Labels | None = None,
     *,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     mass: float = 0.95,
 ) -> Any: ...
 def evaluate(
@@ -97,7 +97,7 @@ def evaluate(
     target: Labels | None = None,
     by: Labels | None = None,
     *,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     mass: float = 0.95,
 ) -> Any:
     """How good a fitted model's answers are on some rows or sequences, with credible intervals.
@@ -140,12 +140,20 @@ def evaluate(
     3.32 (2.66 to 3.99)
     """
     model = inner_model(model)
-    known = Classifier | Chosen | NearestClassMean | BayesianNetwork | Mixture | HiddenMarkovModel | Regression
+    known = (
+        Classifier
+        | AutoClassifier
+        | NearestClassMean
+        | BayesianNetwork
+        | Mixture
+        | HiddenMarkovModel
+        | LinearRegression
+    )
     if not isinstance(model, known):
         hint = "Score other models yourself, and pass their log-probabilities to tb.Evaluation."
         raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
     check_is_fitted(model)
-    if isinstance(model, Regression):
+    if isinstance(model, LinearRegression):
         return _evaluate_numbers(model, data, target, by, sample_weight, mass)
     if isinstance(model, HiddenMarkovModel):
         return _evaluate_sequences(model, data, target, by, sample_weight, mass)
@@ -227,9 +235,9 @@ class _BatchedPredictions(_ModelPredictions):
 def _ask(model: Any, data: Any, names: list[str]) -> _ModelPredictions:
     """The rows of some data as they are asked: all, or batch by batch."""
     source = open_source(data)
-    if source is not None and len(source.first()):
+    if source is not None and len(source.first_batch()):
         return _BatchedPredictions(model, source, names)
-    table = open_features(data if source is None else source.first())
+    table = open_features(data if source is None else source.first_batch())
     return _ModelPredictions(table, _features(model, data, table, names), model)
 
 
@@ -238,7 +246,7 @@ def _evaluate_network(model: Any, table: Table, target: Any, options: dict[str, 
     if target is None:
         return DensityEvaluation(answer_rows(model, table, None).log_density, **options)
     require_labels(model, [target])
-    codes = _codes_of(table._column(target), model._network.domains[target], options["weight"])
+    codes = _codes_of(table._column(target), model._estimated_network.domains[target], options["weight"])
     scores = answer_rows(model, table, target)
     lost = np.flatnonzero(scores.impossible)
     if len(lost):
@@ -263,7 +271,7 @@ def _evaluate_sequences(
     labels = open_labels(target, sequences, data)
     known = np.asarray(encode(labels, "target", ordered=True)[0]).astype(np.intp) >= 0
     per_step = np.where(known, 1.0 if weight is None else np.repeat(weight, sequences.lengths), 0.0)
-    codes = _codes_of(labels, model._counted.states, per_step)
+    codes = _codes_of(labels, model._estimated_hmm.states, per_step)
     groups = None if by is None else np.repeat(np.asarray(by, dtype=object), sequences.lengths)
     options: dict[str, Any] = {"weight": per_step, "by": groups, "predicted": scores.path, "mass": mass}
     return Evaluation(model.states_, codes, scores.log_proba, **options)
@@ -271,7 +279,7 @@ def _evaluate_sequences(
 
 def _features(model: Any, data: Any, table: Table, names: list[str]) -> Any:
     """The data without what was named and is no feature, where the model would take every column for one."""
-    extra = [name for name in names if name not in set(model._read_names)]
+    extra = [name for name in names if name not in set(model._required_columns)]
     if model._shape.by_name or not extra:
         return data
     for name in dict.fromkeys(extra):
@@ -293,7 +301,7 @@ def _codes_of(labels: Any, known: Domain, weight: np.ndarray | None) -> np.ndarr
     found = places[codes]  # code −1, a missing label, finds the last
     wrong = found < 0 if weight is None else (found < 0) & (weight > 0)
     if wrong.any():
-        raise _unknown_labels(codes, wrong, domain.levels, known.shown)
+        raise _unknown_labels(codes, wrong, domain.levels, known.display_levels)
     return np.maximum(found, 0)
 
 
@@ -304,7 +312,7 @@ def _unknown_labels(
     if len(missing):
         return LabelError(
             f"the label of row {int(missing[0])} is missing ({len(missing)} of {len(codes)} are); expected a label for "
-            "every row.\n    Leave the unlabelled rows out."
+            "every row.\n    Leave the unlabeled rows out."
         )
     new = [labels[k] for k in np.flatnonzero(np.bincount(codes[wrong])).tolist()]
     shown = ", ".join(map(repr, new[:8])) + (f", … {len(new) - 8} more" if len(new) > 8 else "")

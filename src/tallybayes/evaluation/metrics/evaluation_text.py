@@ -12,7 +12,7 @@ from tallybayes.errors import printable
 if TYPE_CHECKING:
     from tallybayes.evaluation.metrics.classification_evaluation import Evaluation
     from tallybayes.evaluation.metrics.density_evaluation import DensityEvaluation
-    from tallybayes.evaluation.metrics.metric_intervals import Measure
+    from tallybayes.evaluation.metrics.metric_intervals import MetricEstimate
 
 _MOST = 12  # classes, and groups, that are shown
 _WIDEST = 28  # a label is cut here
@@ -21,8 +21,8 @@ _HEADLINES = {
     "accuracy": "accuracy",
     "error_rate": "error rate",
     "log_loss": "log-loss (nats)",
-    "brier": "Brier score",
-    "auc": "AUC",
+    "brier_score": "Brier score",
+    "roc_auc": "AUC",
     "calibration_error": "calibration error",
     "bits_per_row": "bits per row",
 }
@@ -87,14 +87,14 @@ def _density_lines(evaluation: DensityEvaluation) -> list[list[str]]:
 
 def _classes(evaluation: Evaluation) -> Part:
     lines = [["class", "precision", "", "recall", "", "F", "", "support"]]
-    columns = evaluation.precision, evaluation.recall, evaluation.f_score
+    columns = evaluation.precision, evaluation.recall, evaluation.f1_score
     labels = list(evaluation.support)
     for label in labels[:_MOST]:
         cells = [text for column in columns for text in measure_cells(column[label])]
         lines.append([short_label(label), *cells, _amount(evaluation.support[label])])
     if len(labels) > _MOST:
         lines.append([f"… {len(labels) - _MOST} more", *[""] * 7])
-    macro = evaluation.macro_precision, evaluation.macro_recall, evaluation.macro_f_score
+    macro = evaluation.macro_precision, evaluation.macro_recall, evaluation.macro_f1_score
     lines.append(["macro average", *(text for found in macro for text in measure_cells(found)), ""])
     return lines, (0, 2, 4, 6)
 
@@ -108,7 +108,7 @@ def _groups(evaluation: Evaluation) -> Part:
     lines = [[printable(evaluation._by_name), *heads, "log-loss", "calibration error"]]
     found = list(evaluation.groups.items())
     for label, part in found[:_MOST]:
-        shown: list[Measure] = [part.accuracy, part.error_rate]
+        shown: list[MetricEstimate] = [part.accuracy, part.error_rate]
         if len(evaluation.classes) == 2:
             shown += [part.recall[positive], part.false_positive_rate[positive]]
         shown += [part.log_loss, part.calibration_error]
@@ -120,7 +120,7 @@ def _groups(evaluation: Evaluation) -> Part:
     return lines, (0,)
 
 
-def measure_cells(measure: Measure) -> tuple[str, str]:
+def measure_cells(measure: MetricEstimate) -> tuple[str, str]:
     """A measure as two cells: its value and its interval."""
     value, low, high = measure.shown()
     return value, f"({low} to {high})"

@@ -11,7 +11,7 @@ from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.parameter_distribution import tail_probabilities
 
 
-class Measure(NamedTuple):
+class MetricEstimate(NamedTuple):
     """A number found on some rows, and the credible interval of what it would be on ever more of them.
 
     Attributes
@@ -25,7 +25,7 @@ class Measure(NamedTuple):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.Measure(0.9532, 0.9411, 0.9634)
+    >>> tb.MetricEstimate(0.9532, 0.9411, 0.9634)
     0.953 (0.941 to 0.963)
     """
 
@@ -55,10 +55,10 @@ class MetricEstimates(NamedTuple):
     low: np.ndarray
     high: np.ndarray
 
-    def at(self, place: int) -> Measure:
+    def at(self, place: int) -> MetricEstimate:
         """One of them."""
         value, low, high = (float(part[place]) for part in self)
-        return Measure(value, low, high)
+        return MetricEstimate(value, low, high)
 
 
 def effective_rows(total: Any, squares: Any) -> np.ndarray:
@@ -91,7 +91,7 @@ def interval_containing(value: np.ndarray, belief: Beta, mass: float) -> MetricE
     return MetricEstimates(np.asarray(value), np.fmin(low, value), np.fmax(high, value))
 
 
-def moment_matched_interval(value: float, variance: float, mass: float) -> Measure:
+def moment_matched_interval(value: float, variance: float, mass: float) -> MetricEstimate:
     """The interval of a number from 0 to 1 that is known with this variance: that of a share of so many rows.
 
     So many, that the Beta posterior of the share, under a uniform prior, has the variance. None, and the prior's
@@ -99,7 +99,7 @@ def moment_matched_interval(value: float, variance: float, mass: float) -> Measu
     """
     if math.isnan(value) or variance >= 1 / 12:
         low, high = Beta(1, 1).interval(mass)
-        return Measure(value, float(np.fmin(low, value)), float(np.fmax(high, value)))
+        return MetricEstimate(value, float(np.fmin(low, value)), float(np.fmax(high, value)))
 
     def excess(log_rows: float) -> float:
         n = math.exp(log_rows)
@@ -120,7 +120,9 @@ class LossPrior(NamedTuple):
     most: float
 
 
-def average(values: np.ndarray, weight: np.ndarray | None, mass: float, guess: LossPrior | None = None) -> Measure:
+def average(
+    values: np.ndarray, weight: np.ndarray | None, mass: float, guess: LossPrior | None = None
+) -> MetricEstimate:
     """The weighted mean of some numbers, with the interval of its Student t posterior.
 
     The prior knows nothing or, with a `guess`, is worth one row that has the guess's loss: losses are so skewed that
@@ -142,7 +144,7 @@ def average(values: np.ndarray, weight: np.ndarray | None, mass: float, guess: L
     if not finite.all():
         rest = None if weight is None else weight[finite]
         low = average(values[finite], rest, mass, guess).low if finite.any() else least
-        return Measure(math.inf, low, math.inf)
+        return MetricEstimate(math.inf, low, math.inf)
     if weight is None:
         n, value = float(len(values)), float(values.mean())
         scatter = float(((values - value) ** 2).sum())
@@ -155,8 +157,8 @@ def average(values: np.ndarray, weight: np.ndarray | None, mass: float, guess: L
         mean = (n * value + guess.loss) / (n + 1)
         n, scatter = n + 1, scatter + n / (n + 1) * (value - guess.loss) ** 2
     if n < 1.5:
-        return Measure(value, least, most)
+        return MetricEstimate(value, least, most)
     from scipy.special import stdtrit
 
     half = float(stdtrit(n - 1, tail_probabilities(mass)[1])) * math.sqrt(scatter / (n - 1) / n)
-    return Measure(value, min(max(mean - half, least), value), max(min(mean + half, most), value))
+    return MetricEstimate(value, min(max(mean - half, least), value), max(min(mean + half, most), value))

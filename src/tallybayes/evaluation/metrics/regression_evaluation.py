@@ -14,18 +14,18 @@ from tallybayes.distributions.parameter_distribution import tail_probabilities
 from tallybayes.errors import DataError
 from tallybayes.evaluation.metrics.classification_evaluation import ALL_GROUPS, check_groups
 from tallybayes.evaluation.metrics.evaluation_text import Part, as_html, as_text, measure_cells, short_label
-from tallybayes.evaluation.metrics.metric_intervals import Measure, average, proportion_interval
+from tallybayes.evaluation.metrics.metric_intervals import MetricEstimate, average, proportion_interval
 from tallybayes.models.regression.target_prediction import TargetPredictive
 from tallybayes.typing import Labels
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tallybayes.models.regression.linear_regression import Regression
+    from tallybayes.models.regression.linear_regression import LinearRegression
 
 _HEADLINES = {
-    "l1": "mean absolute error (L1)",
-    "l2": "mean squared error (L2)",
+    "mean_absolute_error": "mean absolute error (L1)",
+    "mean_squared_error": "mean squared error (L2)",
     "rmse": "root mean squared error",
     "r2": "R²",
     "log_loss": "log-loss (nats)",
@@ -41,7 +41,7 @@ class RegressionEvaluation:
     target : array-like of shape (n,) or (n, targets)
         What is true; NaN where it is not known, which is left out.
     predicted : array-like of the same shape, or TargetPredictive
-        Numbers, or the distributions that ``Regression.predictive`` gives.
+        Numbers, or the distributions that ``LinearRegression.predictive`` gives.
     weight : array of shape (n,), optional
     by : array-like of shape (n,), optional
         A label for every row, to measure each group by itself.
@@ -52,7 +52,7 @@ class RegressionEvaluation:
     --------
     >>> import tallybayes as tb
     >>> found = tb.RegressionEvaluation([1.0, 2.0, 4.0], [1.0, 3.0, 2.0])
-    >>> found.l1.value, round(found.l2.value, 4)
+    >>> found.mean_absolute_error.value, round(found.mean_squared_error.value, 4)
     (1.0, 1.6667)
     """
 
@@ -93,23 +93,23 @@ class RegressionEvaluation:
         return (self.target - self.predicted).ravel()[self._here]
 
     @cached_property
-    def l1(self) -> Measure:
+    def mean_absolute_error(self) -> MetricEstimate:
         """The mean of |y − ŷ|."""
         return average(np.abs(self._errors()), self._size, self.mass)
 
     @cached_property
-    def l2(self) -> Measure:
+    def mean_squared_error(self) -> MetricEstimate:
         """The mean of (y − ŷ)²."""
         found = average(self._errors() ** 2, self._size, self.mass)
-        return Measure(found.value, max(found.low, 0.0), found.high)
+        return MetricEstimate(found.value, max(found.low, 0.0), found.high)
 
     @cached_property
-    def rmse(self) -> Measure:
+    def rmse(self) -> MetricEstimate:
         """The root of the mean squared error, in units of the target."""
-        return Measure(*(float(np.sqrt(part)) for part in self.l2))
+        return MetricEstimate(*(float(np.sqrt(part)) for part in self.mean_squared_error))
 
     @cached_property
-    def r2(self) -> Measure:
+    def r2(self) -> MetricEstimate:
         """1 less the mean squared error over the variance of the targets; of several, over all their variances."""
         columns = self.target.reshape(len(self.target), -1)
         size = np.ones(len(columns)) if self.weight is None else self.weight
@@ -120,18 +120,23 @@ class RegressionEvaluation:
         scatter = float((weight * np.where(known, columns - mean, 0.0) ** 2).sum())
         variance = scatter / float(total.sum())
         if not variance > 0:
-            return Measure(np.nan, -np.inf, 1.0)
-        return Measure(*(1 - part / variance for part in (self.l2.value, self.l2.high, self.l2.low)))
+            return MetricEstimate(np.nan, -np.inf, 1.0)
+        return MetricEstimate(
+            *(
+                1 - part / variance
+                for part in (self.mean_squared_error.value, self.mean_squared_error.high, self.mean_squared_error.low)
+            )
+        )
 
     @cached_property
-    def log_loss(self) -> Measure | None:
+    def log_loss(self) -> MetricEstimate | None:
         """The mean of −log p(y), in nats; None where only numbers were predicted."""
         if self.predictive is None:
             return None
         return average(-self.predictive.log_prob(self.target).ravel()[self._here], self._size, self.mass)
 
     @cached_property
-    def coverage(self) -> dict[float, Measure]:
+    def coverage(self) -> dict[float, MetricEstimate]:
         """Of central intervals that should hold a share of the targets, the share that they do; empty without any."""
         if self.predictive is None:
             return {}
@@ -145,9 +150,9 @@ class RegressionEvaluation:
         return found
 
     @property
-    def loss(self) -> Measure:
+    def loss(self) -> MetricEstimate:
         """What to compare candidates by: the mean squared error."""
-        return self.l2
+        return self.mean_squared_error
 
     loss_name = "mean squared error"
 
@@ -199,7 +204,14 @@ class RegressionEvaluation:
         if self.groups:
             table = [[self._by_name, "rows", "L1", "", "L2", ""]]
             for label, part in list(self.groups.items())[:12]:
-                table.append([short_label(label), str(part.n_rows), *measure_cells(part.l1), *measure_cells(part.l2)])
+                table.append(
+                    [
+                        short_label(label),
+                        str(part.n_rows),
+                        *measure_cells(part.mean_absolute_error),
+                        *measure_cells(part.mean_squared_error),
+                    ]
+                )
             parts.append((table, (0, 3, 5)))
         return parts
 
@@ -226,8 +238,8 @@ class RegressionValidation(RegressionEvaluation):
     --------
     >>> import tallybayes as tb
     >>> x, y = [[-2.0], [-1.0], [0.0], [1.0], [2.0]], [5.0, 0.0, 1.0, 1.0, 4.0]
-    >>> found = tb.leave_one_out(tb.Regression(2, estimate="mle"), x, y, candidates={"degree": [1, 2]})
-    >>> found.best.parameters, round(found.best.l2.value, 2)
+    >>> found = tb.leave_one_out(tb.LinearRegression(2, estimate="mle"), x, y, candidates={"degree": [1, 2]})
+    >>> found.best.parameters, round(found.best.mean_squared_error.value, 2)
     ({'degree': 2}, 4.95)
     """
 
@@ -235,7 +247,7 @@ class RegressionValidation(RegressionEvaluation):
 
     def __init__(
         self,
-        model: Regression,
+        model: LinearRegression,
         target: np.ndarray,
         told: TargetPredictive,
         weight: np.ndarray | None,

@@ -12,13 +12,13 @@ from tallybayes._utils.html import html_table
 from tallybayes._utils.progress import progress
 from tallybayes.errors import DataError
 from tallybayes.evaluation.validation.parameter_grid import listed
-from tallybayes.typing import Candidates, Learner, RandomState, Rows
+from tallybayes.typing import Candidates, EstimatorLike, RandomState, Rows
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 
 class BiasVariance:
@@ -39,7 +39,7 @@ class BiasVariance:
     >>> import numpy as np, tallybayes as tb
     >>> x = np.linspace(-2, 2, 9)[:, None]
     >>> degrees = {"degree": [1, 2, 6]}
-    >>> tb.bias_variance(tb.Regression(estimate="mle"), x, lambda x: x[:, 0] ** 2, candidates=degrees, n_draws=50)
+    >>> tb.bias_variance(tb.LinearRegression(estimate="mle"), x, lambda x: x[:, 0] ** 2, candidates=degrees, n_draws=50)
     bias² and variance of 50 draws, noise 1
       candidate   bias²  variance     sum
       degree=1    2.135     0.207   2.342
@@ -71,7 +71,7 @@ class BiasVariance:
         found = {"candidate": self.names, "bias": self.bias, "variance": self.variance}
         return pd.DataFrame(found | {"sum": self.bias + self.variance})
 
-    def plot(self, ax: Axes | None = None) -> Picture:
+    def plot(self, ax: Axes | None = None) -> Plot:
         """Bias², variance and their sum over the candidates; needs matplotlib.
 
         Parameters
@@ -106,7 +106,7 @@ class BiasVariance:
 
 
 def bias_variance(
-    model: Learner,
+    model: EstimatorLike,
     X: Rows,
     truth: Callable[[Any], Any],
     *,
@@ -147,7 +147,7 @@ def bias_variance(
     >>> import numpy as np, tallybayes as tb
     >>> x = np.linspace(-2, 2, 9)[:, None]
     >>> prior = {"prior": [0.1, 100.0]}
-    >>> found = tb.bias_variance(tb.Regression(), x, lambda x: x[:, 0], candidates=prior, n_draws=50)
+    >>> found = tb.bias_variance(tb.LinearRegression(), x, lambda x: x[:, 0], candidates=prior, n_draws=50)
     >>> bool(found.bias[0] < found.bias[1]), bool(found.variance[0] > found.variance[1])
     (True, True)
     """

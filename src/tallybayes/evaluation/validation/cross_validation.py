@@ -31,7 +31,7 @@ from tallybayes.evaluation.validation.parameter_grid import models_of
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.held_out_rows import LabeledRows, UnlabeledRows
 from tallybayes.models.classification.held_out_scores import count_rows, open_rows, score_folds, score_left_out
-from tallybayes.models.ensemble.auto_classifier import Chosen
+from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.hmm.hmm_held_out import HeldSequences
 from tallybayes.models.inputs.features import is_name, open_features
@@ -39,9 +39,9 @@ from tallybayes.models.mixture.mixture_model import Mixture
 from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.network_held_out import NetworkRows
-from tallybayes.models.regression.linear_regression import Regression
+from tallybayes.models.regression.linear_regression import LinearRegression
 from tallybayes.models.regression.regression_held_out import HoldOutTargets
-from tallybayes.typing import Candidates, Labels, RandomState, Rows, Weights
+from tallybayes.typing import Candidates, Labels, RandomState, Rows, SampleWeights
 from tallybayes.warnings import warn
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ MOST_FITS = 500  # of a model that is fitted again without every row
 
 @overload
 def cross_validate(
-    model: Classifier | Chosen | NearestClassMean,
+    model: Classifier | AutoClassifier | NearestClassMean,
     data: Rows,
     target: Labels,
     folds: int | npt.NDArray[Any] | Iterable[Any] = 10,
@@ -61,12 +61,12 @@ def cross_validate(
     order: Labels | None = None,
     *,
     candidates: None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     random_state: RandomState = 0,
 ) -> CrossValidation: ...
 @overload
 def cross_validate(
-    model: Regression,
+    model: LinearRegression,
     data: Rows,
     target: Labels | None = None,
     folds: int | npt.NDArray[Any] | Iterable[Any] = 10,
@@ -74,7 +74,7 @@ def cross_validate(
     order: Labels | None = None,
     *,
     candidates: None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     random_state: RandomState = 0,
 ) -> RegressionValidation: ...
 @overload
@@ -87,7 +87,7 @@ def cross_validate(
     order: Labels | None = None,
     *,
     candidates: None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     random_state: RandomState = 0,
 ) -> DensityValidation: ...
 @overload
@@ -100,7 +100,7 @@ def cross_validate(
     order: Labels | None = None,
     *,
     candidates: Candidates,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     random_state: RandomState = 0,
 ) -> Selection: ...
 @overload
@@ -113,7 +113,7 @@ def cross_validate(
     order: Labels | None = None,
     *,
     candidates: Candidates | None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     random_state: RandomState = 0,
 ) -> Any: ...
 def cross_validate(
@@ -125,7 +125,7 @@ def cross_validate(
     order: Labels | None = None,
     *,
     candidates: Candidates | None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     random_state: RandomState = 0,
 ) -> Any:
     """Score every row by a model that has not counted it: exact k-fold cross-validation from one counting pass.
@@ -203,7 +203,7 @@ def cross_validate(
             return _subtract_folds(model, data, target, sample_weight, candidates, deal, order is not None)
     except NotForgettableError:
         pass  # EM has to expect what the rows lack
-    if isinstance(model, Regression):
+    if isinstance(model, LinearRegression):
         rows = _counted_numbers(model, data, target, sample_weight, candidates)
         return _judge_numbers(rows, candidates, deal(np.zeros(rows.n_rows, dtype=np.intp)), ordered=order is not None)
     models, parameters = models_of(model, candidates)
@@ -217,12 +217,12 @@ def cross_validate(
 
 @overload
 def leave_one_out(
-    model: Classifier | Chosen | NearestClassMean,
+    model: Classifier | AutoClassifier | NearestClassMean,
     data: Rows,
     target: Labels,
     *,
     candidates: None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
 ) -> CrossValidation: ...
 @overload
 def leave_one_out(
@@ -231,7 +231,7 @@ def leave_one_out(
     target: Labels | None = None,
     *,
     candidates: Candidates,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
 ) -> Selection: ...
 @overload
 def leave_one_out(
@@ -240,7 +240,7 @@ def leave_one_out(
     target: Labels | None = None,
     *,
     candidates: Candidates | None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
 ) -> Any: ...
 def leave_one_out(
     model: Estimator,
@@ -248,7 +248,7 @@ def leave_one_out(
     target: Labels | None = None,
     *,
     candidates: Candidates | None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
 ) -> Any:
     """Score every row by the model of all other rows.
 
@@ -291,12 +291,12 @@ def leave_one_out(
             return _subtract_rows(model, data, target, sample_weight, candidates)
     except NotForgettableError:
         pass  # EM has to expect what the rows lack
-    if isinstance(model, Regression):
+    if isinstance(model, LinearRegression):
         return _judge_numbers(_counted_numbers(model, data, target, sample_weight, candidates), candidates, None)
     models, parameters = models_of(model, candidates)
     subjects = [make_holdout(each, data, target, sample_weight) for each in models]
     known = subjects[0].codes >= 0
-    if any(subject.refitted for subject in subjects) and known.sum() > MOST_FITS:
+    if any(subject.requires_refit for subject in subjects) and known.sum() > MOST_FITS:
         raise DataError(
             f"{type(model).__name__} has to be fitted again without every one of {int(known.sum())} rows; expected at "
             f"most {MOST_FITS}, since that takes long.\n    Use tb.cross_validate, which fits it once a fold."
@@ -305,7 +305,7 @@ def leave_one_out(
     return _result(subjects, kfold_splits(fold, known), fold, parameters, candidates)
 
 
-def make_holdout(model: Any, data: Rows, target: Any, sample_weight: Weights) -> HoldOut:
+def make_holdout(model: Any, data: Rows, target: Any, sample_weight: SampleWeights) -> HoldOut:
     """What can be held out of a model, which is fitted on all of it."""
     if isinstance(model, HiddenMarkovModel):
         return HeldSequences(model, data, target, sample_weight)
@@ -314,7 +314,7 @@ def make_holdout(model: Any, data: Rows, target: Any, sample_weight: Weights) ->
     if isinstance(model, Mixture):
         refuse_target(target)
         return UnlabeledRows(model, data, sample_weight)
-    if isinstance(model, Classifier | Chosen | NearestClassMean):
+    if isinstance(model, Classifier | AutoClassifier | NearestClassMean):
         return LabeledRows.open(model, data, target, sample_weight)
     hint = "Score other models yourself, and pass their log-probabilities to tb.Evaluation."
     raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
@@ -433,17 +433,19 @@ def evaluate_held_out(
     held: Any, splits: list[Split], fold: np.ndarray, parameters: dict[str, Any], *, ordered: bool = False
 ) -> Any:
     """How well what is held out is told by the models of the rest; fold −1 is only learned from."""
-    scores, weight, how = held.score(splits), held.weight, {"refitted": held.refitted}
+    scores, weight, how = held.score(splits), held.weight, {"refitted": held.requires_refit}
     if isinstance(held, HeldSequences):
         lengths = held.sequences.lengths
         if held.labels is None:
-            return DensityValidation(held.whole, scores.log_likelihood, weight, fold, parameters, steps=lengths, **how)
-        return SequenceValidation(held.whole, held.states, scores, lengths, weight, fold, parameters, **how)
+            return DensityValidation(
+                held.full_model, scores.log_likelihood, weight, fold, parameters, steps=lengths, **how
+            )
+        return SequenceValidation(held.full_model, held.states, scores, lengths, weight, fold, parameters, **how)
     if not held.n_classes:
-        return DensityValidation(held.whole, scores.log_density, weight, fold, parameters, **how)
-    scores = _cross_calibrated(held.whole, scores, held.codes, weight, fold, ordered)
-    classes = held.whole.levels_[held.target] if isinstance(held, NetworkRows) else held.whole.classes_
-    return CrossValidation(held.whole, classes, held.codes, scores, weight, fold, parameters, **how)
+        return DensityValidation(held.full_model, scores.log_density, weight, fold, parameters, **how)
+    scores = _cross_calibrated(held.full_model, scores, held.codes, weight, fold, ordered)
+    classes = held.full_model.levels_[held.target] if isinstance(held, NetworkRows) else held.full_model.classes_
+    return CrossValidation(held.full_model, classes, held.codes, scores, weight, fold, parameters, **how)
 
 
 def _warn_impossible(found: list[np.ndarray]) -> None:

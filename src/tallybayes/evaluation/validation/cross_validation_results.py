@@ -11,7 +11,7 @@ from tallybayes.estimation.scoring.bayes_rule import ClassPosterior
 from tallybayes.evaluation.metrics.classification_evaluation import Evaluation
 from tallybayes.evaluation.metrics.density_evaluation import DensityEvaluation
 from tallybayes.evaluation.metrics.evaluation_text import Part
-from tallybayes.evaluation.metrics.metric_intervals import Measure, average
+from tallybayes.evaluation.metrics.metric_intervals import MetricEstimate, average
 from tallybayes.models.hmm.hmm_held_out import SequencePredictions
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class CrossValidation(Evaluation):
     array([0])
     """
 
-    _normalised = True
+    _normalized = True
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class SequenceValidation(Evaluation):
         self._lengths, self._sequence_weight = lengths, weight
 
     @property
-    def bits_per_step(self) -> Measure:
+    def bits_per_step(self) -> MetricEstimate:
         """What a step costs to encode when its sequence is held out: −log₂ p(sequences) over all their steps."""
         held = np.flatnonzero((self.fold >= 0) & (self._lengths > 0))
         size = self._lengths[held] * (1.0 if self._sequence_weight is None else self._sequence_weight[held])

@@ -18,13 +18,13 @@ from tallybayes.estimation.resampling.folds import random_folds
 from tallybayes.evaluation.metrics.classification_metrics import ScoredRows, calibration_gap, reliability
 from tallybayes.evaluation.validation.prefix_models import models_of_prefixes
 from tallybayes.models.inputs.features import check_target, is_name, only_column
-from tallybayes.typing import Labels, Learner, RandomState, Rows
+from tallybayes.typing import EstimatorLike, Labels, RandomState, Rows
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 _LEAST = 1e-15  # a probability below is as good as none: the log-loss of models that rule classes out stays finite
 _FOLDS = 5  # a fifth of the rows is held out
@@ -62,7 +62,7 @@ class LearningCurves:
     >>> X, y = load_wine(return_X_y=True)
     >>> models = {"naive": tb.NaiveBayes(), "tied": tb.GaussianDiscriminant(covariance="tied")}
     >>> curves = tb.learning_curves(models, X, y, [20, 140])
-    >>> curves.ahead()
+    >>> curves.leader()
     'tied at every size'
     """
 
@@ -132,7 +132,7 @@ class LearningCurves:
                 lines.append(line)
         return pd.DataFrame(lines)
 
-    def plot(self, what: str | Sequence[str] | None = None, ax: Axes | None = None) -> Picture:
+    def plot(self, what: str | Sequence[str] | None = None, ax: Axes | None = None) -> Plot:
         """Curves over the number of rows, with bands of one standard error and the crossings; needs matplotlib.
 
         Parameters
@@ -150,7 +150,7 @@ class LearningCurves:
         wanted = self.measures if what is None else [what] if isinstance(what, str) else list(what)
         return plot_learning_curves(self, [self._measure(each) for each in wanted], ax)
 
-    def ahead(self, what: str = "error") -> str:
+    def leader(self, what: str = "error") -> str:
         """Who is ahead, in words: at every size, or from how many rows on.
 
         Parameters
@@ -184,7 +184,7 @@ class LearningCurves:
     def _said(self) -> str:
         n = self.error.shape[-1]
         split = "1 split" if n == 1 else f"{n} splits"
-        return "\n".join([f"Means of {split}; fewest errors: {self.ahead()}", *self.notes()])
+        return "\n".join([f"Means of {split}; fewest errors: {self.leader()}", *self.notes()])
 
     def __repr__(self) -> str:
         head, rows = self._lines()
@@ -196,12 +196,12 @@ class LearningCurves:
 
 
 def learning_curves(
-    models: Learner | Mapping[str, Learner],
+    models: EstimatorLike | Mapping[str, EstimatorLike],
     data: Rows,
     target: Labels,
     sizes: Sequence[int] | None = None,
     *,
-    repeats: int = 10,
+    n_repeats: int = 10,
     random_state: RandomState = 0,
 ) -> LearningCurves:
     """How models do after few rows and after many: generative ones are often ahead first, and overtaken later.
@@ -211,7 +211,7 @@ def learning_curves(
 
     Classifiers of this package count only the rows that came since the size before, so all sizes cost one pass; the
     result is that of fitting the first rows. Where something is chosen from values (``columns="suggest"``, bins,
-    calibration, learned metrics, `Chosen`), where EM expects what is missing, and for scikit-learn's estimators and
+    calibration, learned metrics, `AutoClassifier`), where EM expects what is missing, and for scikit-learn's estimators and
     pipelines, a copy is fitted anew at every size: see ``refitted``.
 
     Parameters
@@ -222,7 +222,7 @@ def learning_curves(
     target : array-like of shape (n,), or the name of a column of data
     sizes : sequence of int, optional
         Numbers of rows to learn from; by default each twice the one before, up to all.
-    repeats : int, default 10
+    n_repeats : int, default 10
         How many splits. Every five of them hold each row out once.
     random_state : int, Generator or None
 
@@ -246,18 +246,18 @@ def learning_curves(
     (1, 2, 10)
     """
     named = {str(name): each for name, each in _named(models).items()}
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1:
-        raise DataError.wrong_type("repeats", repr(repeats), "a whole number of at least 1")
+    if isinstance(n_repeats, bool) or not isinstance(n_repeats, int) or n_repeats < 1:
+        raise DataError.wrong_type("repeats", repr(n_repeats), "a whole number of at least 1")
     X, labels = _opened(data, target)
     classes, codes = np.unique(labels, return_inverse=True)
     rng = np.random.default_rng(random_state)
-    dealt = [random_folds(codes, _FOLDS, rng) for _ in range(-(-repeats // _FOLDS))]
+    dealt = [random_folds(codes, _FOLDS, rng) for _ in range(-(-n_repeats // _FOLDS))]
     wanted = _sizes(sizes, len(codes) - int(max(np.bincount(fold).max() for fold in dealt)), len(classes))
-    found = np.empty((len(MEASURES), len(named), len(wanted), repeats))
-    held_out = [dealt[split // _FOLDS] == split % _FOLDS for split in range(repeats)]
+    found = np.empty((len(MEASURES), len(named), len(wanted), n_repeats))
+    held_out = [dealt[split // _FOLDS] == split % _FOLDS for split in range(n_repeats)]
     orders = [rng.permutation(np.flatnonzero(~out)) for out in held_out]
     refitted = dict.fromkeys(named, False)
-    places = [(split, m) for split in range(repeats) for m in range(len(named))]
+    places = [(split, m) for split in range(n_repeats) for m in range(len(named))]
     for split, m in progress(places, "learning curves"):
         test = np.flatnonzero(held_out[split])
         asked = _safe_indexing(X, test)
@@ -267,7 +267,7 @@ def learning_curves(
             proba = _over_all(classes, one.classes_, one.predict_proba(asked), int(wanted[k]))
             scores = ScoredRows(codes[test], np.log(np.maximum(proba, _LEAST)), None)
             refitted[name] |= again
-            error, loss = 1 - scores.right.mean(), -scores.log_truth.mean()
+            error, loss = 1 - scores.is_correct.mean(), -scores.true_class_log_proba.mean()
             found[:, m, k, split] = error, loss, calibration_gap(reliability(scores, 0.95)), seconds
     held = [penalty_of(model) for model in named.values()]
     return LearningCurves(list(named), wanted, *found, penalties=held, refitted=list(refitted.values()))

@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes._utils.html import html_parts
 from tallybayes._utils.text_table import text_table
-from tallybayes.evaluation.metrics.metric_intervals import Measure, average
+from tallybayes.evaluation.metrics.metric_intervals import MetricEstimate, average
 from tallybayes.evaluation.validation.cross_validation_results import REFITTED
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Selection(Sequence[Any]):
     def _ordered(self) -> list[Any]:
         return sorted(self._results, key=lambda result: result.loss.value)
 
-    def behind(self, result: Any) -> Measure:
+    def excess_loss(self, result: Any) -> MetricEstimate:
         """By how much a candidate's loss exceeds the best one's, row by row: far surer than two figures apart."""
         best = self.best
         losses, weight = best._losses()
@@ -70,12 +70,12 @@ class Selection(Sequence[Any]):
         names = (
             "log_loss",
             "accuracy",
-            "brier",
+            "brier_score",
             "calibration_error",
             "bits_per_step",
             "bits_per_row",
-            "l1",
-            "l2",
+            "mean_absolute_error",
+            "mean_squared_error",
             "rmse",
             "r2",
         )
@@ -93,7 +93,7 @@ class Selection(Sequence[Any]):
         for result in ordered:
             shown = [f"{result.parameters[name]!r}" if name in result.parameters else "" for name in names]
             shown = [text if len(text) <= 40 else text[:37] + "…" for text in shown]
-            behind = "" if result is ordered[0] else repr(self.behind(result))
+            behind = "" if result is ordered[0] else repr(self.excess_loss(result))
             lines.append([*shown, repr(result.loss), behind, repr(getattr(result, "accuracy", ""))])
         if not hasattr(ordered[0], "accuracy"):
             lines = [line[:-1] for line in lines]

@@ -46,7 +46,7 @@ def is_incremental(model: Any) -> bool:
     if not isinstance(model, Classifier | NearestClassMean):
         return False
     chosen = ("suggest", "auto") if hasattr(model, "bins") else ("suggest",)
-    by_all = [getattr(model, name, None) for name in ("calibration", "unlabelled", "n_classes")]
+    by_all = [getattr(model, name, None) for name in ("calibration", "unlabeled", "n_classes")]
     metric: Any = getattr(model, "metric", None)
     return (
         not says(getattr(model, "columns", "auto"), *chosen)

@@ -24,7 +24,7 @@ from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.inputs.features import is_name, only_column, open_features
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.inference.row_predictions import require_labels
-from tallybayes.typing import Labels, Learner, Rows
+from tallybayes.typing import EstimatorLike, Labels, Rows
 
 _LEAST = 1e-15  # a probability below is as good as none
 
@@ -37,11 +37,11 @@ class _Batch(NamedTuple):
 
 
 def prequential(
-    models: Learner | Mapping[str, Learner],
+    models: EstimatorLike | Mapping[str, EstimatorLike],
     stream: Rows,
     target: Labels | None = None,
     *,
-    batch: int = 100,
+    batch_size: int = 100,
     time: Labels | None = None,
     classes: Iterable[Hashable] | None = None,
     drift: bool = False,
@@ -61,7 +61,7 @@ def prequential(
         (X, y), which are its batches.
     target : array-like of shape (n,), or the name of a column
         Of a `BayesianNetwork`, the name of a node of labels, which is told from all others.
-    batch : int, default 100
+    batch_size : int, default 100
         How many rows are told and learned at a time; batches of an iterable stay as they are.
     time : array-like of shape (n,), or the name of a column, optional
         When the rows came, for those models that go by time.
@@ -88,9 +88,9 @@ def prequential(
     True
     """
     named = {str(name): _started(each, name) for name, each in _named(models).items()}
-    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-        raise DataError.wrong_type("batch", repr(batch), "a whole number of at least 1")
-    steps = [_told_then_learned(one, named, classes, drift) for one in _batches(stream, target, time, batch)]
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise DataError.wrong_type("batch", repr(batch_size), "a whole number of at least 1")
+    steps = [_told_then_learned(one, named, classes, drift) for one in _batches(stream, target, time, batch_size)]
     if not steps:
         raise DataError("the stream has no rows; expected at least 1.")
     rows, error, loss, unknown, seconds = (np.array(part) for part in zip(*(step[:5] for step in steps), strict=True))
@@ -118,7 +118,7 @@ def _started(model: Any, name: Any) -> Any:
             raise DataError.wrong_type(
                 f"model {printable(name)!r}", repr(model)[:60], "a classifier with partial_fit and predict_proba", hint
             )
-    if hasattr(getattr(model, "model", model), "predict_pairs"):
+    if hasattr(getattr(model, "model", model), "predict_transition_proba"):
         raise DataError.wrong_type(
             f"model {printable(name)!r}", type(model).__name__, "a model of rows", "tb.evaluate judges sequences."
         )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 _LAST = 0.1  # the share of the rows that the end of a stream is
 MEASURES = {"error": "error", "log_loss": "log-loss in nats"}
@@ -92,7 +92,7 @@ class Prequential:
             found: np.ndarray = (np.where(told, values, 0.0) * weight).sum(axis=1) / weight.sum(axis=1)
         return found
 
-    def faded(self, what: str = "error", rows: float | None = None) -> np.ndarray:
+    def decayed_mean(self, what: str = "error", rows: float | None = None) -> np.ndarray:
         """The curve of every model: a mean in which a row counts half as much after so many rows.
 
         Parameters
@@ -138,7 +138,7 @@ class Prequential:
                 lines.append(line)
         return pd.DataFrame(lines)
 
-    def plot(self, what: str | Sequence[str] | None = None, ax: Axes | None = None) -> Picture:
+    def plot(self, what: str | Sequence[str] | None = None, ax: Axes | None = None) -> Plot:
         """Curves over the rows that came: every batch as a point, faded means as lines; needs matplotlib.
 
         Parameters
@@ -155,10 +155,10 @@ class Prequential:
         wanted = list(MEASURES) if what is None else [what] if isinstance(what, str) else list(what)
         return plot_prequential(self, [self._measure(each) for each in wanted], ax)
 
-    def plot_drift(self, model: str | None = None, ax: Axes | None = None) -> Picture:
+    def plot_drift(self, model: str | None = None, ax: Axes | None = None) -> Plot:
         """How far every column of every batch was from what a model had counted, in bits; needs matplotlib.
 
-        Grey is what cannot be told: nothing was counted before, or all numbers of a column were the same in a batch.
+        Gray is what cannot be told: nothing was counted before, or all numbers of a column were the same in a batch.
 
         Parameters
         ----------

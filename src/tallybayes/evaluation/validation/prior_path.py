@@ -20,14 +20,14 @@ from tallybayes.families.estimates import read_estimate
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.held_out_scores import count_rows, open_rows, score_left_out
 from tallybayes.models.mixture.mixture_model import Mixture
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
     from tallybayes.models.estimator import Estimator
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 _FOLDS = 10  # of models whose rows cannot be left out in closed form
 _TITLE = "The model's own prior, times a strength; * is best"
@@ -92,7 +92,7 @@ class PriorPath:
             found["accuracy"] = [result.accuracy.value for result in self.results]
         return pd.DataFrame(found)
 
-    def plot(self, ax: Axes | None = None) -> Picture:
+    def plot(self, ax: Axes | None = None) -> Plot:
         """Evidence, log-loss and accuracy against the strength of the prior; needs matplotlib.
 
         Parameters
@@ -142,7 +142,7 @@ def prior_path(
     target: Labels | None = None,
     grid: npt.ArrayLike = GRID,
     *,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
 ) -> PriorPath:
     """Evidence, and log-loss and accuracy on what is left out, under priors of several strengths.
 
@@ -188,15 +188,15 @@ def prior_path(
     fold = np.full(len(known), -1, dtype=np.int32)
     fold[known] = random_folds(held.codes[known], min(_FOLDS, int(known.sum())), 0)
     splits, bits, results = kfold_splits(fold, known), [], []
-    own = {} if not held.refitted else held.whole.prior_
+    own = {} if not held.requires_refit else held.full_model.prior_
     for strength in progress(strengths.tolist(), "trying priors"):
-        if held.refitted:
+        if held.requires_refit:
             prior = {name: belief.scaled(strength) for name, belief in own.items()}
             other = make_holdout(clone(model).set_params(prior=prior), data, target, sample_weight)
         else:
             other = copy.copy(held)
-            other.whole = held.whole._with_strength(strength)
-        bits.append(_log2_evidence(other.whole))
+            other.full_model = held.full_model._with_scaled_priors(strength)
+        bits.append(_log2_evidence(other.full_model))
         results.append(evaluate_held_out(other, splits, fold, {"strength": strength}))
     return PriorPath(strengths, np.array(bits), results)
 
@@ -206,7 +206,7 @@ def _of_rows(model: Any, data: Any, target: Any, strengths: np.ndarray, sample_w
     rows = count_rows(open_rows(model, data, target, sample_weight))
     fold, bits, results = np.arange(rows.table.n_rows), [], []
     for strength in progress(strengths.tolist(), "trying priors"):
-        other = rows.model._with_strength(strength)
+        other = rows.model._with_scaled_priors(strength)
         bits.append(_log2_evidence(other))
         found = other, other.classes_, rows.codes, score_left_out(rows, other), rows.weight, fold
         results.append(CrossValidation(*found, {"strength": strength}))
@@ -216,7 +216,7 @@ def _of_rows(model: Any, data: Any, target: Any, strengths: np.ndarray, sample_w
 def _log2_evidence(model: Any) -> float:
     """The evidence in bits, or a mixture's bound; NaN where there is none: of shrunk covariances, of EM's counts."""
     try:
-        found = model.evidence_bound_ if isinstance(model, Mixture) else model.log_evidence()
+        found = model.evidence_lower_bound_ if isinstance(model, Mixture) else model.log_evidence()
     except EstimateError:
         return float("nan")
     return float(found / np.log(2))

@@ -19,17 +19,17 @@ from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.resampling.folds import random_folds
-from tallybayes.evaluation.metrics.metric_intervals import Measure, average
+from tallybayes.evaluation.metrics.metric_intervals import MetricEstimate, average
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.inputs.sequences import Sequences, open_sequences, step_weights
-from tallybayes.typing import RandomState, Rows, Weights
+from tallybayes.typing import RandomState, Rows, SampleWeights
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 # What a number of states can be judged by, in words, and whether more is better.
 CRITERIA = {
@@ -41,7 +41,7 @@ CRITERIA = {
 _MASS = 0.95
 
 
-def choose_states(
+def select_n_states(
     model: HiddenMarkovModel,
     X: Rows,
     candidates: Iterable[int] = range(1, 7),
@@ -50,11 +50,11 @@ def choose_states(
     *,
     sequence: str | None = None,
     order: str | None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     folds: int = 10,
     n_init: int = 5,
     random_state: RandomState = 0,
-) -> ChosenStates:
+) -> StateSelection:
     """How many states a hidden Markov model should have, learned from sequences whose states are not known.
 
     Parameters
@@ -68,7 +68,7 @@ def choose_states(
         ``"held_out"``: bits per step of sequences that were not learned from, by cross-validation. Of one sequence
         alone, stretches are held out: the model is learned with their steps missing, and they are judged by
         log p(stretch | all other steps), before and after it. The others take one fit each. ``"evidence_bound"``: a
-        lower bound of the log evidence (``evidence_bound_``), parameters integrated out, the states by what EM believes
+        lower bound of the log evidence (``evidence_lower_bound_``), parameters integrated out, the states by what EM believes
         of them. ``"bic"``: the Bayesian information criterion, an approximation for many steps. ``"icl"``: the same and
         twice the entropy of the states, so that states have to be told apart, not only to help.
     folds : int, default 10
@@ -88,7 +88,7 @@ def choose_states(
     >>> rng = np.random.default_rng(0)
     >>> busy = np.cumsum(rng.random((8, 60)) < 0.05, axis=1) % 2
     >>> calls = list(rng.poisson(np.where(busy, 12, 4)))
-    >>> found = tb.choose_states(tb.HiddenMarkovModel(columns=tb.Poisson()), calls, [1, 2, 3], "evidence_bound")
+    >>> found = tb.select_n_states(tb.HiddenMarkovModel(columns=tb.Poisson()), calls, [1, 2, 3], "evidence_bound")
     >>> found.n_states, sorted(found.model.emission_[0].round(0).ravel().tolist())
     (2, [4.0, 12.0])
     """
@@ -129,12 +129,12 @@ def choose_states(
     if by == "evidence_bound":
         _ = next(
             each for each in found if each.model not in failed
-        ).model.evidence_bound_  # which says why there is none
-    return ChosenStates(found, by, what)
+        ).model.evidence_lower_bound_  # which says why there is none
+    return StateSelection(found, by, what)
 
 
 def _check_arguments(model: Any, numbers: list[Any], by: Any, folds: Any) -> None:
-    """Refuse arguments of `choose_states` that are of another type, or outside their range."""
+    """Refuse arguments of `select_n_states` that are of another type, or outside their range."""
     if not isinstance(model, HiddenMarkovModel):
         raise DataError.wrong_type("model", type(model).__name__, "a HiddenMarkovModel")
     if by not in CRITERIA:
@@ -161,8 +161,8 @@ class StateCandidate(NamedTuple):
         return self._replace(losses=-log_density / np.log(2.0) / steps, steps=steps)
 
 
-class ChosenStates:
-    """Numbers of states and what speaks for each. Made by `choose_states`.
+class StateSelection:
+    """Numbers of states and what speaks for each. Made by `select_n_states`.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ class ChosenStates:
     --------
     >>> import numpy as np, tallybayes as tb
     >>> calls = np.random.default_rng(0).poisson(np.repeat([4, 12, 4, 12], 50))
-    >>> tb.choose_states(tb.HiddenMarkovModel(columns=tb.Poisson()), calls, [1, 2, 3], by="bic")
+    >>> tb.select_n_states(tb.HiddenMarkovModel(columns=tb.Poisson()), calls, [1, 2, 3], by="bic")
     2 states, by BIC (lower is better)
       states      BIC  log evidence ≥      ICL
            1  1337.56         -668.79  1337.56
@@ -201,13 +201,13 @@ class ChosenStates:
         self._best = int(values.argmin())
         self.n_states, self.model = self.candidates[self._best], self.models[self._best]
 
-    def _score(self, each: StateCandidate) -> Measure:
+    def _score(self, each: StateCandidate) -> MetricEstimate:
         if self.by != "held_out":
             value = float(getattr(each, self.by))
-            return Measure(value, value, value)
-        return average(each.losses, each.steps, _MASS) if len(each.losses) else Measure(np.nan, np.nan, np.nan)
+            return MetricEstimate(value, value, value)
+        return average(each.losses, each.steps, _MASS) if len(each.losses) else MetricEstimate(np.nan, np.nan, np.nan)
 
-    def behind(self, n_states: int) -> Measure:
+    def excess_loss(self, n_states: int) -> MetricEstimate:
         """How many more bits a step a number of states takes than the best one, held out, with an interval of 95 %.
 
         From the differences on the same sequences or stretches: far surer than two figures apart.
@@ -222,7 +222,7 @@ class ChosenStates:
             raise DataError.wrong_type("n_states", repr(n_states), f"one of {self.candidates}")
         one, best = self._found[self.candidates.index(n_states)], self._found[self._best]
         if not len(one.losses):
-            return Measure(np.nan, np.nan, np.nan)
+            return MetricEstimate(np.nan, np.nan, np.nan)
         with np.errstate(invalid="ignore"):
             gap = one.losses - best.losses
         return average(np.where(np.isnan(gap), 0.0, gap), best.steps, _MASS)  # both may find a step impossible
@@ -240,7 +240,7 @@ class ChosenStates:
             lines.append(line | {"converged": model is not None and bool(model.converged_)})
         return pd.DataFrame(lines)
 
-    def plot(self, ax: Axes | None = None) -> Picture:
+    def plot(self, ax: Axes | None = None) -> Plot:
         """A picture: the criterion against the number of states, with intervals where there are; needs matplotlib.
 
         Parameters
@@ -277,7 +277,7 @@ class ChosenStates:
             line = ["*" if best else "", str(each.n_states)]
             if held:
                 known = len(each.losses) > 0
-                behind = repr(self.behind(each.n_states)) if known and not best else ""
+                behind = repr(self.excess_loss(each.n_states)) if known and not best else ""
                 line += [repr(score) if known else "—", behind]
             else:
                 line.append(_number(score.value))
@@ -333,8 +333,8 @@ def _measured(n_states: int, model: Any) -> StateCandidate:
         return StateCandidate(n_states, model)
     bic, bound = float(model.bic_), np.nan
     with suppress(EstimateError):  # a stationary start has no closed form
-        bound = float(model.evidence_bound_)
-    return StateCandidate(n_states, model, bound, bic, bic + 2 * float(model._climb.entropy))
+        bound = float(model.evidence_lower_bound_)
+    return StateCandidate(n_states, model, bound, bic, bic + 2 * float(model._em_result.entropy))
 
 
 class _Whole(NamedTuple):
@@ -358,7 +358,7 @@ class _Stretch(NamedTuple):
 
     def score(self, model: Any, sequences: Sequences, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """log p(stretch | all other steps) by the model that was learned with the stretch missing, and its steps."""
-        absent = [name for name, family in model.columns.items() if family.inner is not None]
+        absent = [name for name, family in model.columns.items() if family.present_family is not None]
         if absent:
             raise DataError(
                 f"the absence of {absent[0]!r} is a value, so steps without it are not held out.\n"

@@ -26,12 +26,12 @@ class ValueCounts:
         return np.cumsum(self.weight)
 
     @cached_property
-    def heaviest(self) -> float:
+    def max_weight(self) -> float:
         """The weight of the value that has most."""
         return float(self.weight.max())
 
     @cached_property
-    def middle_spread(self) -> float:
+    def interquartile_range(self) -> float:
         """The distance between the quartiles or, where one value has half of the weight, of the outermost values."""
         values, total = self.values, self.total
         places = total.searchsorted([total[-1] / 4, total[-1] * 3 / 4])
@@ -39,7 +39,7 @@ class ValueCounts:
         return float(high - low) or float(values[-1] - values[0])
 
     @cached_property
-    def whole(self) -> bool:
+    def is_integer(self) -> bool:
         """Whether all are whole numbers, between which halves can be told."""
         values = self.values
         return len(values) > 0 and bool(
@@ -135,7 +135,7 @@ def quantile_cuts(cells: ValueCounts, n_bins: int) -> tuple[float, ...]:
     values, weight = cells.values, cells.weight
     last = len(values) - 1
     heavy, n_heavy, total = np.zeros(0, dtype=bool), 0, cells.total
-    if len(values) and cells.heaviest > total[-1] / n_bins:
+    if len(values) and cells.max_weight > total[-1] / n_bins:
         heavy = weight > total[-1] / n_bins
         n_heavy, total = int(np.count_nonzero(heavy)), np.cumsum(np.where(heavy, 0.0, weight))
     n_light = n_bins - n_heavy
@@ -155,7 +155,7 @@ def with_ends(cells: ValueCounts, cuts: tuple[float, ...]) -> tuple[float | None
     """Edges of bins: the outermost are open, None, but where they end at a value that many rows share."""
     ends: list[float | None] = []
     for place, half in ((0, -0.5), (-1, 0.5)):
-        end = float(cells.values[place]) + (half if cells.whole else 0.0)
+        end = float(cells.values[place]) + (half if cells.is_integer else 0.0)
         beyond = end < cuts[0] if place == 0 else end > cuts[-1]
         ends.append(end if beyond and cells.weight[place] >= _SHARED * cells.total[-1] else None)
     return (ends[0], *cuts, ends[1])
@@ -181,14 +181,14 @@ def rounded_edges(cells: ValueCounts, inner: np.ndarray, heavy: np.ndarray) -> t
     if not len(inner):
         return ()
     low, high = values[inner - 1], values[inner]
-    if cells.whole:
+    if cells.is_integer:
         halves = np.floor((low + high) / 2) + 0.5
         heavy = heavy if len(heavy) else np.zeros(len(values), dtype=bool)
         tight = np.concatenate([values[heavy] - 0.5, values[heavy] + 0.5])
         beside = heavy[inner - 1] | heavy[inner]
         cuts = np.unique(np.concatenate([halves[~beside], tight]))
     else:
-        digits = 2 - math.floor(math.log10(cells.middle_spread))
+        digits = 2 - math.floor(math.log10(cells.interquartile_range))
         cuts = np.array(sorted({round(cut, digits) + 0.0 for cut in (low + (high - low) / 2).tolist()}))
     return tuple(cuts[(cuts > values[0]) & (cuts <= values[-1])].tolist())
 

@@ -34,11 +34,11 @@ class SparseRows(NamedTuple):
     indices: np.ndarray
     data: np.ndarray
     n_columns: int
-    absent: np.ndarray | None = None
+    missing_rows: np.ndarray | None = None
 
     def rows(self, part: slice | np.ndarray) -> SparseRows:
         """Some of the rows, a stretch of them or by their numbers."""
-        absent = None if self.absent is None else self.absent[part]
+        absent = None if self.missing_rows is None else self.missing_rows[part]
         if isinstance(part, slice):
             start, stop, _ = part.indices(len(self.indptr) - 1)
             first, last = int(self.indptr[start]), int(self.indptr[stop])
@@ -56,7 +56,7 @@ class SparseRows(NamedTuple):
         moved = where[self.indices]
         kept = moved >= 0
         before = np.concatenate([np.zeros(1, self.indptr.dtype), np.cumsum(kept, dtype=self.indptr.dtype)])
-        return SparseRows(before[self.indptr], moved[kept], self.data[kept], len(places), self.absent)
+        return SparseRows(before[self.indptr], moved[kept], self.data[kept], len(places), self.missing_rows)
 
     def sum_rows(self, values: np.ndarray) -> np.ndarray:
         """Sums over the stored entries of every row, of a number for each; 0 in rows without any."""
@@ -78,7 +78,7 @@ class SparseRows(NamedTuple):
     @property
     def has_missing(self) -> bool:
         """Whether a cell is missing: a stored NaN, or a whole row."""
-        if self.absent is not None and self.absent.any():
+        if self.missing_rows is not None and self.missing_rows.any():
             return True
         return self.data.dtype.kind == "f" and bool(np.isnan(self.data.min(initial=0.0)))
 
@@ -90,8 +90,8 @@ class SparseRows(NamedTuple):
         require_memory(8 * shape[0] * shape[1], what, "Take fewer rows at a time, or a family that takes sparse rows.")
         out = np.zeros(shape)
         out[np.repeat(np.arange(len(out)), np.diff(some.indptr)), some.indices] = some.data
-        if some.absent is not None:
-            out[some.absent] = np.nan
+        if some.missing_rows is not None:
+            out[some.missing_rows] = np.nan
         return out
 
 

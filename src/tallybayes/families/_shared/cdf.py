@@ -14,8 +14,8 @@ _HALVINGS = 200  # more than a float has digits, whatever its size
 
 def cumulative_of(family: Family, parameters: Any, x: np.ndarray) -> np.ndarray:
     """As `Family.cumulative`: in closed form, unless a class made from the one that knows it scores rows anew."""
-    known = is_not_overridden(family, "cumulative", "log_prob", "sample")
-    return family.cumulative(parameters, x) if known else Family.cumulative(family, parameters, x)
+    known = is_not_overridden(family, "cdf", "log_prob", "sample")
+    return family.cdf(parameters, x) if known else Family.cdf(family, parameters, x)
 
 
 def mixture_cumulative(family: Family, parameters: Any, shares: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -28,8 +28,8 @@ def mixture_quantile(family: Family, parameters: Any, shares: np.ndarray, level:
 
     By halving what lies between two values, one below it and one that is not; whole numbers where cells are counts.
     """
-    whole = not family.measured
-    means = np.asarray(family.expected(parameters))
+    whole = not family.is_continuous
+    means = np.asarray(family.mean(parameters))
     middle = shares @ means
 
     def reached(x: np.ndarray) -> np.ndarray:

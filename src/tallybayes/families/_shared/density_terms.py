@@ -46,8 +46,8 @@ def worked_row(form: Any, row: np.ndarray) -> DensityTerms:
     if not k:
         return DensityTerms("no cell is known", {}, mean)
     each = np.arange(len(mean))
-    at = np.broadcast_to(form.turned(mean[:, known], known)[0], (len(mean), len(mean), k))[each, each]
-    lengths = ((form.turned(row[None, known], known)[0][0] - at) ** 2).sum(axis=-1)
+    at = np.broadcast_to(form.whitened(mean[:, known], known)[0], (len(mean), len(mean), k))[each, each]
+    lengths = ((form.whitened(row[None, known], known)[0][0] - at) ** 2).sum(axis=-1)
     if isinstance(form, MultivariateNormalForm):
         parts = {"−½ log det(2πΣ)": whole + 0.5 * lengths, "−½ (x − μ)ᵀ Σ⁻¹ (x − μ)": -0.5 * lengths}
         return DensityTerms(f"N(x | μ, Σ) by its quadratic form, {k} columns together", parts, mean)

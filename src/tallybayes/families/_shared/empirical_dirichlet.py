@@ -9,7 +9,7 @@ from tallybayes.statistics.segments import Segments
 
 
 def fit_dirichlet(table: np.ndarray, segments: Segments) -> np.ndarray:
-    """Concentrations that maximise Σ_groups [log Γ(A)/Γ(A + N) + Σ_k log Γ(α_k + n_k)/Γ(α_k)], per column; A = Σα.
+    """Concentrations that maximize Σ_groups [log Γ(A)/Γ(A + N) + Σ_k log Γ(α_k + n_k)/Γ(α_k)], per column; A = Σα.
 
     It does not matter which group has which count. So levels of a column with the same counts, in whichever groups,
     have one α, and columns whose levels are alike have the same ones. Of a hundred thousand words most are rare, and

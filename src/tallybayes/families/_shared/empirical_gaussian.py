@@ -38,13 +38,13 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
     NormalInverseGamma
     """
     family.default_prior(statistics, estimate)  # refuses columns without any spread
-    shared = tuple(getattr(family, "shared", ()))
+    shared = tuple(getattr(family, "tied_over", ()))
     moments = flat.diagonal()
     n = np.broadcast_to(moments.weight, moments.first_sum.shape)
     one = "columns" in shared
-    centre, spread, _ = pooled_scale(flat, together=one)
+    center, spread, _ = pooled_scale(flat, together=one)
     unit = np.where(spread > 0, spread, 1.0)
-    mean = np.where(n > 0, (moments.mean - centre) / np.sqrt(unit), 0.0)
+    mean = np.where(n > 0, (moments.mean - center) / np.sqrt(unit), 0.0)
     scatter = moments.scatter / unit
 
     def pool(cells: np.ndarray) -> np.ndarray:
@@ -70,7 +70,7 @@ def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, e
     factor = a + 1 + n_means / 2 if read_estimate(estimate).takes_mode else a
     keep = slice(0, 1) if one else slice(None)
     scale = typical * factor * unit[keep]
-    return NormalInverseGamma(centre + location * np.sqrt(unit), kappa, a, scale, shared=shared)
+    return NormalInverseGamma(center + location * np.sqrt(unit), kappa, a, scale, tied_over=shared)
 
 
 def _gamma_evidence(n: np.ndarray, mean: np.ndarray, scatter: np.ndarray, pool: _Sums, over: _Sums) -> Any:
@@ -131,10 +131,10 @@ def fit_wishart(family: Family, statistics: Moments, flat: Moments, estimate: st
     scatter = flat.scatter if flat.full else np.zeros((len(n), 0, 0))
     if not flat.full or (n > 0).sum() < 2 or not scatter.any():
         return default
-    d, tied = flat.n_columns, "groups" in family.shared
-    centre, spread, _ = pooled_scale(flat)
+    d, tied = flat.n_columns, "groups" in family.tied_over
+    center, spread, _ = pooled_scale(flat)
     unit = np.sqrt(spread)
-    mean = np.where(n[:, None] > 0, (flat.mean - centre) / unit, 0.0)
+    mean = np.where(n[:, None] > 0, (flat.mean - center) / unit, 0.0)
     scatter = scatter / (unit[:, None] * unit)
     start = np.log(np.array([[0.01, 1.5, 1.0]]))
     low, high = _bounds(n.sum(keepdims=True), (n > 0).sum(keepdims=True), start, tied=tied)
@@ -145,7 +145,7 @@ def fit_wishart(family: Family, statistics: Moments, flat: Moments, estimate: st
     n_means = len(n) if tied else 1
     size = typical * (freedom + d + 1 + n_means if read_estimate(estimate).takes_mode else 2 * shape)
     return default.replace(
-        location=centre + location * unit, strength=kappa, freedom=freedom, scale=np.diag(spread * size)
+        location=center + location * unit, strength=kappa, degrees_of_freedom=freedom, scale=np.diag(spread * size)
     )
 
 

@@ -28,7 +28,7 @@ from tallybayes.statistics.totals import Totals
 def empirical_prior(family: Family, statistics: Any, estimate: str) -> ParameterDistribution:
     """The prior under which the statistics of all groups together are most probable: ``prior="empirical"``.
 
-    The groups (classes) of a column are taken as draws from one prior, whose parameters maximise the sum of the groups'
+    The groups (classes) of a column are taken as draws from one prior, whose parameters maximize the sum of the groups'
     log evidences: type II maximum likelihood, or empirical Bayes. Groups that are alike make it strong, so that they
     lend each other their rows; groups that differ make it weak. Every column has its own; a family of whole rows has
     one for the row.
@@ -85,22 +85,22 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Parameter
     >>> rng = np.random.default_rng(1)
     >>> players = np.repeat(np.arange(500), 40)
     >>> hits = rng.random(20_000) < rng.beta(6, 14, 500)[players]
-    >>> found = tb.learn(hits, tb.Bernoulli(), group=players)
+    >>> found = tb.fit_distribution(hits, tb.Bernoulli(), group=players)
     >>> prior = found.family.prior("empirical", found.statistics, "bayes")
-    >>> prior.successes.round(1), prior.failures.round(1)
+    >>> prior.alpha.round(1), prior.beta.round(1)
     (array([6.6]), array([15.1]))
     """
     flat, more = _in_one_axis(statistics), 1.0 if read_estimate(estimate).takes_mode else 0.0
-    if issubclass(family.belief, Beta | Dirichlet):
+    if issubclass(family.conjugate_prior, Beta | Dirichlet):
         return _with_counts(family, fit_dirichlet(*_cells_of(family, flat)) + more)
-    if issubclass(family.belief, Gamma):
+    if issubclass(family.conjugate_prior, Gamma):
         shape, rate = _fit_gamma(flat, family.default_prior(statistics, "bayes"))
         return Gamma(shape + more, rate)
-    if issubclass(family.belief, NormalInverseGamma):
+    if issubclass(family.conjugate_prior, NormalInverseGamma):
         return fit_gamma_of_variances(family, statistics, flat, estimate)
-    if issubclass(family.belief, NormalInverseWishart):
+    if issubclass(family.conjugate_prior, NormalInverseWishart):
         return fit_wishart(family, statistics, flat, estimate)
-    raise PriorError.wrong_belief(family, "empirical", f"a {family.belief.__name__}")
+    raise PriorError.wrong_belief(family, "empirical", f"a {family.conjugate_prior.__name__}")
 
 
 class EmpiricalOrAddOne:
@@ -122,7 +122,7 @@ class EmpiricalOrAddOne:
         more = 1.0 if read_estimate(estimate).takes_mode else 0.0
         counts = np.ones(table.shape[1])
         if not silent.all():
-            counts = np.where(segments.spread(silent), 1.0, fit_dirichlet(table, segments))
+            counts = np.where(segments.broadcast_to_cells(silent), 1.0, fit_dirichlet(table, segments))
         found, column, cell = [], 0, 0
         for (family, statistics), (part, own) in zip(asked, cells, strict=True):
             quiet = silent[column : column + own.n_columns].all()
@@ -134,7 +134,7 @@ class EmpiricalOrAddOne:
 
 def default_group_prior(family: Family, estimate: str) -> EmpiricalOrAddOne | None:
     """The default prior of a family whose columns are compared between groups; None is the family's own."""
-    has_levels = family.added_counts(1.0, estimate) is not None
+    has_levels = family.pseudo_count_prior(1.0, estimate) is not None
     return EmpiricalOrAddOne() if has_levels and not read_estimate(estimate).takes_mode else None
 
 
@@ -150,7 +150,7 @@ def _in_one_axis(statistics: Any) -> Any:
 
 def _cells_of(family: Family, flat: Any) -> tuple[np.ndarray, Segments]:
     """The counts of all levels (groups, cells), and how they fall into columns."""
-    if issubclass(family.belief, Beta):
+    if issubclass(family.conjugate_prior, Beta):
         cells = np.stack([flat.total, flat.failures], axis=-1).reshape(len(flat.total), -1)
         return cells, Segments(np.full(flat.n_columns, 2))
     if isinstance(flat, Counts):
@@ -160,7 +160,7 @@ def _cells_of(family: Family, flat: Any) -> tuple[np.ndarray, Segments]:
 
 def _with_counts(family: Family, counts: np.ndarray) -> ParameterDistribution:
     """The belief that has seen these counts of all levels."""
-    if issubclass(family.belief, Beta):
+    if issubclass(family.conjugate_prior, Beta):
         return Beta(counts[::2], counts[1::2])
     return Dirichlet(counts)
 

@@ -36,9 +36,11 @@ _TOLERANCE = 1e-6  # of sums of probabilities, as people round them
 
 def parameter_names(family: Family) -> tuple[str, ...]:
     """What the parameters of a family are called; none where they cannot be stated."""
-    if family.inner is not None or (family.of_last and not family.decays):  # lines are stated of a network's nodes
+    if family.present_family is not None or (
+        family.is_conditional and not family.number_is_weight_decay
+    ):  # lines are stated of a network's nodes
         return ()
-    return _NAMES.get(family.belief, ())
+    return _NAMES.get(family.conjugate_prior, ())
 
 
 def check_parameters(
@@ -87,15 +89,15 @@ def _check_probabilities(
     if not allowed.all():
         wrong = float(table[~allowed][0])
         raise EstimateError(f"{what} has the probability {wrong:.6g}; expected numbers from 0 to 1.")
-    if family.belief is Beta:
+    if family.conjugate_prior is Beta:
         return np.minimum(table, 1.0)
-    segments = Segments([table.shape[-1]] if family.tokens else sizes)
+    segments = Segments([table.shape[-1]] if family.is_bag_of_words else sizes)
     sums = segments.sum(table)
     wrong_sums = sums[np.abs(sums - 1) > _TOLERANCE]
     if len(wrong_sums):
         raise EstimateError(f"{what} sums to {wrong_sums[0]:.6g}; expected probabilities that sum to 1.")
-    table = table if as_they_are else table / segments.spread(sums)
-    return table if family.tokens else LevelProbabilities(table, segments)
+    table = table if as_they_are else table / segments.broadcast_to_cells(sums)
+    return table if family.is_bag_of_words else LevelProbabilities(table, segments)
 
 
 def _check_covariance(covariance: np.ndarray, what: str) -> None:
@@ -123,34 +125,38 @@ def prior_worth_rows(family: Family, parameters: Any, rows: np.ndarray, what: st
     if "variance" in numbers:
         mean, variance = numbers["mean"], numbers["variance"]
         seen = np.broadcast_to(each, mean.shape)
-        pooled = [axis for axis, name in ((0, "groups"), (-1, "columns")) if name in family.shared and mean.ndim > 1]
+        pooled = [axis for axis, name in ((0, "groups"), (-1, "columns")) if name in family.tied_over and mean.ndim > 1]
         total = seen.sum(axis=tuple(pooled), keepdims=True)
         if not (total > 2).all():
             raise _too_weak(what, 2, float(total.min()))
         variance = variance.mean(axis=tuple(pooled), keepdims=True)
-        return NormalInverseGamma(mean, seen, total / 2, variance * (total / 2 - 1), shared=family.shared)
+        return NormalInverseGamma(mean, seen, total / 2, variance * (total / 2 - 1), tied_over=family.tied_over)
     if "covariance" in numbers:
         mean, covariance = numbers["mean"], numbers["covariance"]
         total, width = np.asarray(rows, dtype=np.float64), mean.shape[-1]
-        if "groups" in family.shared:
+        if "groups" in family.tied_over:
             total, covariance = total.sum(keepdims=True), covariance[:1]
         if not (total > width + 1).all():
             raise _too_weak(what, width + 1, float(total.min()))
         scale = covariance * (total - width - 1)[..., None, None]
-        return NormalInverseWishart(mean, rows, total, scale, shared=family.shared)
+        return NormalInverseWishart(mean, rows, total, scale, tied_over=family.tied_over)
     (numbers_only,) = numbers.values()
-    zero = numbers_only <= 0 if family.belief is not Beta else (numbers_only <= 0) | (numbers_only >= 1)
+    zero = numbers_only <= 0 if family.conjugate_prior is not Beta else (numbers_only <= 0) | (numbers_only >= 1)
     if zero.any() or not (each > 0).all():
         raise PriorError(
             f"{what} has a 0, which no number of rows is worth: a belief in it could never change.\n"
             "    State a small probability instead, or leave strength= out."
         )
-    if family.belief is Gamma:
+    if family.conjugate_prior is Gamma:
         return Gamma(numbers_only * each, np.broadcast_to(each, numbers_only.shape))
-    if family.belief is Beta:
+    if family.conjugate_prior is Beta:
         trials = each * getattr(family, "n", 1)
         return Beta(numbers_only * trials, (1 - numbers_only) * trials)
-    sizes = None if family.tokens or parameters.segments.n_columns == 1 else tuple(parameters.segments.sizes.tolist())
+    sizes = (
+        None
+        if family.is_bag_of_words or parameters.segments.n_columns == 1
+        else tuple(parameters.segments.sizes.tolist())
+    )
     return Dirichlet(numbers_only * each, sizes=sizes)
 
 

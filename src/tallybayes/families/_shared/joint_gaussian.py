@@ -65,9 +65,9 @@ class JointGaussian(ContinuousFamily):
     """
 
     columnwise: ClassVar[bool] = False
-    expects: ClassVar[str] = "a finite number (or missing)"
+    allowed_values: ClassVar[str] = "a finite number (or missing)"
 
-    def of_lines(self, lines: Sequence[tuple[Sequence[int], Any]]) -> JointGaussianParameters:
+    def from_linear_models(self, lines: Sequence[tuple[Sequence[int], Any]]) -> JointGaussianParameters:
         """The joint distribution of columns, from the line of each: in which columns before it, and its parameters.
 
         The parameters are a `LinearParameters` by group. A group is undefined (NaN) if one of its lines is.
@@ -89,7 +89,7 @@ class JointGaussian(ContinuousFamily):
             np.where(lost[:, None], np.nan, mean), np.where(lost[:, None, None], np.eye(k), root)
         )
 
-    def set_to(
+    def intervene(
         self, parameters: JointGaussianParameters, places: Sequence[int], values: Sequence[float]
     ) -> JointGaussianParameters:
         """The distribution where some columns are set from outside, whatever those before them are.
@@ -106,15 +106,15 @@ class JointGaussian(ContinuousFamily):
             pulls[:, place] = np.sqrt(2 * np.pi) * value
         return JointGaussianParameters(np.linalg.solve(root, pulls[..., None])[..., 0], root)
 
-    def expected(self, parameters: JointGaussianParameters) -> np.ndarray:
+    def mean(self, parameters: JointGaussianParameters) -> np.ndarray:
         """The means."""
         return parameters.mean
 
     def covariance(self, parameters: JointGaussianParameters) -> np.ndarray:
         """Of all columns: (groups, columns, columns)."""
-        return self.told_by(parameters, np.zeros(0, dtype=np.intp)).covariance
+        return self.condition_on(parameters, np.zeros(0, dtype=np.intp)).covariance
 
-    def outside(self, x: np.ndarray) -> np.ndarray:
+    def out_of_support(self, x: np.ndarray) -> np.ndarray:
         """No number."""
         return np.zeros(np.shape(x), dtype=bool)
 
@@ -126,15 +126,15 @@ class JointGaussian(ContinuousFamily):
             k, root = len(known), _among(parameters.root, known)
             there = mean[:, known]
             counted = there[~np.isnan(there).any(axis=-1)]
-            centre = counted.mean(axis=0) if len(counted) else np.zeros(k)
-            shift = (root @ (there - centre)[..., None])[..., 0]
-            squares = whitened_squared_norms(np.ascontiguousarray(rows), centre, root, shift)
+            center = counted.mean(axis=0) if len(counted) else np.zeros(k)
+            shift = (root @ (there - center)[..., None])[..., 0]
+            squares = whitened_squared_norms(np.ascontiguousarray(rows), center, root, shift)
             log_det = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
             return log_det - k / 2 * np.log(2 * np.pi) - squares / 2
 
         return by_missing_pattern(x, mean.shape[:-1], density)
 
-    def told_by(self, parameters: JointGaussianParameters, known: np.ndarray) -> ConditionalGaussian:
+    def condition_on(self, parameters: JointGaussianParameters, known: np.ndarray) -> ConditionalGaussian:
         """What some columns, by position, tell of the others."""
         root = parameters.root
         others = np.setdiff1d(np.arange(root.shape[-1]), known)
@@ -144,18 +144,18 @@ class JointGaussian(ContinuousFamily):
             known, others, -np.linalg.solve(upper[..., :m, :m], upper[..., :m, m:]), upper[..., :m, :m]
         )
 
-    def by_gaps(
+    def by_missing_pattern(
         self, parameters: JointGaussianParameters, x: np.ndarray
     ) -> Iterator[tuple[ConditionalGaussian, np.ndarray]]:
         """For every pattern of missing cells: what the known ones tell of them, and the rows that have it."""
         for known, index in missing_patterns(x, empty=True):
-            yield self.told_by(parameters, known), index
+            yield self.condition_on(parameters, known), index
 
     def conditional_means(self, parameters: JointGaussianParameters, x: np.ndarray) -> np.ndarray:
         """E[x | the row's known cells] in every group: (n, groups, columns)."""
         mean = parameters.mean
         out = np.repeat(np.asarray(x, dtype=float)[:, None], len(mean), axis=1)
-        for told, index in self.by_gaps(parameters, x):
+        for told, index in self.by_missing_pattern(parameters, x):
             if len(told.others):
                 gaps = x[np.ix_(index, told.known)][:, None] - mean[:, told.known]
                 filled = mean[:, told.others] + np.einsum("gmo,ngo->ngm", told.slope, gaps)
@@ -167,7 +167,7 @@ class JointGaussian(ContinuousFamily):
     ) -> np.ndarray:
         """Rows, each in a group, with what is missing drawn given what is known: (n, columns)."""
         mean, out = parameters.mean, np.array(x, dtype=float)
-        for told, index in self.by_gaps(parameters, x):
+        for told, index in self.by_missing_pattern(parameters, x):
             here, noise = group[index], rng.standard_normal((len(index), len(told.others)))
             gaps = x[np.ix_(index, told.known)] - mean[here][:, told.known]
             drawn = mean[here][:, told.others] + (told.slope[here] @ gaps[..., None])[..., 0]

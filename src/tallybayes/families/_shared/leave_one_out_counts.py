@@ -52,7 +52,7 @@ class LevelCounts(NamedTuple):
             subtract_or_zero(self.cells, 1.0) + self.added,
             subtract_or_zero(self.totals, 1.0) + self.all_added,
         )
-        return np.asarray(np.log(cells / self.segments.spread(totals)).T)
+        return np.asarray(np.log(cells / self.segments.broadcast_to_cells(totals)).T)
 
     def left_out(self, codes: np.ndarray, rows: RemovedRows) -> np.ndarray:
         """log p of rows of codes, (n, 1): a row's own cells and columns lose its weight."""
@@ -120,7 +120,7 @@ def sparse_leave_one_out(family: Family, counted: GroupStatistics, removed: Remo
         """log p(x) in some cells of (groups, columns), without such a cell of weight `lost`."""
         left = subtract_or_zero(held.take(cell), lost)
         total = subtract_or_zero(statistics.total.take(cell), lost * x)
-        some = Totals(left, np.minimum(total, left) if family.is_yes_no else total)
+        some = Totals(left, np.minimum(total, left) if family.is_binary else total)
         belief: Any = None
         if start is not None:
             mine = {field.name: getattr(start, field.name).take(cell) for field in dataclasses.fields(start)}

@@ -41,7 +41,7 @@ def columns_left_out(family: Gaussian, counted: GroupStatistics, rows: RemovedRo
     (statistics, prior, estimate), group, constant = counted, rows.group, rows.constant
     moments = statistics.diagonal()
     size = moments.first_sum.shape
-    tied, round_ = "groups" in family.shared, "columns" in family.shared
+    tied, round_ = "groups" in family.tied_over, "columns" in family.tied_over
     count = np.broadcast_to(moments.weight, size)
     if estimate.has_prior:
         posterior = prior.update(moments)
@@ -50,7 +50,7 @@ def columns_left_out(family: Gaussian, counted: GroupStatistics, rows: RemovedRo
         freedom = freedom + estimate.takes_mode * (2 + posterior.n_means)
     else:
         location, strength, scale = moments.mean, count, family._pool(moments.scatter) / 2
-        freedom = family._pool(count) - estimate.spent * family._pool((count > 0).astype(float))
+        freedom = family._pool(count) - estimate.df_per_mean * family._pool((count > 0).astype(float))
     own = np.zeros_like(group) if tied else group
     x = np.asarray(rows.cells, dtype=float)[:, None, :]
     known = ~np.isnan(x)
@@ -90,14 +90,14 @@ def rows_left_out(family: MultivariateGaussian, counted: GroupStatistics, rows: 
     length vᵀΨ⁻¹v grows by g(uᵀΨ⁻¹v)²/F (Sherman and Morrison). All it takes are the squared lengths of the row.
     """
     (statistics, prior, estimate), (_, group, weight, constant) = counted, rows
-    count, d, tied = statistics.weight[:, 0], statistics.n_columns, "groups" in family.shared
+    count, d, tied = statistics.weight[:, 0], statistics.n_columns, "groups" in family.tied_over
     if estimate.has_prior:
         posterior = prior.update(statistics)
         location, strength, scale = posterior.location, posterior.strength, posterior.scale
-        freedom = posterior.freedom + estimate.takes_mode * (d + 1 + posterior.n_means)
+        freedom = posterior.degrees_of_freedom + estimate.takes_mode * (d + 1 + posterior.n_means)
     else:
         location, strength, scale = statistics.mean, count, family._pool(statistics.scatter, 2)
-        freedom = family._pool(count - (count > 0) * estimate.spent, 0)
+        freedom = family._pool(count - (count > 0) * estimate.df_per_mean, 0)
     kept = np.setdiff1d(np.arange(d), constant)
     k = len(kept)
     try:

@@ -86,7 +86,7 @@ class LinearLogForm:
         row_term = log_factorials if self.base == "multinomial" else None
         return CellSumForm(zero, lambda x, j: x * weight[..., j] - log_factorials(x), row_term)
 
-    def without(self, columns: np.ndarray) -> LinearLogForm:
+    def without_columns(self, columns: np.ndarray) -> LinearLogForm:
         """The same with nothing added by some columns."""
         bias = np.array(np.broadcast_to(self.bias, self.weight.shape))
         return LinearLogForm(_silenced(self.weight, columns), _silenced(bias, columns), self.support, self.base)
@@ -109,7 +109,7 @@ class NormalForm:
         x = broadcast_over_groups(np.asarray(x, dtype=np.float64), self.mean.ndim - 1)
         return np.where(np.isnan(x), 0.0, self.log_norm - 0.5 * self.precision * (x - self.mean) ** 2)
 
-    def without(self, columns: np.ndarray) -> NormalForm:
+    def without_columns(self, columns: np.ndarray) -> NormalForm:
         """The same with nothing added by some columns."""
         return NormalForm(self.mean, _silenced(self.precision, columns), _silenced(self.log_norm, columns), self.shared)
 
@@ -129,7 +129,7 @@ class StudentTForm:
         terms = self.log_norm - self.power * np.log1p(self.inverse_spread * (x - self.location) ** 2)
         return np.where(np.isnan(x), 0.0, terms)
 
-    def without(self, columns: np.ndarray) -> StudentTForm:
+    def without_columns(self, columns: np.ndarray) -> StudentTForm:
         """The same with nothing added by some columns."""
         spread, log_norm = (_silenced(part, columns) for part in (self.inverse_spread, self.log_norm))
         return StudentTForm(self.location, spread, self.power, log_norm)
@@ -146,7 +146,7 @@ class MultivariateNormalForm:
     shared : bool
         Whether all groups have the same covariance.
     evaluate : callable
-        log p of every row, (n, *given); missing cells are marginalised.
+        log p of every row, (n, *given); missing cells are marginalized.
     """
 
     mean: np.ndarray
@@ -154,7 +154,7 @@ class MultivariateNormalForm:
     shared: bool
     evaluate: Callable[[np.ndarray], np.ndarray]
 
-    def without(self, columns: np.ndarray) -> MultivariateNormalForm:
+    def without_columns(self, columns: np.ndarray) -> MultivariateNormalForm:
         """The same with nothing added by some columns."""
         mean, covariance = _silenced(self.mean, columns), np.array(self.covariance)
         covariance[..., columns, :] = covariance[..., :, columns] = 0.0
@@ -167,7 +167,7 @@ class MultivariateNormalForm:
 
         return MultivariateNormalForm(mean, covariance, self.shared, evaluate)
 
-    def turned(self, rows: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def whitened(self, rows: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows of known columns by the inverse root of every covariance, (n, groups, k), and the log determinants."""
         own = self.covariance[:1] if self.shared else self.covariance
         own = own[:, known[:, None], known]
@@ -187,12 +187,12 @@ class MultivariateTForm:
         Of rows (n, k) and the columns known, gives the rows by the inverse root of every group's scale, (n, groups, k),
         and the log determinants of these, (groups,); groups that share one as one.
     evaluate : callable
-        log p of every row, (n, *given); missing cells are marginalised.
+        log p of every row, (n, *given); missing cells are marginalized.
     """
 
     location: np.ndarray
     shape: np.ndarray
-    turned: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+    whitened: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
     evaluate: Callable[[np.ndarray], np.ndarray]
 
 
@@ -240,8 +240,8 @@ class CellSumForm:
         out = np.empty((len(rows.indptr) - 1, self._flat.shape[0]))
         for part in row_chunks(rows.indptr):
             out[part] = self._score(rows.rows(part))
-        if rows.absent is not None:
-            out[rows.absent] = 0.0
+        if rows.missing_rows is not None:
+            out[rows.missing_rows] = 0.0
         return out.reshape(len(out), *given)
 
     def gap(self, row: SparseRows, first: int, second: int) -> np.ndarray:
@@ -249,7 +249,7 @@ class CellSumForm:
 
         The term of the row as a whole is shared out among its cells as they share its sum.
         """
-        if row.absent is not None and row.absent.all():
+        if row.missing_rows is not None and row.missing_rows.all():
             return np.zeros(row.n_columns)
         row, pair = row.without_zeros(), np.array([first, second])
         value, column = np.asarray(row.data, dtype=np.float64), row.indices
@@ -345,10 +345,12 @@ def form_of(family: Family, parameters: Any, predictive: bool) -> Form | None:
 
     A family of a user's own that scores in another way than the one it is made from has no form until it says one.
     """
-    said, meant = ("predictive_form", "log_predictive") if predictive else ("form", "log_prob")
-    if not is_not_overridden(family, said, meant) or (predictive and not isinstance(parameters, family.belief)):
+    said, meant = ("log_predictive_form", "log_predictive") if predictive else ("log_prob_form", "log_prob")
+    if not is_not_overridden(family, said, meant) or (
+        predictive and not isinstance(parameters, family.conjugate_prior)
+    ):
         return None
-    return (family.predictive_form if predictive else family.form)(parameters)
+    return (family.log_predictive_form if predictive else family.log_prob_form)(parameters)
 
 
 def as_cells(form: Form | None) -> CellSumForm | None:

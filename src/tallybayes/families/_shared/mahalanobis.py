@@ -49,29 +49,29 @@ def squared_distances(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> t
     there), about the middle of the means, so that the products keep their digits.
     """
     counted = mean[~np.isnan(mean).any(axis=-1)]  # a group without rows has no mean, and its lengths are NaN
-    centre = counted.mean(axis=0) if len(counted) else np.zeros(mean.shape[-1])
+    center = counted.mean(axis=0) if len(counted) else np.zeros(mean.shape[-1])
     inverse = invert_lower(root)
-    shift = (inverse @ (mean - centre)[..., None])[..., 0]
+    shift = (inverse @ (mean - center)[..., None])[..., 0]
     log_det, k = log_determinants(root), mean.shape[-1]
     if not k:
         return np.zeros((len(rows), *mean.shape[:-1])), log_det
-    lengths = whitened_squared_norms(rows, centre, inverse.reshape(-1, k, k), shift.reshape(-1, k))
+    lengths = whitened_squared_norms(rows, center, inverse.reshape(-1, k, k), shift.reshape(-1, k))
     return lengths.reshape(len(rows), *mean.shape[:-1]), log_det
 
 
-def whitened_squared_norms(rows: np.ndarray, centre: np.ndarray, inverse: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Squared lengths (n, groups) of rows turned about a centre, from shifts (groups, k) that are turned already.
+def whitened_squared_norms(rows: np.ndarray, center: np.ndarray, inverse: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """Squared lengths (n, groups) of rows turned about a center, from shifts (groups, k) that are turned already.
 
     `inverse` has the inverse root of every group, or a single one that all groups share.
     """
     if len(inverse) == len(shift):
-        return kernels.squared_lengths(rows, centre, inverse, shift)
+        return kernels.squared_lengths(rows, center, inverse, shift)
     # ‖A(x − c) − s‖² = ‖A(x − c)‖² − 2 (x − c)·Aᵀs + ‖s‖²: the square is the same for all groups.
-    own = kernels.squared_lengths(rows, centre, inverse, np.zeros((1, len(centre))))
+    own = kernels.squared_lengths(rows, center, inverse, np.zeros((1, len(center))))
     slope, squares = shift @ inverse[0], np.empty((len(rows), len(shift)))
     for start in range(0, len(rows), step := max(_LEAST, _CELLS // rows.shape[1])):
         part = slice(start, start + step)
-        square = own[part] - 2 * ((rows[part] - centre) @ slope.T) + (shift**2).sum(axis=-1)
+        square = own[part] - 2 * ((rows[part] - center) @ slope.T) + (shift**2).sum(axis=-1)
         np.maximum(square, 0.0, out=squares[part])
     return squares
 

@@ -94,12 +94,12 @@ def sum_moments(
     return *weights, *firsts, *seconds
 
 
-def _grid_centre(mean: Float64Array, spread: Float64Array) -> Float64Array:
-    """Round the mean to a power-of-two grid no finer than about the spread, so that x − centre is mostly exact."""
+def _grid_center(mean: Float64Array, spread: Float64Array) -> Float64Array:
+    """Round the mean to a power-of-two grid no finer than about the spread, so that x − center is mostly exact."""
     step = np.exp2(np.floor(np.log2(np.maximum(spread, 1e-300))))
     with np.errstate(over="ignore", invalid="ignore"):
-        centre = np.round(mean / step) * step
-    return np.where(np.isfinite(centre) & (spread > 0), centre, mean)
+        center = np.round(mean / step) * step
+    return np.where(np.isfinite(center) & (spread > 0), center, mean)
 
 
 def sum_scatter(
@@ -110,7 +110,7 @@ def sum_scatter(
     weight: Float64Array | None,
     threads: int,
 ) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array]:
-    """Add up weights, distances from the anchor and their outer products, blocks of centred rows at a time."""
+    """Add up weights, distances from the anchor and their outer products, blocks of centered rows at a time."""
     n_rows = rows_of(columns, group, weight)
     X = as_matrix(columns, n_rows)
     d = X.shape[1]
@@ -131,23 +131,23 @@ def sum_scatter(
             x = values[place[rows[part]]]
             w = np.ones(len(x)) if given is None else given[part]
             mean = np.average(x, axis=0, weights=w)
-            centre = _grid_centre(mean, np.sqrt(np.average((x - mean) ** 2, axis=0, weights=w)))
-            centre = np.where(np.ptp(x, axis=0) == 0, x[0], centre)  # the mean of equal numbers is rounded
-            y = x - centre
-            block = _shift(w, y, centre, anchor)
+            center = _grid_center(mean, np.sqrt(np.average((x - mean) ** 2, axis=0, weights=w)))
+            center = np.where(np.ptp(x, axis=0) == 0, x[0], center)  # the mean of equal numbers is rounded
+            y = x - center
+            block = _shift(w, y, center, anchor)
             for sums, added in zip((weights, firsts, seconds), block, strict=True):
                 sums[0][g], sums[1][g] = _add((sums[0][g], sums[1][g]), added)
     return *weights, *firsts, *seconds
 
 
 def _shift(
-    w: Float64Array, y: Float64Array, centre: Float64Array, anchor: Float64Array
+    w: Float64Array, y: Float64Array, center: Float64Array, anchor: Float64Array
 ) -> tuple[DoubleDouble, DoubleDouble, DoubleDouble]:
-    """Return Σw, Σw·v and Σw·v·vᵀ with v = y + centre − anchor, from plain sums over a block of centred rows y."""
+    """Return Σw, Σw·v and Σw·v·vᵀ with v = y + center − anchor, from plain sums over a block of centered rows y."""
     weighted = w[:, None] * y
     total, sums, scatter = _sum_rows(w, np.zeros_like(w)), weighted.sum(axis=0), weighted.T @ y
     scatter = np.triu(scatter) + np.triu(scatter, 1).T
-    shift, shift_error = _two_sum(centre, -anchor)  # exact as a pair; the error part is usually 0
+    shift, shift_error = _two_sum(center, -anchor)  # exact as a pair; the error part is usually 0
     # Σw·v = s + W·δ, and Σw·v·vᵀ = S + s·δᵀ + δ·sᵀ + W·δ·δᵀ = S + δ·sᵀ + (s + W·δ)·δᵀ, every product a pair.
     moved, moved_error = _two_product(np.full_like(shift, total[0]), shift)
     first = _add((sums, np.zeros_like(sums)), (moved, moved_error + total[0] * shift_error + total[1] * shift))

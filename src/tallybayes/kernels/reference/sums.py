@@ -244,17 +244,17 @@ def log_base_csr(indptr: AnyArray, data: AnyArray, kind: str, threads: int) -> F
 
 
 def squared_lengths(
-    columns: Columns, centre: Float64Array, roots: Float64Array, shifts: Float64Array, n_classes: int, threads: int
+    columns: Columns, center: Float64Array, roots: Float64Array, shifts: Float64Array, n_classes: int, threads: int
 ) -> Float64Array:
-    """Turn the centred rows by each triangle and sum the squares."""
+    """Turn the centered rows by each triangle and sum the squares."""
     block = columns if isinstance(columns, np.ndarray) else np.stack(list(columns), axis=1)
     d = block.shape[1]
     out = np.empty((len(block), n_classes))
     triangles = np.tril(roots.reshape(n_classes, d, d))
     for start in range(0, len(block), 2048):  # few enough rows to stay in cache
-        centred = block[start : start + 2048] - centre
+        centered = block[start : start + 2048] - center
         for k in range(n_classes):
-            turned = centred @ triangles[k].T - shifts.reshape(n_classes, d)[k]
+            turned = centered @ triangles[k].T - shifts.reshape(n_classes, d)[k]
             out[start : start + 2048, k] = np.einsum("ij,ij->i", turned, turned)
     return out
 

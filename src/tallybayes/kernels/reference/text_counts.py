@@ -56,7 +56,7 @@ def tokens(text: bytes, rule: TokenRule) -> list[bytes]:
     own = rule.name == "words"
     if own:
         characters = composed(characters.translate(_ignored()))
-    low, high = rule.ngrams
+    low, high = rule.ngram_range
     if rule.characters:
         blank = f"{_some(SPACE)}+" if own else f"{_some(SPACE)}{{2,}}"
         characters, units, between = re.sub(blank, " ", characters), [], ""

@@ -9,7 +9,7 @@ where there is one. Then
   ``win32``;
 - an apostrophe (``'`` or ``’``, counted as ``'``), a middle dot, a geresh or a gershayim between two letters belongs to
   the word: ``don't``, ``l'eau``, ``col·lega``;
-- Han, Hiragana, Katakana, Thai, Lao, Khmer and Burmese are written without spaces: every two neighbours of a run
+- Han, Hiragana, Katakana, Thai, Lao, Khmer and Burmese are written without spaces: every two neighbors of a run
   are a token (``日本語`` is ``日本`` and ``本語``; marks stay with their letter), and one that stands alone is itself;
 - emoji and other pictures are a token each.
 
@@ -18,7 +18,7 @@ With ``characters``, tokens are the runs of that many characters of the text; a 
 **The rule "sklearn"** is the default of scikit-learn's ``CountVectorizer``, token for token: two or more of Python's
 ``\w``, or with ``characters`` all runs, two or more white spaces being one blank. Nothing is left out or composed.
 
-``ngrams=(1, 2)`` takes pairs of neighbouring tokens, too, with a blank between them; the single ones come first.
+``ngram_range=(1, 2)`` takes pairs of neighboring tokens, too, with a blank between them; the single ones come first.
 
 **Hashing.** With ``hashing=k`` a token falls in one of 2ᵏ buckets, and no word is kept: h is its number of bytes times
 0x9E3779B97F4A7C15; for every eight bytes, a number with the lowest first and zeros at the end, h becomes (h ^ number)
@@ -37,7 +37,7 @@ from tallybayes import kernels
 from tallybayes.errors import DataError, short_repr
 from tallybayes.kernels.reference import text_counts as _reference_text
 
-__all__ = ["TokenRule", "tokens"]
+__all__ = ["TokenRule", "tokenize"]
 
 _NAMES = ("words", "sklearn")
 _MOST_GRAMS = 64
@@ -51,7 +51,7 @@ class TokenRule:
     ----------
     name : {"words", "sklearn"}, default "words"
     lowercase : bool, default True
-    ngrams : (int, int), default (1, 1)
+    ngram_range : (int, int), default (1, 1)
         The fewest and the most tokens that are taken as one, or characters.
     characters : bool, default False
         Count runs of characters, not words.
@@ -59,13 +59,13 @@ class TokenRule:
     Examples
     --------
     >>> from tallybayes.kernels.text.text_counts import TokenRule
-    >>> TokenRule(ngrams=(1, 2))
-    TokenRule(name='words', lowercase=True, ngrams=(1, 2), characters=False)
+    >>> TokenRule(ngram_range=(1, 2))
+    TokenRule(name='words', lowercase=True, ngram_range=(1, 2), characters=False)
     """
 
     name: str = "words"
     lowercase: bool = True
-    ngrams: tuple[int, int] = (1, 1)
+    ngram_range: tuple[int, int] = (1, 1)
     characters: bool = False
 
     def __post_init__(self) -> None:
@@ -75,30 +75,30 @@ class TokenRule:
             if getattr(self, name) not in (True, False):
                 raise DataError(f"{name} is {short_repr(getattr(self, name))}; expected True or False.")
         try:
-            low, high = (int(n) if n == int(n) else 0 for n in self.ngrams)
+            low, high = (int(n) if n == int(n) else 0 for n in self.ngram_range)
         except (TypeError, ValueError):
             low, high = 0, 0
         if not 1 <= low <= high <= _MOST_GRAMS:
             raise DataError(
-                f"ngrams is {short_repr(self.ngrams)}; expected two whole numbers, the fewest and the most tokens "
+                f"ngram_range is {short_repr(self.ngram_range)}; expected two whole numbers, the fewest and the most tokens "
                 f"that are taken as one, from 1 to {_MOST_GRAMS}.\n    (1, 1) are single words, (1, 2) words and "
                 "pairs of them."
             )
-        object.__setattr__(self, "ngrams", (low, high))
+        object.__setattr__(self, "ngram_range", (low, high))
 
 
-def tokens(
+def tokenize(
     text: str | bytes,
     *,
     rule: str = "words",
     lowercase: bool = True,
-    ngrams: tuple[int, int] = (1, 1),
+    ngram_range: tuple[int, int] = (1, 1),
     characters: bool = False,
 ) -> list[str]:
     """The tokens of one text, in order: what text columns count.
 
     Words are runs of letters, digits and underscores with their marks, in small letters; an apostrophe between letters
-    belongs to the word. Scripts without spaces (Han, kana, Thai, Lao, Khmer, Burmese) give every two neighbours. Emoji
+    belongs to the word. Scripts without spaces (Han, kana, Thai, Lao, Khmer, Burmese) give every two neighbors. Emoji
     are a token each.
 
     Parameters
@@ -109,8 +109,8 @@ def tokens(
         "sklearn" is the default of scikit-learn's ``CountVectorizer``, token for token.
     lowercase : bool, default True
         As `str.lower` does it.
-    ngrams : (int, int), default (1, 1)
-        (1, 2): words, then pairs of neighbours with a blank between them.
+    ngram_range : (int, int), default (1, 1)
+        (1, 2): words, then pairs of neighbors with a blank between them.
     characters : bool, default False
         Runs of so many characters, not words; a stretch of white space is one blank.
 
@@ -121,16 +121,16 @@ def tokens(
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.tokens("Don't CLICK, it's naïve: 日本語 🎉")
+    >>> tb.tokenize("Don't CLICK, it's naïve: 日本語 🎉")
     ["don't", 'click', "it's", 'naïve', '日本', '本語', '🎉']
-    >>> tb.tokens("Click to win", ngrams=(1, 2))
+    >>> tb.tokenize("Click to win", ngram_range=(1, 2))
     ['click', 'to', 'win', 'click to', 'to win']
-    >>> tb.tokens("a win", characters=True, ngrams=(3, 3))
+    >>> tb.tokenize("a win", characters=True, ngram_range=(3, 3))
     ['a w', ' wi', 'win']
-    >>> tb.tokens("I'm in", rule="sklearn")
+    >>> tb.tokenize("I'm in", rule="sklearn")
     ['in']
     """
-    how = _rule(rule, lowercase, tuple(ngrams) if isinstance(ngrams, list) else ngrams, characters)
+    how = _rule(rule, lowercase, tuple(ngram_range) if isinstance(ngram_range, list) else ngram_range, characters)
     if isinstance(text, str):
         text = text.encode("utf-8", "surrogatepass")
     elif not isinstance(text, bytes | bytearray | memoryview):

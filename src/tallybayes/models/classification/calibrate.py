@@ -13,7 +13,7 @@ from tallybayes.estimation.resampling.folds import group_folds
 from tallybayes.models.classification.held_out_scores import FOLDS, held_out_scores
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.input_format import read_more_rows
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 from tallybayes.warnings import CalibrationWarning, warn
 
 Model = TypeVar("Model", bound=Any)
@@ -25,7 +25,7 @@ def calibrate(
     target: Labels,
     method: str | None = None,
     *,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     groups: Labels | None = None,
 ) -> Model:
     """Mend the predicted probabilities by how the model does on its own rows, each left out in turn.
@@ -34,11 +34,11 @@ def calibrate(
     probabilities; ``calibration_`` tells how. The calibration is stored in the model's file. It is dropped by
     `reestimate`, ``+``, `fit_tally`, `set_params` and when classes come or go, and the next `predict_proba` says so;
     `partial_fit` and `forget` keep it, and warn when the weight counted has changed by more than a tenth. `explain`,
-    `score_samples` and `predict_interval` speak of the model as it is without. ``calibration=`` of the constructor does
+    `score_samples` and `predict_proba_interval` speak of the model as it is without. ``calibration=`` of the constructor does
     the same when the model is fitted.
 
     Where EM expected labels or cells, no row can be left out of the counts: the model is fitted ten times, each time
-    without a tenth of the labelled rows.
+    without a tenth of the labeled rows.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def calibrate(
     Calibration('temperature', temperature 4.891, doubt 0.005: log-loss 1.012 to 0.6438 on rows left out)
     """
     check_is_fitted(model, "tally_")
-    model._need_counts("leaving rows out")
+    model._require_counts("leaving rows out")
     method = model.calibration or "temperature" if method is None else method
     StringOptions(METHODS).check("method", method)
     if isinstance(groups, str):
@@ -75,9 +75,9 @@ def calibrate(
         data, groups = table.without(groups), table._column(groups)
     table, weight = read_more_rows(model, data, target, sample_weight)
     if not model.tally_.soft:
-        counted = model._count_more(table, weight)
+        counted = model._count_more_rows(table, weight)
         _ = model.tally_ - counted  # refuses rows that the model cannot have learned from
-    return model._settle(_learned(model, table, weight, method, groups))
+    return model._set_calibration(_learned(model, table, weight, method, groups))
 
 
 def calibrate_on_fit(model: Any, table: Table, weight: Any) -> Calibration:
@@ -89,12 +89,12 @@ def _learned(model: Any, table: Table, weight: Any, method: str, groups: Any = N
     fold = None
     if groups is not None:
         fold = group_folds(groups, table.n_rows, FOLDS, 0)
-    return fit_calibration(method, *held_out_scores(model, table, weight, fold), model._weight())
+    return fit_calibration(method, *held_out_scores(model, table, weight, fold), model._total_weight())
 
 
 def warn_uncalibrated(model: Any) -> None:
     """Say, once, that a calibration was asked for or lost."""
-    model._owed = False
+    model._calibration_pending = False
     warn(
         "the probabilities are not calibrated: how they are to be mended was not learned from these counts. "
         "Call calibrate(X, y) with the rows the model was fitted on.",

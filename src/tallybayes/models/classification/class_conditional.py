@@ -37,13 +37,13 @@ from tallybayes.models.classification.class_prior import (
 )
 from tallybayes.models.classification.joint import n_parameters_joint
 from tallybayes.models.classification.methods import classifier_plots
-from tallybayes.models.classification.methods.class_sampling import fill, sample
+from tallybayes.models.classification.methods.class_sampling import impute, sample
 from tallybayes.models.classification.methods.decisions import decide, estimate_class_prior
 from tallybayes.models.classification.methods.explanation import explain, plot_explanation
 from tallybayes.models.classification.methods.linear_form import to_linear
 from tallybayes.models.classification.methods.model_export import to_onnx, to_sql
 from tallybayes.models.classification.methods.show_work import show_work
-from tallybayes.models.classification.methods.uncertainty import predict_interval, predict_set
+from tallybayes.models.classification.methods.uncertainty import predict_proba_interval, predict_set
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.column_priors import check_priors, prior_in_groups
 from tallybayes.models.inputs.features import open_features
@@ -58,7 +58,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.text_selection import in_family_of_words, with_selected_words
-from tallybayes.typing import ClassPrior, Labels, Rows, Weights
+from tallybayes.typing import ClassPrior, Labels, Rows, SampleWeights
 from tallybayes.warnings import warn
 
 
@@ -74,18 +74,18 @@ class ClassConditionalModel(Model):
     unseen: str = "missing"
     tally_: Tally
     _shape: InputFormat
-    _counted_instead = (
+    _soft_counts_hint = (
         "Fit it on rows with labels, and where columns have a full covariance without missing cells; or use\n"
         "    tb.Mixture, whose evidence_bound_ is below its evidence."
     )
-    _words: ClassVar[Mapping[str, StringOptions]] = {
+    _string_options: ClassVar[Mapping[str, StringOptions]] = {
         "estimate": ESTIMATE_WORDS,
         "unseen": StringOptions(("missing", "smooth", "error")),
         "class_prior": CLASS_PRIOR_WORDS,
     }
     _calibration: Calibration | None = None  # only a classifier has any
     _initial: Any = None  # the model that EM starts from, while it is fitted
-    _owed = False  # whether it was to have one, and has none
+    _calibration_pending = False  # whether it was to have one, and has none
 
     classes_ = typed_property(classifier_fit.classes)
     feature_names_in_ = typed_property(classifier_fit.feature_names_in)
@@ -97,81 +97,91 @@ class ClassConditionalModel(Model):
     @property
     def class_log_prior_(self) -> np.ndarray:
         """log p(class), in the order of ``classes_``; −inf for one that cannot be."""
-        return self._derive("log_prior", lambda: self._log_prior(self.class_prior))
+        return self._cached("log_prior", lambda: self._log_prior(self.class_prior))
 
     @property
     def constant_columns_(self) -> list[Any]:
         """Columns that were the same in every row: they add nothing to any score."""
-        return [scored.factor.column(int(place)) for scored in self._scored for place in scored.constant]
+        return [scored.factor.column(int(place)) for scored in self._factor_scorers for place in scored.constant]
 
     def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
-        pairs = zip(self._tally.factors, self._tally.statistics, strict=True)
+        pairs = zip(self._selected_tally.factors, self._selected_tally.statistics, strict=True)
         return [(factor, statistics) for factor, statistics in pairs if factor.given]
 
     def _prior_of(self, factor: Factor) -> Any:
         """The prior meant for a factor; a tally was seen before, so it updates the default."""
         if not isinstance(self.prior, Tally):
-            domains = self._tally.domains
+            domains = self._selected_tally.domains
             return prior_in_groups(self.prior, factor, self.estimate, lambda name: domains[str(name)].levels)
-        before = with_selected_words(self.prior.over(self.tally_), self._kept_words)[factor.columns]
-        return factor.family.prior(None, self._tally[factor.columns], self.estimate).update(before)
+        before = with_selected_words(self.prior.reindex_like(self.tally_), self._selected_words)[factor.columns]
+        return factor.family.resolve_prior(None, self._selected_tally[factor.columns], self.estimate).update(before)
 
     @property
-    def _known(self) -> EstimatedFactors:
+    def _estimated(self) -> EstimatedFactors:
         """The factors after estimating, over the levels that were seen."""
-        return self._derive("known", lambda: self._fit(smooth=False))
+        return self._cached("known", lambda: self._fit(smooth=False))
 
     @property
-    def _fitted(self) -> EstimatedFactors:
+    def _scoring_factors(self) -> EstimatedFactors:
         """What rows are scored by: as `_known`, with a level more in every column where unseen ones are smoothed."""
-        return self._known if self.unseen != "smooth" else self._derive("smooth", lambda: self._fit(smooth=True))
+        return self._estimated if self.unseen != "smooth" else self._cached("smooth", lambda: self._fit(smooth=True))
 
     @property
-    def _scored(self) -> list[FactorScorer]:
-        return self._fitted.scored
+    def _factor_scorers(self) -> list[FactorScorer]:
+        return self._scoring_factors.checked_scorers
 
     def _fit(self, *, smooth: bool) -> EstimatedFactors:
         pairs = self._feature_factors()
-        if self._given is not None:
+        if self._fixed_parameters is not None:
             if smooth:
-                self._need_counts("unseen='smooth'")
-            return EstimatedFactors.given(pairs, self._given_features(), self._class_domain.levels)
+                self._require_counts("unseen='smooth'")
+            return EstimatedFactors.from_fixed_parameters(
+                pairs, self._fixed_feature_parameters(), self._class_domain.levels
+            )
         self._check_prior([factor for factor, _ in pairs])
         priors = [self._prior_of(factor) for factor, _ in pairs]
-        return EstimatedFactors(pairs, priors, self.estimate, groups=self._class_domain.levels, smooth=smooth)
+        return EstimatedFactors(
+            pairs, priors, self.estimate, groups=self._class_domain.levels, with_unseen_level=smooth
+        )
 
-    def _given_features(self) -> list[Any]:
+    def _fixed_feature_parameters(self) -> list[Any]:
         """The parameters of the features, where they were given."""
-        assert self._given is not None
-        return [found for factor, found in zip(self.tally_.factors, self._given, strict=True) if factor.given]
+        assert self._fixed_parameters is not None
+        return [
+            found for factor, found in zip(self.tally_.factors, self._fixed_parameters, strict=True) if factor.given
+        ]
 
-    def _held(self, tally: Tally) -> Self:
+    def _with_tally(self, tally: Tally) -> Self:
         """The same model over other counts of the same levels, its priors held fixed."""
-        other = copy.copy(self)._adopt(tally)._held_words(self)
+        other = copy.copy(self)._set_tally(tally)._with_words_of(self)
         pairs = other._feature_factors()
-        return other._starting_from({"known": self._known.over(pairs), "smooth": self._fitted.over(pairs)})
+        return other._with_cached(
+            {"known": self._estimated.with_statistics(pairs), "smooth": self._scoring_factors.with_statistics(pairs)}
+        )
 
-    def _with_strength(self, factor: float) -> Self:
+    def _with_scaled_priors(self, factor: float) -> Self:
         """The same model under priors worth `factor` times as much."""
-        other = copy.copy(self)._adopt(self.tally_)
-        return other._starting_from({"known": self._known.scaled(factor), "smooth": self._fitted.scaled(factor)})
+        other = copy.copy(self)._set_tally(self.tally_)
+        return other._with_cached(
+            {"known": self._estimated.scaled(factor), "smooth": self._scoring_factors.scaled(factor)}
+        )
 
-    def _starting_from(self, fitted: dict[str, EstimatedFactors]) -> Self:
-        self._derived |= fitted
+    def _with_cached(self, fitted: dict[str, EstimatedFactors]) -> Self:
+        self._cache |= fitted
         return self
 
-    def _forgets_by_row(self) -> bool:
+    def _statistics_are_per_row(self) -> bool:
         """Whether one row's part in the statistics is what it was counted as."""
         return True
 
     def _log_prior(self, class_prior: Any, counts: Any = None) -> np.ndarray:
         """Return log p(class) under a class prior, by default with the counts of the model."""
         counts = self.tally_[self._target] if counts is None else counts
-        if self._given is not None:
+        if self._fixed_parameters is not None:
             if class_prior is None:
-                class_prior = self._given[0].table
+                class_prior = self._fixed_parameters[0].table
             elif class_belief(class_prior, self.estimate) is not None:
-                self._need_counts(f"class_prior={class_prior!r}")
+                self._require_counts(f"class_prior={class_prior!r}")
         return log_class_prior(class_prior, self._class_domain.levels, counts, self.estimate)
 
     @predict_in_batches
@@ -192,8 +202,8 @@ class ClassConditionalModel(Model):
             return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
         codes, short = None, not (self._shape.by_name or looking())
         if short and type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == self._shape.n_features:
-            codes = self._plan.argmax_array(X)  # the short way for the plain case
-        return self.classes_[self._plan.argmax(open_rows(self, X)) if codes is None else codes]
+            codes = self._row_scorer.argmax_array(X)  # the short way for the plain case
+        return self.classes_[self._row_scorer.argmax(open_rows(self, X)) if codes is None else codes]
 
     @predict_in_batches
     @answering
@@ -224,7 +234,7 @@ class ClassConditionalModel(Model):
         if found.impossible.any():
             self._warn_impossible(X, int(np.flatnonzero(found.impossible)[0]), int(found.impossible.sum()))
         if self._calibration is None:
-            if self._owed:
+            if self._calibration_pending:
                 self._warn_uncalibrated()
             return found.log_proba
         mended = self._calibration.apply(found.log_proba)
@@ -248,10 +258,10 @@ class ClassConditionalModel(Model):
     def score_samples(self, X: Rows) -> np.ndarray:
         """log p(row), whatever its class, shape (n,); −inf for an impossible row."""
         check_is_fitted(self, "tally_")
-        return self._plan.posterior(open_rows(self, X), whole=True).log_density
+        return self._row_scorer.posterior(open_rows(self, X), whole=True).log_density
 
     @answering
-    def log_likelihood(self, X: Rows, y: Labels | None = None, *, sample_weight: Weights = None) -> float:
+    def log_likelihood(self, X: Rows, y: Labels | None = None, *, sample_weight: SampleWeights = None) -> float:
         """log p(all rows) or, with their classes, log p(all rows and classes), in nats.
 
         Parameters
@@ -277,28 +287,28 @@ class ClassConditionalModel(Model):
     def _joint(self, X: Any, log_prior: np.ndarray | None = None, *, whole: bool = True) -> np.ndarray:
         check_is_fitted(self, "tally_")
         self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
-        plan = self._plan if log_prior is None else self._make_plan(log_prior)
+        plan = self._row_scorer if log_prior is None else self._make_row_scorer(log_prior)
         return plan.joint(open_rows(self, X), whole=whole)
 
     def _posterior(self, X: Any, log_prior: np.ndarray | None = None) -> ClassPosterior:
         """log p(class | row) of every row, without what its classes have in common."""
         self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
-        plan = self._plan if log_prior is None else self._make_plan(log_prior)
+        plan = self._row_scorer if log_prior is None else self._make_row_scorer(log_prior)
         return plan.posterior(open_rows(self, X))
 
     # ---- Answers ------------------------------------------------------------------------------------------------
 
     sample = sample
-    fill = fill
+    impute = impute
     explain = explain
     show_work = show_work
     plot_explanation = plot_explanation
     plot_columns = classifier_plots.plot_columns
-    plot_decision = classifier_plots.plot_decision
+    plot_decision_boundary = classifier_plots.plot_decision_boundary
     plot_joint = classifier_plots.plot_joint
-    plot_classes = classifier_plots.plot_classes
+    plot_class_means = classifier_plots.plot_class_means
     plot_graph = classifier_plots.plot_graph
-    predict_interval = predict_interval
+    predict_proba_interval = predict_proba_interval
     predict_set = predict_set
     decide = decide
     estimate_class_prior = estimate_class_prior
@@ -308,68 +318,73 @@ class ClassConditionalModel(Model):
     n_parameters_joint_ = typed_property(n_parameters_joint)
     n_parameters_ = typed_property(information_criteria.n_parameters)
     log_evidence = information_criteria.log_evidence
-    bits = information_criteria.bits
+    description_length = information_criteria.description_length
     bic_ = typed_property(information_criteria.bic)
     aic_ = typed_property(information_criteria.aic)
     prior_ = typed_property(information_criteria.resolved_priors)
     parameters_ = typed_property(labeled_parameters.parameters)
-    table = labeled_parameters.table
+    parameter_table = labeled_parameters.table
     posterior_ = typed_property(labeled_parameters.posterior)
     class_prior_ = typed_property(class_prior)
     means_ = typed_property(means)
     covariances_ = typed_property(covariances)
-    _told = labeled_factors
+    _labeled_factors = labeled_factors
     summary = summary
-    _groups = "classes"
+    _group_word = "classes"
 
     _summary_title = title_by_class
-    _weight = rows_by_class
+    _total_weight = rows_by_class
 
     # ---- What the answers stand on -----------------------------------------------------------------------------
 
     @property
-    def _whole(self) -> EstimatedFactors:
+    def _all_factors(self) -> EstimatedFactors:
         """All factors after estimating, that of the classes included unless their probabilities are given."""
-        return self._derive("whole", self._make_whole)
+        return self._cached("whole", self._make_whole)
 
     def _make_whole(self) -> EstimatedFactors:
-        known, belief = self._known, class_belief(self.class_prior, self.estimate)
+        known, belief = self._estimated, class_belief(self.class_prior, self.estimate)
         if belief is None:
             return known
         pairs = [(classifier_fit.class_factor(self), self.tally_[self._target]), *known.pairs]
-        if self._given is not None:
-            return EstimatedFactors.given(pairs, [self._given[0], *self._given_features()])
+        if self._fixed_parameters is not None:
+            return EstimatedFactors.from_fixed_parameters(
+                pairs, [self._fixed_parameters[0], *self._fixed_feature_parameters()]
+            )
         return EstimatedFactors(
-            pairs, [belief, *known.priors], self.estimate, starts=(ResolvedPrior(belief, NO_COLUMNS), *known.starts)
+            pairs,
+            [belief, *known.priors],
+            self.estimate,
+            resolved_priors=(ResolvedPrior(belief, NO_COLUMNS), *known.resolved_priors),
         )
 
     @property
-    def _fixed(self) -> float:  # type: ignore[override]
+    def _fixed_log_prob(self) -> float:  # type: ignore[override]
         if class_belief(self.class_prior, self.estimate) is not None:
             return 0.0
         counts: Any = self.tally_[self._target]
         seen = counts.table > 0
         return float((counts.table[seen] * self.class_log_prior_[seen]).sum())
 
-    def _with_beliefs(self) -> dict[Any, Any]:
-        return information_criteria.priors_by_column(self._known)
+    def _resolved_priors(self) -> dict[Any, Any]:
+        return information_criteria.priors_by_column(self._estimated)
 
     @property
-    def _plan(self) -> RowScorer:
-        return self._derive("plan", lambda: self._make_plan(self.class_log_prior_))
+    def _row_scorer(self) -> RowScorer:
+        return self._cached("plan", lambda: self._make_row_scorer(self.class_log_prior_))
 
-    def _make_plan(self, log_prior: np.ndarray) -> RowScorer:
-        domains = [self._level_domains(scored) for scored in self._scored]
-        return RowScorer(self._scored, log_prior, domains, self.unseen)
+    def _make_row_scorer(self, log_prior: np.ndarray) -> RowScorer:
+        domains = [self._level_domains(scored) for scored in self._factor_scorers]
+        return RowScorer(self._factor_scorers, log_prior, domains, self.unseen)
 
     def _level_domains(self, scored: FactorScorer) -> list[Domain]:
         """The levels of every column of a factor of labels."""
-        names = scored.factor.columns if scored.family.reads == "codes" else ()
+        names = scored.factor.columns if scored.family.cell_type == "codes" else ()
         return [self.tally_.domains[self.tally_.schema.domain(name)] for name in names]
 
-    def _parts(self) -> list[tuple[Any, Any, Any]]:
+    def _column_specs(self) -> list[tuple[Any, Any, Any]]:
         """The columns, the family and the domains of every factor."""
-        return [(scored.factor.columns, scored.family, self._level_domains(scored)) for scored in self._scored]
+        return [(scored.factor.columns, scored.family, self._level_domains(scored)) for scored in self._factor_scorers]
 
     def _check_estimated(self, log_prior: np.ndarray) -> None:
         """Refuse to score with parameters that nothing was counted for, in classes that a row may have."""
@@ -377,28 +392,30 @@ class ClassConditionalModel(Model):
             raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
 
         def find() -> list[tuple[int, Any]]:
-            return [place for scored in self._scored for place in undefined_parameters(scored)]
+            return [place for scored in self._factor_scorers for place in undefined_parameters(scored)]
 
-        for code, column in self._derive("not_estimated", find):
+        for code, column in self._cached("not_estimated", find):
             if log_prior[code] > -np.inf:
                 where = f"column {column!r} in class {self._class_domain.levels[code]!r}"
                 raise DataError.no_data(where, self.estimate)
 
-    def _rows(self, table: Table, scored: FactorScorer) -> Any:
+    def _factor_cells(self, table: Table, scored: FactorScorer) -> Any:
         return factor_cells(table, scored.factor.columns, scored.family, self._level_domains(scored), self.unseen)
 
     def _warn_impossible(self, X: Any, row: int, n_rows: int) -> None:
         """Name the first row that no class allows, and a column to blame."""
         table, blame = open_rows(self, X), None
-        for scored in self._scored:
-            terms = scored.contributions(chunk_of(self._rows(table, scored), slice(row, row + 1)))[0]
+        for scored in self._factor_scorers:
+            terms = scored.contributions(chunk_of(self._factor_cells(table, scored), slice(row, row + 1)))[0]
             bad = np.flatnonzero(np.isneginf(terms).any(axis=0))
             if len(bad) and blame is None:
                 blame = scored.factor.column(int(bad[0]), terms.shape[-1])
         where = f" (column {blame!r})" if blame is not None else ""
         more = f", and {n_rows - 1} more rows," if n_rows > 1 else ""
         hint = (
-            " With estimate='bayes' nothing is impossible only because it was not seen." if self._given is None else ""
+            " With estimate='bayes' nothing is impossible only because it was not seen."
+            if self._fixed_parameters is None
+            else ""
         )
         warn(f"row {row}{where}{more} is impossible in every class, so its class prior is returned.{hint}", UserWarning)
 
@@ -414,25 +431,25 @@ class ClassConditionalModel(Model):
     def _check_prior(self, factors: list[Factor]) -> None:
         """Raise PriorError if the prior does not fit the families of the factors."""
         if self.prior is not None and not isinstance(self.prior, Tally):
-            check_priors(self.prior, [self._reading(factor) for factor in factors], self.estimate)
+            check_priors(self.prior, [self._factor_for_scoring(factor) for factor in factors], self.estimate)
 
-    def _cut(self, table: Table) -> Table:
+    def _discretize(self, table: Table) -> Table:
         """The rows as they are counted."""
         return table
 
-    def _reading(self, factor: Factor) -> Factor:
+    def _factor_for_scoring(self, factor: Factor) -> Factor:
         """The factor in the family that rows are scored by."""
         return in_family_of_words(factor)
 
-    def _with_prior(self, tally: Tally) -> list[Factor]:
+    def _factors_with_prior(self, tally: Tally) -> list[Factor]:
         return [factor for factor in tally.factors if factor.given]
 
     def _warn_uncalibrated(self) -> None:
         """Say that a calibration is missing."""
 
-    def _take_from(self, other: Any) -> Self:
+    def _copy_input_format(self, other: Any) -> Self:
         """Copy the input format and the dropped columns of another model."""
-        self._shape, self._left_out = other._shape, other._left_out
+        self._shape, self._dropped_columns = other._shape, other._dropped_columns
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:

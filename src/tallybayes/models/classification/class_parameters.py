@@ -29,16 +29,16 @@ def labeled_class_prior(model: Any) -> LabeledFactor:
 
 def group_name(model: Any) -> Any:
     """What the groups are called: as the target is, unless nobody named them."""
-    return "component" if getattr(model, "_groups", None) == "components" else model._target
+    return "component" if getattr(model, "_group_word", None) == "components" else model._target
 
 
 def labeled_factors(model: Any) -> list[LabeledFactor]:
     """p(class), and every factor given the class."""
     given, classes = (group_name(model),), (model.classes_.tolist(),)
     found = [labeled_class_prior(model)]
-    fitted = model._fitted
-    for number, (scored, (_, counted)) in enumerate(zip(fitted.readable, fitted.pairs, strict=True)):
-        more = (UNSEEN,) if fitted.smooth else ()
+    fitted = model._scoring_factors
+    for number, (scored, (_, counted)) in enumerate(zip(fitted.scorers_or_mle, fitted.pairs, strict=True)):
+        more = (UNSEEN,) if fitted.with_unseen_level else ()
         levels = [(*domain.levels, *more) for domain in model._level_domains(scored)]
         within = within_of(model, scored, int(counted.n_columns))
         posterior = partial(fitted.posterior, number)

@@ -41,7 +41,7 @@ def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, e
         weights = np.full(len(levels), 1.0 / len(levels))
     elif isinstance(class_prior, Dirichlet):
         posterior = class_prior.update(counts)
-        weights = posterior.peak() if how.takes_mode else posterior.mean()
+        weights = posterior.mode_or_boundary() if how.takes_mode else posterior.mean()
     else:
         weights = _given(class_prior, levels)
     with np.errstate(divide="ignore"):

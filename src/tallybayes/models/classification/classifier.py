@@ -1,4 +1,4 @@
-"""Classifier: Bayes' rule with labelled classes, learnt by counting. The base of the generative classifiers."""
+"""Classifier: Bayes' rule with labeled classes, learnt by counting. The base of the generative classifiers."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
     A subclass says which factors there are (`_make_factors`), and has the parameters of rows without labels.
     """
 
-    unlabelled: str | None
+    unlabeled: str | None
     missing_label: Any
-    unlabelled_weight: float
+    unlabeled_weight: float
     n_classes: int | None
     calibration: str | None = None
-    _words: ClassVar[Mapping[str, StringOptions]] = {
-        **ClassConditionalModel._words,
+    _string_options: ClassVar[Mapping[str, StringOptions]] = {
+        **ClassConditionalModel._string_options,
         "calibration": StringOptions((*METHODS, None)),
-        "unlabelled": StringOptions(("em", "skip", None)),
+        "unlabeled": StringOptions(("em", "skip", None)),
     }
 
     target_ = typed_property(classifier_fit.target)
@@ -51,10 +51,10 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
     feature_importance = feature_importance
     _log_proba_without = log_proba_without
     calibrate = calibrate
-    _calibrate_first = calibrate_on_fit
+    _calibrate_on_fit = calibrate_on_fit
     _warn_uncalibrated = warn_uncalibrated
-    _count_first = count_first
-    _count_more = count_more
+    _count_initial_rows = count_first
+    _count_more_rows = count_more
 
     @property
     def calibration_(self) -> Calibration | None:
@@ -62,22 +62,22 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         check_is_fitted(self, "tally_")
         return self._calibration
 
-    def _adopt(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
+    def _set_tally(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
         """Replace the tally and drop the calibration, which was fitted to other counts."""
-        self._owed |= self._calibration is not None or self.calibration is not None
+        self._calibration_pending |= self._calibration is not None or self.calibration is not None
         self._calibration = None
-        return super()._adopt(tally, climbed)
+        return super()._set_tally(tally, climbed)
 
-    def _settle(self, calibration: Calibration | None) -> Self:
+    def _set_calibration(self, calibration: Calibration | None) -> Self:
         """Take what was learned of the probabilities, if it was asked for."""
         self._calibration = calibration
-        self._owed = calibration is None and self.calibration is not None
+        self._calibration_pending = calibration is None and self.calibration is not None
         return self
 
-    def _take_from(self, other: Any) -> Self:
+    def _copy_input_format(self, other: Any) -> Self:
         """Copy what another classifier has besides its tally."""
-        self._owed |= other._calibration is not None
-        return super()._take_from(other)
+        self._calibration_pending |= other._calibration is not None
+        return super()._copy_input_format(other)
 
     def reestimate(self, **parameters: Any) -> Self:
         """A new model from the same tally under other parameters; no data are needed.
@@ -94,21 +94,21 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         A fitted model of the same class
         """
         other = super().reestimate(**parameters)
-        return other._settle(None) if "calibration" in parameters else other
+        return other._set_calibration(None) if "calibration" in parameters else other
 
-    def _update(self, tally: Tally) -> Self:
+    def _update_tally(self, tally: Tally) -> Self:
         """Keep the calibration while the classes are the same, and say when it is getting old."""
         before, kept = self._class_domain.levels, self._calibration
-        super()._update(tally)
+        super()._update_tally(tally)
         if kept is None:
             return self
         if self._class_domain.levels != before:
-            self._owed = False  # it is said here
+            self._calibration_pending = False  # it is said here
             said = "the classes have changed, so the calibration is dropped: calibrate again, calibrate(X, y)."
             warn(said, CalibrationWarning)
             return self
-        self._settle(kept)
-        weight = self._weight()
+        self._set_calibration(kept)
+        weight = self._total_weight()
         if abs(weight - kept.weight) > 0.1 * kept.weight:
             warn(
                 f"the model was calibrated when it had counted {kept.weight:.12g} rows and has {weight:.12g} now: "
@@ -117,14 +117,14 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
             )
         return self
 
-    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        state, arrays = super()._to_parts()
+    def _to_manifest(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        state, arrays = super()._to_manifest()
         if self._calibration is None:
             return state, arrays
         mended, curves = self._calibration.to_parts()
         return state | {"calibration": mended}, arrays | curves
 
-    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        super()._from_parts(state, arrays)
+    def _from_manifest(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        super()._from_manifest(state, arrays)
         if "calibration" in state:
-            self._settle(Calibration.from_parts(state.pop("calibration"), arrays, len(self.classes_)))
+            self._set_calibration(Calibration.from_parts(state.pop("calibration"), arrays, len(self.classes_)))

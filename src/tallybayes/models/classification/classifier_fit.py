@@ -40,13 +40,13 @@ from tallybayes.models.receipt import with_receipt
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor, Schema
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Labels, Name, Rows, Weights
+from tallybayes.typing import Labels, Name, Rows, SampleWeights
 from tallybayes.warnings import DataSourceWarning, warn
 
 Model = TypeVar("Model", bound=Any)
 
 
-def fit(model: Model, X: Rows, y: Labels, sample_weight: Weights = None) -> Model:
+def fit(model: Model, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Model:
     """Count the rows, forgetting any counted before.
 
     Parameters
@@ -63,7 +63,7 @@ def fit(model: Model, X: Rows, y: Labels, sample_weight: Weights = None) -> Mode
 
 
 def partial_fit(
-    model: Model, X: Rows, y: Labels, sample_weight: Weights = None, classes: Iterable[Hashable] | None = None
+    model: Model, X: Rows, y: Labels, sample_weight: SampleWeights = None, classes: Iterable[Hashable] | None = None
 ) -> Model:
     """Count more rows; new classes and levels may appear. Any order, any split gives what `fit` on all gives.
 
@@ -80,15 +80,15 @@ def partial_fit(
     """
     if not hasattr(model, "tally_"):
         return fit_initial(model, X, y, sample_weight, classes)
-    model._need_counts("adding rows")
+    model._require_counts("adding rows")
     X = open_source(X) or X  # once: what an iterator gave it does not give again
-    now = model._with_kinds_of(X)
+    now = model._resolve_column_types(X)
     total = now.tally_ + _count_all(now, X, y, sample_weight)
-    return model._update(total if classes is None else total.declare(model._target, list(classes)))
+    return model._update_tally(total if classes is None else total.declare(model._target, list(classes)))
 
 
 @with_receipt
-def forget(model: Model, X: Rows, y: Labels, sample_weight: Weights = None) -> Model:
+def forget(model: Model, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Model:
     """Take rows out again, exactly: as if they had never been seen.
 
     Rows that were never learned are refused where a count would turn negative; rows never learned that happen to
@@ -104,8 +104,8 @@ def forget(model: Model, X: Rows, y: Labels, sample_weight: Weights = None) -> M
     self
     """
     check_is_fitted(model, "tally_")
-    model._need_counts("taking rows out")
-    return model._update(model.tally_ - _count_all(model, X, y, sample_weight))
+    model._require_counts("taking rows out")
+    return model._update_tally(model.tally_ - _count_all(model, X, y, sample_weight))
 
 
 def _count_in_source(
@@ -115,25 +115,25 @@ def _count_in_source(
     if not source.counts or y != model._target or getattr(model, "missing_label", None) is not None:
         return None
     n_missing = source.n_missing(y, sample_weight)
-    if n_missing and getattr(model, "unlabelled", None) != "skip":
+    if n_missing and getattr(model, "unlabeled", None) != "skip":
         raise LabelError(
             f"Input y contains NaN: {n_missing} rows of {source.name} have no {y!r}; expected a label for every row.\n"
-            "    Pass unlabelled='skip', or leave those rows out in the query."
+            "    Pass unlabeled='skip', or leave those rows out in the query."
         )
     columns = getattr(model, "_columns", None)
     bins = {} if columns is None else {name: family for name, family in columns.families.items() if family.bins}
-    if columns is not None and any(family.inner is not None for family in columns.families.values()):
+    if columns is not None and any(family.present_family is not None for family in columns.families.values()):
         return None  # a database groups by levels, of which absence is none
     if bins:
         source = source.cut(bins)
-    return source.count(factors, sample_weight, Schema(ordered=(str(y),)), like)
+    return source.count(factors, sample_weight, Schema(sorted_domains=(str(y),)), like)
 
 
 def _count_all(model: Any, X: Any, y: Any, sample_weight: Any) -> Tally:
     """The tally of more rows, whether in memory or not."""
     source = open_source(X)
     if source is None:
-        return model._count_more(*read_more_rows(model, X, y, sample_weight))
+        return model._count_more_rows(*read_more_rows(model, X, y, sample_weight))
     check_names(source, y=y, sample_weight=sample_weight)
     with source.snapshot():
         total = _count_in_source(model, source, y, sample_weight, list(model.tally_.factors), model.tally_)
@@ -141,9 +141,13 @@ def _count_all(model: Any, X: Any, y: Any, sample_weight: Any) -> Tally:
         return total
     for table in tables_of_batches(source, "counting"):
         with with_file_location(table):
-            part = model._count_more(*read_more_rows(model, table, y, sample_weight))
+            part = model._count_more_rows(*read_more_rows(model, table, y, sample_weight))
         total = part if total is None else total + part
-    return model._count_more(*read_more_rows(model, source.first(), y, sample_weight)) if total is None else total
+    return (
+        model._count_more_rows(*read_more_rows(model, source.first_batch(), y, sample_weight))
+        if total is None
+        else total
+    )
 
 
 def fit_tally(model: Model, tally: Tally) -> Model:
@@ -158,7 +162,7 @@ def fit_tally(model: Model, tally: Tally) -> Model:
     -------
     self
     """
-    target = [f for f in tally.factors if not f.given and f.family.reads == "codes" and len(f.columns) == 1]
+    target = [f for f in tally.factors if not f.given and f.family.cell_type == "codes" and len(f.columns) == 1]
     features = [f for f in tally.factors if f.given]
     if len(target) != 1 or any(f.given != target[0].columns for f in features):
         raise StatisticsError(
@@ -169,10 +173,10 @@ def fit_tally(model: Model, tally: Tally) -> Model:
     model._check_prior(features)
     fresh = clone(model)
     fresh._shape = InputFormat.of_tally(target[0].columns[0], [name for f in features for name in f.columns])
-    return model._take_from(fresh)._adopt(tally)
+    return model._copy_input_format(fresh)._set_tally(tally)
 
 
-def add_class(model: Model, label: Hashable, X: Rows, sample_weight: Weights = None) -> Model:
+def add_class(model: Model, label: Hashable, X: Rows, sample_weight: SampleWeights = None) -> Model:
     """Learn a class that was not there, from its rows alone.
 
     Parameters
@@ -207,15 +211,15 @@ def drop_class(model: Model, label: Hashable) -> Model:
     self
     """
     check_is_fitted(model, "tally_")
-    model._need_counts("dropping a class")
+    model._require_counts("dropping a class")
     domain = model._class_domain
     if label not in domain.index:
         raise LabelError.no_such_class(label, domain.levels)
-    return model._adopt(model.tally_.drop_level(str(model._target), label))
+    return model._set_tally(model.tally_.drop_level(str(model._target), label))
 
 
 @answering
-def score(model: Any, X: Rows, y: Labels, sample_weight: Weights = None) -> float:
+def score(model: Any, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> float:
     """The share of rows whose class is predicted.
 
     Parameters
@@ -224,7 +228,7 @@ def score(model: Any, X: Rows, y: Labels, sample_weight: Weights = None) -> floa
         As for `fit`.
     """
     source = open_source(X)
-    if source is None or not len(source.first()):
+    if source is None or not len(source.first_batch()):
         told = model.predict(X)
         table = open_features(X) if is_name(y) or is_name(sample_weight) else Table({})
     else:
@@ -241,7 +245,7 @@ def fit_initial(
     model: Model,
     X: Rows,
     y: Labels,
-    sample_weight: Weights,
+    sample_weight: SampleWeights,
     classes: Any = None,
     *,
     whole: bool = False,
@@ -271,7 +275,7 @@ def _learn(
     fresh._initial = initial
     fresh._check_settings()
     source = X if isinstance(X, Source) else None
-    if getattr(model, "unlabelled", None) == "em" or (whole and model.calibration is not None):
+    if getattr(model, "unlabeled", None) == "em" or (whole and model.calibration is not None):
         source = None  # all rows at a time
     fresh._shape, table, weight = read_initial_rows(
         X if source is None else first_rows(fresh, source), y, sample_weight
@@ -289,7 +293,7 @@ def _learn(
                 raise
             return _learn(model, X, y, sample_weight, classes, whole, initial, columns)
     else:
-        tally, climbed = fresh._count_first(table, weight, factors)
+        tally, climbed = fresh._count_initial_rows(table, weight, factors)
     if not tally.domains[str(fresh._target)].levels:
         raise DataError("the weight of every row is zero; expected at least one row that counts.")
     if classes is not None:
@@ -298,10 +302,10 @@ def _learn(
         fresh._check_classes(tally.domains[str(fresh._target)].levels)
     calibration = None
     if whole and model.calibration is not None:
-        calibration = fresh._adopt(tally, climbed)._calibrate_first(table, weight)
-    model._take_from(fresh)._frame, model._block_names = frame_kind(X), names_of_blocks(X)
-    model._adopt(tally, climbed)
-    return model._settle(calibration) if whole else model
+        calibration = fresh._set_tally(tally, climbed)._calibrate_on_fit(table, weight)
+    model._copy_input_format(fresh)._frame_library, model._block_names = frame_kind(X), names_of_blocks(X)
+    model._set_tally(tally, climbed)
+    return model._set_calibration(calibration) if whole else model
 
 
 def _with_default_family(model: Any, factors: list[Factor], error: DataError) -> dict[Any, Any] | None:
@@ -329,7 +333,7 @@ def _count_parts(
         return there, None
     names = {name for factor in factors for name in factor.columns} | {y, sample_weight}
     names = {other for name in names for other in origins(name)}
-    if rows_with_missing(open_table(source.first()), factors).any():
+    if rows_with_missing(open_table(source.first_batch()), factors).any():
         return _count_at_once(model, source, sample_weight, factors)
     tally: Tally | None = None
     for table in tables_of_batches(source, "learning", [name for name in source.schema.names if name in names]):
@@ -338,11 +342,11 @@ def _count_parts(
             return _count_at_once(model, source, sample_weight, factors)
         with with_file_location(table):
             if tally is not None:
-                now = model._adopt(tally)._with_kinds_of(rows)
-                tally = now.tally_ + now._count_more(rows, weight)
+                now = model._set_tally(tally)._resolve_column_types(rows)
+                tally = now.tally_ + now._count_more_rows(rows, weight)
             elif _counts(model, rows, weight):
-                tally = model._count_first(rows, weight, factors)[0]
-    return model._count_first(rows, weight, factors) if tally is None else (tally, None)
+                tally = model._count_initial_rows(rows, weight, factors)[0]
+    return model._count_initial_rows(rows, weight, factors) if tally is None else (tally, None)
 
 
 def _count_at_once(
@@ -350,14 +354,14 @@ def _count_at_once(
 ) -> tuple[Tally, EMSummary | None]:
     """The tally of all rows together: the missing cells of a covariance are expected from all of them."""
     rows, weight = with_weight(open_table(source), sample_weight)
-    return model._count_first(rows, weight, factors)
+    return model._count_initial_rows(rows, weight, factors)
 
 
 def _counts(model: Any, rows: Table, weight: Any) -> bool:
     """Whether some row has a weight and, where those without a label are skipped, a label."""
     weights = check_weight(weight, rows.n_rows)
     counts = np.ones(rows.n_rows, dtype=bool) if weights is None else weights > 0
-    if getattr(model, "unlabelled", None) == "skip":
+    if getattr(model, "unlabeled", None) == "skip":
         counts &= read_labels(rows, model._target, model.missing_label).codes >= 0
     return bool(counts.any())
 
@@ -372,7 +376,7 @@ def count_rows(model: Any, table: Table, weight: Any, factors: list[Factor], lik
     target = model._target
     try:
         check_sizes(model, table, factors)
-        return count(table, factors, weight=weight, schema=Schema(ordered=(str(target),)), like=like)
+        return count(table, factors, weight=weight, schema=Schema(sorted_domains=(str(target),)), like=like)
     except LabelError as error:
         if error.column == str(target):
             raise continuous_target(error) from None
@@ -383,9 +387,11 @@ def check_sizes(model: Any, table: Table, factors: list[Factor]) -> None:
     """Refuse what memory cannot hold when rows are scored; what counting needs is looked at when it is counted."""
     n_classes = len(table.levels([model._target], lambda _: True)[1][0].levels)
     for factor in factors:
-        if factor.given and factor.family.reads != "codes":
+        if factor.given and factor.family.cell_type != "codes":
             width = table.width(factor.columns[0]) if len(factor.columns) == 1 else len(factor.columns)
-            check_size(factor, n_classes, width, model=type(model).__name__, scored=model._reading(factor).family)
+            check_size(
+                factor, n_classes, width, model=type(model).__name__, scored=model._factor_for_scoring(factor).family
+            )
 
 
 def with_one_target(model: Any, other: Any) -> tuple[Any, Any]:
@@ -397,11 +403,11 @@ def with_one_target(model: Any, other: Any) -> tuple[Any, Any]:
 
 def with_target(model: Model, name: Name) -> Model:
     """Return a copy of a fitted classifier whose target has another name, unless one of its columns has it."""
-    if name == model._target or name in model._read_names:
+    if name == model._target or name in model._required_columns:
         return model
     found = copy.copy(model)
     found._shape = model._shape._replace(target=name)
-    found.tally_, found._derived = model.tally_.renamed(model._target, name), {}
+    found.tally_, found._cache = model.tally_.renamed(model._target, name), {}
     return found
 
 
@@ -424,7 +430,7 @@ def classes(model: Any) -> np.ndarray:
     """The classes, sorted, in the target's own type."""
     if not hasattr(model, "tally_"):
         raise AttributeError(f"this {type(model).__name__} is not fitted yet")
-    return model._derive("classes", lambda: labels_of(model._class_domain.levels, model._shape.y_dtype))
+    return model._cached("classes", lambda: labels_of(model._class_domain.levels, model._shape.y_dtype))
 
 
 def feature_names_in(model: Any) -> np.ndarray:

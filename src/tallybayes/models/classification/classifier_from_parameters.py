@@ -284,12 +284,12 @@ def _make(
     """The model of what was read: as it is, or as a prior worth so many rows."""
     names = [name for one in read for name in one.columns]
     target = free_name("class", names)
-    domain = Domain(groups, target, declared=groups, ordered=True)
+    domain = Domain(groups, target, declared=groups, is_sorted=True)
     order = [groups.index(label) for label in domain.levels]
     probabilities = read_probabilities(class_prior, groups, "class_prior")[order]
     sorted_ones = [one._replace(numbers={name: part[order] for name, part in one.numbers.items()}) for one in read]
     factors = [Factor(one.columns, (target,), one.family) for one in read]
-    schema = Schema(ordered=(target,))
+    schema = Schema(sorted_domains=(target,))
     tally, given = tally_and_parameters(
         Factor(target, (), Categorical()),
         probabilities,
@@ -301,16 +301,18 @@ def _make(
     if not model._shape.by_name:  # one number may stand for a block
         model._shape = model._shape._replace(n_features=sum(_width(part) for part in tally.statistics[1:]))
     if strength is None:
-        return model._adopt(tally)._state(given)
+        return model._set_tally(tally)._set_fixed_parameters(given)
     worth = check_strength(strength)
     if (probabilities <= 0).any():
         raise EstimateError(
             f"class {domain.levels[int(probabilities.argmin())]!r} is impossible, so it is worth no row."
         )
-    model._adopt(tally)._state(given)
-    parameters = zip(factors, model._given_features(), strict=True)
-    priors = {f.columns: belief_of(model._reading(f), found, worth * probabilities) for f, found in parameters}
-    model._state(None)
+    model._set_tally(tally)._set_fixed_parameters(given)
+    parameters = zip(factors, model._fixed_feature_parameters(), strict=True)
+    priors = {
+        f.columns: belief_of(model._factor_for_scoring(f), found, worth * probabilities) for f, found in parameters
+    }
+    model._set_fixed_parameters(None)
     model.prior = {columns[0] if len(columns) == 1 else columns: belief for columns, belief in priors.items()}
     model.class_prior = Dirichlet(worth * probabilities)
-    return model._adopt(tally)
+    return model._set_tally(tally)

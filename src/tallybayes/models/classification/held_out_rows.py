@@ -15,47 +15,47 @@ from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.input_format import open_rows, read_initial_rows, with_weight
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 
 
 class LabeledRows(HoldOutRows):
     """Rows of a classifier. Those without a label are learned from by all, if the model takes them."""
 
-    def __init__(self, whole: Any, table: Table, weight: Any) -> None:
-        self.whole, self.table, self.n_classes = whole, table, len(whole.classes_)
+    def __init__(self, full_model: Any, table: Table, weight: Any) -> None:
+        self.full_model, self.table, self.n_classes = full_model, table, len(full_model.classes_)
         self.weight = check_weight(weight, table.n_rows)
-        labels = read_labels(table, whole._target, getattr(whole, "missing_label", None))
-        where = np.append(whole._class_domain.positions_of(labels.domain.levels), -1)
+        labels = read_labels(table, full_model._target, getattr(full_model, "missing_label", None))
+        where = np.append(full_model._class_domain.positions_of(labels.domain.levels), -1)
         self.codes = where[labels.codes.astype(np.intp)]
 
     @classmethod
-    def open(cls, model: Any, data: Rows, target: Labels, sample_weight: Weights) -> Self:
+    def open(cls, model: Any, data: Rows, target: Labels, sample_weight: SampleWeights) -> Self:
         """The rows as `fit` takes them."""
         whole = _as_counted(clone(model)).fit(data, target, sample_weight)
         _, table, weight = read_initial_rows(data, target, sample_weight)
         return cls(whole.set_params(**model.get_params(deep=False)), table, weight)
 
     @property
-    def refitted(self) -> bool:
+    def requires_refit(self) -> bool:
         """Whether nothing can be subtracted: counts that EM expected, and metrics that were learned."""
-        return not hasattr(self.whole, "_held") or super().refitted
+        return not hasattr(self.full_model, "_with_tally") or super().requires_refit
 
     def count(self, chosen: np.ndarray) -> Tally:
         """The tally of some of the rows."""
-        return self.whole._count_more(self.table.rows(chosen), self.some_weight(chosen))
+        return self.full_model._count_more_rows(self.table.rows(chosen), self.some_weight(chosen))
 
     def fit(self, model: Any, chosen: np.ndarray) -> Any:
         """The model fitted on some of the rows."""
-        return _as_counted(model).fit(self.table.rows(chosen), self.whole._target, self.some_weight(chosen))
+        return _as_counted(model).fit(self.table.rows(chosen), self.full_model._target, self.some_weight(chosen))
 
-    def answer(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
+    def predict_rows(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
         """log p(class | row) and log p(row) of some rows; of a model without densities these are NaN."""
         rows = self.table.rows(chosen)
-        if hasattr(model, "_plan"):
+        if hasattr(model, "_row_scorer"):
             model._check_estimated(model.class_log_prior_)
-            return model._plan.posterior(open_rows(model, rows), whole=True)
+            return model._row_scorer.posterior(open_rows(model, rows), whole=True)
         out = np.full((len(chosen), self.n_classes), -np.inf)
-        places = self.whole._class_domain.positions_of(model._class_domain.levels)
+        places = self.full_model._class_domain.positions_of(model._class_domain.levels)
         out[:, places] = model.predict_log_proba(rows)
         return ClassPosterior(out, np.full(len(chosen), np.nan))
 
@@ -68,8 +68,8 @@ def _as_counted(model: Any) -> Any:
 class UnlabeledRows(HoldOutRows):
     """Rows of a mixture: nobody knows their component, so their density is all that can be judged."""
 
-    def __init__(self, model: Any, data: Rows, sample_weight: Weights) -> None:
-        self.whole, self.n_classes = clone(model).fit(data, sample_weight=sample_weight), 0
+    def __init__(self, model: Any, data: Rows, sample_weight: SampleWeights) -> None:
+        self.full_model, self.n_classes = clone(model).fit(data, sample_weight=sample_weight), 0
         self.table, weight = with_weight(open_features(data), sample_weight)
         self.weight = check_weight(weight, self.table.n_rows)
         self.codes = np.zeros(self.table.n_rows, dtype=np.intp)
@@ -82,7 +82,7 @@ class UnlabeledRows(HoldOutRows):
         """The mixture fitted on some of the rows."""
         return model.fit(self.table.rows(chosen), sample_weight=self.some_weight(chosen))
 
-    def answer(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
+    def predict_rows(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
         """log p(row) of some rows."""
-        found = model._plan.posterior(open_rows(model, self.table.rows(chosen)), whole=True)
+        found = model._row_scorer.posterior(open_rows(model, self.table.rows(chosen)), whole=True)
         return ClassPosterior(np.empty((len(chosen), 0)), found.log_density)

@@ -66,9 +66,9 @@ def open_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> OpenedRows:
     fresh = clone(model)
     fresh._shape, table, weight = read_initial_rows(X, y, sample_weight)
     labels = read_labels(table, fresh._target, fresh.missing_label)
-    if labels.n_missing and fresh.unlabelled is not None:
+    if labels.n_missing and fresh.unlabeled is not None:
         raise NotForgettableError.soft()
-    labels.refuse_missing("Pass unlabelled='em' or 'skip', or leave the unlabelled rows out.", fresh.missing_label)
+    labels.refuse_missing("Pass unlabeled='em' or 'skip', or leave the unlabeled rows out.", fresh.missing_label)
     found, _ = table.levels([fresh._target], lambda _: True)
     return OpenedRows(fresh, table, np.asarray(found.columns[0]), check_weight(weight, table.n_rows))
 
@@ -77,8 +77,8 @@ def count_rows(opened: OpenedRows, fold: np.ndarray | None = None) -> CountedFol
     """Count the rows once, each fold apart: a fold is one more thing that is given."""
     model, table, labels, weight = opened
     factors = [class_factor(model), *model._make_factors(table, model._target, weight)]
-    schema = Schema(ordered=(str(model._target),))
-    counted, name = model._cut(table), free_name("fold", list(table.columns))
+    schema = Schema(sorted_domains=(str(model._target),))
+    counted, name = model._discretize(table), free_name("fold", list(table.columns))
     given = factors if fold is None else [Factor(f.columns, (name, *f.given), f.family) for f in factors]
     try:
         tally = count(counted if fold is None else counted.with_column(name, fold), given, weight=weight, schema=schema)
@@ -96,7 +96,7 @@ def count_rows(opened: OpenedRows, fold: np.ndarray | None = None) -> CountedFol
         tally = Tally(factors, [s._map(lambda part: part.sum(axis=(0,))) for s in tally.statistics], domains, schema)
     _, (local,) = table.levels([model._target], lambda _: True)
     codes = _codes_of(labels, tally.domains[str(model._target)].positions_of(local.levels))
-    model = model._adopt(tally)
+    model = model._set_tally(tally)
     return CountedFolds(model, bound_texts(model, table), codes, weight, parts, {})
 
 
@@ -142,7 +142,7 @@ def score_folds(
         here = train(k) if k else []
         plans = [_plan(model, here) if k else first for model, _, first in apart]
         for plan in plans:
-            plan.by_kernels(rows.table)  # makes its tables, too
+            plan.uses_kernels(rows.table)  # makes its tables, too
         return plans
 
     tests = rows_by_code(fold, n_folds)
@@ -159,9 +159,9 @@ def score_folds(
 
 def _plan(model: Any, train: list[Statistics]) -> RowScorer:
     """How the model scores after learning from `train`; its priors and levels are held."""
-    held = model._held(_tally(model, train))
+    held = model._with_tally(_tally(model, train))
     held._check_estimated(held.class_log_prior_)
-    return held._plan
+    return held._row_scorer
 
 
 def _tally(model: Any, statistics: list[Statistics]) -> Tally:
@@ -173,10 +173,10 @@ def score_left_out(rows: CountedFolds, model: Any) -> ClassPosterior:
     n_rows, n_classes = rows.table.n_rows, len(model.classes_)
     scores = ClassPosterior(np.empty((n_rows, n_classes)), np.empty(n_rows))
     left = np.ones(n_rows, dtype=bool)
-    if hasattr(model._plan, "left_out"):
+    if hasattr(model._row_scorer, "left_out"):
         log_prior = _log_prior_without(model, rows.codes, rows.weight)
-        return model._plan.left_out(rows.table, rows.codes, rows.weight, log_prior)
-    if model._forgets_by_row():
+        return model._row_scorer.left_out(rows.table, rows.codes, rows.weight, log_prior)
+    if model._statistics_are_per_row():
         model._check_estimated(model.class_log_prior_)
         left = _score_by_class(rows, model, scores)
         step = _step(model, rows.table, n_classes)
@@ -192,7 +192,7 @@ def score_left_out(rows: CountedFolds, model: Any) -> ClassPosterior:
         one = rows.table.rows(np.array([row]))
         its = None if rows.weight is None else rows.weight[row : row + 1]
         gone = count(one, model.tally_.factors, weight=its, schema=model.tally_.schema, like=model.tally_)
-        gone = gone.over(model.tally_)
+        gone = gone.reindex_like(model.tally_)
         train = [held - out for held, out in zip(model.tally_.statistics, gone.statistics, strict=True)]
         _plan(model, train).posterior_of(np.array([row]), rows.table, scores, rows.log_base)
     return scores
@@ -223,9 +223,9 @@ def _score_by_class(rows: CountedFolds, model: Any, out: ClassPosterior) -> np.n
             return everything
         own.append(tables)
     n_cells = sum(tables[0].size for tables in own) * n_classes
-    if n_cells > max(1_000_000, n_rows * sum(len(scored.factor.columns) for scored in model._scored)):
+    if n_cells > max(1_000_000, n_rows * sum(len(scored.factor.columns) for scored in model._factor_scorers)):
         return everything  # the tables would be more than the rows
-    domains = [model._level_domains(scored) for scored in model._scored]
+    domains = [model._level_domains(scored) for scored in model._factor_scorers]
     log_prior = _log_prior_without(model, np.arange(n_classes), None)
     unknown = np.zeros(n_classes, dtype=bool)
     for array in itertools.chain.from_iterable(own):
@@ -233,8 +233,8 @@ def _score_by_class(rows: CountedFolds, model: Any, out: ClassPosterior) -> np.n
     plans: list[RowScorer] = []
     place = np.full(n_classes, -1, dtype=np.int32)
     for code in np.flatnonzero(~unknown):
-        plan = LeaveOneOutScorer(model._scored, log_prior[code], domains, model.unseen, own, int(code))
-        if plan.by_kernels(rows.table):
+        plan = LeaveOneOutScorer(model._factor_scorers, log_prior[code], domains, model.unseen, own, int(code))
+        if plan.uses_kernels(rows.table):
             place[code] = len(plans)
             plans.append(plan)
     part = place[rows.codes]
@@ -246,22 +246,24 @@ def _score_by_class(rows: CountedFolds, model: Any, out: ClassPosterior) -> np.n
 
 def _counted_factors(model: Any) -> Iterator[tuple[FactorScorer, Any, ResolvedPrior]]:
     """Every factor with the statistics that it is scored by, and what it starts from."""
-    fitted = model._fitted
-    for scored, (_, statistics), resolved in zip(fitted.scored, fitted.pairs, fitted.used, strict=True):
-        yield scored, scored.family.with_spread(statistics, resolved.constant), resolved
+    fitted = model._scoring_factors
+    for scored, (_, statistics), resolved in zip(
+        fitted.checked_scorers, fitted.pairs, fitted.active_priors, strict=True
+    ):
+        yield scored, scored.family.add_unit_variance(statistics, resolved.constant), resolved
 
 
 def _step(model: Any, table: Table, n_classes: int) -> int:
     """How many rows to take at a time: few enough for what the widest factor makes of them."""
     width = 1
-    for scored in model._scored:
+    for scored in model._factor_scorers:
         sparse = table.kind(scored.factor.columns[0]) in ("sparse", "text") if scored.factor.columns else False
         if not is_cellwise(scored.family, sparse):
             continue
-        statistics: Any = model._tally[scored.factor.columns]
+        statistics: Any = model._selected_tally[scored.factor.columns]
         cells = statistics.table.shape[-1] if isinstance(statistics, Counts) else statistics.n_columns
         cells = cells * 8 if sparse else cells  # the statistics of every row, in several arrays
-        width = max(width, cells * (n_classes if scored.family.left_out_together else 1))
+        width = max(width, cells * (n_classes if scored.family.leave_one_out_changes_all_groups else 1))
     return min(chunk_rows(1, width), 65536)
 
 
@@ -274,14 +276,14 @@ def _joint_left_out(model: Any, rows: CountedFolds, part: slice | np.ndarray, lo
     for scored, statistics, resolved in _counted_factors(model):
         domains = model._level_domains(scored)
         cells: Any = factor_cells(table, scored.factor.columns, scored.family, domains, model.unseen)
-        if scored.family.reads == "codes":
+        if scored.family.cell_type == "codes":
             cells = Codes(cells, statistics.segments.sizes)
         elif not isinstance(cells, SparseRows):
             cells = chunk_of(cells, slice(None))
         terms = leave_one_out_log_prob(
             scored.family, statistics, resolved.prior, model.estimate, cells, group, weight, resolved.constant
         )
-        if scored.family.left_out_together:
+        if scored.family.leave_one_out_changes_all_groups:
             together += terms
         else:
             apart.append(scored)
@@ -305,7 +307,7 @@ def held_out_scores(
     weight = check_weight(weight, table.n_rows)
     if model.tally_.soft:
         return _refitted(model, table, weight, fold)
-    if model.unlabelled == "skip":
+    if model.unlabeled == "skip":
         kept = np.flatnonzero(read_labels(table, model._target, model.missing_label).codes >= 0)
         table, weight = table.rows(kept), None if weight is None else weight[kept]
         fold = None if fold is None else fold[kept]
@@ -317,7 +319,7 @@ def held_out_scores(
 
     def train(k: int) -> list[Statistics]:
         chosen = fold == k
-        part = model._count_more(table.rows(np.flatnonzero(chosen)), None if weight is None else weight[chosen])
+        part = model._count_more_rows(table.rows(np.flatnonzero(chosen)), None if weight is None else weight[chosen])
         return list(subtract_tally(model.tally_, part).statistics)
 
     return score_folds(rows, [model], train, fold)[0].log_proba, codes, weight
@@ -326,14 +328,14 @@ def held_out_scores(
 def _refitted(
     model: Any, table: Table, weight: Any, fold: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """log p(class | row) of the labelled rows by models fitted without their fold; their classes and weights."""
+    """log p(class | row) of the labeled rows by models fitted without their fold; their classes and weights."""
     rows = LabeledRows(model, table, weight)
     known = np.flatnonzero(rows.codes >= 0)
     size = np.ones(table.n_rows) if rows.weight is None else rows.weight
-    total = float(np.where(rows.codes >= 0, size, model.unlabelled_weight * size).sum())
-    if not np.isclose(total, model._weight()):
+    total = float(np.where(rows.codes >= 0, size, model.unlabeled_weight * size).sum())
+    if not np.isclose(total, model._total_weight()):
         raise DataError(
-            f"these rows have weight {total:.12g}, but the model has counted {model._weight():.12g}; expected all rows "
+            f"these rows have weight {total:.12g}, but the model has counted {model._total_weight():.12g}; expected all rows "
             "it was fitted on, since it is fitted again without some of them."
         )
     if fold is None:

@@ -36,7 +36,7 @@ def column_factors(model: Any, table: Table, target: Name, weight: Any) -> list[
     if model._initial is not None:
         columns = columns_from_initial(columns, model._initial, (name for name in table.columns if name != target))
     found = read_columns(columns, table, [target], target, check_weight(weight, table.n_rows))
-    model._left_out = found.left_out
+    model._dropped_columns = found.dropped_columns
     return [Factor(names, (target,), family) for names, family in found.blocks]
 
 
@@ -53,12 +53,12 @@ def with_kinds_of(model: Any, X: Rows) -> Any:
     if not unseen:
         return model
     source = open_source(X)
-    table = open_features(X if source is None else source.first())
+    table = open_features(X if source is None else source.first_batch())
     kinds = {name: default_family(table, name) for name in unseen if name in table.columns}
     tally: Tally = model.tally_
     for name, family in kinds.items():
         tally = _moved(tally, name, family, model._target)
-    return model if tally is model.tally_ else copy.copy(model)._adopt(tally)
+    return model if tally is model.tally_ else copy.copy(model)._set_tally(tally)
 
 
 def _unseen(factor: Factor, statistics: Any) -> list[Name]:
@@ -126,11 +126,11 @@ def column_tags(model: Any, tags: Any) -> Any:
     """What scikit-learn may pass, where one family says it for all columns."""
     if isinstance(model.columns, Family):
         family = model.columns
-        tags.input_tags.sparse = family.takes_sparse
+        tags.input_tags.sparse = family.accepts_sparse
         tags.input_tags.positive_only = family.nonnegative_cells
-        tags.input_tags.allow_nan = family.takes_missing
+        tags.input_tags.allow_nan = family.accepts_missing
         if tags.classifier_tags is not None:
-            words = not family.takes_missing and family.takes_sparse
+            words = not family.accepts_missing and family.accepts_sparse
             tags.classifier_tags.poor_score = words  # on measurements
     return tags
 
@@ -148,4 +148,4 @@ def _family_of(columns: Any, factor: Factor) -> Family:
             f"the columns {factor.columns} were counted together as {factor.family!r}; expected one family for "
             "them in columns=.\n    Fit again to count them otherwise."
         )
-    return found[0].inner or found[0]
+    return found[0].present_family or found[0]

@@ -12,10 +12,10 @@ def n_parameters_joint(model: Any) -> int | None:
     """What the full joint table of the same columns would take; None where a column is not of labels or yes/no."""
     check_is_fitted(model, "tally_")
     sizes = [len(model._class_domain.levels)]
-    for factor, statistics in model._known.pairs:
-        if factor.family.reads == "codes":
+    for factor, statistics in model._estimated.pairs:
+        if factor.family.cell_type == "codes":
             sizes += [len(model.tally_.domains[str(name)].levels) for name in factor.columns]
-        elif factor.family.is_yes_no:
+        elif factor.family.is_binary:
             sizes += [2] * int(statistics.n_columns)
         else:
             return None

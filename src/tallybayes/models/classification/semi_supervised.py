@@ -22,7 +22,7 @@ from tallybayes.tally.tally import Tally
 
 def count_first(model: Any, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, EMSummary | None]:
     """The tally of the first rows, which decide what there is to count; and how EM ended, if it was needed."""
-    labels, weights = _labels(model, table, model.unlabelled == "em"), check_weight(weight, table.n_rows)
+    labels, weights = _labels(model, table, model.unlabeled == "em"), check_weight(weight, table.n_rows)
     if labels.n_missing and model._shape.y_dtype is not None and model._shape.y_dtype.kind == "O":
         model._shape = model._shape._replace(y_dtype=None)  # objects only because None is among them
     if weights is not None and not weights.any():
@@ -39,7 +39,7 @@ def count_first(model: Any, table: Table, weight: Any, factors: list[Factor]) ->
                 raise
     levels = [labels.domain.levels[k] for k in named]
     names = new_names(levels, n_more, model.missing_label)
-    domain = Domain([*levels, *names], str(model._target), ordered=True)
+    domain = Domain([*levels, *names], str(model._target), is_sorted=True)
     where = np.full(len(labels.domain.levels) + 1, -1)
     where[named] = domain.positions_of(levels)
     has_rows = np.isin(np.arange(len(domain.levels)), where[named])
@@ -68,9 +68,9 @@ def count_more(model: Any, table: Table, weight: Any) -> Tally:
 def _labels(model: Any, table: Table, missing: bool) -> Labels:
     """The labels of the rows; some may be missing only if they can be expected, or are to be skipped."""
     labels = read_labels(table, model._target, model.missing_label)
-    if not missing and model.unlabelled != "skip":
-        how = "Use fit with all rows at once" if model.unlabelled == "em" else "Pass unlabelled='em' or 'skip'"
-        labels.refuse_missing(f"{how}, or leave the unlabelled rows out.", model.missing_label)
+    if not missing and model.unlabeled != "skip":
+        how = "Use fit with all rows at once" if model.unlabeled == "em" else "Pass unlabeled='em' or 'skip'"
+        labels.refuse_missing(f"{how}, or leave the unlabeled rows out.", model.missing_label)
     return labels
 
 
@@ -78,9 +78,9 @@ def _that_count(
     model: Any, table: Table, labels: Labels, weights: np.ndarray | None
 ) -> tuple[Table, Labels, np.ndarray | None]:
     """The rows that have a weight and, where those without a label are skipped, a label."""
-    skip = model.unlabelled == "skip" and labels.n_missing > 0
+    skip = model.unlabeled == "skip" and labels.n_missing > 0
     if skip and not labels.rows.any():
-        raise DataError("no row has a label; expected at least one that does.\n    Pass unlabelled='em'.")
+        raise DataError("no row has a label; expected at least one that does.\n    Pass unlabeled='em'.")
     if not skip and (weights is None or weights.all()):
         return table, labels, weights
     codes, domain, _ = labels
@@ -91,23 +91,23 @@ def _that_count(
     return table.rows(kept), labels, None if weights is None else weights[kept]
 
 
-def _n_unnamed(model: Any, n_named: int, n_unlabelled: int) -> int:
+def _n_unnamed(model: Any, n_named: int, n_unlabeled: int) -> int:
     """How many classes there are besides those that have labels."""
     if model.n_classes is None:
-        if n_unlabelled and not n_named:
+        if n_unlabeled and not n_named:
             raise DataError(
                 "no row has a label, so how many classes there are is not known.\n"
                 "    Pass n_classes, or use tb.Mixture."
             )
         return 0
-    if model.unlabelled != "em":
-        raise DataError(f"n_classes={model.n_classes!r} needs rows without labels.\n    Pass unlabelled='em'.")
+    if model.unlabeled != "em":
+        raise DataError(f"n_classes={model.n_classes!r} needs rows without labels.\n    Pass unlabeled='em'.")
     if not is_integer_at_least(model.n_classes, max(n_named, 1)):
         raise DataError(
             f"n_classes is {model.n_classes!r}; expected a whole number of at least {max(n_named, 1)}"
             + (", the classes that have labels." if n_named else ".")
         )
-    if model.n_classes > n_named and not n_unlabelled:
+    if model.n_classes > n_named and not n_unlabeled:
         raise DataError(
             f"n_classes is {model.n_classes!r}, but every row has a label and these show {n_named} classes.\n"
             "    Leave n_classes out, or declare the others: partial_fit(..., classes=...)."

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.table import Table
 from tallybayes.errors import EstimateError, NotLinearError
-from tallybayes.estimation.em.em_objective import plot_climb
+from tallybayes.estimation.em.em_objective import plot_convergence
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of
 from tallybayes.estimation.scoring.row_scorer import check_cells
 from tallybayes.families._shared.fixed_parameters import check_parameters
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
     from tallybayes.distributions.normal_inverse_wishart import NormalInverseWishart
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
     from tallybayes.tally.tally import Tally
 
 
@@ -47,7 +47,7 @@ class DiscriminantFunctions(NamedTuple):
 
 
 class GaussianDiscriminant(TransformerMixin, Classifier):
-    """Gaussian discriminant analysis: quadratic, linear, diagonal, spherical, regularised, Bayesian.
+    """Gaussian discriminant analysis: quadratic, linear, diagonal, spherical, regularized, Bayesian.
 
     The tally holds the moments of every class, products included, so every covariance and every estimate can be had
     from one pass over the data: `reestimate`.
@@ -58,7 +58,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         ``"full"`` is quadratic discriminant analysis, ``"tied"`` linear, ``"diagonal"`` Gaussian naive Bayes,
         ``"tied_diagonal"`` diagonal linear.
     shrinkage : float in [0, 1], "auto" or None
-        λ of λ·diag(Σ) + (1 − λ)·Σ, regularised discriminant analysis, per class or for the tied covariance. ``"auto"``
+        λ of λ·diag(Σ) + (1 − λ)·Σ, regularized discriminant analysis, per class or for the tied covariance. ``"auto"``
         is the oracle-approximating λ (OAS) of the correlations, from the moments alone.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
         ``"bayes"`` is the full Bayesian predictive: normal-inverse-Wishart to multivariate t. ``"unbiased"`` is R's.
@@ -71,14 +71,14 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         No class prior touches the covariance.
     calibration : {"temperature", "isotonic", "auto"} or None
         Whether `fit` mends the probabilities by its rows left out, and how: see `calibrate`.
-    unlabelled : {"em", "skip"} or None
+    unlabeled : {"em", "skip"} or None
         What to do with rows without a label: use them by EM, or leave them out. None refuses them.
     missing_label : label, optional
         What stands for a missing label, such as −1, besides None and NaN.
-    unlabelled_weight : float, default 1
+    unlabeled_weight : float, default 1
         What a row without a label is worth, compared with one that has it.
     n_classes : int, optional
-        How many classes there are, where some have no labelled row.
+        How many classes there are, where some have no labeled row.
     max_iter, tol : int and float
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
     n_init : int, default 1
@@ -112,7 +112,10 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         "tied_spherical": TiedSphericalGaussian,
     }
 
-    _words: ClassVar[Mapping[str, StringOptions]] = {**Classifier._words, "covariance": StringOptions(tuple(families))}
+    _string_options: ClassVar[Mapping[str, StringOptions]] = {
+        **Classifier._string_options,
+        "covariance": StringOptions(tuple(families)),
+    }
 
     def __init__(
         self,
@@ -123,9 +126,9 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         prior: NormalInverseWishart | NormalInverseGamma | Tally | str | None = None,
         class_prior: ClassPrior = None,
         calibration: str | None = None,
-        unlabelled: str | None = None,
+        unlabeled: str | None = None,
         missing_label: Hashable = None,
-        unlabelled_weight: float = 1.0,
+        unlabeled_weight: float = 1.0,
         n_classes: int | None = None,
         max_iter: int = 200,
         tol: float = 1e-6,
@@ -138,9 +141,9 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         self.prior = prior
         self.class_prior = class_prior
         self.calibration = calibration
-        self.unlabelled = unlabelled
+        self.unlabeled = unlabeled
         self.missing_label = missing_label
-        self.unlabelled_weight = unlabelled_weight
+        self.unlabeled_weight = unlabeled_weight
         self.n_classes = n_classes
         self.max_iter = max_iter
         self.tol = tol
@@ -148,7 +151,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         self.random_state = random_state
 
     from_parameters = classmethod(discriminant_from_parameters)
-    plot_climb = plot_climb
+    plot_convergence = plot_convergence
 
     def _make_factors(self, table: Table, target: Name, weight: Any) -> list[Factor]:
         self._family()
@@ -186,36 +189,36 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         assert isinstance(moments, Moments)
         if self.shrinkage is not None:
             moments = shrunk(moments, self.shrinkage, tied=self.covariance == "tied")
-        return [(self._reading(factor), moments)]
+        return [(self._factor_for_scoring(factor), moments)]
 
-    def _given_features(self) -> list[Any]:
+    def _fixed_feature_parameters(self) -> list[Any]:
         """The means and covariances that were given, read as `covariance` says: as most likely if so counted."""
-        mean, matrices = super()._given_features()[0]
-        assert self._given is not None
-        family, weight = self._family(), self._given[0].table[:, None, None]
-        if "groups" in family.shared:
+        mean, matrices = super()._fixed_feature_parameters()[0]
+        assert self._fixed_parameters is not None
+        family, weight = self._family(), self._fixed_parameters[0].table[:, None, None]
+        if "groups" in family.tied_over:
             matrices = np.broadcast_to((weight * matrices).sum(axis=0), matrices.shape)
         if self.shrinkage is not None:
             if self.shrinkage == "auto":
-                self._need_counts("shrinkage='auto'")
+                self._require_counts("shrinkage='auto'")
             matrices = matrices * (1 - self.shrinkage * (1 - np.eye(matrices.shape[-1])))
         variance = np.diagonal(matrices, axis1=-2, axis2=-1)
-        if "columns" in family.shared:
+        if "columns" in family.tied_over:
             variance = np.broadcast_to(variance.mean(axis=-1, keepdims=True), variance.shape)
         return [check_parameters(family, {"mean": mean, "covariance": matrices, "variance": variance}, [], "the model")]
 
-    def _reading(self, factor: Factor) -> Factor:
+    def _factor_for_scoring(self, factor: Factor) -> Factor:
         """The factor in the family of `covariance`."""
         return Factor(factor.columns, factor.given, self._family())
 
-    def _refuse_measure(self, what: str) -> None:
+    def _check_has_likelihood_measures(self, what: str) -> None:
         if self.shrinkage not in (None, 0):
             raise EstimateError(
                 f"a model with shrinkage={self.shrinkage!r} has no {what}: a shrunk covariance is no posterior.\n"
                 "    Use reestimate(shrinkage=None), or state the same belief as a prior, a tb.NormalInverseWishart."
             )
 
-    def _forgets_by_row(self) -> bool:
+    def _statistics_are_per_row(self) -> bool:
         """Shrinking changes more of a covariance than the row brought to it."""
         return self.shrinkage is None
 
@@ -248,7 +251,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         """γ and β of every class, log p(class | x) = γ + x · β + const, where one covariance serves all classes."""
         check_is_fitted(self, "tally_")
         try:
-            coef, bias = linear_terms(self._scored[0])
+            coef, bias = linear_terms(self._factor_scorers[0])
         except NotLinearError:
             raise NotLinearError(
                 "the discriminants are linear only where the classes share their covariance and it is plugged in.\n"
@@ -263,30 +266,30 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
 
         Parameters
         ----------
-        X : array or data frame of numbers; missing cells are marginalised
+        X : array or data frame of numbers; missing cells are marginalized
 
         Returns
         -------
         ndarray of shape (n,)
         """
         check_is_fitted(self, "tally_")
-        scored = self._scored[0]
+        scored = self._factor_scorers[0]
         if (
             self._calibration is not None
             or scored.predictive
-            or not scored.family.light
-            or "groups" not in scored.family.shared
+            or not scored.family.low_memory_scoring
+            or "groups" not in scored.family.tied_over
         ):
             return super().predict(X)
         # One covariance for all, plugged in: the quadratic term is common to the classes, and a linear one decides.
         self._check_estimated(self.class_log_prior_)
         table = open_rows(self, X)
-        rows, codes = self._rows(table, scored), np.empty(table.n_rows, dtype=np.intp)
-        coef, bias, centre = self._derive("linear", lambda: _centred_terms(scored, self.class_log_prior_))
+        rows, codes = self._factor_cells(table, scored), np.empty(table.n_rows, dtype=np.intp)
+        coef, bias, center = self._cached("linear", lambda: _centered_terms(scored, self.class_log_prior_))
         for start in range(0, table.n_rows, 1024):  # few enough rows to stay in cache
             part = slice(start, start + 1024)
             piece = chunk_of(rows, part)
-            score = (piece if centre is None else piece - centre) @ coef + bias
+            score = (piece if center is None else piece - center) @ coef + bias
             if not np.isfinite(score).all():  # a missing cell, a forbidden one, or a class without weight
                 return super().predict(X)
             codes[part] = score.argmax(axis=1)
@@ -299,7 +302,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         Fisher's: ordered by how far they part the classes, at most one fewer than there are classes.
         """
         check_is_fitted(self, "tally_")
-        return self._derive("scalings", self._make_scalings)
+        return self._cached("scalings", self._make_scalings)
 
     def _make_scalings(self) -> np.ndarray:
         weight, mean, within = self._spreads()
@@ -311,16 +314,16 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         values, vectors = np.linalg.eigh(within / np.outer(deviation, deviation))
         kept = values > 1e-12 * values.max(initial=0.0)
         white = vectors[:, kept] / np.sqrt(values[kept]) / deviation[:, None]
-        centre = weight @ mean / weight.sum()
-        between = np.sqrt(weight)[:, None] * (mean - centre) @ white
+        center = weight @ mean / weight.sum()
+        between = np.sqrt(weight)[:, None] * (mean - center) @ white
         _, sizes, rotation = np.linalg.svd(between, full_matrices=False)
         n_directions = min(n_classes - 1, int((sizes > 1e-10 * sizes.max(initial=0.0)).sum())) if sizes.size else 0
         return white @ rotation[:n_directions].T
 
     def _spreads(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What every class weighs, its mean, and the covariance within classes."""
-        if self._given is not None:
-            weight, (mean, matrices) = self._given[0].table, super()._given_features()[0]
+        if self._fixed_parameters is not None:
+            weight, (mean, matrices) = self._fixed_parameters[0].table, super()._fixed_feature_parameters()[0]
             return weight, mean, (weight[:, None, None] * matrices).sum(axis=0)
         moments = super()._feature_factors()[0][1]
         assert isinstance(moments, Moments)
@@ -342,8 +345,8 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         """
         check_is_fitted(self, "tally_")
         table = open_rows(self, X)
-        scored = self._scored[0]
-        rows = chunk_of(self._rows(table, scored), slice(None))
+        scored = self._factor_scorers[0]
+        rows = chunk_of(self._factor_cells(table, scored), slice(None))
         check_cells(scored, rows)
         weight, mean, _ = self._spreads()
         return (rows - weight @ mean / weight.sum()) @ self.scalings_
@@ -357,8 +360,8 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         """
         return np.array([f"gaussiandiscriminant{k}" for k in range(self.scalings_.shape[1])], dtype=object)
 
-    def plot_projection(self, X: Rows, y: Labels, ax: Axes | None = None) -> Picture:
-        """Rows on the first two discriminant directions, coloured by class; needs matplotlib.
+    def plot_projection(self, X: Rows, y: Labels, ax: Axes | None = None) -> Plot:
+        """Rows on the first two discriminant directions, colored by class; needs matplotlib.
 
         Parameters
         ----------
@@ -406,19 +409,19 @@ def shrunk(moments: Moments, shrinkage: Any, *, tied: bool) -> Moments:
     return moments.with_scatter(-amount[:, None, None] * off)
 
 
-def _centred_terms(scored: FactorScorer, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Weights (columns, classes), biases and a centre: scores linear in the rows about it.
+def _centered_terms(scored: FactorScorer, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Weights (columns, classes), biases and a center: scores linear in the rows about it.
 
-    The centre is None where the rows are so near 0 that they keep their digits without.
+    The center is None where the rows are so near 0 that they keep their digits without.
     """
     mean = np.array(scored.parameters.mean, dtype=float)
-    centre = np.nanmean(mean, axis=0)
-    gap = mean - centre
+    center = np.nanmean(mean, axis=0)
+    gap = mean - center
     gap[:, scored.constant] = 0.0
     coef = np.linalg.solve(np.asarray(scored.parameters.covariance)[0], gap.T)
     coef[scored.constant] = 0.0
     bias = log_prior - 0.5 * (coef * gap.T).sum(axis=0)
     deviation = np.sqrt(np.diagonal(np.asarray(scored.parameters.covariance)[0]))
-    if (np.abs(centre) < 1000 * deviation).all():
-        return coef, bias - centre @ coef, None
-    return coef, bias, centre
+    if (np.abs(center) < 1000 * deviation).all():
+        return coef, bias - center @ coef, None
+    return coef, bias, center

@@ -42,11 +42,11 @@ from tallybayes.models.io import model_from_parts, model_to_parts, save_model
 from tallybayes.models.receipt import with_receipt
 from tallybayes.models.sklearn_bases import ClassifierMixin, typed_property
 from tallybayes.tally.domain import Domain, labels_of
-from tallybayes.typing import ClassPrior, Labels, Rows, Weights
+from tallybayes.typing import ClassPrior, Labels, Rows, SampleWeights
 from tallybayes.warnings import CalibrationWarning, warn
 
 
-class Chosen(ClassifierMixin, Estimator):
+class AutoClassifier(ClassifierMixin, Estimator):
     """A classifier without choices to make: generative models tried on held-out rows, and mixed by how they did.
 
     Candidates are naive Bayes with suggested families, tree-augmented naive Bayes, averaged one-dependence estimators,
@@ -55,8 +55,8 @@ class Chosen(ClassifierMixin, Estimator):
     classes (families, trees) is chosen again, and calibrated. The best of every kind are mixed, with the weights that
     make the classes of held-out rows most probable.
 
-    What was chosen is ``choice_``, and stays: rows that come or go later are counted by every member. Models add up
-    where they have the same choice: ``Chosen(choice=one.choice_)`` fits it to other rows.
+    What was chosen is ``spec_``, and stays: rows that come or go later are counted by every member. Models add up
+    where they have the same choice: ``AutoClassifier(choice=one.choice_)`` fits it to other rows.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Chosen(ClassifierMixin, Estimator):
     >>> import tallybayes as tb
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = tb.Chosen().fit(X[::2], y[::2])
+    >>> model = tb.AutoClassifier().fit(X[::2], y[::2])
     >>> model.score(X[1::2], y[1::2]) > 0.9
     True
     >>> model.forget(X[::2][:5], y[::2][:5]).predict(X[:1])
@@ -90,11 +90,11 @@ class Chosen(ClassifierMixin, Estimator):
     """
 
     def __init__(
-        self, *, single: bool = False, folds: int = 5, choice: EnsembleSpec | None = None, random_state: int = 0
+        self, *, single: bool = False, folds: int = 5, spec: EnsembleSpec | None = None, random_state: int = 0
     ) -> None:
         self.single = single
         self.folds = folds
-        self.choice = choice
+        self.spec = spec
         self.random_state = random_state
 
     classes_ = property(lambda self: labels_of(self._class_domain.levels, self._shape.y_dtype))
@@ -110,24 +110,24 @@ class Chosen(ClassifierMixin, Estimator):
     _log_proba_without = log_proba
     summary = summary
     parameters_ = typed_property(ensemble_inspection.parameters)
-    table = ensemble_inspection.table
+    parameter_table = ensemble_inspection.table
     class_prior_ = typed_property(ensemble_inspection.class_prior)
     posterior_ = typed_property(ensemble_inspection.posterior)
     show_work = ensemble_inspection.show_work
     explain = ensemble_inspection.explain
-    plot_decision = ensemble_plots.plot_decision
+    plot_decision_boundary = ensemble_plots.plot_decision_boundary
     plot_columns = ensemble_plots.plot_columns
     plot_joint = ensemble_plots.plot_joint
-    plot_classes = ensemble_plots.plot_classes
+    plot_class_means = ensemble_plots.plot_class_means
     plot_graph = ensemble_plots.plot_graph
     plot_explanation = plot_explanation
-    log_likelihood = log_evidence = bits = ensemble_inspection.refuse
+    log_likelihood = log_evidence = description_length = ensemble_inspection.refuse
     bic_ = aic_ = property(ensemble_inspection.refuse)
     to_sql = to_onnx = property(refuse_mixture)
 
     # ---- Learning ---------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Rows, y: Labels, sample_weight: Weights = None) -> Self:
+    def fit(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
         """Try the candidates, choose, and count the rows.
 
         Parameters
@@ -145,24 +145,24 @@ class Chosen(ClassifierMixin, Estimator):
         if table.n_rows == 0:
             raise DataError("there are 0 rows to learn from; expected at least 1.")
         labels = read_labels(table, shape.target)
-        labels.refuse_missing("Leave the unlabelled rows out, or use tb.NaiveBayes(unlabelled='em').")
+        labels.refuse_missing("Leave the unlabeled rows out, or use tb.NaiveBayes(unlabeled='em').")
         labels.refuse_numbers(shape.target)
         weights = check_weight(weight, table.n_rows)
         refuse_columns(table, shape.target)
         warn_unread({name: reason for name in table.columns if (reason := table.unread(name))})
-        report, choice = None, self.choice
+        report, choice = None, self.spec
         if choice is None:
             with blas_libraries().limit(limits=1):  # matrices are small: threads would wait for each other
                 choice, report = search_candidates(self, table, shape.target, weights, start)
         elif not isinstance(choice, EnsembleSpec):
-            raise DataError.wrong_type("choice", repr(choice), "what another model has chosen, its choice_")
+            raise DataError.wrong_type("spec", repr(choice), "what another model has chosen, its choice_")
         models = fit_members(choice, table, shape.target, weights)
         members = [Member(one, model) for one, model in zip(choice.members, models, strict=True)]
-        self._shape, self.choice_, self.members_, self.report_ = shape, choice, members, report
+        self._shape, self.spec_, self.members_, self.leaderboard_ = shape, choice, members, report
         return self
 
     def partial_fit(
-        self, X: Rows, y: Labels, sample_weight: Weights = None, classes: Iterable[Hashable] | None = None
+        self, X: Rows, y: Labels, sample_weight: SampleWeights = None, classes: Iterable[Hashable] | None = None
     ) -> Self:
         """Count more rows by every member; what was chosen stays. The first time, as `fit`.
 
@@ -184,7 +184,7 @@ class Chosen(ClassifierMixin, Estimator):
         return self if classes is None else self._declared(classes)
 
     @with_receipt
-    def forget(self, X: Rows, y: Labels, sample_weight: Weights = None) -> Self:
+    def forget(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
         """Take rows out of every member, exactly. What they had a part in choosing, and the weights, stay.
 
         Parameters
@@ -212,7 +212,7 @@ class Chosen(ClassifierMixin, Estimator):
         found = []
         for choice, model in self.members_:
             other = copy.copy(model)
-            found.append(Member(choice, other._update(other.tally_.declare(other._target, list(classes)))))
+            found.append(Member(choice, other._update_tally(other.tally_.declare(other._target, list(classes)))))
         return self._with_members(found)
 
     def _with_members(self, members: list[Member]) -> Self:
@@ -224,7 +224,7 @@ class Chosen(ClassifierMixin, Estimator):
             warn(said, CalibrationWarning)
         return self
 
-    def add_class(self, label: Hashable, X: Rows, sample_weight: Weights = None) -> Self:
+    def add_class(self, label: Hashable, X: Rows, sample_weight: SampleWeights = None) -> Self:
         """Learn a class that was not there, from its rows alone.
 
         Parameters
@@ -265,7 +265,7 @@ class Chosen(ClassifierMixin, Estimator):
         """
         check_is_fitted(self, "members_")
         found = clone(self)
-        found._shape, found.choice_, found.report_ = self._shape, self.choice_, None
+        found._shape, found.spec_, found.leaderboard_ = self._shape, self.spec_, None
         found.members_ = [Member(choice, model.without_rows()) for choice, model in self.members_]
         return found
 
@@ -274,19 +274,19 @@ class Chosen(ClassifierMixin, Estimator):
             return NotImplemented
         for one in (self, other):
             check_is_fitted(one, "members_")
-        if self.choice_ != other.choice_:
+        if self.spec_ != other.spec_:
             raise StatisticsError(
-                f"the models have chosen differently, {self.choice_!r} and {other.choice_!r}; expected the same.\n"
-                "    Fit one with the choice of the other: tb.Chosen(choice=one.choice_)."
+                f"the models have chosen differently, {self.spec_!r} and {other.spec_!r}; expected the same.\n"
+                "    Fit one with the choice of the other: tb.AutoClassifier(choice=one.choice_)."
             )
         found = clone(self)
         shape = other._shape if self._shape.unnamed else self._shape
-        found._shape, found.choice_, found.report_ = self._shape._replace(target=shape.target), self.choice_, None
-        pairs = zip(self._called(shape.target), other._called(shape.target), strict=True)
-        found.members_ = [Member(mine.choice, mine.model + its.model) for mine, its in pairs]
+        found._shape, found.spec_, found.leaderboard_ = self._shape._replace(target=shape.target), self.spec_, None
+        pairs = zip(self._display_name(shape.target), other._display_name(shape.target), strict=True)
+        found.members_ = [Member(mine.spec, mine.model + its.model) for mine, its in pairs]
         return found
 
-    def _called(self, target: Any) -> list[Member]:
+    def _display_name(self, target: Any) -> list[Member]:
         """The members; where the target has the default name, with another one."""
         target = target if self._shape.unnamed else self._target
         return [Member(choice, classifier_fit.with_target(model, target)) for choice, model in self.members_]
@@ -347,9 +347,9 @@ class Chosen(ClassifierMixin, Estimator):
         """The columns that the members look at, with what each takes its cells for."""
         parts: list[tuple[Any, Any, Any]] = []
         for member in self.members_:
-            view: Any = member.choice.view
+            view: Any = member.spec.view
             if hasattr(view, "names"):
-                parts += member.model._parts()
+                parts += member.model._column_specs()
             else:
                 parts.append(([name for name, _ in view.numbers], Gaussian(), []))
                 parts += [([name], Categorical(), [Domain(levels, str(name))]) for name, levels in view.levels]
@@ -376,19 +376,19 @@ class Chosen(ClassifierMixin, Estimator):
         return self.members_[0].model._class_domain
 
     @property
-    def _read_names(self) -> list[Any]:
+    def _required_columns(self) -> list[Any]:
         """The columns that rows must have."""
-        return list(dict.fromkeys(name for member in self.members_ for name in member.choice.view.read_names()))
+        return list(dict.fromkeys(name for member in self.members_ for name in member.spec.view.read_names()))
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """All that is known, as JSON and arrays."""
         parts = [model_to_parts(member.model) for member in self.members_]
         arrays = {f"member{k}/{name}": array for k, (_, some) in enumerate(parts) for name, array in some.items()}
-        state = {"shape": self._shape.to_json(), "choice": to_json(self.choice_)}
+        state = {"shape": self._shape.to_json(), "spec": to_json(self.spec_)}
         return state | {"members": [content for content, _ in parts]}, arrays
 
     def _from_file(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        choice, contents = from_json(state.pop("choice")), state.pop("members")
+        choice, contents = from_json(state.pop("spec")), state.pop("members")
         if (
             not isinstance(choice, EnsembleSpec)
             or not isinstance(contents, list)
@@ -399,7 +399,7 @@ class Chosen(ClassifierMixin, Estimator):
         for k, (one, content) in enumerate(zip(choice.members, contents, strict=True)):
             some = {name: arrays.pop(name) for name in list(arrays) if name.startswith(f"member{k}/")}
             model = model_from_parts(content, {name.partition("/")[2]: array for name, array in some.items()})
-            if type(model) is not type(one.make()) or not one.view.made(model):
+            if type(model) is not type(one.make()) or not one.view.describes(model):
                 raise FileError("a member of the file is not what was chosen.")
             members.append(Member(one, model))
         first = members[0].model
@@ -408,7 +408,7 @@ class Chosen(ClassifierMixin, Estimator):
         shape = state.pop("shape")
         self._shape = InputFormat.from_json(shape, members[0].model.tally_)
         refuse_rest("the shape of the rows", shape)
-        self.choice_, self.members_, self.report_ = choice, members, None
+        self.spec_, self.members_, self.leaderboard_ = choice, members, None
         refuse_rest("the model's state", state)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -422,30 +422,3 @@ class Chosen(ClassifierMixin, Estimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def choose(data: Rows, target: Labels, *, sample_weight: Weights = None, **options: Any) -> Chosen:
-    """A classifier of these rows, without choices to make: see `Chosen`.
-
-    Parameters
-    ----------
-    data : array, data frame, list of dicts, or mapping of columns
-    target : array-like of shape (n,), or the name of a column of data
-    sample_weight : array-like of shape (n,), or the name of a column of data, optional
-    **options
-        As for `Chosen`: ``single``, ``folds``, ``choice``, ``random_state``.
-
-    Returns
-    -------
-    Chosen
-        Fitted. Its ``report_`` prints what was tried and chosen.
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> from sklearn.datasets import load_wine
-    >>> X, y = load_wine(return_X_y=True)
-    >>> tb.choose(X, y).predict(X[:3])
-    array([0, 0, 0])
-    """
-    return Chosen(**options).fit(data, target, sample_weight)

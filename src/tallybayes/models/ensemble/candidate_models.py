@@ -86,17 +86,21 @@ class CandidateModels:
         self.classes = tuple(domain.levels[int(code)] for code in seen)
         self.skipped: dict[str, str] = {}
         self.families: dict[Name, Family] = {}  # of naive Bayes
-        self.left_out: dict[Name, str] = {name: reason for name in table.columns if (reason := table.unread(name))}
+        self.dropped_columns: dict[Name, str] = {
+            name: reason for name in table.columns if (reason := table.unread(name))
+        }
         self._chosen: list[dict[Name, Family]] = []  # families without every fold
         self._middles: dict[Name, float | None] = {}  # of numbers
-        features = [name for name in table.columns if name != target and name not in self.left_out]
+        features = [name for name in table.columns if name != target and name not in self.dropped_columns]
         gaps = {name: is_missing(table, name) for name in features}
         self.names = tuple(name for name in features if not gaps[name].all()) or tuple(features)  # a model needs one
-        self.left_out |= {name: NO_KNOWN_CELL for name in features if name not in self.names}
-        self.absent = tuple(name for name in self.names if gaps[name].any() and self._tells(gaps[name]))
+        self.dropped_columns |= {name: NO_KNOWN_CELL for name in features if name not in self.names}
+        self.indicator_columns = tuple(
+            name for name in self.names if gaps[name].any() and self._missingness_is_informative(gaps[name])
+        )
         self.numbers = tuple(name for name in self.names if table.kind(name) == "number")
 
-    def _tells(self, gaps: np.ndarray) -> bool:
+    def _missingness_is_informative(self, gaps: np.ndarray) -> bool:
         """Whether the absence of a column's cells tells classes apart: by the evidence for tables that differ."""
         weight = np.ones(len(gaps)) if self.weight is None else self.weight
         table = np.bincount(2 * self.codes + gaps, weight, minlength=2 * len(self.classes)).reshape(-1, 2)
@@ -115,7 +119,7 @@ class CandidateModels:
         yield "pairs", lambda: self._pairs(self._in_pairs())
         if len(self.numbers) > 1:
             yield "discriminants", lambda: self._discriminants(self._as_numbers(), "discriminant", "", _COVARIANCES)
-        if self.absent or len(self.numbers) < len(self.names):
+        if self.indicator_columns or len(self.numbers) < len(self.names):
             yield "indicators", self._indicators
 
     # ---- Kinds of candidates ----------------------------------------------------------------------------------------
@@ -124,15 +128,17 @@ class CandidateModels:
         """Naive Bayes, whose families look at the classes."""
         start, table = time.perf_counter(), view.apply(self.table, self.target)
         found = select_families_by_fold(table, view.names, self.target, self.weight, self.folds.fold)
-        columns = {one.column: one.family for one in found.of_all if not one.left_out}
+        columns = {one.column: one.family for one in found.of_all if not one.dropped_columns}
         read_columns(columns, table, [self.target])  # refuses what cannot be read
         self._chosen = found.by_fold
         scores = naive_scores(table, found.by_fold, self.folds)
         yield self._candidate("naive Bayes", "naive Bayes, suggested", view, NaiveBayes(columns), scores, start)
-        self.families, more = columns, {one.column: one.remark for one in found.of_all if one.left_out}
-        self.left_out |= more
-        kept = tuple(name for name in self.names if name not in self.left_out) or self.names  # to others, neither
-        self.names, self.absent = kept, tuple(name for name in self.absent if name in kept)
+        self.families, more = columns, {one.column: one.remark for one in found.of_all if one.dropped_columns}
+        self.dropped_columns |= more
+        kept = (
+            tuple(name for name in self.names if name not in self.dropped_columns) or self.names
+        )  # to others, neither
+        self.names, self.indicator_columns = kept, tuple(name for name in self.indicator_columns if name in kept)
         self.numbers = tuple(name for name in self.numbers if name in kept)
 
     def _pairs(self, view: Any) -> Iterator[CandidateModel]:
@@ -158,7 +164,7 @@ class CandidateModels:
         start += (time.perf_counter() - start) / 2  # half of it each
         said = ", bins by class" if bins == "mdl" else ""
         for kind, model, found in zip(("one-dependence", "tree"), made, scores, strict=True):
-            yield self._candidate(kind, kind + said, view, model, self._normalised(found), start)
+            yield self._candidate(kind, kind + said, view, model, self._normalized(found), start)
 
     def _discriminants(
         self, view: NumericBlock, kind: str, said: str, settings: tuple[dict[str, Any], ...]
@@ -172,7 +178,7 @@ class CandidateModels:
         for each, scores in zip(settings, discriminant_scores(np.asarray(block), self.folds, settings), strict=True):
             shrunk = f", shrinkage {each['shrinkage']}" if "shrinkage" in each else ""
             name = f"{each['covariance']} discriminant{shrunk}{said}"
-            yield self._candidate(kind, name, view, GaussianDiscriminant(**each), self._normalised(scores), start)
+            yield self._candidate(kind, name, view, GaussianDiscriminant(**each), self._normalized(scores), start)
             start = time.perf_counter()
 
     def _indicators(self) -> Iterator[CandidateModel]:
@@ -189,8 +195,8 @@ class CandidateModels:
         middles = tuple((name, middle) for name, middle in known if middle is not None)
         if not labels:
             return NumericBlock(middles)
-        levels = self._levels(max(0, _MOST_WIDE - len(middles) - len(self.absent)), "indicators of")
-        return NumericBlock(middles, self.absent, tuple(levels.items()))
+        levels = self._levels(max(0, _MOST_WIDE - len(middles) - len(self.indicator_columns)), "indicators of")
+        return NumericBlock(middles, self.indicator_columns, tuple(levels.items()))
 
     def _in_pairs(self) -> RawColumns:
         """All columns but labels of which there are too many pairs."""
@@ -199,7 +205,7 @@ class CandidateModels:
         n_levels = _BINS * len(self.numbers) + sum(map(len, few.values()))
         if not names or len(self.classes) * n_levels**2 > _MOST_PAIRS_AT_ALL:
             raise TooLargeError(f"{len(self.names)} columns have more pairs of levels than are worth the time.")
-        return RawColumns(names, tuple(name for name in self.absent if name in names))
+        return RawColumns(names, tuple(name for name in self.indicator_columns if name in names))
 
     def _levels(self, most: float, use: str) -> dict[Name, tuple[object, ...]]:
         """The levels of columns of labels, of two one: of those with the fewest, up to `most` levels in all."""
@@ -212,7 +218,7 @@ class CandidateModels:
                 self.skipped[f"{use} {name}"] = f"with its {len(told[name])} levels there are more than {most:.0f}."
         return {name: levels for name, levels in told.items() if f"{use} {name}" not in self.skipped}
 
-    def _normalised(self, joint: np.ndarray) -> np.ndarray:
+    def _normalized(self, joint: np.ndarray) -> np.ndarray:
         return apply_bayes_rule(joint, self.folds.log_prior[0]).log_proba
 
     def _candidate(

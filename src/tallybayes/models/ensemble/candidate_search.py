@@ -87,7 +87,7 @@ def search_candidates(
         interval(truth, weight),
         accuracy,
         trials.families,
-        trials.left_out,
+        trials.dropped_columns,
         trials.skipped,
         time.perf_counter() - start,
         table.n_rows,

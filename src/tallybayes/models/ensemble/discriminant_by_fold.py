@@ -92,13 +92,13 @@ def _scores(
 ) -> np.ndarray:
     """log p(class) and the multivariate t of every row, by its fold's own parameters."""
     root, k = np.linalg.cholesky(scale), rows.shape[1]
-    centre, inverse = location.mean(axis=1), invert_lower(root)
-    shift = (inverse @ (location - centre[:, None])[..., None])[..., 0]
+    center, inverse = location.mean(axis=1), invert_lower(root)
+    shift = (inverse @ (location - center[:, None])[..., None])[..., 0]
     log_norm = log_rising(freedom / 2, k / 2) - k / 2 * np.log(np.pi * widen) - log_determinants(root) / 2
     start, power = folds.log_prior + log_norm, np.broadcast_to((freedom + k) / 2, widen.shape)
     out = np.empty((len(rows), folds.n_classes))
     for fold, test in enumerate(folds.tests):
-        squares = whitened_squared_norms(rows[test], centre[fold], inverse[fold], shift[fold])
+        squares = whitened_squared_norms(rows[test], center[fold], inverse[fold], shift[fold])
         squares /= widen[fold]
         out[test] = start[fold] - power[fold] * np.log1p(squares, out=squares)
     return out

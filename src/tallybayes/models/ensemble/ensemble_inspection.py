@@ -31,20 +31,20 @@ def largest_member(model: Any) -> Any:
         return member
     named = copy.copy(member)
     named._block_names = {BLOCK: tuple(names.values())}
-    named._derived = {key: found for key, found in named._derived.items() if key not in ("parameters", "posterior")}
+    named._cache = {key: found for key, found in named._cache.items() if key not in ("parameters", "posterior")}
     return named
 
 
 def member_note(model: Any) -> str:
     """Who tells of it: the heaviest member, and its weight."""
-    choice = model.members_[0].choice
+    choice = model.members_[0].spec
     return f"by {choice.name}, the heaviest of {len(model.members_)}: {choice.weight:.2f}"
 
 
 def parameters(model: Any) -> Parameters:
     """What the heaviest member has learnt, by column; the others are ``members_[k].model.parameters_``."""
     found = largest_member(model).parameters_
-    within = {name: place for place, name in model.members_[0].choice.view.column_names().items()}
+    within = {name: place for place, name in model.members_[0].spec.view.column_names().items()}
     names = [one for name in found for one in (within if name == BLOCK else [name])]
     shown = f"{found.title}\n{member_note(model)}"
     return Parameters(shown, names, found._shown, lambda column: found[within.get(column, column)])
@@ -77,7 +77,7 @@ def posterior(model: Any) -> Posteriors:
         found = largest_member(model).posterior_
     except EstimateError as error:
         raise as_attribute_error(error) from None
-    within = {name: place for place, name in model.members_[0].choice.view.column_names().items()}
+    within = {name: place for place, name in model.members_[0].spec.view.column_names().items()}
     names = [one for name in found for one in (within if name == BLOCK else [name])]
     title = f"{found.title}, the heaviest of {len(model.members_)}"
     return Posteriors(title, names, found._shown, lambda column: found[within.get(column, column)])
@@ -117,8 +117,8 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     check_is_fitted(model, "members_")
     first = model.members_[0]
     table = tolerated(open_columns(model, X), model._parts)
-    found = first.model.explain(first.choice.view.apply(table), against)
-    names = first.choice.view.column_names()
+    found = first.model.explain(first.spec.view.apply(table), against)
+    names = first.spec.view.column_names()
     found.columns = [names.get(column, column) for column in found.columns]
     found.note = member_note(model)
     return found
@@ -142,10 +142,10 @@ def show_work(model: Any, row: Rows) -> str:
         raise DataError.wrong_shape("row", (table.n_rows,), "the features of one row")
     sheet = CalculationSheet("p(class | x) = Σ weight · p(class | x) of every member", list(model.classes_))
     said = [np.exp(member.log_proba(table)[0]) for member in model.members_]
-    weights = np.array([member.choice.weight for member in model.members_])
+    weights = np.array([member.spec.weight for member in model.members_])
     for member, shares, weight in zip(model.members_, said, weights / weights.sum(), strict=True):
-        sheet.add(f"by {member.choice.name}", shares, f"{weight:.4f}")
+        sheet.add(f"by {member.spec.name}", shares, f"{weight:.4f}")
     sheet.rule()
     sheet.add("p(class | x), mixed", weights / weights.sum() @ np.array(said))
     sheet.add("p(class | x), calibrated", model.predict_proba(row)[0])
-    return sheet.written(model.predict(row)[0])
+    return sheet.to_text(model.predict(row)[0])

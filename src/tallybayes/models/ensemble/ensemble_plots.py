@@ -14,16 +14,16 @@ from tallybayes.typing import Labels, Name, Names, Rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 
-def plot_decision(
+def plot_decision_boundary(
     model: Any,
     X: Rows | None = None,
     y: Labels | None = None,
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
-) -> Picture:
+) -> Plot:
     """The regions of the classes in the plane of two columns, by the mixture; needs matplotlib.
 
     Rows know these two columns alone: the cells of all others are missing, which says something of the class where
@@ -39,13 +39,13 @@ def plot_decision(
     Picture
     """
     check_is_fitted(model, "members_")
-    from tallybayes.plotting.classifier.decision_boundary import plot_decision
+    from tallybayes.plotting.classifier.decision_boundary import plot_decision_boundary
     from tallybayes.plotting.classifier.plane_models import EnsemblePlane
 
-    return plot_decision(EnsemblePlane(model), X, y, columns, ax)
+    return plot_decision_boundary(EnsemblePlane(model), X, y, columns, ax)
 
 
-def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Picture:
+def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Plot:
     """A picture of every column's distribution in each class, by the heaviest member; needs matplotlib.
 
     Parameters
@@ -66,7 +66,7 @@ def plot_joint(
     y: Labels | None = None,
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
-) -> Picture:
+) -> Plot:
     """Two columns together beside the product of each alone, in every class, by the heaviest member; needs matplotlib.
 
     Parameters
@@ -81,7 +81,7 @@ def plot_joint(
     return _with_note(model, largest_member(model).plot_joint(*_rows(model, X, y), columns, ax), above=False)
 
 
-def plot_classes(model: Any, shape: tuple[int, int]) -> Picture:
+def plot_class_means(model: Any, shape: tuple[int, int]) -> Plot:
     """Every class as an image: what the heaviest member expects of its columns, row by row; needs matplotlib.
 
     Columns that it leaves out are blank.
@@ -96,12 +96,12 @@ def plot_classes(model: Any, shape: tuple[int, int]) -> Picture:
     Picture
     """
     found = largest_member(model)
-    from tallybayes.plotting.classifier.class_means import plot_classes
+    from tallybayes.plotting.classifier.class_means import plot_class_means
 
-    return _with_note(model, plot_classes(found, shape, model), above=True)
+    return _with_note(model, plot_class_means(found, shape, model), above=True)
 
 
-def plot_graph(model: Any, ax: Axes | None = None) -> Picture:
+def plot_graph(model: Any, ax: Axes | None = None) -> Plot:
     """The heaviest member as a graph with plates; needs matplotlib.
 
     Parameters
@@ -120,10 +120,10 @@ def _rows(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
     if X is None:
         return None, y
     labels = None if y is None else read_more_rows(model, X, y, None)[0].columns[model._target]
-    return model.members_[0].choice.view.apply(open_columns(model, X)), labels
+    return model.members_[0].spec.view.apply(open_columns(model, X)), labels
 
 
-def _with_note(model: Any, picture: Picture, *, above: bool) -> Picture:
+def _with_note(model: Any, picture: Plot, *, above: bool) -> Plot:
     """Say who drew it: above all panels of a figure that is its own, or above the first."""
     from tallybayes.plotting.style import add_note
 

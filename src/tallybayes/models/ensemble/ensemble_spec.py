@@ -44,34 +44,38 @@ class TemperatureSpec(FrozenValue):
     """
 
     temperature: float
-    doubt: float
+    contamination: float
     classes: tuple[Any, ...]
-    base: tuple[float, ...]
+    base_rates: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        numbers = (self.temperature, self.doubt, *self.base)
-        if not all(_is_number(number) for number in numbers) or self.temperature <= 0 or not 0 <= self.doubt <= 1:
+        numbers = (self.temperature, self.contamination, *self.base_rates)
+        if (
+            not all(_is_number(number) for number in numbers)
+            or self.temperature <= 0
+            or not 0 <= self.contamination <= 1
+        ):
             raise DataError(
-                f"a temperature of {self.temperature!r:.60} with a doubt of {self.doubt!r:.60} mends no probabilities; "
+                f"a temperature of {self.temperature!r:.60} with a doubt of {self.contamination!r:.60} mends no probabilities; "
                 "expected a positive number, and one from 0 to 1."
             )
-        one_each = len(self.base) == len(self.classes) == len(set(self.classes)) > 0
-        if not one_each or min(self.base) < 0 or not math.isclose(sum(self.base), 1.0, rel_tol=1e-6):
+        one_each = len(self.base_rates) == len(self.classes) == len(set(self.classes)) > 0
+        if not one_each or min(self.base_rates) < 0 or not math.isclose(sum(self.base_rates), 1.0, rel_tol=1e-6):
             raise DataError(
-                f"{len(self.base)} shares, {self.base!r:.60}, for {len(self.classes)} classes; expected one for each, "
+                f"{len(self.base_rates)} shares, {self.base_rates!r:.60}, for {len(self.classes)} classes; expected one for each, "
                 "which sum to 1."
             )
 
     @classmethod
     def of(cls, found: TemperatureScaling, classes: tuple[Any, ...]) -> Self:
         """What was found from rows that were held out."""
-        return cls(1 / found.sharpness, found.doubt, tuple(classes), tuple(found.base.tolist()))
+        return cls(1 / found.inverse_temperature, found.contamination, tuple(classes), tuple(found.base_rates.tolist()))
 
     def apply(self, log_proba: np.ndarray, classes: tuple[Any, ...]) -> np.ndarray:
         """log p(class | row), mended; a class that came later is as improbable as the rarest, in doubt."""
-        share = dict(zip(self.classes, self.base, strict=True))
-        base = np.array([share.get(label, min(self.base)) for label in classes])
-        how = Calibration("temperature", 0.0, 0.0, 0.0, self.temperature, self.doubt, base / base.sum())
+        share = dict(zip(self.classes, self.base_rates, strict=True))
+        base = np.array([share.get(label, min(self.base_rates)) for label in classes])
+        how = Calibration("temperature", 0.0, 0.0, 0.0, self.temperature, self.contamination, base / base.sum())
         return how.apply(log_proba)
 
 
@@ -130,7 +134,7 @@ class MemberSpec(FrozenValue):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EnsembleSpec(FrozenValue):
-    """What `choose` has chosen: its members, and how the probabilities of their mixture are mended.
+    """What `AutoClassifier` has chosen: its members, and how the probabilities of their mixture are mended.
 
     Parameters
     ----------
@@ -167,5 +171,5 @@ def fit_members(choice: EnsembleSpec, table: Table, target: Name, weight: np.nda
         if first is None:
             found.append(one.make().fit(one.view.apply(table, target), target, weight))
         else:
-            found.append(one.make()._take_from(found[first])._adopt(found[first].tally_))
+            found.append(one.make()._copy_input_format(found[first])._set_tally(found[first].tally_))
     return found

@@ -31,10 +31,10 @@ class RawColumns(FrozenValue):
     """
 
     names: tuple[Name, ...]
-    absent: tuple[Name, ...] = ()
+    indicator_columns: tuple[Name, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.names, tuple | list) or not isinstance(self.absent, tuple | list):
+        if not isinstance(self.names, tuple | list) or not isinstance(self.indicator_columns, tuple | list):
             raise DataError.wrong_type("the columns of a view", f"{self!r:.60}", "their names")
 
     def apply(self, table: Table, *more: Name) -> Table:
@@ -42,7 +42,7 @@ class RawColumns(FrozenValue):
         columns = {name: table._column(name) for name in (*more, *self.names)}
         out = Table(columns)
         out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
-        for name in self.absent:
+        for name in self.indicator_columns:
             flags = is_missing(table, name)
             out = Table({**out.columns, absent_name(name, table): flags})
             out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
@@ -50,19 +50,19 @@ class RawColumns(FrozenValue):
 
     def hide(self, table: Table, name: Name) -> Table:
         """The columns that `apply` made, with those of one column unknown."""
-        flags = list(table.columns)[len(table.columns) - len(self.absent) :]
-        made = [flag for flag, source in zip(flags, self.absent, strict=True) if source == name]
+        flags = list(table.columns)[len(table.columns) - len(self.indicator_columns) :]
+        made = [flag for flag, source in zip(flags, self.indicator_columns, strict=True) if source == name]
         return hidden(table, [*made, *([name] if name in self.names else [])])
 
     def read_names(self) -> list[Name]:
         """The columns that rows must have."""
-        return list(dict.fromkeys([*self.names, *self.absent]))
+        return list(dict.fromkeys([*self.names, *self.indicator_columns]))
 
-    def made(self, model: Any) -> bool:
+    def describes(self, model: Any) -> bool:
         """Whether a model from a file has the columns that this view makes."""
         known = set(self.names)
-        more = {name for name in model._read_names if known.isdisjoint(origins(name))}
-        return len(more) <= len(self.absent)
+        more = {name for name in model._required_columns if known.isdisjoint(origins(name))}
+        return len(more) <= len(self.indicator_columns)
 
     def column_names(self) -> dict[Any, Any]:
         """What columns are called elsewhere: all as they are."""
@@ -84,7 +84,7 @@ class NumericBlock(FrozenValue):
     """
 
     numbers: tuple[tuple[Name, float], ...] = ()
-    absent: tuple[Name, ...] = ()
+    indicator_columns: tuple[Name, ...] = ()
     levels: tuple[tuple[Name, tuple[object, ...]], ...] = ()
 
     def __post_init__(self) -> None:
@@ -93,17 +93,17 @@ class NumericBlock(FrozenValue):
         for pair, kind in pairs:
             if len(pair) != 2 or not isinstance(pair[1], kind) or (kind is float and not math.isfinite(pair[1])):
                 raise DataError.wrong_type("a column as numbers", f"{pair!r:.60}", "a name with a number, or levels")
-        if not isinstance(self.absent, tuple | list):
-            raise DataError.wrong_type("columns whose absence counts", f"{self.absent!r:.60}", "names")
+        if not isinstance(self.indicator_columns, tuple | list):
+            raise DataError.wrong_type("columns whose absence counts", f"{self.indicator_columns!r:.60}", "names")
 
     @property
     def width(self) -> int:
         """The number of columns of the block."""
-        return len(self.numbers) + len(self.absent) + sum(len(levels) for _, levels in self.levels)
+        return len(self.numbers) + len(self.indicator_columns) + sum(len(levels) for _, levels in self.levels)
 
     def hide(self, table: Table, name: Name) -> Table:
         """The block that `apply` made, with the places of one column missing."""
-        owners = [*(one for one, _ in self.numbers), *self.absent]
+        owners = [*(one for one, _ in self.numbers), *self.indicator_columns]
         owners += [one for one, levels in self.levels for _ in levels]
         block = np.array(table.columns[BLOCK])
         block[:, [place for place, one in enumerate(owners) if one == name]] = np.nan
@@ -111,9 +111,9 @@ class NumericBlock(FrozenValue):
 
     def read_names(self) -> list[Name]:
         """The columns that rows must have."""
-        return [*(name for name, _ in self.numbers), *self.absent, *(name for name, _ in self.levels)]
+        return [*(name for name, _ in self.numbers), *self.indicator_columns, *(name for name, _ in self.levels)]
 
-    def made(self, model: Any) -> bool:
+    def describes(self, model: Any) -> bool:
         """Whether a model from a file has the columns that this view makes."""
         found = [(factor.columns, statistics.n_columns) for factor, statistics in model._feature_factors()]
         return found == [((BLOCK,), self.width)]
@@ -121,7 +121,7 @@ class NumericBlock(FrozenValue):
     def column_names(self) -> dict[Any, Any]:
         """What the columns of the block are called where rows are told of."""
         names: list[Any] = [name for name, _ in self.numbers]
-        names += [f"{name} is missing" for name in self.absent]
+        names += [f"{name} is missing" for name in self.indicator_columns]
         names += [f"{name} = {level}" for name, levels in self.levels for level in levels]
         return {(BLOCK, place): name for place, name in enumerate(names)}
 
@@ -134,7 +134,7 @@ class NumericBlock(FrozenValue):
             refuse_infinite(column, name)
             block[:, place] = np.where(np.isnan(column), value, column)
             place += 1
-        for name in self.absent:
+        for name in self.indicator_columns:
             block[:, place] = is_missing(table, name)
             place += 1
         for name, levels in self.levels:

@@ -26,7 +26,7 @@ class LeaderboardEntry(NamedTuple):
 
 
 class Leaderboard:
-    """What `choose` has tried and chosen. It prints as a table.
+    """What `AutoClassifier` has tried and chosen. It prints as a table.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Leaderboard:
         loss: tuple[float, float, float],
         accuracy: float,
         columns: dict[Any, Any],
-        left_out: dict[Any, str],
+        dropped_columns: dict[Any, str],
         skipped: dict[str, str],
         seconds: float,
         n_rows: int,
@@ -67,7 +67,7 @@ class Leaderboard:
     ) -> None:
         self.tried = sorted(tried, key=lambda one: one.loss)
         self.loss, self.low, self.high = loss
-        self.accuracy, self.columns, self.left_out, self.skipped = accuracy, columns, left_out, skipped
+        self.accuracy, self.columns, self.dropped_columns, self.skipped = accuracy, columns, dropped_columns, skipped
         self.seconds, self.n_rows, self.n_folds, self.n_total = seconds, n_rows, n_folds, n_total
         self.leaks = list(leaks)
 
@@ -86,7 +86,7 @@ class Leaderboard:
             for weight in [f"{one.weight:.2f}" if one.weight > 0 else "·"]
         )
         parts = [("", ["column", "suggested family"], self.columns.items())] if self.columns else []
-        parts += [("", ["left out", "because"], self.left_out.items())] if self.left_out else []
+        parts += [("", ["left out", "because"], self.dropped_columns.items())] if self.dropped_columns else []
         parts += [("", ["not tried", "because"], self.skipped.items())] if self.skipped else []
         return html_parts((held_out, head, tried), *parts)
 
@@ -109,7 +109,7 @@ class Leaderboard:
             lines.append(f"  {one.name:<{width}}  {one.loss:8.3f}  {interval:<14}  {weight}  {one.seconds:7.2g}")
         if len(self.tried) > len(shown):
             lines.append(f"  … {len(self.tried) - len(shown)} more that have no weight")
-        for title, part in (("column", self.columns), ("left out", self.left_out), ("not tried", self.skipped)):
+        for title, part in (("column", self.columns), ("left out", self.dropped_columns), ("not tried", self.skipped)):
             if part:
                 names = [printable(name) for name in list(part)[:_SHOWN]]
                 width = max([len(title), *map(len, names)])

@@ -40,16 +40,16 @@ class _Columns:
         self.events: list[_Read] = []
         for name in dict.fromkeys(name for one in chosen for name in one):
             families = [one.get(name) for one in chosen]
-            inner = [None if family is None else family.inner or family for family in families]
+            inner = [None if family is None else family.present_family or family for family in families]
             number = numbers_of(table, name) if table.kind(name) == "number" else None
             codes, n_levels = _codes(table, name) if number is None else (number, 0)
             for family in {
                 id(each): each for each in inner if each is not None
             }.values():  # one object where they agree
                 self._add(family, codes if number is None else number, n_levels, [each is family for each in inner])
-            if any(family is not None and family.inner is not None for family in families):
+            if any(family is not None and family.present_family is not None for family in families):
                 there = (codes >= 0 if number is None else ~np.isnan(number)).astype(np.int8)
-                told = [family is not None and family.inner is not None for family in families]
+                told = [family is not None and family.present_family is not None for family in families]
                 self.levels.append(_Read(there, 2, told))
 
     def _add(self, family: Family, cells: np.ndarray, n_levels: int, folds: list[bool]) -> None:
@@ -139,7 +139,7 @@ def level_shares(table: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.n
     (prior,) = EmpiricalOrAddOne().resolve_all([(Categorical(), Counts(table, segments))], "bayes")
     added = np.broadcast_to(np.asarray(prior.concentration, dtype=np.float64), table.shape)  # type: ignore[attr-defined]
     grown = table + added
-    return grown / segments.spread(segments.sum(grown)), added
+    return grown / segments.broadcast_to_cells(segments.sum(grown)), added
 
 
 def _event_tables(read: list[_Read], folds: Folds) -> list[np.ndarray]:
@@ -147,7 +147,7 @@ def _event_tables(read: list[_Read], folds: Folds) -> list[np.ndarray]:
     if not read:
         return []
     statistics = _collected(Poisson(), read, folds)
-    posterior: Any = Poisson().prior(None, statistics, "bayes").update(statistics)
+    posterior: Any = Poisson().resolve_prior(None, statistics, "bayes").update(statistics)
     shape, rate = (
         np.broadcast_to(part, (*statistics.given_shape, statistics.n_columns)).reshape(folds.n_classes, -1, len(read))
         for part in (posterior.shape, posterior.rate)
@@ -165,10 +165,10 @@ def _students(read: list[_Read], folds: Folds) -> tuple[np.ndarray, ...]:
     """Location, inverse spread, power and log norm of all measured columns, (classes, folds, columns) each."""
     family = Gaussian()
     statistics = _collected(family, read, folds)
-    flat = family.flat_columns(statistics)
-    statistics = family.with_spread(statistics, flat)
-    form: Any = family.predictive_form(family.prior(None, statistics, "bayes").update(statistics))  # type: ignore[arg-type]
-    form = form.without(flat) if len(flat) else form
+    flat = family.constant_columns(statistics)
+    statistics = family.add_unit_variance(statistics, flat)
+    form: Any = family.log_predictive_form(family.resolve_prior(None, statistics, "bayes").update(statistics))  # type: ignore[arg-type]
+    form = form.without_columns(flat) if len(flat) else form
     parts = (form.location, form.inverse_spread, form.power, form.log_norm)
     shape = (folds.n_classes, folds.n_folds + 1, len(read))
     location, inverse, power, log_norm = (np.broadcast_to(p, statistics.mean.shape).reshape(shape) for p in parts)

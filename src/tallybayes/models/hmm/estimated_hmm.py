@@ -49,7 +49,7 @@ class EstimatedHMM:
     unseen: str
     end_state: bool
     given: tuple[Any, ...] | None = None  # parameters that were not learned, but given: of every factor of the tally
-    allowed: Any = None
+    allowed_transitions: Any = None
     start: Any = None
     tied: Any = None
     components: Any = None
@@ -83,7 +83,7 @@ class EstimatedHMM:
         emissions = [p for p in pairs if p[0].given[:1] == (self.names["state"],) and p[0].columns not in own]
         components = self.structure.components
         if components is not None:
-            emissions = [(factor, components.in_a_row(counted)) for factor, counted in emissions]
+            emissions = [(factor, components.flatten_components(counted)) for factor, counted in emissions]
         return parts + emissions
 
     @property
@@ -113,7 +113,7 @@ class EstimatedHMM:
                 found[n_parts:] = [factor.family.take(parameters, where) for (factor, _), parameters in emitted]
                 shares = FactorScorer(self.pairs[n_parts - 1][0], found[n_parts - 1], False, NO_COLUMNS)
                 found[n_parts - 1] = components.points(shares).parameters
-            return EstimatedFactors.given(self.read, found, self.structure.emitting)
+            return EstimatedFactors.from_fixed_parameters(self.read, found, self.structure.emitting)
         given = read_prior(self.prior, components=self.structure.components is not None)
         emissions = [factor for factor, _ in self.emissions]
         priors = [self.structure.prior(part, given[part]) for part in self.parts] + [
@@ -125,17 +125,17 @@ class EstimatedHMM:
     @property
     def scored(self) -> list[FactorScorer]:
         """The emissions of every state, over the levels that were seen."""
-        return self._spread(self.fitted.scored)[len(self.parts) :]
+        return self._expand_to_states(self.fitted.checked_scorers)[len(self.parts) :]
 
-    def _spread(self, found: list[FactorScorer]) -> list[FactorScorer]:
+    def _expand_to_states(self, found: list[FactorScorer]) -> list[FactorScorer]:
         """What was estimated over all states again."""
         found = self.structure.spread(found)
         if self.structure.stationary:
-            found[0] = found[0]._replace(parameters=self._settled)
+            found[0] = found[0]._replace(parameters=self._stationary_transitions)
         return found
 
     @cached_property
-    def _settled(self) -> LevelProbabilities:
+    def _stationary_transitions(self) -> LevelProbabilities:
         """The transitions where sequences begin as they go on."""
         self.structure.refuse_transient()
         counts, n = self.read[0][1].table, len(self.states.levels)
@@ -146,7 +146,7 @@ class EstimatedHMM:
 
     def _settled_at(self, counts: np.ndarray) -> LevelProbabilities:
         """The most likely transitions for some counts of them, as they are read, and the starts."""
-        wide = self.structure.filled(counts)
+        wide = self.structure.as_full_matrix(counts)
         found = stationary_mle(self.pairs[0][1].table, wide, self.structure.allowed)
         return LevelProbabilities(found, Segments([len(found)]))
 
@@ -180,7 +180,7 @@ class EstimatedHMM:
     def chain(self) -> HMMParameters:
         """The parameters as the kernels take them."""
         scored, unseen = self.scored, self.meaning_of_unseen
-        found = dict(zip(self.parts, self._spread(self.fitted.scored), strict=False))
+        found = dict(zip(self.parts, self._expand_to_states(self.fitted.checked_scorers), strict=False))
         transition = log_shares(found["transition"].point)
         start = log_shares(found["start"].point if "start" in found else stationary_distribution(np.exp(transition)))
         end = [log_shares(found["end"].point)] if self.end_state else []
@@ -189,7 +189,7 @@ class EstimatedHMM:
                 with_unseen_label if unseen == "new" else with_unseen_label_normalized,
                 zip(scored, self._together, strict=True),
             )
-            scored = [widen(p, unseen_mass(counts)) if p.family.reads == "codes" else p for p, counts in pairs]
+            scored = [widen(p, unseen_mass(counts)) if p.family.cell_type == "codes" else p for p, counts in pairs]
             unseen = "smooth"  # to those who read rows: one past the end
         mixed = None
         if self.structure.components is not None:
@@ -203,7 +203,7 @@ class EstimatedHMM:
         return read if tied is None else [counts.take(0, tied) for counts in read]
 
     @cached_property
-    def answering(self) -> HMMParameters:
+    def checked_parameters(self) -> HMMParameters:
         """The chain, where it can answer: a state was counted, and all that a state emits."""
         states = self.states.levels
         if not states:
@@ -215,7 +215,7 @@ class EstimatedHMM:
     def over(self, tally: Tally) -> EstimatedHMM:
         """The same over other counts of the same levels, its priors held."""
         other = replace(self, tally=tally)
-        return other._estimated(self.fitted.over(other.read))
+        return other._estimated(self.fitted.with_statistics(other.read))
 
     def scaled(self, strength: float) -> EstimatedHMM:
         """The same under priors worth so many times as much."""
@@ -230,7 +230,7 @@ def told(counted: EstimatedHMM, model: Any) -> list[LabeledFactor]:
     """Start, transition and end, and what every state emits, under the names that ``prior=`` has for them."""
     states, fitted = counted.states.levels, counted.fitted
     found = []
-    every = counted._spread(fitted.readable)
+    every = counted._expand_to_states(fitted.scorers_or_mle)
     for number, (part, scored) in enumerate(zip(counted.parts, every, strict=False)):
         given, groups = ((), ()) if part == "start" else (("state",), (states,))
         own = range(counted.structure.components.most) if part == "component" else states  # type: ignore[union-attr]
@@ -262,6 +262,6 @@ def _belief(counted: EstimatedHMM, number: int) -> Any:
         return structure.belief(parts[number], fitted.posterior(number))
     if structure.tied is None:
         return fitted.posterior(number)
-    belief, constant = fitted.starts[number]
+    belief, constant = fitted.resolved_priors[number]
     together = counted._together[number - len(parts)]
-    return belief.update(counted.read[number][0].family.with_spread(together, constant))
+    return belief.update(counted.read[number][0].family.add_unit_variance(together, constant))

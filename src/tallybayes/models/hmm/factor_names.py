@@ -25,15 +25,15 @@ def emission_given(names: dict[str, str]) -> tuple[str, ...]:
 def state_schema(names: dict[str, str]) -> Schema:
     """All columns of states share one domain, and no other column does."""
     state, given = names["state"], emission_given(names)
-    return Schema({names[part]: state for part in PARTS if part != "end"}, ordered=given)
+    return Schema({names[part]: state for part in PARTS if part != "end"}, sorted_domains=given)
 
 
 def names_in(tally: Tally, end_state: bool) -> dict[str, str]:
     """The names that a tally has for the parts: they are known by their givens and by the domain that they share.
 
-    Where the end is modelled it is the last factor; nothing else tells it from a column of yes and no of that name.
+    Where the end is modeled it is the last factor; nothing else tells it from a column of yes and no of that name.
     """
-    labels = [factor for factor in tally.factors if factor.family.reads == "codes"]
+    labels = [factor for factor in tally.factors if factor.family.cell_type == "codes"]
     domain = tally.schema.domain
     moves = [factor for factor in labels if factor.given and domain(factor.given[0]) == domain(factor.columns[0])]
     steps = [factor for factor in tally.factors if factor.given and factor not in moves]
@@ -48,7 +48,7 @@ def names_in(tally: Tally, end_state: bool) -> dict[str, str]:
     columns = [name for factor in steps for name in factor.columns if name not in components]
     found |= {"component": components} if components else {}
     if end_state:
-        yes_no = bool(steps) and steps[-1].family.is_yes_no
+        yes_no = bool(steps) and steps[-1].family.is_binary
         found["end"] = {name for name in columns[-1:] if yes_no and str(name).rstrip("_") == "end"}
     else:
         found["end"] = {free_name("end", columns)}

@@ -14,7 +14,7 @@ from tallybayes._utils.sealed_file import refuse_rest
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.errors import DataError, EstimateError, FileError, printable
 from tallybayes.estimation.em.em_loop import EMSummary
-from tallybayes.estimation.em.em_objective import plot_climb
+from tallybayes.estimation.em.em_objective import plot_convergence
 from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.families.pseudo_counts import check_amount, is_amount
@@ -49,15 +49,15 @@ from tallybayes.typing import Columns, Name, Priors, RandomState, Rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 
 class HiddenMarkovModel(Model):
     """A hidden Markov model: p(start) Π p(next state | state) Π p(step | state).
 
-    With labelled states it is counted in one pass; it adds, forgets and is re-estimated like every model here. Without
+    With labeled states it is counted in one pass; it adds, forgets and is re-estimated like every model here. Without
     labels it is learned by EM (Baum and Welch); with some, by EM that keeps to those. Missing steps and cells are
-    marginalised everywhere.
+    marginalized everywhere.
 
     Parameters
     ----------
@@ -77,10 +77,10 @@ class HiddenMarkovModel(Model):
         ``"unbiased"``), missing. A missing step. ``"smooth"``: as likely as a new one under every estimate, and known
         ones give way, so that all add up to 1. Or an error.
     end_state : bool, default False
-        Whether the end of a sequence is modelled too: p(end | state).
+        Whether the end of a sequence is modeled too: p(end | state).
     allowed : "left-to-right", "banded", matrix of booleans, list of pairs (state, next state), mapping, or None
         Which states may follow which; all others never do, whatever the prior adds: zeros stay zeros. From left to
-        right a state is followed by itself or a later one, in a band by itself or its neighbours, in the order of
+        right a state is followed by itself or a later one, in a band by itself or its neighbors, in the order of
         ``states_``, which is that of a matrix, too. A mapping has the next states of each. Where sequences begin, only
         `start` says.
     start : "stationary", list of states, or None
@@ -90,7 +90,7 @@ class HiddenMarkovModel(Model):
         States with the same value have the same emissions, estimated from what was counted of all of them.
     components : int, or mapping from states to int, optional
         How many components every state is a mixture of: p(step | state) = Σ p(component | state) p(step | component).
-        A state that a mapping does not name has one. They are learned by EM, in states that are labelled, too.
+        A state that a mapping does not name has one. They are learned by EM, in states that are labeled, too.
     gaps : name, optional
         The column that tells how many silent steps lie before each: steps that the chain took and nobody saw. They
         cost about the logarithm of their number; without labels of their own they are expected by EM.
@@ -131,7 +131,7 @@ class HiddenMarkovModel(Model):
         prior: Priors = None,
         unseen: str = "new",
         end_state: bool = False,
-        allowed: str | npt.ArrayLike | Iterable[tuple[Any, Any]] | Mapping[Any, Any] | None = None,
+        allowed_transitions: str | npt.ArrayLike | Iterable[tuple[Any, Any]] | Mapping[Any, Any] | None = None,
         start: str | Iterable[Hashable] | None = None,
         tied: Mapping[Any, Hashable] | None = None,
         components: int | Mapping[Any, int] | None = None,
@@ -148,7 +148,7 @@ class HiddenMarkovModel(Model):
         self.prior = prior
         self.unseen = unseen
         self.end_state = end_state
-        self.allowed = allowed
+        self.allowed_transitions = allowed_transitions
         self.start = start
         self.tied = tied
         self.components = components
@@ -160,10 +160,10 @@ class HiddenMarkovModel(Model):
         self.random_state = random_state
 
     columns_ = property(columns_of)
-    left_out_ = property(left_out_of)
-    _shown = shown_choice
-    _check_added = refuse_other_choice
-    _names: dict[str, str]  # what its own columns are called: as no column of the steps is called
+    dropped_columns_ = property(left_out_of)
+    _repr_lines = shown_choice
+    _check_mergeable = refuse_other_choice
+    _factor_names: dict[str, str]  # what its own columns are called: as no column of the steps is called
 
     # Learning
     fit = hmm_fit.fit
@@ -179,7 +179,7 @@ class HiddenMarkovModel(Model):
     predict = decoding.predict
     predict_proba = decoding.predict_proba
     filter_proba = decoding.filter_proba
-    predict_pairs = decoding.predict_pairs
+    predict_transition_proba = decoding.predict_transition_proba
     predict_next = decoding.predict_next
     log_joint = decoding.log_joint
     forward = forward_backward.forward
@@ -188,36 +188,36 @@ class HiddenMarkovModel(Model):
     best_paths = state_paths.best_paths
     sample_paths = state_paths.sample_paths
     expected_visits = state_occupancy.expected_visits
-    filter = online_filter.online_filter
+    online_filter = online_filter.online_filter
     forecast = forecast.forecast
-    surprise = surprisal.surprise
     tail_proba = surprisal.tail_proba
+    surprisal = surprisal.surprisal
     sample = hmm_sampling.sample
-    fill = hmm_sampling.fill
+    impute = hmm_sampling.impute
 
     # How well it fits
     n_parameters_ = property(information_criteria.n_parameters)
     log_evidence = information_criteria.log_evidence
-    bits = information_criteria.bits
-    plot_climb = plot_climb
-    evidence_bound_ = property(information_criteria.evidence_bound)
+    description_length = information_criteria.description_length
+    plot_convergence = plot_convergence
+    evidence_lower_bound_ = property(information_criteria.evidence_bound)
     bic_ = property(hmm_criteria.bic)
     aic_ = property(information_criteria.aic)
     prior_ = property(information_criteria.resolved_priors)
     parameters_ = property(labeled_parameters.parameters)
-    table = labeled_parameters.table
+    parameter_table = labeled_parameters.table
     posterior_ = property(labeled_parameters.posterior)
     summary = summary
 
-    def _weight(self) -> float:
+    def _total_weight(self) -> float:
         """The weight of all steps that were counted."""
-        parts: list[Any] = [self.tally_[self._names[part]] for part in ("start", "to")]
+        parts: list[Any] = [self.tally_[self._factor_names[part]] for part in ("start", "to")]
         return float(sum(part.table.sum() for part in parts))
 
     def _summary_title(self, n_rows: float) -> str:
-        levels = self._counted.states.levels
+        levels = self._estimated_hmm.states.levels
         shown = ", ".join(map(printable, levels[:10])) + (f" and {len(levels) - 10} more" if len(levels) > 10 else "")
-        whose = f"of {n_rows:.12g} steps" if self._given is None else "as it was given"
+        whose = f"of {n_rows:.12g} steps" if self._fixed_parameters is None else "as it was given"
         return f"{type(self).__name__} {whose}, states {shown}"
 
     # ---- Parameters -------------------------------------------------------------------------------------------------
@@ -225,28 +225,28 @@ class HiddenMarkovModel(Model):
     @property
     def states_(self) -> np.ndarray:
         """The states, sorted."""
-        return labels_of(self._counted.states.levels, None)
+        return labels_of(self._estimated_hmm.states.levels, None)
 
     @property
     def start_(self) -> np.ndarray:
         """p(first state)."""
-        return np.exp(self._counted.chain.start)
+        return np.exp(self._estimated_hmm.chain.start)
 
     @property
     def transition_(self) -> np.ndarray:
-        """p(next state | state), a row for every state; given that the sequence goes on, where its end is modelled."""
-        return np.exp(self._counted.chain.transition)
+        """p(next state | state), a row for every state; given that the sequence goes on, where its end is modeled."""
+        return np.exp(self._estimated_hmm.chain.transition)
 
     @property
     def end_(self) -> np.ndarray | None:
-        """p(end | state), where it is modelled."""
-        end = self._counted.chain.end
+        """p(end | state), where it is modeled."""
+        end = self._estimated_hmm.chain.end
         return None if end is None else np.exp(end)
 
     @property
     def component_(self) -> np.ndarray | None:
         """p(component | state), where states are mixtures: (states, components), 0 where a state has fewer."""
-        components, mixed = self._counted.structure.components, self._counted.chain.mixed
+        components, mixed = self._estimated_hmm.structure.components, self._estimated_hmm.chain.mixed
         return None if components is None or mixed is None else components.counts(np.exp(mixed.log_share)).table
 
     @property
@@ -258,12 +258,12 @@ class HiddenMarkovModel(Model):
         What labels never seen have (`unseen`) is not listed.
         """
         found: dict[Any, Any] = {}
-        components = self._counted.structure.components
-        for scored, domains in zip(self._counted.chain.scored, self._counted.domains, strict=True):
+        components = self._estimated_hmm.structure.components
+        for scored, domains in zip(self._estimated_hmm.chain.scored, self._estimated_hmm.domains, strict=True):
             names, parameters = scored.factor.columns, scored.parameters
             if components is not None:
                 parameters = components.shaped(scored.family, parameters)
-            if scored.family.reads == "codes":
+            if scored.family.cell_type == "codes":
                 for name, domain, table in zip(
                     names, domains, parameters.segments.split(parameters.table), strict=True
                 ):
@@ -277,8 +277,8 @@ class HiddenMarkovModel(Model):
     means_ = property(means)
     covariances_ = property(covariances)
 
-    def _told(self) -> list[labeled_parameters.LabeledFactor]:
-        return told(self._counted, self)
+    def _labeled_factors(self) -> list[labeled_parameters.LabeledFactor]:
+        return told(self._estimated_hmm, self)
 
     # ---- Pictures ---------------------------------------------------------------------------------------------------
 
@@ -290,7 +290,7 @@ class HiddenMarkovModel(Model):
         sequence: str | None = None,
         order: str | None = None,
         ax: Axes | None = None,
-    ) -> Picture:
+    ) -> Plot:
         """Plot sequences with their states, one after another, of many the first eight; needs matplotlib.
 
         Parameters
@@ -308,7 +308,7 @@ class HiddenMarkovModel(Model):
 
         return plot_states(self, X, {"lengths": lengths, "sequence": sequence, "order": order}, ax)
 
-    def plot_graph(self, ax: Axes | None = None) -> Picture:
+    def plot_graph(self, ax: Axes | None = None) -> Plot:
         """The model as a graph with plates: what depends on what; needs matplotlib.
 
         Parameters
@@ -323,7 +323,7 @@ class HiddenMarkovModel(Model):
 
         return plot_chain(self, ax)
 
-    def plot_transitions(self, ax: Axes | None = None, least: float = 0.01) -> Picture:
+    def plot_transitions(self, ax: Axes | None = None, least: float = 0.01) -> Plot:
         """A picture of the states and their transitions; needs matplotlib.
 
         Parameters
@@ -343,47 +343,47 @@ class HiddenMarkovModel(Model):
     # ---- What a model has to say to the base of all models ----------------------------------------------------------
 
     @property
-    def _counted(self) -> EstimatedHMM:
+    def _estimated_hmm(self) -> EstimatedHMM:
         """What follows from the tally."""
 
         def make() -> EstimatedHMM:
             settings = (self.estimate, self.prior, self.unseen, self.end_state)
-            structure = (self.allowed, self.start, self.tied, self.components)
-            return EstimatedHMM(self._tally, self._names, *settings, self._given, *structure)
+            structure = (self.allowed_transitions, self.start, self.tied, self.components)
+            return EstimatedHMM(self._selected_tally, self._factor_names, *settings, self._fixed_parameters, *structure)
 
-        return self._derive("counted", make)
+        return self._cached("counted", make)
 
-    def _held(self, tally: Tally) -> Self:
+    def _with_tally(self, tally: Tally) -> Self:
         """The same model over other counts of the same levels, its priors held fixed."""
-        other = copy.copy(self)._adopt(tally)._held_words(self)
-        other._derived["counted"] = self._counted.over(other._tally)
+        other = copy.copy(self)._set_tally(tally)._with_words_of(self)
+        other._cache["counted"] = self._estimated_hmm.over(other._selected_tally)
         return other
 
-    def _with_strength(self, factor: float) -> Self:
+    def _with_scaled_priors(self, factor: float) -> Self:
         """The same model under priors worth `factor` times as much."""
-        other = copy.copy(self)._adopt(self.tally_)
-        other._derived["counted"] = self._counted.scaled(factor)
+        other = copy.copy(self)._set_tally(self.tally_)
+        other._cache["counted"] = self._estimated_hmm.scaled(factor)
         return other
 
-    _counted_instead = "Its evidence_bound_ is below its evidence; or fit sequences whose states are known."
+    _soft_counts_hint = "Its evidence_bound_ is below its evidence; or fit sequences whose states are known."
 
     @property
-    def _whole(self) -> EstimatedFactors:
-        return self._counted.fitted
+    def _all_factors(self) -> EstimatedFactors:
+        return self._estimated_hmm.fitted
 
-    def _with_beliefs(self) -> dict[Any, Any]:
-        counted = self._counted
+    def _resolved_priors(self) -> dict[Any, Any]:
+        counted = self._estimated_hmm
         found = list(information_criteria.priors_by_column(counted.fitted).items())
         n_parts = len(counted.parts)
         parts = {part: belief for part, (_, belief) in zip(counted.parts, found, strict=False)}
         return parts | {(key,) if key in parts else key: belief for key, belief in found[n_parts:]}
 
     @property
-    def _fixed(self) -> float:  # type: ignore[override]
-        return self._counted.fixed
+    def _fixed_log_prob(self) -> float:  # type: ignore[override]
+        return self._estimated_hmm.fixed
 
-    def _refuse_measure(self, what: str) -> None:
-        if self._counted.structure.stationary and what in ("evidence", "code length"):
+    def _check_has_likelihood_measures(self, what: str) -> None:
+        if self._estimated_hmm.structure.stationary and what in ("evidence", "code length"):
             raise EstimateError(
                 f"this {type(self).__name__} has no {what}: with start='stationary' the transitions say where "
                 "sequences begin, too, and integrating them out has no closed form.\n"
@@ -394,15 +394,18 @@ class HiddenMarkovModel(Model):
         super()._check_settings()
         check_structure(self)
 
-    def _adopt(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
-        refuse_other_components(self.components, tally, self._names)
-        if self.allowed is not None or self.start is not None or self.tied is not None:
-            states = tally.domains[tally.schema.domain(self._names["state"])].levels
-            parts = [tally[self._names[part]] for part in ("start", "to")]
+    def _set_tally(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
+        refuse_other_components(self.components, tally, self._factor_names)
+        if self.allowed_transitions is not None or self.start is not None or self.tied is not None:
+            states = tally.domains[tally.schema.domain(self._factor_names["state"])].levels
+            parts = [tally[self._factor_names[part]] for part in ("start", "to")]
             Topology.of(self, states).refuse_counted(*parts)
-        return super()._adopt(tally, climbed)
+        return super()._set_tally(tally, climbed)
 
-    _words: ClassVar[Mapping[str, StringOptions]] = {"estimate": ESTIMATE_WORDS, "unseen": StringOptions(UNSEEN)}
+    _string_options: ClassVar[Mapping[str, StringOptions]] = {
+        "estimate": ESTIMATE_WORDS,
+        "unseen": StringOptions(UNSEEN),
+    }
 
     def _check_prior(self, factors: list[Factor]) -> None:
         if is_amount(self.prior):  # start and transition have levels to add it to
@@ -415,35 +418,38 @@ class HiddenMarkovModel(Model):
                 check_amount(prior, self.estimate)
 
     @property
-    def _read_names(self) -> list[Name]:
-        return [name for factor in self._with_prior(self.tally_) for name in factor.columns]
+    def _required_columns(self) -> list[Name]:
+        return [name for factor in self._factors_with_prior(self.tally_) for name in factor.columns]
 
-    def _with_prior(self, tally: Tally) -> list[Factor]:
+    def _factors_with_prior(self, tally: Tally) -> list[Factor]:
         names = names_in(tally, self.end_state)
         own = [(names["end"],), (names.get("component"),)]
         return [f for f in tally.factors if f.given[:1] == (names["state"],) and f.columns not in own]
 
-    def _take_from(self, other: Any) -> Self:
-        self._names, self._left_out = dict(other._names), other._left_out
+    def _copy_input_format(self, other: Any) -> Self:
+        self._factor_names, self._dropped_columns = dict(other._factor_names), other._dropped_columns
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
         """What was learnt about the shape of the input, for a file."""
-        return {"names": self._names}
+        return {"names": self._factor_names}
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
         names = state.pop("names")
-        self._names = {
+        self._factor_names = {
             name: str(names.pop(name)) for name in (*PARTS, *(["component"] if "component" in names else []))
         }
         refuse_rest("the names of the model's parts", names)
         columns = {column for factor in tally.factors for column in factor.columns}
-        more = [*(["end"] if self.end_state else []), *(["component"] if "component" in self._names else [])]
-        needed, given = {self._names[part] for part in ("start", "to", *more)}, emission_given(self._names)
+        more = [*(["end"] if self.end_state else []), *(["component"] if "component" in self._factor_names else [])]
+        needed, given = (
+            {self._factor_names[part] for part in ("start", "to", *more)},
+            emission_given(self._factor_names),
+        )
         if not needed <= columns or any(tally.schema.domain(name) not in tally.domains for name in given):
             raise FileError(f"the model's factors {sorted(needed)} are not all in its tally.")
 
     def _check_loaded(self) -> None:
         """Refuse a tally that is no chain; what its counts could not answer when saved is no fault of the file."""
         with suppress(EstimateError, DataError):
-            _ = self._counted.chain
+            _ = self._estimated_hmm.chain

@@ -22,7 +22,9 @@ def bic(model: HiddenMarkovModel) -> float:
     At the most likely parameters, or where EM ended; with labels, of sequences and states. All parameters are taken to
     be learned from all steps, as other packages do, also those of the start, of which every sequence shows one.
     """
-    return -2.0 * max_or_em_log_likelihood(model, "BIC") + n_parameters(model) * math.log(max(model._weight(), 1.0))
+    return -2.0 * max_or_em_log_likelihood(model, "BIC") + n_parameters(model) * math.log(
+        max(model._total_weight(), 1.0)
+    )
 
 
 def entropy_of_states(chain: HMMParameters, expected: Sequence[Any], log_likelihood: float) -> float:

@@ -109,13 +109,13 @@ def from_tables(
         options["components"], mixtures = mixtures.setting, mixtures if mixtures.most > 1 else None
     own = PARTS if mixtures is None else (*PARTS, "component")
     names = {part: free_name(part, [name for one in found for name in one.columns]) for part in own}
-    domain = Domain(named, names["state"], declared=named, ordered=True)
+    domain = Domain(named, names["state"], declared=named, is_sorted=True)
     order = [named.index(state) for state in domain.levels]
     first = read_probabilities(start, named, "start")[order]
     moves = read_table(transition, named, named, "transition")[np.ix_(order, order)]
     for state, row in zip(domain.levels, moves, strict=True):
         check_parameters(Categorical(), {"probability": row}, [len(named)], f"transition, {state!r},")
-    where = order if mixtures is None else mixtures.laid_out[order]
+    where = order if mixtures is None else mixtures.unflatten_components[order]
     found = [one._replace(numbers={name: part[where] for name, part in one.numbers.items()}) for one in found]
     to = Factor(names["to"], (names["from"],), Categorical())
     parts = [(to, ParameterBlock((), to.family, {"probability": moves}, [tuple(named)]))]
@@ -134,7 +134,7 @@ def from_tables(
         options.setdefault("warm_start", True)  # such a prior knows its states, so EM begins where it says
     model = cls(len(named), families_of(found), end_state=end is not None, **options)
     model._check_settings()
-    model._names = names
+    model._factor_names = names
     tally, given = tally_and_parameters(
         Factor(names["start"], (), Categorical()), first, parts, domains, state_schema(names)
     )
@@ -150,9 +150,9 @@ def from_tables(
         ]
     structure.refuse_untied(known[len(known) - len(found) :], "emission")
     if strength is None:
-        return model._adopt(tally)._state(given)
+        return model._set_tally(tally)._set_fixed_parameters(given)
     model.prior = _prior_of_tables(structure, known, tally.factors[2:n_emitted], check_strength(strength))
-    return model._adopt(tally)
+    return model._set_tally(tally)
 
 
 def _prior_of_tables(
@@ -200,5 +200,5 @@ def _read(
     """What is stated of every column, in every state or, where states are mixtures, in every component."""
     if mixtures is None:
         return read_columns_stated(value, states, columns, levels)
-    in_a_row = {name: mixtures.in_a_row(part, f"the emission of {name!r}") for name, part in value.items()}
+    in_a_row = {name: mixtures.flatten_components(part, f"the emission of {name!r}") for name, part in value.items()}
     return read_columns_stated(in_a_row, mixtures.names, columns, levels)

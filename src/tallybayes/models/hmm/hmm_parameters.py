@@ -44,9 +44,9 @@ class HMMParameters(NamedTuple):
 
         The codes are the table's own: rows are never rewritten, the small table is.
         """
-        return self.emitter()(table)
+        return self.emission_scorer()(table)
 
-    def emitter(self) -> Callable[[Table], Any]:
+    def emission_scorer(self) -> Callable[[Table], Any]:
         """`emission`, prepared once for several tables."""
         if self.is_coded:
             return self._coded
@@ -60,18 +60,18 @@ class HMMParameters(NamedTuple):
         return lambda table: np.ascontiguousarray(plan.joint(table))
 
     @property
-    def n_emitting(self) -> int:
+    def n_emission_groups(self) -> int:
         """How many states emit, or components of them."""
         return len(self.start) if self.mixed is None else len(self.mixed.owner)
 
-    def emitting(self, shares: np.ndarray) -> np.ndarray:
+    def component_proba(self, shares: np.ndarray) -> np.ndarray:
         """p(state) as the shares of what emits: of components, where states are mixtures."""
-        return shares if self.mixed is None else self.mixed.parted(shares)
+        return shares if self.mixed is None else self.mixed.split_by_component(shares)
 
     def emitted(self, table: Table, shares: np.ndarray) -> np.ndarray:
         """As `emitting`, of steps that were seen."""
         if self.mixed is None or not len(shares):
-            return self.emitting(shares)
+            return self.component_proba(shares)
         return self.mixed.parted_by(self.joint()(table), shares)
 
     def _coded(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
@@ -81,18 +81,18 @@ class HMMParameters(NamedTuple):
         where = map_to_known_levels(column, local, known, names[0], self.unseen)
         return column, take_or_zero(self.log_table(), 0, where)
 
-    def questions(self, sequences: Sequences) -> Iterator[tuple[Any, Any, Any, Any, Any]]:
+    def kernel_arguments(self, sequences: Sequences) -> Iterator[tuple[Any, Any, Any, Any, Any]]:
         """What the kernels take: start, transition, end, emission and offsets, of a few whole sequences at a time."""
-        table, offsets, emit = sequences.table, sequences.offsets, self.emitter()
+        table, offsets, emit = sequences.table, sequences.offsets, self.emission_scorer()
         begin, moves, end = self.arguments
         if self.is_coded or not table.n_rows:
             emission = emit(table) if table.n_rows else np.zeros((0, len(self.start)))
             yield begin, sequences.moves(moves), end, emission, offsets
             return
         for part in self.scored:
-            if part.family.reads == "codes":
+            if part.family.cell_type == "codes":
                 table.levels(part.factor.columns, lambda _: False)  # once, and of one kind in all blocks
-        for first, last in stretches(offsets, self.n_emitting):
+        for first, last in stretches(offsets, self.n_emission_groups):
             start, stop = int(offsets[first]), int(offsets[last])
             try:
                 emission = emit(table.rows(slice(start, stop)))
@@ -123,7 +123,7 @@ class HMMParameters(NamedTuple):
 
 def is_coded(emissions: Sequence[Factor]) -> bool:
     """Whether a step is one label."""
-    return len(emissions) == 1 and emissions[0].family.reads == "codes" and len(emissions[0].columns) == 1
+    return len(emissions) == 1 and emissions[0].family.cell_type == "codes" and len(emissions[0].columns) == 1
 
 
 def stretches(offsets: np.ndarray, n_states: int) -> list[tuple[int, int]]:
@@ -149,7 +149,7 @@ def unseen_mass(counts: Counts) -> np.ndarray:
     Labels seen once tell what new ones are like (Good and Turing). A prior's count for one level more would not: it is
     worth most in the states with the fewest steps, whatever they emit.
     """
-    once = np.where(np.abs(counts.pooled().table - 1) < 1e-6, counts.table, 0.0)  # expected counts are rounded
+    once = np.where(np.abs(counts.pool_groups().table - 1) < 1e-6, counts.table, 0.0)  # expected counts are rounded
     some, rows = counts.segments.sum(once), counts.segments.sum(counts.table)
     share: np.ndarray = (some + 0.5) / (rows + 1.0)  # half a row either way, so that it is neither 0 nor all
     return share
@@ -168,7 +168,7 @@ def with_unseen_label_normalized(scored: FactorScorer, share: np.ndarray) -> Fac
     """As `with_unseen_label`, where the probabilities of known labels give way in proportion."""
     table, segments = scored.parameters
     return with_unseen_label(
-        scored._replace(parameters=LevelProbabilities(table * segments.spread(1 - share), segments)), share
+        scored._replace(parameters=LevelProbabilities(table * segments.broadcast_to_cells(1 - share), segments)), share
     )
 
 

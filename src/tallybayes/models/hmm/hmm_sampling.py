@@ -43,7 +43,7 @@ def sample(
     y : list of ndarray
         The states.
     """
-    chain, rng, paths = model._counted.answering, np.random.default_rng(random_state), []
+    chain, rng, paths = model._estimated_hmm.checked_parameters, np.random.default_rng(random_state), []
     for length in np.atleast_1d(n).tolist():
         path: list[int] = []
         for step in range(length):
@@ -60,29 +60,29 @@ def sample(
 def _drawn(model: HiddenMarkovModel, path: np.ndarray, rng: np.random.Generator) -> Any:
     """The steps of one path."""
     columns: dict[Any, Any] = {}
-    counted, mixed = model._counted, model._counted.answering.mixed
+    counted, mixed = model._estimated_hmm, model._estimated_hmm.checked_parameters.mixed
     path = path if mixed is None else mixed.drawn(path, rng)
     for part, levels, (factor, statistics) in zip(counted.scored, counted.domains, counted.emissions, strict=True):
         if factor.family.order:  # what lies before the first step is like what was seen
             family: Any = factor.family
-            mean, covariance = family.like_rows(statistics)["inputs"]
+            mean, covariance = family.sampling_options(statistics)["inputs"]
             before = rng.multivariate_normal(mean, covariance)
             columns[factor.columns[0]] = family.follow(part.parameters, path, before, rng)
             continue
         drawn = sample_factor(part, path, statistics, rng)
-        if factor.columns[0] in model._kept_words:
-            columns[factor.columns[0]] = counts_to_text(drawn, model._names_within(factor.columns[0]))
+        if factor.columns[0] in model._selected_words:
+            columns[factor.columns[0]] = counts_to_text(drawn, model._block_column_names(factor.columns[0]))
             continue
         for place, name in enumerate(factor.columns):
             column = drawn[:, place]
-            if factor.family.reads == "codes":
+            if factor.family.cell_type == "codes":
                 column = labels_at(levels[place].levels, column.astype(int))
             columns[name] = column
-    return _shaped(with_absences(columns), model._frame)
+    return _shaped(with_absences(columns), model._frame_library)
 
 
 @answering
-def fill(
+def impute(
     model: HiddenMarkovModel,
     X: Rows,
     lengths: npt.ArrayLike | None = None,
@@ -104,23 +104,23 @@ def fill(
     list of ndarray, of data frames where steps came in such, or of dictionaries of columns where there are several
     """
     sequences = open_sequences_for_query(model, X, lengths, sequence, order)
-    counted = model._counted
+    counted = model._estimated_hmm
     check_no_lags(
         (factor for factor, _ in counted.emissions), "what is missing", "steps before and after it both tell."
     )
-    found, _ = run_kernel(counted.answering, kernels.posterior, sequences)
+    found, _ = run_kernel(counted.checked_parameters, kernels.posterior, sequences)
     shares = np.concatenate([np.zeros((0, len(counted.states.levels))), *found])  # p(state) at every step
-    shares = counted.answering.emitted(sequences.table, shares)
+    shares = counted.checked_parameters.emitted(sequences.table, shares)
     columns: dict[Any, np.ndarray] = {}
     for scored, domains, (_, statistics) in zip(counted.scored, counted.domains, counted.emissions, strict=True):
         names, family = scored.factor.columns, scored.family
         if sequences.table.source_of(names[0]) is not None:  # what is not there is filled in, not whether it is
             continue
-        if names[0] in model._kept_words:  # missing text is not written
+        if names[0] in model._selected_words:  # missing text is not written
             columns[names[0]] = np.array(sequences.table.texts(names[0], Text()).strings.to_pylist(), dtype=object)
             continue
         cells = chunk_of(factor_cells(sequences.table, names, family, domains, "missing"), slice(None))
-        if family.reads == "codes":
+        if family.cell_type == "codes":
             for place, table in enumerate(scored.parameters.segments.split(scored.parameters.table)):
                 levels = labels_of(domains[place].levels, np.dtype(object))
                 column = np.array(sequences.table.columns[names[place]], dtype=object)

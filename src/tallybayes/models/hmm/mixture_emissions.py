@@ -126,12 +126,12 @@ class MixtureEmissions:
             return ("state", "component"), (self.states, range(self.most))
         return ("state, component",), (self.names,)
 
-    def in_a_row(self, statistics: Any) -> Any:
+    def flatten_components(self, statistics: Any) -> Any:
         """Statistics of a tally, (states, components, …), as those of the components that there are."""
         flat = statistics.reshape_groups((self.there.size,))
         return flat if self.even else flat.take(0, np.flatnonzero(self.there))
 
-    def laid_out(self, statistics: Any) -> Any:
+    def unflatten_components(self, statistics: Any) -> Any:
         """And back; cells that are not there are empty."""
         where = np.full(self.there.size, -1)
         where[np.flatnonzero(self.there)] = np.arange(len(self.owner))
@@ -175,7 +175,7 @@ class MixtureEmissions:
     def read(self, counts: Counts) -> Counts:
         """Their counts, as they are estimated from: of tied states together, and of what is there."""
         if self.tied is not None:
-            counts = counts.merged(self.tied, len(self._firsts))
+            counts = counts.merge_groups(self.tied, len(self._firsts))
         return counts if self.even else Counts(counts.table[self.there[self._firsts]], self._sizes)
 
     def points(self, shares: FactorScorer) -> FactorScorer:
@@ -236,7 +236,7 @@ class ComponentWeights(NamedTuple):
             logs: np.ndarray = np.log(np.add.reduceat(np.exp(joint - safe[:, self.owner]), first, axis=1)) + safe
         return logs
 
-    def parted(self, shares: np.ndarray) -> np.ndarray:
+    def split_by_component(self, shares: np.ndarray) -> np.ndarray:
         """p(component) of steps of which p(state) is known, and nothing else: (…, components)."""
         found: np.ndarray = shares[..., self.owner] * np.exp(self.log_share)
         return found
@@ -286,13 +286,13 @@ class StatedComponents(NamedTuple):
         return np.stack([np.pad(row, (0, self.most - len(row))) for row in self.shares])
 
     @property
-    def laid_out(self) -> np.ndarray:
+    def unflatten_components(self) -> np.ndarray:
         """Where the components of every state are in a row; its first, where there is none: it has the share 0."""
         first = np.cumsum([0, *map(len, self.shares)])[:-1]
         number = np.arange(self.most)
         return np.stack([a + np.where(number < len(row), number, 0) for a, row in zip(first, self.shares, strict=True)])
 
-    def in_a_row(self, value: Any, what: str) -> list[Any]:
+    def flatten_components(self, value: Any, what: str) -> list[Any]:
         """What is stated of every component of every state."""
         out = []
         for state, row, part in zip(self.states, self.shares, read_groups(value, self.states, what), strict=True):
@@ -317,7 +317,7 @@ def read_components(value: Any, states: Sequence[Any]) -> StatedComponents:
 
 def component_domain(name: str, most: int) -> Domain:
     """The numbers of components, seen or not."""
-    return Domain(range(most), name, declared=range(most), ordered=True)
+    return Domain(range(most), name, declared=range(most), is_sorted=True)
 
 
 def refuse_others(wanted: MixtureEmissions | None, found: MixtureEmissions | None) -> None:

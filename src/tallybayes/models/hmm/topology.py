@@ -52,7 +52,7 @@ class Topology:
     stationary : bool
         Whether sequences begin as they go on: p(first state) is the stationary distribution of the transitions.
     ends : bool
-        Whether their end is modelled.
+        Whether their end is modeled.
     components : Components, or None
         Where states are mixtures.
     """
@@ -71,7 +71,7 @@ class Topology:
 
         Where these are the `whole` of the states there will be, names of others are refused; else they may come yet.
         """
-        allowed = _read_allowed(model.allowed, states, whole)
+        allowed = _read_allowed(model.allowed_transitions, states, whole)
         stationary, starts = isinstance(model.start, str), None
         if model.start is not None and not stationary:
             starts = np.zeros(len(states), dtype=bool)
@@ -113,7 +113,7 @@ class Topology:
             )
 
     @property
-    def evenly(self) -> Any:
+    def uniform_transitions(self) -> Any:
         """Where a state goes that nothing is known of: anywhere that it may."""
         n = len(self.states)
         return 1 / n if self.allowed is None else self.allowed / np.maximum(self.allowed.sum(axis=1, keepdims=True), 1)
@@ -151,7 +151,7 @@ class Topology:
             rest[self.ends] = self.components.read(rest[self.ends])
         if self.tied is not None:
             n_more = self._n_more
-            rest = rest[:n_more] + [part.merged(self.tied, len(self.groups)) for part in rest[n_more:]]
+            rest = rest[:n_more] + [part.merge_groups(self.tied, len(self.groups)) for part in rest[n_more:]]
         return [*([] if self.stationary else [start]), moves, *rest]
 
     def points(self, found: Sequence[FactorScorer]) -> list[FactorScorer]:
@@ -228,7 +228,7 @@ class Topology:
         kept = {"start": self.starts, "transition": self.allowed}.get(part)
         return belief if kept is None else Dirichlet(self._filled(kept, belief.concentration, _NOTHING))
 
-    def filled(self, cells: np.ndarray) -> np.ndarray:
+    def as_full_matrix(self, cells: np.ndarray) -> np.ndarray:
         """Numbers of the transitions that are allowed as a matrix of all."""
         return cells if self.allowed is None else self._filled(self.allowed, cells, 0.0)
 
@@ -309,7 +309,7 @@ class Topology:
 
     # ---- Where EM starts ------------------------------------------------------------------------------------------
 
-    def arranged(self, starts: np.ndarray, moves: np.ndarray) -> np.ndarray:
+    def best_state_order(self, starts: np.ndarray, moves: np.ndarray) -> np.ndarray:
         """For states that have no names yet, the place of each at which most of what was counted is allowed.
 
         Any two change places, or one goes elsewhere and the others close up, while that helps.
@@ -353,15 +353,17 @@ def _n_parts(allowed: np.ndarray) -> int:
 def check_structure(model: Any) -> None:
     """Refuse words that are none, and settings of another kind."""
     check_components(model.components)
-    ALLOWED_WORDS.check("allowed", model.allowed)
+    ALLOWED_WORDS.check("allowed_transitions", model.allowed_transitions)
     START_WORDS.check("start", model.start)
     if model.tied is not None and not isinstance(model.tied, Mapping):
         raise EstimateError(
             f"tied is {short_repr(model.tied)}; expected a mapping from states to what they share, or None."
         )
-    if model.allowed is not None and not isinstance(model.allowed, str | Mapping | list | tuple | np.ndarray):
+    if model.allowed_transitions is not None and not isinstance(
+        model.allowed_transitions, str | Mapping | list | tuple | np.ndarray
+    ):
         raise EstimateError(
-            f"allowed is {short_repr(model.allowed)}; expected "
+            f"allowed is {short_repr(model.allowed_transitions)}; expected "
             f"{', '.join(map(str, (*_SHAPES, *ALLOWED_WORDS.others)))}."
         )
 
@@ -407,16 +409,18 @@ def _read_allowed(allowed: Any, states: Sequence[Any], whole: bool) -> np.ndarra
     if isinstance(allowed, np.ndarray) or _are_bools(allowed):
         matrix = np.asarray(allowed)
         if matrix.dtype != bool:
-            raise DataError.wrong_type("allowed", f"an array of {matrix.dtype}", "True and False", "Pass matrix > 0.")
+            raise DataError.wrong_type(
+                "allowed_transitions", f"an array of {matrix.dtype}", "True and False", "Pass matrix > 0."
+            )
         if matrix.shape != (n, n):
             raise DataError.wrong_shape(
-                "allowed", matrix.shape, f"({n}, {n}), for the states {short_repr(list(states))}"
+                "allowed_transitions", matrix.shape, f"({n}, {n}), for the states {short_repr(list(states))}"
             )
         return matrix
     out = np.zeros((n, n), dtype=bool)
     for before, after in _edges(allowed):
-        here = _places(before, states, "allowed", whole)
-        there = _places(after, states, "allowed", whole)
+        here = _places(before, states, "allowed_transitions", whole)
+        there = _places(after, states, "allowed_transitions", whole)
         out[np.ix_(here, there)] = True
     return out
 
@@ -427,7 +431,7 @@ def _edges(allowed: Any) -> Iterable[tuple[Any, Any]]:
         return allowed.items()
     for edge in allowed:
         if not isinstance(edge, list | tuple) or len(edge) != 2:
-            raise DataError.wrong_type("allowed", f"with {short_repr(edge)}", "pairs (state, next state)")
+            raise DataError.wrong_type("allowed_transitions", f"with {short_repr(edge)}", "pairs (state, next state)")
     return [tuple(edge) for edge in allowed]
 
 

@@ -43,7 +43,7 @@ def names_to_read(model: Any, source: Source) -> list[str]:
     if fitted is not None:
         source.check_columns(fitted)
         return list(fitted)
-    known, names = set(source.schema.names), model._read_names
+    known, names = set(source.schema.names), model._required_columns
     wanted = [other for name in names for other in origins(name)]
     if shape is not None and known.intersection(wanted):  # rows of a network may lack nodes
         absent = dict.fromkeys((name for name in names if known.isdisjoint(origins(name))), 1)
@@ -91,7 +91,7 @@ def predict_in_batches(method: Callable[Parameters, Answer]) -> Callable[Paramet
         check_is_fitted(model)
         names = names_to_read(model, source) or None
         found = [method(model, table, *rest, **named) for table in tables_of_batches(source, "predicting", names)]  # type: ignore[arg-type]
-        return _joined(found) if found else method(model, open_table(source.first()), *rest, **named)  # type: ignore[arg-type]
+        return _joined(found) if found else method(model, open_table(source.first_batch()), *rest, **named)  # type: ignore[arg-type]
 
     return answer
 

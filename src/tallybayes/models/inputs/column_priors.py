@@ -45,12 +45,12 @@ def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Se
             family = factor.family
             prior_for(prior, factor, lambda _: (0, 1))
             for belief in [prior.get(name) for name in (factor.columns, *factor.columns)]:
-                fits = isinstance(belief, family.belief) or (isinstance(belief, Beta) and _of_labels(factor))
-                if isinstance(belief, ParameterDistribution) and not fits and not belief.any_family:
-                    raise PriorError.wrong_belief(family, belief, f"a {family.belief.__name__}")
+                fits = isinstance(belief, family.conjugate_prior) or (isinstance(belief, Beta) and _of_labels(factor))
+                if isinstance(belief, ParameterDistribution) and not fits and not belief.accepts_any_family:
+                    raise PriorError.wrong_belief(family, belief, f"a {family.conjugate_prior.__name__}")
                 if _has_levels(factor):
                     check_amount(belief, estimate)
-                elif is_amount(belief) and not family.decays:
+                elif is_amount(belief) and not family.number_is_weight_decay:
                     raise no_levels(belief, [family])
         return
     families = [factor.family for factor in factors]  # none where no column was worth its cuts: then any prior will do
@@ -61,10 +61,10 @@ def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Se
         labels = isinstance(one, Beta) and any(map(_of_labels, factors))
         if (
             isinstance(one, ParameterDistribution)
-            and not any(isinstance(one, family.belief) for family in families)
+            and not any(isinstance(one, family.conjugate_prior) for family in families)
             and not labels
         ):
-            wanted = sorted({family.belief.__name__ for family in families})
+            wanted = sorted({family.conjugate_prior.__name__ for family in families})
             raise PriorError(
                 f"prior= has {one!r}, which belongs to no column's family; expected beliefs of the classes "
                 f"{', '.join(wanted)}.\n    Leave it out, or check the families in columns=."
@@ -78,7 +78,11 @@ def check_binary_columns(prior: Any, factors: Callable[[], Iterable[Factor]], le
         return
     found = list(factors())
     counts = {name: len(levels(name)) for factor in found if _of_labels(factor) for name in factor.columns}
-    if counts and min(counts.values()) > 2 and not any(issubclass(factor.family.belief, Beta) for factor in found):
+    if (
+        counts
+        and min(counts.values()) > 2
+        and not any(issubclass(factor.family.conjugate_prior, Beta) for factor in found)
+    ):
         shown = [f"{name!r} with {n} levels" for name, n in list(counts.items())[:3]] + ["…"] * (len(counts) > 3)
         raise PriorError(
             f"prior= has {beta!r}, which is for binary columns; found none ({', '.join(shown)}).\n"
@@ -93,7 +97,7 @@ def refuse_other(prior: Any) -> None:
     elif getattr(prior, "improper", False):
         raise PriorError(
             f"prior has {prior!r}, a limit and no distribution: what a class has not seen would be impossible in it.\n"
-            "    Use parameters above 0, or estimate='mle'; tb.learn takes such limits."
+            "    Use parameters above 0, or estimate='mle'; tb.fit_distribution takes such limits."
         )
     elif hasattr(prior, "fit"):
         raise PriorError(
@@ -136,7 +140,7 @@ def prior_for(prior: Any, factor: Factor, levels: Levels | None = None) -> Any:
 
 def _of_labels(factor: Factor) -> bool:
     """Whether the columns are of labels, under a Dirichlet."""
-    return factor.family.reads == "codes" and issubclass(factor.family.belief, Dirichlet)
+    return factor.family.cell_type == "codes" and issubclass(factor.family.conjugate_prior, Dirichlet)
 
 
 def _of_two_levels(prior: Any, factor: Factor, name: Name, levels: Levels | None) -> Any:
@@ -151,7 +155,7 @@ def _of_two_levels(prior: Any, factor: Factor, name: Name, levels: Levels | None
             "    Pass a tb.Dirichlet with a number for every level, or declare both levels in columns=."
         )
     last = declared[-1] if declared else max(found, key=lambda label: (type(label).__name__, label))
-    counts = {True: prior.successes, False: prior.failures}
+    counts = {True: prior.alpha, False: prior.beta}
     return Dirichlet(np.concatenate([np.atleast_1d(counts[bool(label == last)]) for label in found], axis=-1))
 
 
@@ -167,9 +171,9 @@ def _serves(prior: Any, factor: Factor) -> bool:
     """Whether one of several priors is meant for a factor, too."""
     if is_amount(prior):
         return _has_levels(factor)
-    return isinstance(prior, factor.family.belief) or not hasattr(prior, "update")
+    return isinstance(prior, factor.family.conjugate_prior) or not hasattr(prior, "update")
 
 
 def _has_levels(factor: Factor) -> bool:
     """Whether there is something that a number of counts can be added to."""
-    return factor.family.added_counts(1.0, "bayes") is not None
+    return factor.family.pseudo_count_prior(1.0, "bayes") is not None

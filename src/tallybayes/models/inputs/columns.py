@@ -34,7 +34,7 @@ class Columns(NamedTuple):
     """Blocks of like columns, each with its family, and why other columns are left out."""
 
     blocks: list[Block]
-    left_out: dict[Name, str]
+    dropped_columns: dict[Name, str]
 
 
 def read_columns(
@@ -72,7 +72,7 @@ def read_columns(
         read_family(columns, "columns")
         table.refuse_nested(left_out)
         chosen: list[tuple[tuple[Name, ...], Any]] = [((name,), columns) for name in rest]
-        whole = not columns.columnwise and columns.reads != "text"
+        whole = not columns.columnwise and columns.cell_type != "text"
         if whole and not any(table.is_block(name) for name in rest):
             chosen = [(tuple(rest), columns)]
     elif isinstance(columns, Mapping):
@@ -109,7 +109,7 @@ def says(columns: Any, *words: str) -> bool:
 def first_rows(model: Any, source: Source) -> Any:
     """The rows of a source that decide which columns a model reads: the first, or a sample where values decide."""
     words = ("suggest", "auto") if hasattr(model, "bins") else ("suggest",)
-    return sample_of(source) if says(getattr(model, "columns", "auto"), *words) else source.first()
+    return sample_of(source) if says(getattr(model, "columns", "auto"), *words) else source.first_batch()
 
 
 def warn_unread(reasons: Mapping[Name, str]) -> None:
@@ -146,7 +146,7 @@ def _found(
     """Families in the place of words."""
     asked = [name for names, family in chosen if family == "suggest" for name in names]
     suggested = {one.column: one for one in select_families(table, asked, given, weight)} if asked else {}
-    left_out |= {name: one.remark for name, one in suggested.items() if one.left_out}
+    left_out |= {name: one.remark for name, one in suggested.items() if one.dropped_columns}
     families: list[Block] = []
     for names, family in chosen:
         if isinstance(family, Family):
@@ -155,8 +155,8 @@ def _found(
             families += [((name,), default_family(table, name)) for name in names]
         else:
             families += [((name,), suggested[name].family) for name in names if name not in left_out]
-    blocks = _gathered([(names, family.inner or family) for names, family in families], table)
-    absence = [name for names, family in families if family.inner is not None for name in names]
+    blocks = _gathered([(names, family.present_family or family) for names, family in families], table)
+    absence = [name for names, family in families if family.present_family is not None for name in names]
     for name in absence:
         check_absence(table, name)
     if absence:  # a yes or no beside them
@@ -180,18 +180,18 @@ def resolved(factors: Iterable[Factor]) -> dict[Any, Family]:
 def columns_of(model: Any) -> dict[Any, Family]:
     """The family of every column that is read, as given or as chosen: by tuple where columns are one block."""
     check_is_fitted(model, "tally_")
-    return resolved(model._with_prior(model.tally_))
+    return resolved(model._factors_with_prior(model.tally_))
 
 
 def left_out_of(model: Any) -> dict[Name, str]:
     """Why columns of the rows that were fitted are not read, by column."""
     check_is_fitted(model, "tally_")
-    return dict(model._left_out)
+    return dict(model._dropped_columns)
 
 
 def shown_choice(model: Any) -> list[str]:
     """Lines that say which families were chosen by evidence, and which columns are left out."""
-    return shown_columns(columns_of(model) if says(model.columns, "suggest") else {}, dict(model._left_out))
+    return shown_columns(columns_of(model) if says(model.columns, "suggest") else {}, dict(model._dropped_columns))
 
 
 def shown_columns(families: Mapping[Any, Family], left_out: Mapping[Any, str]) -> list[str]:
@@ -208,8 +208,8 @@ def shown_columns(families: Mapping[Any, Family], left_out: Mapping[Any, str]) -
 
 def shown_family(family: Family, most: int = 60) -> str:
     """A family in few characters."""
-    if family.inner is not None:
-        return f"WithMissing({shown_family(family.inner, most)})"
+    if family.present_family is not None:
+        return f"WithMissing({shown_family(family.present_family, most)})"
     return f"Binned of {len(family.bins)}" if family.bins else short_repr(family, most)
 
 
@@ -222,7 +222,7 @@ def refuse_other_choice(model: Any, other: Any) -> None:
     """Refuse to add models whose columns are not in the same families: what they counted does not add up."""
     mine, its = model.columns_, other.columns_
     for name in dict.fromkeys([*mine, *its]):
-        if name not in mine or name not in its or mine[name].layout != its[name].layout:
+        if name not in mine or name not in its or mine[name].statistics_key != its[name].statistics_key:
             first, second = (repr(one[name]) if name in one else "left out" for one in (mine, its))
             raise StatisticsError(
                 f"the models chose other families: column {name!r} is {first} here and {second} there.\n"
@@ -270,7 +270,9 @@ def read_family(family: Any, what: str) -> Any:
     """A family, or a word that stands for one."""
     if isinstance(family, Family) and family.success is not None:
         hint = "Use tb.Categorical() for labels."
-        raise DataError.wrong_type(what, repr(family), "a family without success=, which is for tb.learn", hint)
+        raise DataError.wrong_type(
+            what, repr(family), "a family without success=, which is for tb.fit_distribution", hint
+        )
     if isinstance(family, Family) or (isinstance(family, str) and family in WORDS):
         return family
     expected = "a family such as tb.Gaussian(), 'auto' or 'suggest'"

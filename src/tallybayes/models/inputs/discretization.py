@@ -28,23 +28,25 @@ class DiscretizedColumns(NamedTuple):
     """The family of every column, each of which has levels; and the columns that say nothing, with the reason."""
 
     families: dict[Name, Family]
-    left_out: dict[Name, str]
+    dropped_columns: dict[Name, str]
 
-    def cut(self, table: Table) -> Table:
+    def discretize(self, table: Table) -> Table:
         """The same rows with the bins of their numbers as labels, by number; and absence as a level where it is one."""
-        labels = [name for name, family in self.families.items() if family.inner is not None and not family.bins]
+        labels = [
+            name for name, family in self.families.items() if family.present_family is not None and not family.bins
+        ]
         seen, found = with_missing_level(table, labels), {}
         for name, family in self.families.items():
             if family.bins:
                 cells = table.numbers([name])
                 column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
-                codes = _codes(family.inner or family, column, name)
-                if family.inner is not None:  # the last level
+                codes = _codes(family.present_family or family, column, name)
+                if family.present_family is not None:  # the last level
                     absent = codes < 0
-                    absent &= ~table.unknown.get(name, np.zeros(len(codes), dtype=bool))
+                    absent &= ~table.invalid_cells.get(name, np.zeros(len(codes), dtype=bool))
                     codes[absent] = len(family.bins) - 1
                 found[name] = codes, Domain(range(len(family.bins)), str(name))
-            elif family.inner is not None:
+            elif family.present_family is not None:
                 found[name] = seen._encode(name, False)
         if not found:
             return table
@@ -56,12 +58,12 @@ class DiscretizedColumns(NamedTuple):
     def counted(self, name: Name) -> Family:
         """The family in which a column is counted: a bin is there whether or not a row has been in it."""
         family = self.families[name]
-        return Categorical(tuple(range(len(family.bins)))) if family.bins else family.inner or family
+        return Categorical(tuple(range(len(family.bins)))) if family.bins else family.present_family or family
 
     def absent_level(self, name: Name, domain: Domain) -> int | None:
         """The place of absence among the levels of a column, where it is one."""
         family = self.families[name]
-        if family.inner is None:
+        if family.present_family is None:
             return None
         return len(family.bins) - 1 if family.bins else domain.index[None]
 
@@ -90,23 +92,23 @@ def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any
         rows = rows[sampled_rows(len(rows), _MOST_ROWS)]
     groups = np.asarray(table.levels([target], lambda _: True)[0].columns[0])[rows].astype(np.intp)
     read = read_columns(columns, table, [target], target, weights)
-    found = DiscretizedColumns({}, dict(read.left_out))
+    found = DiscretizedColumns({}, dict(read.dropped_columns))
     features = [name for name in table.columns if name != target]
-    free = by_word(columns, features, "auto") - found.left_out.keys()
+    free = by_word(columns, features, "auto") - found.dropped_columns.keys()
     labels = [name for name in free if not table.is_block(name) and table.kind(name) == "label"]
     if labels:
-        found.left_out.update(identifiers(table, labels, weights))  # pairs of their levels would be many
+        found.dropped_columns.update(identifiers(table, labels, weights))  # pairs of their levels would be many
     free |= by_word(columns, features, "suggest")
     families = {name: family for names, family in read.blocks for name in names}
     absence = {table.source_of(name) for name in families if name not in table.columns}
     for name, family in families.items():
-        if name not in table.columns or name in found.left_out:
+        if name not in table.columns or name in found.dropped_columns:
             continue
         if table.is_block(name):
             hint = f"{model} counts pairs of columns. Pass those of interest as an array."
             what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
             raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
-        measured = family.reads != "codes" and not family.bins
+        measured = family.cell_type != "codes" and not family.bins
         if measured and name not in free | absence:
             hint = "Leave it to columns='auto', which cuts numbers into bins."
             what = f"the family of column {name!r} in {model}"
@@ -114,12 +116,14 @@ def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any
         if measured or (name in free and family.bins):
             cuts = _cuts(table, name, bins, rows, groups, weights)
             if not cuts and name not in absence:
-                found.left_out[name] = "no cut tells the classes apart" if bins == "mdl" else "constant"
+                found.dropped_columns[name] = "no cut tells the classes apart" if bins == "mdl" else "constant"
                 continue
             family = Binned((None, *(cuts or (0.0,)), None))  # some bin, where absence alone tells
         found.families[name] = WithMissing(family) if name in absence else family
     order = {name: place for place, name in enumerate(table.columns)}
-    return DiscretizedColumns(dict(sorted(found.families.items(), key=lambda item: order[item[0]])), found.left_out)
+    return DiscretizedColumns(
+        dict(sorted(found.families.items(), key=lambda item: order[item[0]])), found.dropped_columns
+    )
 
 
 def _cuts(
@@ -169,4 +173,4 @@ def _refuse_infinite(column: np.ndarray, name: Name) -> None:
         lost = np.isinf(column)
         if lost.any():
             row = int(lost.argmax())
-            raise DataError.bad_cell(column[row].item(), row, name, Binned.expects)
+            raise DataError.bad_cell(column[row].item(), row, name, Binned.allowed_values)

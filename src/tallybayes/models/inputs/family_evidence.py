@@ -40,7 +40,7 @@ class FamilySelectionRows(NamedTuple):
     n_folds: int
     n_classes: int
     weight: np.ndarray | None
-    thinned: float  # how many rows each of these stands for
+    subsampling_factor: float  # how many rows each of these stands for
     source: Table  # all rows
     there: np.ndarray | None  # which rows of the table count, where not all do
 
@@ -151,7 +151,7 @@ def family_code_lengths(
     """
     found: dict[Name, list[tuple[Family, np.ndarray]]] = {one.name: [] for one in seen}
     numbers, labels = [one for one in seen if one.is_number], [one for one in seen if not one.is_number]
-    whole = {one.name: one.cells.whole for one in numbers}
+    whole = {one.name: one.cells.is_integer for one in numbers}
     counts = [one for one in numbers if whole[one.name] and one.values[0] >= 0]
     coins = [one for one in counts if one.values[-1] <= 1]
     coins += [one for one in labels if _is_bool(rows.table, one.name)]
@@ -191,7 +191,7 @@ def family_code_lengths(
             (table, nats), family = next(lengths), Binned(with_ends(one.cells, each))
             nats = nats + table @ np.log(family.widths)
             nats += _log_choose(width if whole[one.name] else len(one.values) - 1, len(each))
-            for end, size in family.open_ends:
+            for end, size in family.open_bins:
                 below = end[0] == -math.inf
                 far = one.ranked.sums(end[1] if below else end[0], below=below)  # type: ignore[union-attr]
                 beyond.append((nats, table[:, 0 if below else -1], far, size))
@@ -216,7 +216,7 @@ def _evidence(rows: FamilySelectionRows, family: Family, columns: Sequence[Colum
 
 def _of(family: Family, statistics: Any, n_columns: int) -> np.ndarray:
     """−log of the evidence of all classes, (columns, folds + 1), from folds as columns."""
-    evidence = np.asarray(family.log_evidence(family.prior(None, statistics, "bayes"), statistics))
+    evidence = np.asarray(family.log_evidence(family.resolve_prior(None, statistics, "bayes"), statistics))
     by_column = evidence.reshape(statistics.given_shape[0], statistics.n_columns).sum(axis=0)
     return -by_column.reshape(-1, n_columns).T
 

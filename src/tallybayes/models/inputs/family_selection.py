@@ -44,7 +44,7 @@ class ColumnSuggestion(NamedTuple):
     candidates: tuple[FamilyCandidate, ...]
     default: Family
     remark: str = ""
-    left_out: bool = False
+    dropped_columns: bool = False
     absence: float = (
         0.0  # by how many bits the classes are told better apart if it says something that cells are missing
     )
@@ -122,7 +122,7 @@ def select_families_by_fold(
             chosen[one.name] = families[best]
         every = [FamilyCandidate(family, float(length)) for family, length in zip(families, bits[:, -1], strict=True)]
         tried[one.name] = sorted(every, key=lambda candidate: round(candidate.bits, 6))  # at ties the first tried
-    if rows.thinned > 1:
+    if rows.subsampling_factor > 1:
         numbers = {one.name: tried[one.name] for one in seen if one.is_number}
         _drop_what_fails(numbers, rows)
         tried |= numbers
@@ -135,8 +135,8 @@ def select_families_by_fold(
                 chosen[name] = WithMissing(chosen.get(name, found[name].default))
     for name, bits_told in absences[-1].items():
         remark = "constant where it is there" if found[name].remark == "constant" else found[name].remark
-        left_out = found[name].left_out and found[name].remark != "constant"
-        found[name] = found[name]._replace(absence=bits_told, remark=remark, left_out=left_out)
+        left_out = found[name].dropped_columns and found[name].remark != "constant"
+        found[name] = found[name]._replace(absence=bits_told, remark=remark, dropped_columns=left_out)
     return FamilyChoices([found[name] for name in names], without)
 
 
@@ -157,15 +157,15 @@ def _examine_columns(
             found[name] = ColumnSuggestion(name, (), default, "a block: not examined")
             continue
         one = rows.labels(name) if name in labels else rows.numbers(name)
-        reason = why_uninformative(one, rows.thinned)
+        reason = why_uninformative(one, rows.subsampling_factor)
         holes += [one] if one.n_known < rows.table.n_rows and reason in (None, "constant") else []
         if reason is not None:
-            found[name] = ColumnSuggestion(name, (), default, reason, left_out=True)
+            found[name] = ColumnSuggestion(name, (), default, reason, dropped_columns=True)
         else:
             seen.append(one)
     for one, other in duplicate_columns(seen):
         found[one.name] = ColumnSuggestion(
-            one.name, (), default_family(table, one.name), f"repeats {other.name!r}", left_out=True
+            one.name, (), default_family(table, one.name), f"repeats {other.name!r}", dropped_columns=True
         )
     return found, [one for one in seen if one.name not in found], holes
 
@@ -196,7 +196,7 @@ def _holds(family: Family, cells: np.ndarray) -> bool:
 
 def _outside(family: Family, cells: np.ndarray) -> np.ndarray | None:
     """Which numbers a family cannot count; labels are whole numbers."""
-    return cells != np.floor(cells) if family.reads == "codes" else family.outside(cells)
+    return cells != np.floor(cells) if family.cell_type == "codes" else family.out_of_support(cells)
 
 
 def identifiers(table: Table, labels: Sequence[Name], weight: np.ndarray | None = None) -> dict[Name, str]:
@@ -204,7 +204,7 @@ def identifiers(table: Table, labels: Sequence[Name], weight: np.ndarray | None 
     table.levels(labels, lambda _: False)  # of all rows, which are encoded once
     rows = FamilySelectionRows.of(table, None, weight)
     seen = [rows.labels(name) for name in labels]
-    found = {one.name: why_uninformative(one, rows.thinned) for one in seen if len(one.values) > 1}
+    found = {one.name: why_uninformative(one, rows.subsampling_factor) for one in seen if len(one.values) > 1}
     return {name: reason for name, reason in found.items() if reason is not None}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from tallybayes.data.array_input import as_array
 from tallybayes.data.dates import origins
 from tallybayes.data.encoding import is_missing
-from tallybayes.data.named_matrix import Named
+from tallybayes.data.named_matrix import NamedMatrix
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table, open_table
 from tallybayes.data.text_columns import plain_texts, read_texts
@@ -32,7 +32,7 @@ def open_features(X: Any) -> Table:
     """X as a table; plain numeric arrays take the short way, odd ones scikit-learn's checks."""
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and X.ndim == 2 and X.shape[1] > 0:
         return open_table(X)
-    if isinstance(X, Table | Mapping | Named) or _is_framed(X) or open_source(X) is not None:
+    if isinstance(X, Table | Mapping | NamedMatrix) or _is_framed(X) or open_source(X) is not None:
         table = open_table(X)
         if not table.columns:
             raise DataError("there is no column to learn from; expected at least 1.")
@@ -89,7 +89,7 @@ def as_rows(X: Any, model: Any = None) -> Any:
     if isinstance(X, Mapping):
         return [X] if X and all(map(is_scalar, X.values())) else X
     if model is not None and is_row(X):
-        known = {origin for name in model._read_names for origin in origins(name) if isinstance(origin, str)}
+        known = {origin for name in model._required_columns for origin in origins(name) if isinstance(origin, str)}
         if any(isinstance(name, str) and name in known for name in X.index):
             return [X.to_dict()]
     return X
@@ -237,7 +237,7 @@ def continuous_target(error: LabelError) -> LabelError:
     return LabelError(
         f"Unknown label type: y is continuous (column {error.column!r}, found {error.level!r}); expected class labels: "
         "whole numbers, strings or booleans.\n"
-        "    To predict numbers use tb.Regression; for classes bin them, pd.qcut(y, 4).astype(str), or y.astype(str)."
+        "    To predict numbers use tb.LinearRegression; for classes bin them, pd.qcut(y, 4).astype(str), or y.astype(str)."
     )
 
 

@@ -141,10 +141,10 @@ def read_more_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Tabl
 
 
 def read_codes(model: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[np.ndarray, Table, np.ndarray | None]:
-    """Labelled rows of a fitted classifier: the places of their classes, the rows without the target, the weights."""
+    """Labeled rows of a fitted classifier: the places of their classes, the rows without the target, the weights."""
     table, weight = read_more_rows(model, X, y, sample_weight)
     if table.n_rows == 0:
-        raise DataError("X has 0 rows; expected at least 1 labelled row.")
+        raise DataError("X has 0 rows; expected at least 1 labeled row.")
     labels, domain = read_labels(table, model._target), model._class_domain
     unknown = [
         level for level, n in zip(labels.domain.levels, labels.rows, strict=True) if n and level not in domain.index
@@ -160,7 +160,7 @@ def read_codes(model: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[n
 
 def open_columns(model: Any, X: Any) -> Table:
     """The features of some rows, checked against those that were fitted."""
-    if isinstance(X, list | tuple) and not X and model._word_readers and not model._shape.by_name:
+    if isinstance(X, list | tuple) and not X and model._text_readers and not model._shape.by_name:
         X = np.zeros(0, dtype=str)  # no text, where there may be any
     X = as_rows(X, model)
     table = _as_fitted(model, X, open_features(X))
@@ -170,11 +170,11 @@ def open_columns(model: Any, X: Any) -> Table:
 
 def open_rows(model: Any, X: Any) -> Table:
     """As `open_columns`, without the cells that cannot be what they are, and with what absence says."""
-    if type(X) is list and X and type(X[0]) is str and model._reads_text_alone:  # the short way for the plain case
-        ((name, reader),) = model._word_readers.items()
+    if type(X) is list and X and type(X[0]) is str and model._is_text_only:  # the short way for the plain case
+        ((name, reader),) = model._text_readers.items()
         return Table({name: reader.read(X, name)})
     table = bound_texts(model, open_columns(model, X))
-    kept, unseen = tolerated(table, getattr(model, "_parts", list)), getattr(model, "unseen", "error")
+    kept, unseen = tolerated(table, getattr(model, "_column_specs", list)), getattr(model, "unseen", "error")
     factors = model.tally_.factors
     beside = [factor for factor in factors if factor.given and sources_of(factor.columns[0])]  # they are one factor
     absence = [name for factor in beside for name in factor.columns if name not in kept.columns]
@@ -187,7 +187,7 @@ def open_rows(model: Any, X: Any) -> Table:
 
 def bound_texts(model: Any, table: Table) -> Table:
     """The same rows, columns of text in the words that a model reads."""
-    readers = model._word_readers
+    readers = model._text_readers
     if not readers:
         return table
     read = {name: reader.read(table._column(name), name) for name, reader in readers.items()}
@@ -227,7 +227,7 @@ def with_weight(table: Table, sample_weight: Any) -> tuple[Table, Any]:
 
 def _as_fitted(model: Any, X: Any, table: Table) -> Table:
     """The features in the form they were fitted in: sparse or dense, absent keys of rows as missing cells."""
-    names = model._read_names
+    names = model._required_columns
     absent = [name for name in names if name not in table.columns]
     if absent:
         known = set(names)
@@ -239,11 +239,11 @@ def _as_fitted(model: Any, X: Any, table: Table) -> Table:
         raise DataError.unknown_column(dates, table.columns)
     if is_rows_of_mappings(X):
         read = {origin for name in names for origin in origins(name)} | {model._shape.target}
-        return with_absent_keys(X, table, absent, read | {*dict(getattr(model, "_left_out", ()))})
+        return with_absent_keys(X, table, absent, read | {*dict(getattr(model, "_dropped_columns", ()))})
     blocks, by_name = list(table.columns.values()), model._shape.by_name
     if not by_name and len(names) == 1 and table.matrix is not None:
         return Table({names[0]: table.matrix})
-    if not by_name and len(names) == len(blocks) == 1 and model._word_readers:
+    if not by_name and len(names) == len(blocks) == 1 and model._text_readers:
         return Table({names[0]: blocks[0]})
     if not by_name and len(blocks) == 1 and isinstance(blocks[0], SparseRows):
         return open_features(blocks[0].dense())
@@ -254,9 +254,9 @@ def _parts_of_dates(model: Any) -> list[Name]:
     """The columns that a model reads and that may be parts of dates."""
 
     def make() -> list[Name]:
-        return [name for name in model._read_names if dates_of(name)]
+        return [name for name in model._required_columns if dates_of(name)]
 
-    return model._derive("parts of dates", make) if hasattr(model, "_derive") else make()
+    return model._cached("parts of dates", make) if hasattr(model, "_cached") else make()
 
 
 def _check_features(model: Any, X: Any, table: Table) -> None:

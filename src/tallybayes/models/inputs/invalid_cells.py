@@ -18,7 +18,7 @@ from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.family import Family, out_of_support_cells
 from tallybayes.tally.domain import Domain, is_text
 from tallybayes.tally.factor import Name
-from tallybayes.warnings import OutsideWarning, warn
+from tallybayes.warnings import InvalidValueWarning, warn
 
 Parameters = ParamSpec("Parameters")
 Answer = TypeVar("Answer")
@@ -75,14 +75,14 @@ def tolerated(table: Table, parts: Callable[[], Iterable[tuple[Sequence[Name], F
     found = _ASKED.get()
     if found is None or found is _FIRST:
         return table
-    columns, unknown = dict(table.columns), dict(table.unknown)
+    columns, unknown = dict(table.columns), dict(table.invalid_cells)
     for names, family, domains in parts():
         for place, name in enumerate(names):
             if name in columns:
-                domain = domains[place] if family.reads == "codes" else None
+                domain = domains[place] if family.cell_type == "codes" else None
                 columns[name] = _mended(columns[name], name, family, domain, found, unknown)
     kept = Table(columns)
-    kept.unknown = unknown
+    kept.invalid_cells = unknown
     return kept
 
 
@@ -92,7 +92,7 @@ def invalid_cells(
     """Which cells cannot be what their columns were counted as, by column; `parts` as for `tolerated`."""
     token = _ASKED.set({})
     try:
-        return tolerated(table, parts).unknown
+        return tolerated(table, parts).invalid_cells
     finally:
         _ASKED.reset(token)
 
@@ -103,7 +103,7 @@ def _mended(
     """A column without its strange cells, which are noted as unknown; the same where it has none, or others too few."""
     if isinstance(column, SparseRows):
         strange = out_of_support_cells(family, column.data)
-        if not strange.any() or not family.takes_missing:
+        if not strange.any() or not family.accepts_missing:
             return column
         _note(found, name, column.data[strange].tolist())
         return column._replace(data=np.where(strange, np.nan, column.data))
@@ -156,7 +156,7 @@ def _numbers(column: Any, name: Name, family: Family) -> tuple[np.ndarray, np.nd
         strange = np.isnan(numbers) & ~missing
         return cells, ~missing, strange | out_of_support_cells(family, numbers)
     known = ~np.isnan(numbers)
-    strange = out_of_support_cells(family, numbers) if family.takes_missing else np.zeros(numbers.shape, dtype=bool)
+    strange = out_of_support_cells(family, numbers) if family.accepts_missing else np.zeros(numbers.shape, dtype=bool)
     return numbers, known, strange
 
 
@@ -181,4 +181,4 @@ def _warn(found: Found, *, can_refuse: bool) -> None:
         parts.append(f"and in {len(found) - _SHOWN} more columns")
     refuse = " Pass unseen='error' to refuse them." if can_refuse else ""
     said = f"cells that cannot be what their columns were counted as are taken for missing: {'; '.join(parts)}.{refuse}"
-    warn(printable(said), OutsideWarning)
+    warn(printable(said), InvalidValueWarning)

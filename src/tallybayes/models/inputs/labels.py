@@ -46,7 +46,7 @@ class Labels(NamedTuple):
         if self.domain.kind == "int" and n > _MOST_NUMBERS and n > len(self.codes) / 2:
             raise LabelError(
                 f"y (column {target!r}) has {n} different whole numbers in {len(self.codes)} rows; expected classes.\n"
-                "    To predict numbers use tb.Regression; for classes bin them, pd.qcut(y, 4).astype(str), "
+                "    To predict numbers use tb.LinearRegression; for classes bin them, pd.qcut(y, 4).astype(str), "
                 "or use y.astype(str)."
             )
 

@@ -165,11 +165,11 @@ def _read_column(key: Any, value: Any, groups: Sequence[Any], family: Family | N
     names = key if isinstance(key, tuple) else (key,)
     what = f"p({', '.join(map(str, names))} | …)"
     parts = [nested_mapping(part) for part in read_groups(value, groups, what)]
-    family = _recognised(parts, levels, what) if family is None else family
+    family = _recognized(parts, levels, what) if family is None else family
     if not parameter_names(family):
         raise DataError.wrong_type(f"the family of {key!r}", repr(family), "one whose parameters have numbers")
     wheres = [f"{what} of {group!r}" for group in groups]
-    if family.reads == "codes":
+    if family.cell_type == "codes":
         labels = _levels_of(parts, levels if levels is not None else getattr(family, "levels", None), what)
         family = Categorical(tuple(labels)) if getattr(family, "levels", None) is None else family
         rows = [read_row(part, labels, where) for part, where in zip(parts, wheres, strict=True)]
@@ -214,8 +214,8 @@ def _by_name(part: Any, wanted: Sequence[str], names: Sequence[Name], family: Fa
         isinstance(part, Mapping) and len(wanted) > 1
     ):  # a ParameterTable has the deviation, too, and says what is logged
         part = {str(name).removesuffix(" of log"): number for name, number in part.items()}
-        part = {name: number for name, number in part.items() if name != "deviation" or "variance" not in part}
-    if isinstance(part, Mapping) and family.is_yes_no and set(part) == {0, 1}:
+        part = {name: number for name, number in part.items() if name != "std" or "variance" not in part}
+    if isinstance(part, Mapping) and family.is_binary and set(part) == {0, 1}:
         part = part[1]
     if len(wanted) == 1 and not (isinstance(part, Mapping) and set(part) == set(wanted)):
         part = {wanted[0]: part}
@@ -234,18 +234,18 @@ def _by_name(part: Any, wanted: Sequence[str], names: Sequence[Name], family: Fa
                 number = [read_row(number[row], columns, f"the covariance of {where}", absent=None) for row in columns]
             out[name] = np.atleast_2d(_numbers(number, f"the covariance of {where}"))
         elif isinstance(number, Mapping):
-            absent = 0.0 if name == "probability" and (family.tokens or family.bins) else None
+            absent = 0.0 if name == "probability" and (family.is_bag_of_words or family.bins) else None
             out[name] = read_row(number, columns, f"the {name} of {where}", absent=absent)
         else:
             out[name] = np.atleast_1d(_numbers(number, f"the {name} of {where}"))
     return out
 
 
-def _recognised(parts: Sequence[Any], levels: Any, what: str) -> Family:
+def _recognized(parts: Sequence[Any], levels: Any, what: str) -> Family:
     """The family that the names of numbers tell: yes or no for a single number, labels for all other mappings."""
     first = parts[0]
     if isinstance(first, Mapping):
-        said = set(first) - {"deviation", "deviation of log"}
+        said = set(first) - {"std", "std of log"}
         found = next((family for names, family in _BY_NAMES.items() if said == names), None)
         if found is None and set(map(str, first)) & {"mean", *_MEANT}:
             found = Gaussian()  # which says what it expects

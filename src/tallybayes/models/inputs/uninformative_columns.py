@@ -83,7 +83,7 @@ def why_uninformative(one: ColumnValues, thinned: float) -> str | None:
         return "an identifier: nearly every label is another"
     spacing = _SPACED if n_values == one.n_known else _SPACING
     near = one.values[-1] - one.values[0] < spacing * n * thinned
-    return "an identifier: whole numbers, one after the other" if one.cells.whole and near else None
+    return "an identifier: whole numbers, one after the other" if one.cells.is_integer and near else None
 
 
 def duplicate_columns(seen: Sequence[ColumnValues]) -> Iterator[tuple[ColumnValues, ColumnValues]]:

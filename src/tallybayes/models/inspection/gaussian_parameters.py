@@ -23,7 +23,7 @@ class _Measured(NamedTuple):
 
 def _measured(model: Any, what: str) -> list[_Measured]:
     """The factors of Gaussian columns, which are numbered as X has them."""
-    parts = [one for one in model._told() if not one.family.transforms]
+    parts = [one for one in model._labeled_factors() if not one.family.transforms]
     parts = [one for one in parts if isinstance(one.point, Normal | MultivariateNormal)]
     names = [(name, place) for one in parts for name in one.columns for place in range(max(len(one.within), 1))]
     if not names:

@@ -1,6 +1,6 @@
 """How well a model fits what it has counted: evidence, information criteria, code lengths.
 
-A model takes these functions as its own. It has its factors after estimating, ``_whole``; what of its rows' log
+A model takes these functions as its own. It has its factors after estimating, ``_all_factors``; what of its rows' log
 probability is given and not estimated, ``_fixed``; and what to try where counts are expected, ``_counted_instead``.
 """
 
@@ -14,14 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.data.counting import check_weight
 from tallybayes.errors import EstimateError
-from tallybayes.estimation.distribution_fit import Bits
+from tallybayes.estimation.distribution_fit import DescriptionLength
 from tallybayes.estimation.estimated_factors import EstimatedFactors, LogEvidence
 
 
 def evidence_of(model: Any, without: Collection[Any] = ()) -> LogEvidence:
     """The log evidence of a fitted model, and the columns that have no part in it: those without spread, and these."""
     found = _of_rows(model, "evidence").evidence(without)
-    return found._replace(log_evidence=found.log_evidence + model._fixed)
+    return found._replace(log_evidence=found.log_evidence + model._fixed_log_prob)
 
 
 def log_evidence(model: Any) -> float:
@@ -50,7 +50,7 @@ def log_evidence(model: Any) -> float:
     return evidence_of(model).log_evidence
 
 
-def bits(model: Any) -> Bits:
+def description_length(model: Any) -> DescriptionLength:
     """Code lengths of the rows: given the MAP parameters, of the density of these, and by the evidence.
 
     Returns
@@ -58,9 +58,9 @@ def bits(model: Any) -> Bits:
     Bits
         In bits; the density term may be negative, for a density is no probability.
     """
-    data, density, evidence = _of_rows(model, "code length").bits()
-    fixed = -model._fixed / np.log(2.0)
-    return Bits(data + fixed, density, evidence + fixed)
+    data, density, evidence = _of_rows(model, "code length").description_length()
+    fixed = -model._fixed_log_prob / np.log(2.0)
+    return DescriptionLength(data + fixed, density, evidence + fixed)
 
 
 def bic(model: Any) -> float:
@@ -68,7 +68,7 @@ def bic(model: Any) -> float:
 
     At the most likely parameters, or where EM ended.
     """
-    return -2.0 * max_or_em_log_likelihood(model, "BIC") + model._whole.penalty
+    return -2.0 * max_or_em_log_likelihood(model, "BIC") + model._all_factors.bic_penalty
 
 
 def evidence_bound(model: Any) -> float:
@@ -79,12 +79,12 @@ def evidence_bound(model: Any) -> float:
     under ``prior_``. Where nothing was left to expect, it is the evidence itself.
     """
     check_is_fitted(model, "tally_")
-    model._need_counts("the evidence")
-    model._refuse_measure("evidence")
-    if model.tally_.soft and model._climb is None:
+    model._require_counts("the evidence")
+    model._check_has_likelihood_measures("evidence")
+    if model.tally_.soft and model._em_result is None:
         raise _counts_changed()
-    entropy = 0.0 if model._climb is None else model._climb.entropy
-    return float(model._whole.evidence().log_evidence + model._fixed + entropy)
+    entropy = 0.0 if model._em_result is None else model._em_result.entropy
+    return float(model._all_factors.evidence().log_evidence + model._fixed_log_prob + entropy)
 
 
 def aic(model: Any) -> float:
@@ -95,7 +95,7 @@ def aic(model: Any) -> float:
 def n_parameters(model: Any) -> int:
     """The number of free parameters, those of class or state probabilities included unless they are given."""
     check_is_fitted(model, "tally_")
-    return int(model._whole.n_parameters)
+    return int(model._all_factors.n_parameters)
 
 
 def weighted_sum(each: np.ndarray, sample_weight: Any) -> float:
@@ -107,8 +107,8 @@ def weighted_sum(each: np.ndarray, sample_weight: Any) -> float:
 def resolved_priors(model: Any) -> dict[Any, Any]:
     """The prior of every column, or tuple of columns that are one block, as resolved; ``prior=`` takes it."""
     check_is_fitted(model, "tally_")
-    model._need_counts("a prior")
-    return model._with_beliefs()
+    model._require_counts("a prior")
+    return model._resolved_priors()
 
 
 def priors_by_column(fitted: EstimatedFactors) -> dict[Any, Any]:
@@ -121,10 +121,10 @@ def max_or_em_log_likelihood(model: Any, what: str) -> float:
     """log p(rows) at the most likely parameters, or at those where EM ended."""
     check_is_fitted(model, "tally_")
     if not model.tally_.soft:
-        return float(_of_rows(model, what).best_log_likelihood + model._fixed)
-    if model._climb is None:
+        return float(_of_rows(model, what).max_log_likelihood + model._fixed_log_prob)
+    if model._em_result is None:
         raise _counts_changed()
-    return float(model._climb.log_likelihood)
+    return float(model._em_result.log_likelihood)
 
 
 def _counts_changed() -> EstimateError:
@@ -134,11 +134,11 @@ def _counts_changed() -> EstimateError:
 def _of_rows(model: Any, what: str) -> EstimatedFactors:
     """The factors after estimating, if their statistics are of rows, not expected."""
     check_is_fitted(model, "tally_")
-    model._need_counts(f"the {what}")
-    model._refuse_measure(what)
+    model._require_counts(f"the {what}")
+    model._check_has_likelihood_measures(what)
     if model.tally_.soft:
         raise EstimateError(
             f"this {type(model).__name__} has no {what}: EM filled in what was missing, so its counts are "
-            f"expectations, not rows.\n    {model._counted_instead}"
+            f"expectations, not rows.\n    {model._soft_counts_hint}"
         )
-    return model._whole
+    return model._all_factors

@@ -1,4 +1,4 @@
-"""Reading what was learnt: the parameters and the beliefs of every factor, labelled as the rows were.
+"""Reading what was learnt: the parameters and the beliefs of every factor, labeled as the rows were.
 
 A model says in ``_told`` which factors it has, what they are given and how groups and levels are called; everything
 here follows from that, from ``FactorScorer`` and from what families say of themselves (`Family.describe`).
@@ -90,12 +90,12 @@ class LabeledFactor:
         """Whether all columns fit into one table: they have a number each, or vary together."""
         if self.levels or self.family.bins:
             return False
-        return not self.family.columnwise or self.family.is_yes_no or len(self._described) == 1
+        return not self.family.columnwise or self.family.is_binary or len(self._described) == 1
 
     @cached_property
     def point(self) -> Any:
         """The parameters; of a posterior, their means."""
-        return self.scored.told
+        return self.scored.display_parameters
 
     def _title(self, shown: str) -> str:
         given = ", ".join(map(printable, (*self.given, *self.inputs)))
@@ -107,7 +107,7 @@ class LabeledFactor:
             return self.levels[place]
         if self.family.bins:
             return self.family.bins
-        return (0, 1) if self.family.is_yes_no else None
+        return (0, 1) if self.family.is_binary else None
 
     def _numbers(self, place: slice | int) -> np.ndarray:
         """The parameters of some columns by name, or the probabilities of their levels: (…, columns, parameters)."""
@@ -117,7 +117,7 @@ class LabeledFactor:
                 return np.stack(point.segments.split(point.table)[place], axis=-2)
             start, stop = point.segments.offsets[place : place + 2]
             return point.table[..., None, start:stop]
-        if self.family.is_yes_no:
+        if self.family.is_binary:
             p = np.asarray(point)[..., _slice(place)]
             return np.stack([1 - p, p], axis=-1)
         return np.stack([part[..., _slice(place)] for part in self._described.values()], axis=-1)
@@ -125,7 +125,7 @@ class LabeledFactor:
     @cached_property
     def _described(self) -> dict[str, np.ndarray]:
         """The parameters of all columns by name."""
-        found = self._named(self.family.describe(self.point))
+        found = self._named(self.family.named_parameters(self.point))
         return {name: found[name] for name in self.only or found}
 
     def _named(self, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -150,7 +150,7 @@ class LabeledFactor:
     def _ends(self, place: int, mass: float) -> tuple[np.ndarray, np.ndarray]:
         """The ends of the credible intervals of one column's numbers: (*groups, numbers)."""
         low, high = self.belief(place).interval(mass)
-        if self.family.is_yes_no:
+        if self.family.is_binary:
             low, high = np.stack([1 - np.asarray(high), low], axis=-1), np.stack([1 - np.asarray(low), high], axis=-1)
         elif self._columns(place) is None:
             names = tuple(self._described)
@@ -161,7 +161,9 @@ class LabeledFactor:
     def _described_end(self, end: Any, names: Sequence[str]) -> np.ndarray:
         """One end of the intervals of parameters by name, each of one column; NaN of what is not believed of alone."""
         parts = tuple(map(np.asarray, end)) if isinstance(end, tuple) else np.asarray(end)
-        found = self._named(self.family.by_column.describe(type(end)(*parts) if isinstance(end, tuple) else parts))
+        found = self._named(
+            self.family.columnwise_family.named_parameters(type(end)(*parts) if isinstance(end, tuple) else parts)
+        )
         size = tuple(map(len, self.groups))
         return np.stack(
             [np.reshape(found[name], size) if name in found else np.full(size, np.nan) for name in names], -1
@@ -172,7 +174,7 @@ class LabeledFactor:
         title, names = self._title(printable(self.columns[0])), self.within or self.columns
         if not self.is_block:
             title = self._title(", ".join(map(printable, names[:3])) + (", …" if len(names) > 3 else ""))
-        if self.family.is_yes_no:
+        if self.family.is_binary:
             title = title.replace(" |", " = 1 |", 1)
             return ParameterTable(title, self.given, self.groups, names, lambda: self._numbers(slice(None))[..., 1])
         columns = self._columns(0) or tuple(self._described)
@@ -191,7 +193,7 @@ class LabeledFactor:
         found = self.posterior()
         if place is None or self.whole or self.inputs:
             return found
-        if self.family.tokens and isinstance(found, Dirichlet):  # of one share, whatever the others are
+        if self.family.is_bag_of_words and isinstance(found, Dirichlet):  # of one share, whatever the others are
             alpha = np.asarray(found.concentration)
             return Beta(alpha[..., place], alpha.sum(axis=-1) - alpha[..., place])
         return found.column(place)
@@ -263,7 +265,7 @@ def within_of(model: Any, scored: FactorScorer, width: int) -> Sequence[Any]:
     """What the columns of a factor are called that have one name: by their own names, or by number."""
     if len(scored.factor.columns) > 1 or width == 1:
         return ()
-    names = model._names_within(scored.factor.columns[0])
+    names = model._block_column_names(scored.factor.columns[0])
     return names if len(names) == width else (*names[:width], *range(len(names), width))
 
 
@@ -276,13 +278,13 @@ def parameters(model: Any) -> Parameters:
     Probabilities of levels by their labels (of bins by their intervals), else parameters by name: mean, variance and
     deviation, rate. Under ``"bayes"`` these are posterior means; rows are scored with the parameters integrated out.
     """
-    found: Parameters = model._derive("parameters", lambda: make_parameters(model))
+    found: Parameters = model._cached("parameters", lambda: make_parameters(model))
     return found
 
 
 def make_parameters(model: Any) -> Parameters:
     """As `parameters`, made anew."""
-    places = _ColumnIndex(model._told())
+    places = _ColumnIndex(model._labeled_factors())
 
     def find(column: Any) -> ParameterTable:
         told, place = places.find(column)
@@ -301,8 +303,8 @@ def posterior(model: Any) -> Posteriors:
     arrays keep an axis for the one column.
     """
     check_is_fitted(model, "tally_")
-    model._need_counts("a posterior")
-    places = _ColumnIndex([told for told in model._told() if told.posterior is not None])
+    model._require_counts("a posterior")
+    places = _ColumnIndex([told for told in model._labeled_factors() if told.posterior is not None])
 
     def find(column: Any) -> Any:
         told, place = places.find(column)
@@ -313,7 +315,7 @@ def posterior(model: Any) -> Posteriors:
 
 def title_of(model: Any) -> str:
     """What the parameters are."""
-    if getattr(model, "_given", None) is not None:
+    if getattr(model, "_fixed_parameters", None) is not None:
         return f"Parameters of {type(model).__name__}, as they were given"
     estimate = getattr(model, "estimate", None)
     how = f", estimate {estimate!r}" if estimate is not None else ""

@@ -49,8 +49,8 @@ class Summary:
       eggs    Poisson()                  0 %  Gamma(1.3, 1)
     """
 
-    def __init__(self, title: str, columns: list[ColumnSummary], left_out: dict[Any, str]) -> None:
-        self.title, self.columns, self.left_out = title, columns, left_out
+    def __init__(self, title: str, columns: list[ColumnSummary], dropped_columns: dict[Any, str]) -> None:
+        self.title, self.columns, self.dropped_columns = title, columns, dropped_columns
 
     def to_frame(self) -> Any:
         """One line for every column, as a pandas data frame."""
@@ -68,7 +68,7 @@ class Summary:
         return found
 
     def _repr_html_(self) -> str:
-        left_out = [("left out", ["column", "because"], self.left_out.items())] if self.left_out else []
+        left_out = [("left out", ["column", "because"], self.dropped_columns.items())] if self.dropped_columns else []
         return html_parts((self.title, ColumnSummary._fields, self._lines(self.columns)), *left_out)
 
     def __repr__(self) -> str:
@@ -81,10 +81,10 @@ class Summary:
             out.append("  " + "  ".join([*cells, prior]).rstrip())
         if len(self.columns) > _MOST_LINES:
             out.append(f"  … and {len(self.columns) - _MOST_LINES:,} more")
-        if self.left_out:
-            width = max(len(printable(name)) for name in self.left_out)
+        if self.dropped_columns:
+            width = max(len(printable(name)) for name in self.dropped_columns)
             out.append("left out")
-            reasons = list(self.left_out.items())
+            reasons = list(self.dropped_columns.items())
             out += [f"  {printable(name):<{width}}  {reason}" for name, reason in reasons[:_MOST_LINES]]
             out += [f"  … and {len(reasons) - _MOST_LINES:,} more"] if len(reasons) > _MOST_LINES else []
         return "\n".join(out)
@@ -99,18 +99,18 @@ def summary(model: Any) -> Summary:
         It prints as a table.
     """
     check_is_fitted(model, "tally_")
-    n_rows, found = model._weight(), []
+    n_rows, found = model._total_weight(), []
     try:
-        beliefs = model._with_beliefs()
+        beliefs = model._resolved_priors()
     except (DataError, NoCountsError):  # there is no row that a default prior could go by
         beliefs = {}
-    for factor in model._with_prior(model.tally_):
+    for factor in model._factors_with_prior(model.tally_):
         statistics: Any = model.tally_[factor.columns]
         prior = beliefs.get(factor.columns if len(factor.columns) > 1 else factor.columns[0])
         found += _columns(model, factor, statistics, prior, n_rows)
     order = {name: place for place, name in enumerate(getattr(model, "feature_names_in_", ()))}
     found.sort(key=lambda one: order.get(one.column, len(order)))
-    return Summary(model._summary_title(n_rows), found, getattr(model, "left_out_", {}))
+    return Summary(model._summary_title(n_rows), found, getattr(model, "dropped_columns_", {}))
 
 
 def rows_by_class(model: Any) -> float:
@@ -121,31 +121,31 @@ def rows_by_class(model: Any) -> float:
 
 def title_by_class(model: Any, n_rows: float) -> str:
     """The model, its rows, and how many there are of every class."""
-    counts: Any = model.tally_[model._target] if model._given is None else model._given[0]
+    counts: Any = model.tally_[model._target] if model._fixed_parameters is None else model._fixed_parameters[0]
     shares = [f"{printable(c)}: {n:.6g}" for c, n in zip(model._class_domain.levels, counts.table, strict=True)]
     shown = ", ".join(shares[:10]) + (f" and {len(shares) - 10} more" if len(shares) > 10 else "")
-    rows = f"of {n_rows:.12g} rows" if model._given is None else "as it was given"
-    return f"{type(model).__name__} {rows}, {model._groups} {shown}"
+    rows = f"of {n_rows:.12g} rows" if model._fixed_parameters is None else "as it was given"
+    return f"{type(model).__name__} {rows}, {model._group_word} {shown}"
 
 
 def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: float) -> list[ColumnSummary]:
     """A line for every column of a factor, or one for a block of them."""
     family, width = factor.family, int(statistics.n_columns)
     if len(factor.columns) == 1 and width > 1:
-        shown = f"{shown_family(family, 40)}, {width:,} {'words' if family.has_words else 'columns'}"
+        shown = f"{shown_family(family, 40)}, {width:,} {'words' if family.has_vocabulary else 'columns'}"
         return [ColumnSummary(factor.columns[0], shown, None, None, short_repr(prior, 60))]
     weight = family.row_weight(statistics) if family.columnwise else statistics.weight
     known = np.broadcast_to(np.asarray(weight), (*statistics.given_shape, width)).reshape(-1, width).sum(axis=0)
     out = []
     for place, name in enumerate(factor.columns):
         levels = len(family.bins) or None
-        if family.reads == "codes":
+        if family.cell_type == "codes":
             levels = len(model.tally_.domains[model.tally_.schema.domain(name)].levels)
-        read = model._family_of(factor, name)
+        read = model._display_family(factor, name)
         there = float(known[place]) - _absent(model, read, name, place, statistics)
         missing = round(max(0.0, 1 - there / n_rows), 9) if n_rows else None  # shares of rows are rounded
         shown = shown_family(read, 40)
-        if model._shows_given and factor.given:
+        if model._summary_shows_parents and factor.given:
             shown = f"{shown}, given {', '.join(map(printable, factor.given))}"
         out.append(ColumnSummary(name, shown, levels, missing, _prior(prior, place, statistics)))
     return out
@@ -153,10 +153,10 @@ def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: fl
 
 def _absent(model: Any, family: Family, name: Any, place: int, statistics: Any) -> float:
     """The weight of the rows that a column counts as absent, where that is one of its levels."""
-    if family.inner is None or not hasattr(statistics, "segments"):
+    if family.present_family is None or not hasattr(statistics, "segments"):
         return 0.0
     level = -1 if family.bins else model.tally_.domains[model.tally_.schema.domain(name)].index[None]
-    return float(statistics.segments.split(statistics.pooled().table)[place][level])
+    return float(statistics.segments.split(statistics.pool_groups().table)[place][level])
 
 
 def _prior(prior: Any, place: int, statistics: Any) -> str:

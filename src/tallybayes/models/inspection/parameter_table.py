@@ -1,4 +1,4 @@
-"""ParameterTable: p(column | given) as it was learnt, labelled as the user labels it. Parameters: all of a model's."""
+"""ParameterTable: p(column | given) as it was learnt, labeled as the user labels it. Parameters: all of a model's."""
 
 from __future__ import annotations
 

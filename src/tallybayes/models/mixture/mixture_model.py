@@ -10,7 +10,7 @@ from sklearn.utils import ClassifierTags
 from tallybayes.data.open_source import open_source
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.estimation.em.em_loop import is_integer_at_least
-from tallybayes.estimation.em.em_objective import check_n_groups, initial_model, plot_climb
+from tallybayes.estimation.em.em_objective import check_n_groups, initial_model, plot_convergence
 from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.classification.classifier_from_parameters import mixture_from_parameters
@@ -21,7 +21,7 @@ from tallybayes.models.inputs.columns import columns_of, left_out_of, shown_choi
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inspection.information_criteria import evidence_bound
 from tallybayes.models.sklearn_bases import typed_property
-from tallybayes.typing import ClassPrior, Columns, Priors, RandomState, Rows, Weights
+from tallybayes.typing import ClassPrior, Columns, Priors, RandomState, Rows, SampleWeights
 
 
 class Mixture(ClassConditionalModel):
@@ -65,7 +65,7 @@ class Mixture(ClassConditionalModel):
     Examples
     --------
     >>> import numpy as np, tallybayes as tb
-    >>> rows = {"length": [1.0, 1.2, np.nan, 5.0, 5.3, 5.1], "colour": ["red", "red", "red", "blue", None, "blue"]}
+    >>> rows = {"length": [1.0, 1.2, np.nan, 5.0, 5.3, 5.1], "color": ["red", "red", "red", "blue", None, "blue"]}
     >>> model = tb.Mixture(2, random_state=0).fit(rows)
     >>> found = model.predict(rows)
     >>> bool((found[:3] == found[0]).all() and (found[3:] == found[3]).all() and found[0] != found[3])
@@ -99,26 +99,28 @@ class Mixture(ClassConditionalModel):
         self.warm_start = warm_start
         self.random_state = random_state
 
-    _counted_instead = "Its evidence_bound_ is below its evidence."
-    _groups = "components"
-    unlabelled = "em"
-    unlabelled_weight = 1.0
+    _soft_counts_hint = "Its evidence_bound_ is below its evidence."
+    _group_word = "components"
+    unlabeled = "em"
+    unlabeled_weight = 1.0
     missing_label = None
     n_classes = property(lambda model: model.n_components)
-    evidence_bound_ = typed_property(evidence_bound)
+    evidence_lower_bound_ = typed_property(evidence_bound)
     from_parameters = classmethod(mixture_from_parameters)
     columns_ = typed_property(columns_of)
-    left_out_ = typed_property(left_out_of)
-    _shown = shown_choice
+    dropped_columns_ = typed_property(left_out_of)
+    _repr_lines = shown_choice
     _make_factors = column_factors
-    _retally = retally
-    _count_first = count_first
+    _tally_for = retally
+    _count_initial_rows = count_first
     fit_tally = classifier_fit.fit_tally
     drop_class = classifier_fit.drop_class
-    plot_climb = plot_climb
+    plot_convergence = plot_convergence
     plot_words = plot_words
 
-    def fit(self, X: Rows, y: None = None, sample_weight: Weights = None, *, initial: Mixture | None = None) -> Self:
+    def fit(
+        self, X: Rows, y: None = None, sample_weight: SampleWeights = None, *, initial: Mixture | None = None
+    ) -> Self:
         """Find the components.
 
         Parameters
@@ -145,7 +147,7 @@ class Mixture(ClassConditionalModel):
         self._shape = self._shape._replace(y_dtype=np.dtype(np.int64))
         return self
 
-    def score(self, X: Rows, y: None = None, sample_weight: Weights = None) -> float:
+    def score(self, X: Rows, y: None = None, sample_weight: SampleWeights = None) -> float:
         """The mean log p(row), in nats.
 
         Parameters
@@ -161,7 +163,7 @@ class Mixture(ClassConditionalModel):
             X, weight = table.without(sample_weight), table._column(sample_weight)
         return float(np.average(self.score_samples(X), weights=weight))
 
-    def fit_predict(self, X: Rows, y: None = None, sample_weight: Weights = None) -> np.ndarray:
+    def fit_predict(self, X: Rows, y: None = None, sample_weight: SampleWeights = None) -> np.ndarray:
         """Find the components, and the most probable one of every row.
 
         Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from tallybayes.estimation.em.em_objective import plot_climb
+from tallybayes.estimation.em.em_objective import plot_convergence
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.classifier_from_parameters import naive_bayes_from_parameters
 from tallybayes.models.classification.independent_columns import column_factors, column_tags, retally, with_kinds_of
@@ -27,7 +27,7 @@ class NaiveBayes(Classifier):
         ``"auto"`` reads types, never values: numbers are `Gaussian`, labels (strings, categories, booleans)
         `Categorical`, sparse blocks `Multinomial`; a column of dates is read as columns of its own, ``"when.year"``,
         ``"when.month"``, ``"when.day_of_week"`` and, if its type has a time, ``"when.hour"``. ``"suggest"`` chooses by
-        evidence, as `suggest_columns` does, from the rows that are first fitted, and leaves out what says nothing; the
+        evidence, as `suggest_families` does, from the rows that are first fitted, and leaves out what says nothing; the
         choice stays. Columns a mapping does not name are ignored; its key ``...`` stands for them all:
         ``{"eggs": tb.Poisson(), ...: "auto"}``.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
@@ -48,14 +48,14 @@ class NaiveBayes(Classifier):
         So is a cell that could not have been counted, such as 0.5 among whole numbers; there "smooth" is "missing".
     calibration : {"temperature", "isotonic", "auto"} or None
         Whether `fit` mends the probabilities by its rows left out, and how: see `calibrate`.
-    unlabelled : {"em", "skip"} or None
+    unlabeled : {"em", "skip"} or None
         What to do with rows without a label: use them by EM, or leave them out. None refuses them.
     missing_label : label, optional
         What stands for a missing label, such as −1, besides None and NaN.
-    unlabelled_weight : float, default 1
+    unlabeled_weight : float, default 1
         What a row without a label is worth, compared with one that has it.
     n_classes : int, optional
-        How many classes there are, where some have no labelled row.
+        How many classes there are, where some have no labeled row.
     max_iter, tol : int and float
         EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
     n_init : int, default 1
@@ -95,9 +95,9 @@ class NaiveBayes(Classifier):
         class_prior: ClassPrior = None,
         unseen: str = "missing",
         calibration: str | None = None,
-        unlabelled: str | None = None,
+        unlabeled: str | None = None,
         missing_label: Hashable = None,
-        unlabelled_weight: float = 1.0,
+        unlabeled_weight: float = 1.0,
         n_classes: int | None = None,
         max_iter: int = 200,
         tol: float = 1e-6,
@@ -110,9 +110,9 @@ class NaiveBayes(Classifier):
         self.class_prior = class_prior
         self.unseen = unseen
         self.calibration = calibration
-        self.unlabelled = unlabelled
+        self.unlabeled = unlabeled
         self.missing_label = missing_label
-        self.unlabelled_weight = unlabelled_weight
+        self.unlabeled_weight = unlabeled_weight
         self.n_classes = n_classes
         self.max_iter = max_iter
         self.tol = tol
@@ -121,13 +121,13 @@ class NaiveBayes(Classifier):
 
     from_parameters = classmethod(naive_bayes_from_parameters)
     columns_ = typed_property(columns_of)
-    left_out_ = typed_property(left_out_of)
-    _shown = shown_choice
-    _check_added = refuse_other_choice
+    dropped_columns_ = typed_property(left_out_of)
+    _repr_lines = shown_choice
+    _check_mergeable = refuse_other_choice
     _make_factors = column_factors
-    _retally = retally
-    _with_kinds_of = with_kinds_of
-    plot_climb = plot_climb
+    _tally_for = retally
+    _resolve_column_types = with_kinds_of
+    plot_convergence = plot_convergence
     plot_words = plot_words
 
     def __sklearn_tags__(self) -> Any:

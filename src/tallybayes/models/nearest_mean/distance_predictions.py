@@ -37,12 +37,12 @@ def class_log_prior(model: Any) -> np.ndarray:
 
 def scored(model: Any) -> list[FactorScorer]:
     """The means of every class, with the variance that all have in common: for pictures, and to be told of."""
-    return model._derive("scored", lambda: _scored(model))
+    return model._cached("scored", lambda: _scored(model))
 
 
 def _scored(model: Any) -> list[FactorScorer]:
     read, factor, moments = TiedGaussian(), model.tally_.factors[1], model._moments().diagonal()
-    flat = ResolvedPrior(None, read.flat_columns(moments))
+    flat = ResolvedPrior(None, read.constant_columns(moments))
     return [make_factor_scorer(Factor(factor.columns, factor.given, read), moments, flat, "mle")]
 
 
@@ -50,7 +50,7 @@ def told(model: Any) -> list[LabeledFactor]:
     """p(class), and the means of every class; the metric is ``projection_``."""
     return [
         labeled_class_prior(model),
-        LabeledFactor(model._scored[0], (model._target,), (model.classes_.tolist(),), only=("mean",)),
+        LabeledFactor(model._factor_scorers[0], (model._target,), (model.classes_.tolist(),), only=("mean",)),
     ]
 
 
@@ -153,7 +153,9 @@ def show_work(model: Any, row: Rows) -> str:
     sheet = CalculationSheet("p(class | x) ∝ exp(−½ d²(x, μ)), d² = ‖W (x − μ)‖²", list(model.classes_))
     projection, cells, names = model._projection(), model._numbers(table)[0], model.tally_.factors[1].columns
     for place in range(min(len(cells), MOST_COLUMNS)):
-        name = model._called(model.tally_.factors[1].column(place, len(cells))) if len(names) == 1 else names[place]
+        name = (
+            model._display_name(model.tally_.factors[1].column(place, len(cells))) if len(names) == 1 else names[place]
+        )
         sheet.add(f"  mean of {printable(name)}", model.means_[:, place], shown(float(cells[place])))
     if projection is None:
         sheet.note("  d² as the metric given has it")
@@ -167,7 +169,7 @@ def show_work(model: Any, row: Rows) -> str:
     sheet.rule()
     sheet.add("d²(x, μ)", squares)
     sheet.add("p(class | x)", model.predict_proba(row)[0])
-    return sheet.written(model.predict(row)[0])
+    return sheet.to_text(model.predict(row)[0])
 
 
 def check_whole(rows: np.ndarray, factor: Factor) -> None:

@@ -87,9 +87,9 @@ def objective(
     value : float
     gradient : ndarray of shape (components, columns)
     """
-    seen, centres = rows @ projection.T, means @ projection.T
+    seen, centers = rows @ projection.T, means @ projection.T
     # ‖Wx‖² is the same for every class, so only the parts that differ are needed
-    score = seen @ centres.T - 0.5 * (centres**2).sum(axis=1)
+    score = seen @ centers.T - 0.5 * (centers**2).sum(axis=1)
     score -= score.max(axis=1, keepdims=True)
     proba = np.exp(score)
     total = proba.sum(axis=1, keepdims=True)
@@ -100,7 +100,7 @@ def objective(
     proba[index, codes] -= 1.0
     proba *= weight[:, None]
     cross = proba.T @ rows  # (classes, columns)
-    gradient = centres.T @ cross + (proba.T @ seen).T @ means - (centres * proba.sum(axis=0)[:, None]).T @ means
+    gradient = centers.T @ cross + (proba.T @ seen).T @ means - (centers * proba.sum(axis=0)[:, None]).T @ means
     return value, gradient
 
 
@@ -114,11 +114,11 @@ def learn_metric(
 ) -> MetricFit:
     """The metric that makes p(class | row) right on these rows.
 
-    Columns are scaled for the search, so that units do not matter, and the rows centred for its accuracy.
+    Columns are scaled for the search, so that units do not matter, and the rows centered for its accuracy.
     """
-    centre, spread, _ = pooled_scale(moments)
+    center, spread, _ = pooled_scale(moments)
     scale = np.sqrt(np.where(spread > 0, spread, 1.0))
-    rows, means = (rows - centre) / scale, (moments.mean - centre) / scale
+    rows, means = (rows - center) / scale, (moments.mean - center) / scale
     d = rows.shape[1]
     start = _parting(codes, weight, means)[: d if n_components is None else min(n_components, d)] / np.sqrt(d)
     trained = train(start, rows, codes, weight, means, **settings)
@@ -142,7 +142,7 @@ def train(
     tol: float,
     verbose: bool,
 ) -> MetricFit:
-    """Minimise `objective` by L-BFGS from `start`.
+    """Minimize `objective` by L-BFGS from `start`.
 
     It stops when a step improves the objective by less than `tol`, relatively, or after `max_iter` steps; ``converged``
     says which.

@@ -37,7 +37,7 @@ from tallybayes.models.sklearn_bases import ClassifierMixin, typed_property
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 from tallybayes.warnings import warn
 
 
@@ -99,7 +99,7 @@ class NearestClassMean(ClassifierMixin, Model):
         self.tol = tol
         self.verbose = verbose
 
-    _words: ClassVar[Mapping[str, StringOptions]] = {
+    _string_options: ClassVar[Mapping[str, StringOptions]] = {
         "metric": StringOptions(("mahalanobis", "euclidean", "learned"), ("a matrix", "a callable"))
     }
     classes_ = typed_property(classifier_fit.classes)
@@ -125,19 +125,19 @@ class NearestClassMean(ClassifierMixin, Model):
         check_whole(chunk_of(factor_cells(table, names, family, [], "missing"), slice(None)), factor)
         return [factor]
 
-    def _reading(self, factor: Factor) -> Factor:
+    def _factor_for_scoring(self, factor: Factor) -> Factor:
         """Rows are scored by the means, and one matrix for all classes."""
         return Factor(factor.columns, factor.given, Gaussian())
 
-    def _count_first(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, None]:
-        return self._count_more(table, weight, factors), None
+    def _count_initial_rows(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, None]:
+        return self._count_more_rows(table, weight, factors), None
 
-    def _count_more(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
-        read_labels(table, self._target).refuse_missing("Leave the unlabelled rows out.")
+    def _count_more_rows(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
+        read_labels(table, self._target).refuse_missing("Leave the unlabeled rows out.")
         like = None if factors is not None else self.tally_
         return classifier_fit.count_rows(self, table, weight, factors or list(self.tally_.factors), like)
 
-    def fit(self, X: Rows, y: Labels, sample_weight: Weights = None) -> Self:
+    def fit(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
         """Count the means, and train the metric if it is to be learned.
 
         Parameters
@@ -156,18 +156,18 @@ class NearestClassMean(ClassifierMixin, Model):
         if _is(self.metric, "learned"):
             fresh._train(X, y, sample_weight)
         fresh._projection()  # refuses a metric that does not fit the columns, before anything is changed
-        self._take_from(fresh)._adopt(fresh.tally_)
-        if self._trained is not None and not self._trained.converged:
-            steps = len(self._trained.history) - 1
+        self._copy_input_format(fresh)._set_tally(fresh.tally_)
+        if self._metric_fit is not None and not self._metric_fit.converged:
+            steps = len(self._metric_fit.history) - 1
             warn(
-                f"the metric was still improving after {steps} steps ({self._trained.message}).\n"
+                f"the metric was still improving after {steps} steps ({self._metric_fit.message}).\n"
                 "    Raise max_iter, or tol if this is good enough.",
                 ConvergenceWarning,
             )
         return self
 
     def partial_fit(
-        self, X: Rows, y: Labels, sample_weight: Weights = None, classes: Iterable[Hashable] | None = None
+        self, X: Rows, y: Labels, sample_weight: SampleWeights = None, classes: Iterable[Hashable] | None = None
     ) -> Self:
         """Count more rows into the means; a learned metric stays as it is.
 
@@ -187,7 +187,7 @@ class NearestClassMean(ClassifierMixin, Model):
         self._numbers(read_more_rows(self, X, y, sample_weight)[0])  # refuses rows that are not whole
         return classifier_fit.partial_fit(self, X, y, sample_weight)
 
-    def add_class(self, label: Hashable, X: Rows, sample_weight: Weights = None) -> Self:
+    def add_class(self, label: Hashable, X: Rows, sample_weight: SampleWeights = None) -> Self:
         """Add a class from its rows, one is enough; the metric is unchanged.
 
         Parameters
@@ -203,11 +203,11 @@ class NearestClassMean(ClassifierMixin, Model):
         check_is_fitted(self, "tally_")
         metric = self._projection()
         classifier_fit.add_class(self, label, X, sample_weight)
-        self._kept = metric
+        self._fixed_projection = metric
         return self
 
     def __add__(self, other: Self) -> Self:
-        mine, its = self._trained, getattr(other, "_trained", None)
+        mine, its = self._metric_fit, getattr(other, "_metric_fit", None)
         if mine is not None and its is not None and not np.array_equal(mine.projection, its.projection):
             raise StatisticsError(
                 "the metrics were learned apart and differ, so distances to the means of both have no common scale.\n"
@@ -227,9 +227,9 @@ class NearestClassMean(ClassifierMixin, Model):
         -------
         self
         """
-        kept = self._kept
+        kept = self._fixed_projection
         super().set_params(**parameters)
-        self._kept = None if "metric" in parameters else kept
+        self._fixed_projection = None if "metric" in parameters else kept
         return self
 
     def reestimate(self, **parameters: Any) -> Self:
@@ -245,14 +245,14 @@ class NearestClassMean(ClassifierMixin, Model):
         A fitted classifier of the same class
         """
         other = super().reestimate(**parameters)
-        other._kept = None if "metric" in parameters else self._kept
+        other._fixed_projection = None if "metric" in parameters else self._fixed_projection
         return other
 
-    _trained: MetricFit | None = None
-    _kept: np.ndarray | None = None  # W from before a class was added, which the tally no longer tells
+    _metric_fit: MetricFit | None = None
+    _fixed_projection: np.ndarray | None = None  # W from before a class was added, which the tally no longer tells
 
-    def _take_from(self, other: Any) -> Self:
-        self._shape, self._trained = other._shape, other._trained
+    def _copy_input_format(self, other: Any) -> Self:
+        self._shape, self._metric_fit = other._shape, other._metric_fit
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
@@ -266,13 +266,17 @@ class NearestClassMean(ClassifierMixin, Model):
         """Refuse labels that are not of the type a file names."""
         _ = self.classes_
 
-    def _adopt(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
-        self._kept = None  # the metric follows the tally
-        return super()._adopt(tally, climbed)
+    def _set_tally(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
+        self._fixed_projection = None  # the metric follows the tally
+        return super()._set_tally(tally, climbed)
 
     def _projection(self) -> np.ndarray | None:
         """W of the metric, or None for a callable."""
-        return self._kept if self._kept is not None else self._derive("projection", self._make_metric)
+        return (
+            self._fixed_projection
+            if self._fixed_projection is not None
+            else self._cached("projection", self._make_metric)
+        )
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -292,9 +296,9 @@ class NearestClassMean(ClassifierMixin, Model):
             if self.metric == "euclidean":
                 return np.eye(d)
             if self.metric == "learned":
-                if self._trained is None:
+                if self._metric_fit is None:
                     raise EstimateError("no metric was learned yet, and a tally is not enough for it.\n    Use fit.")
-                return self._trained.projection
+                return self._metric_fit.projection
             return whitening_matrix(self._moments(), self.tally_.factors[1])
         return metric_root(self.metric, d)
 
@@ -307,7 +311,7 @@ class NearestClassMean(ClassifierMixin, Model):
         kept = slice(None) if weights is None else weights > 0
         weights = np.ones(table.n_rows) if weights is None else weights
         settings = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
-        self._trained = learn_metric(
+        self._metric_fit = learn_metric(
             rows[kept], codes[kept], weights[kept], self._moments(), self.n_components, **settings
         )
 
@@ -315,35 +319,35 @@ class NearestClassMean(ClassifierMixin, Model):
     def means_(self) -> np.ndarray:
         """The class means, in the order of ``classes_``."""
         check_is_fitted(self, "tally_")
-        return self._derive("means", lambda: self._moments().mean)
+        return self._cached("means", lambda: self._moments().mean)
 
     parameters_ = typed_property(labeled_parameters.parameters)
-    table = labeled_parameters.table
+    parameter_table = labeled_parameters.table
     class_prior_ = typed_property(class_prior)
     class_log_prior_ = typed_property(distance_predictions.class_log_prior)
-    _told = distance_predictions.told
+    _labeled_factors = distance_predictions.told
     show_work = distance_predictions.show_work
-    plot_decision = classifier_plots.plot_nearest
-    plot_classes = classifier_plots.plot_classes
-    _scored = typed_property(distance_predictions.scored)
+    plot_decision_boundary = classifier_plots.plot_nearest
+    plot_class_means = classifier_plots.plot_class_means
+    _factor_scorers = typed_property(distance_predictions.scored)
     summary = summary
-    _weight = rows_by_class
-    _groups = "classes"
+    _total_weight = rows_by_class
+    _group_word = "classes"
 
     def _summary_title(self, n_rows: float) -> str:
         metric = self.metric if isinstance(self.metric, str) else "given"
         return f"{title_by_class(self, n_rows)}, metric {metric}"
 
-    def _with_prior(self, tally: Tally) -> list[Factor]:
+    def _factors_with_prior(self, tally: Tally) -> list[Factor]:
         return [factor for factor in tally.factors if factor.given]
 
-    def _with_beliefs(self) -> dict[Any, Any]:
+    def _resolved_priors(self) -> dict[Any, Any]:
         return {}  # means have no prior here
 
     posterior_ = property(distance_predictions.refuse)
     log_likelihood = distance_predictions.refuse
     log_evidence = distance_predictions.refuse
-    bits = distance_predictions.refuse
+    description_length = distance_predictions.refuse
     bic_ = property(distance_predictions.refuse)
     aic_ = property(distance_predictions.refuse)
 
@@ -360,13 +364,13 @@ class NearestClassMean(ClassifierMixin, Model):
     def history_(self) -> list[float]:
         """The log-loss of a learned metric on its training rows, at the start and after every step, in nats."""
         check_is_fitted(self, "tally_")
-        return [] if self._trained is None else list(self._trained.history)
+        return [] if self._metric_fit is None else list(self._metric_fit.history)
 
     @property
     def converged_(self) -> bool:
         """Whether a learned metric's training ended because it no longer improved."""
         check_is_fitted(self, "tally_")
-        return self._trained is None or self._trained.converged
+        return self._metric_fit is None or self._metric_fit.converged
 
     squared_distances = distance_predictions.squared_distances
     predict = distance_predictions.predict
@@ -389,19 +393,19 @@ class NearestClassMean(ClassifierMixin, Model):
             )
         super().save(path)
 
-    def _to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _to_manifest(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """What the tally does not tell: the metric that was learned, or kept when a class was added."""
         state: dict[str, Any] = {}
         arrays: dict[str, np.ndarray] = {}
-        if self._kept is not None:
-            arrays["metric/kept"] = self._kept
-        if self._trained is not None:
-            arrays["metric/learned"] = self._trained.projection
-            arrays["metric/history"] = np.array(self._trained.history)
-            state = {"converged": self._trained.converged, "message": self._trained.message}
+        if self._fixed_projection is not None:
+            arrays["metric/kept"] = self._fixed_projection
+        if self._metric_fit is not None:
+            arrays["metric/learned"] = self._metric_fit.projection
+            arrays["metric/history"] = np.array(self._metric_fit.history)
+            state = {"converged": self._metric_fit.converged, "message": self._metric_fit.message}
         return state, arrays
 
-    def _from_parts(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def _from_manifest(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         d = self._moments().n_columns
         for name in ("metric/kept", "metric/learned"):
             found = arrays.get(name)
@@ -410,8 +414,8 @@ class NearestClassMean(ClassifierMixin, Model):
         if "metric/learned" in arrays:
             history = [float(value) for value in arrays.pop("metric/history")]
             learned, converged, message = arrays.pop("metric/learned"), state.pop("converged"), state.pop("message")
-            self._trained = MetricFit(learned, history, bool(converged), str(message))
-        self._kept = arrays.pop("metric/kept", None)
+            self._metric_fit = MetricFit(learned, history, bool(converged), str(message))
+        self._fixed_projection = arrays.pop("metric/kept", None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

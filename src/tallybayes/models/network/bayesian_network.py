@@ -12,7 +12,7 @@ import numpy as np
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.errors import printable, short_int
 from tallybayes.estimation.em.em_loop import EMSummary
-from tallybayes.estimation.em.em_objective import plot_climb
+from tallybayes.estimation.em.em_objective import plot_convergence
 from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.families.family import Family
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from tallybayes.models.network.analysis.causal_effect import CausalEffect
     from tallybayes.models.network.analysis.d_separation import ActivePath, MarkovBlanket
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 
 class BayesianNetwork(Model):
@@ -58,7 +58,7 @@ class BayesianNetwork(Model):
     columns : "auto", a Family, or a mapping from nodes to families, default "auto"
         ``"auto"`` reads types, never values: nodes are labels, whole numbers included (more than 50 different ones are
         warned of); floats are Gaussian, unless labels depend on them. No label may depend on a measured node. A
-        Gaussian node with Gaussian parents is a line in them (`LinearInParents`), one for every combination of its
+        Gaussian node with Gaussian parents is a line in them (`ConditionalLinearGaussian`), one for every combination of its
         other parents' levels; nodes that are linked to no other measured node may be of any family, given their
         parents. ``tb.Categorical(levels=...)`` declares levels. ``tb.WithMissing(family)`` makes absence a value: of
         labels one more level, of others a yes or no given the same parents, called ``"age (there)"`` for ``"age"``.
@@ -146,7 +146,7 @@ class BayesianNetwork(Model):
     partial_fit = network_fit.partial_fit
     forget = network_fit.forget
     fit_tally = network_fit.fit_tally
-    _count_more = network_fit.count_more
+    _count_more_rows = network_fit.count_more
 
     # Queries
     query = queries.query
@@ -167,23 +167,23 @@ class BayesianNetwork(Model):
     log_likelihood = row_predictions.log_likelihood
     predict_proba = row_predictions.predict_proba
     predict = row_predictions.predict
-    fill = row_predictions.fill
+    impute = row_predictions.impute
 
     # Parameters and goodness of fit
     parameters_ = property(labeled_parameters.parameters)
     cpt = estimated_network.cpt
     posterior_ = property(labeled_parameters.posterior)
-    _told = estimated_network.told
+    _labeled_factors = estimated_network.told
     unseen_configurations_ = property(estimated_network.unseen_configurations)
     n_parameters_ = property(information_criteria.n_parameters)
     log_evidence = information_criteria.log_evidence
-    bits = information_criteria.bits
-    plot_climb = plot_climb
+    description_length = information_criteria.description_length
+    plot_convergence = plot_convergence
     bic_ = property(information_criteria.bic)
     aic_ = property(information_criteria.aic)
     prior_ = property(information_criteria.resolved_priors)
     summary = summary
-    _shows_given = True
+    _summary_shows_parents = True
 
     # Tables and files
     from_tables = classmethod(network_conversion.from_tables)
@@ -201,42 +201,46 @@ class BayesianNetwork(Model):
         """The DAG; a missing-value indicator has the parents of its node."""
         if not hasattr(self, "tally_"):
             return Graph.read(self.parents)
-        beside, graph = set(self._network.presence.values()), self._network.graph
+        beside, graph = set(self._estimated_network.presence.values()), self._estimated_network.graph
         return Graph({n: above for n, above in graph.parents.items() if n not in beside}) if beside else graph
 
     @property
     def levels_(self) -> dict[Name, tuple[Any, ...]]:
         """The levels of every discrete node, in the order of the CPTs; a missing value is shown as (missing)."""
-        return dict(self._network.levels)
+        return dict(self._estimated_network.levels)
 
     @property
     def n_parameters_joint_(self) -> int:
         """The number of free parameters of a joint table of all discrete nodes."""
         return max(math.prod(len(levels) for levels in self.levels_.values()) - 1, 0)
 
-    _counted_instead = "Fit it on rows without missing cells, or with missing='available'."
+    _soft_counts_hint = "Fit it on rows without missing cells, or with missing='available'."
 
     @property
-    def _whole(self) -> EstimatedFactors:
-        return self._network.fitted
+    def _all_factors(self) -> EstimatedFactors:
+        return self._estimated_network.fitted
 
-    _instead_of_given = "Use fit to estimate from rows, with prior=tb.BDe(network, equivalent_sample_size) as prior."
+    _fixed_parameters_hint = (
+        "Use fit to estimate from rows, with prior=tb.BDe(network, equivalent_sample_size) as prior."
+    )
 
-    def _with_beliefs(self) -> dict[Any, Any]:
-        return information_criteria.priors_by_column(self._network.fitted)
+    def _resolved_priors(self) -> dict[Any, Any]:
+        return information_criteria.priors_by_column(self._estimated_network.fitted)
 
-    def _weight(self) -> float:
+    def _total_weight(self) -> float:
         """Return the weight of the rows of the node with the most rows."""
-        return max((float(np.sum(node.flat().presence())) for node in self._network.nodes.values()), default=0.0)
+        return max(
+            (float(np.sum(node.flat().group_weights())) for node in self._estimated_network.nodes.values()), default=0.0
+        )
 
-    def _with_prior(self, tally: Tally) -> list[Factor]:
+    def _factors_with_prior(self, tally: Tally) -> list[Factor]:
         """Return the factors in topological order."""
         found = nodes_of(tally.factors, tally.statistics)
         graph = Graph.read({name: node.factor.given for name, node in found.items()})
         return [found[name].factor for name in graph.nodes]
 
     def _summary_title(self, n_rows: float) -> str:
-        rows = f"{n_rows:.12g} rows" if self._given is None else "given tables"
+        rows = f"{n_rows:.12g} rows" if self._fixed_parameters is None else "given tables"
         n_nodes, n_edges = len(self.graph_.nodes), len(self.graph_.edges)
         return f"BayesianNetwork of {rows}, {n_nodes} node{'s' * (n_nodes != 1)}, {n_edges} edge{'s' * (n_edges != 1)}"
 
@@ -248,7 +252,7 @@ class BayesianNetwork(Model):
         do: Mapping[Any, Any] | None = None,
         tables: bool = True,
         highlight: ActivePath | MarkovBlanket | CausalEffect | Names | Mapping[str, Names] | None = None,
-    ) -> Picture:
+    ) -> Plot:
         """Plot the network, parents above children; needs matplotlib.
 
         Parameters
@@ -259,7 +263,7 @@ class BayesianNetwork(Model):
         tables : bool, default True
             Whether small tables are written into the boxes; never of more than 16 nodes.
         highlight : ActivePath, MarkovBlanket, CausalEffect, names, or a mapping from words to names, optional
-            What is shown in colour, each word in its own.
+            What is shown in color, each word in its own.
 
         Returns
         -------
@@ -269,7 +273,7 @@ class BayesianNetwork(Model):
 
         return plot_network(self, ax, given=given, do=do, tables=tables, highlight=highlight)
 
-    def plot_graph(self, ax: Axes | None = None) -> Picture:
+    def plot_graph(self, ax: Axes | None = None) -> Plot:
         """Plot the nodes and edges without tables, as `plot(tables=False)`; needs matplotlib.
 
         Parameters
@@ -289,7 +293,7 @@ class BayesianNetwork(Model):
         ax: Axes | None = None,
         *,
         do: Mapping[Any, Any] | None = None,
-    ) -> Picture:
+    ) -> Plot:
         """Plot prior and posterior probabilities of nodes given evidence, with bits of information; needs matplotlib.
 
         Parameters
@@ -329,49 +333,51 @@ class BayesianNetwork(Model):
     # ---- Hooks of the base class Model ------------------------------------------------------------------------------
 
     @property
-    def _network(self) -> EstimatedNetwork:
+    def _estimated_network(self) -> EstimatedNetwork:
         """The estimates from the tally, or the given tables."""
 
         def make() -> EstimatedNetwork:
             prior = self.prior
             if isinstance(prior, Tally):
-                prior = with_selected_words(prior.over(self.tally_), self._kept_words)
-            return EstimatedNetwork(self._tally, self.estimate, prior, self._given, self._word_readers)
+                prior = with_selected_words(prior.reindex_like(self.tally_), self._selected_words)
+            return EstimatedNetwork(
+                self._selected_tally, self.estimate, prior, self._fixed_parameters, self._text_readers
+            )
 
-        return self._derive("network", make)
+        return self._cached("network", make)
 
-    def _held(self, tally: Tally) -> Self:
+    def _with_tally(self, tally: Tally) -> Self:
         """Return the model with other counts of the same levels, with the same resolved priors."""
-        other = self._of(tally)._held_words(self)
-        other._derived["network"] = self._network.over(other._tally)
+        other = self._with_counts(tally)._with_words_of(self)
+        other._cache["network"] = self._estimated_network.over(other._selected_tally)
         return other
 
-    def _with_strength(self, factor: float) -> Self:
+    def _with_scaled_priors(self, factor: float) -> Self:
         """Return the model with priors of `factor` times their strength."""
-        other = self._of(self.tally_)
-        other._derived["network"] = self._network.scaled(factor)
+        other = self._with_counts(self.tally_)
+        other._cache["network"] = self._estimated_network.scaled(factor)
         return other
 
-    def _of(self, tally: Tally) -> Self:
+    def _with_counts(self, tally: Tally) -> Self:
         """Return the model with other counts of the same structure."""
         other = copy.copy(self)
-        other.tally_, other._climb, other._derived = tally, None, {}
+        other.tally_, other._em_result, other._cache = tally, None, {}
         return other
 
     @property
     def _inference(self) -> NetworkInference:
         """The compiled inference."""
-        return self._network.inference
+        return self._estimated_network.inference
 
     def __add__(self, other: Self) -> Self:
         if isinstance(other, BayesianNetwork):
             for model in (self, other):
-                model._need_counts("adding models")
+                model._require_counts("adding models")
             if hasattr(self, "tally_") and hasattr(other, "tally_"):
                 check_sum(self.tally_, other.tally_)
         return super().__add__(other)
 
-    _words: ClassVar[Mapping[str, StringOptions]] = {
+    _string_options: ClassVar[Mapping[str, StringOptions]] = {
         "estimate": ESTIMATE_WORDS,
         "unseen": StringOptions(("missing", "error")),
         "missing": StringOptions(("available", "em")),
@@ -380,12 +386,12 @@ class BayesianNetwork(Model):
     def _check_prior(self, factors: list[Factor]) -> None:
         estimated_network.check_prior(self.prior, factors, self.estimate)
 
-    def _adopt(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
+    def _set_tally(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
         check_structure(Graph.read(self.parents), tally)
-        return super()._adopt(network_fit.with_prior_levels(self, tally), climbed)
+        return super()._set_tally(network_fit.with_prior_levels(self, tally), climbed)
 
     @property
-    def _read_names(self) -> list[Name]:
+    def _required_columns(self) -> list[Name]:
         """The columns that rows may have."""
         return list(self.graph_.nodes)
 
@@ -394,17 +400,17 @@ class BayesianNetwork(Model):
         """The family of every node."""
         return {name: self._family(name, family) for name, family in columns_of(self).items()}
 
-    def _family_of(self, factor: Factor, name: Any) -> Family:
+    def _display_family(self, factor: Factor, name: Any) -> Family:
         return self._family(name, factor.family)
 
     def _family(self, name: Any, family: Family) -> Family:
         """Return the family of a node, wrapped in WithMissing if a missing value is one of its levels."""
-        domain = self._network.domains.get(name)
-        return WithMissing(family) if domain is not None and domain.absent else family
+        domain = self._estimated_network.domains.get(name)
+        return WithMissing(family) if domain is not None and domain.has_missing_level else family
 
-    _check_added = refuse_other_choice
+    _check_mergeable = refuse_other_choice
 
-    def _take_from(self, other: Any) -> Self:
+    def _copy_input_format(self, other: Any) -> Self:
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
@@ -416,4 +422,4 @@ class BayesianNetwork(Model):
 
     def _check_loaded(self) -> None:
         """Raise an error if the tally is not of a network."""
-        _ = self._network.levels
+        _ = self._estimated_network.levels

@@ -40,7 +40,7 @@ def booleans_to_levels(table: Table, levels: Mapping[Name, Iterable[Any]]) -> Ta
     if all(columns[name] is column for name, column in table.columns.items()):
         return table
     kept = Table(columns)
-    kept.unknown, kept.place = table.unknown, table.place
+    kept.invalid_cells, kept.file_location = table.invalid_cells, table.file_location
     return kept
 
 

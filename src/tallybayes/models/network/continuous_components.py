@@ -108,7 +108,7 @@ def joint_gaussian_of(
     lines, flat = [], []
     for place, node in enumerate(component.nodes):
         one = scored[node]
-        point = one.point if one.predictive else one.family.without_flat(one.point)
+        point = one.point if one.predictive else one.family.mask_degenerate_groups(one.point)
         family: Any = one.family  # of Gaussians
         slope, intercept, variance = family.as_line(point)
         if len(one.constant) or node in same:
@@ -124,10 +124,10 @@ def joint_gaussian_of(
         lines.append((before, (slope[group], intercept[group], variance[group])))
     together = JointGaussian()
     factor = Factor(component.nodes, component.labels, together)
-    return FactorScorer(factor, together.of_lines(lines), False, np.array(flat, dtype=np.intp))
+    return FactorScorer(factor, together.from_linear_models(lines), False, np.array(flat, dtype=np.intp))
 
 
 def with_intervention(leaf: FactorScorer, cells: np.ndarray) -> FactorScorer:
     """The joint distribution of linked nodes where some are set from outside, to the cells that are known."""
     places = np.flatnonzero(~np.isnan(cells))
-    return leaf._replace(parameters=JointGaussian().set_to(leaf.parameters, places.tolist(), cells[places].tolist()))
+    return leaf._replace(parameters=JointGaussian().intervene(leaf.parameters, places.tolist(), cells[places].tolist()))

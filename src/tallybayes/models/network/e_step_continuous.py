@@ -32,12 +32,12 @@ class IncompleteContinuousRows:
 
     def __init__(self, network: NetworkInference, leaf: Name, known: Evidence, weight: np.ndarray) -> None:
         component, cells = network.components[leaf], known.cells[leaf]
-        labelled = np.ones(known.n_rows, dtype=bool)
+        labeled = np.ones(known.n_rows, dtype=bool)
         for name in component.labels:
-            labelled &= known.is_known(name, slice(None))
+            labeled &= known.is_known(name, slice(None))
         gaps = np.isnan(cells).any(axis=1)
-        self.counted = labelled & ~gaps  # once, before the first step
-        rows = np.flatnonzero(labelled & gaps)
+        self.counted = labeled & ~gaps  # once, before the first step
+        rows = np.flatnonzero(labeled & gaps)
         self.leaf, self.cells, self.weight = leaf, cells[rows], weight[rows]
         codes = {name: known.codes[name][rows] for name in component.labels if name in known.codes}
         self.group = network.group(leaf, codes, len(rows)) if len(rows) else np.zeros(0, dtype=np.intp)
@@ -81,7 +81,9 @@ def expected_of(
         own = component.groups_of(factor.given, network.levels)
         places = np.array([component.nodes.index(name) for name in (*inputs, node)])
         n_own = int(np.prod(like[node].given_shape, dtype=np.int64))
-        moments: Any = factor.family.collect(filled[:, places], own[group], n_own, weight, like=like[node].pooled())
+        moments: Any = factor.family.collect(
+            filled[:, places], own[group], n_own, weight, like=like[node].pool_groups()
+        )
         scatter = np.zeros((n_own, len(places), len(places)))
         np.add.at(scatter, own, extra[:, places[:, None], places])
         wide = scatter if moments.full else np.diagonal(scatter, axis1=-2, axis2=-1)
@@ -96,7 +98,7 @@ def _filled(
     n_groups, k = links.mean.shape
     rows, groups, weights = [np.zeros((0, k))], [np.zeros(0, dtype=np.intp)], [np.zeros(0)]
     extra = np.zeros((n_groups, k, k))
-    for conditional, index in JointGaussian().by_gaps(links, cells):
+    for conditional, index in JointGaussian().by_missing_pattern(links, cells):
         known, others = conditional.known, conditional.others
         covariance = conditional.covariance
         for g in np.flatnonzero((shares[index] > 0).any(axis=0)):

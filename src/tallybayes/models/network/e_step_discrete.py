@@ -77,7 +77,7 @@ class IncompleteDiscreteRows:
             table = np.zeros((self.known.n_rows, *(len(network.levels[name]) for name in parents)))
             table[lacking] = logs.reshape(-1, *table.shape[1:])
             tables.append(table)
-        counts, log_likelihood = self.rows.expect(tables)
+        counts, log_likelihood = self.rows.expected_counts(tables)
         n_labels = len(network.levels)
         pairs = zip(self.given, counts[n_labels:], strict=True)
         shares = {

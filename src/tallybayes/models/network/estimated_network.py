@@ -53,7 +53,7 @@ class EstimatedNode(NamedTuple):
     @property
     def is_label(self) -> bool:
         """Whether the node has levels; otherwise it is measured, and no label depends on it."""
-        return self.family.reads == "codes"
+        return self.family.cell_type == "codes"
 
     @property
     def counted(self) -> Any:
@@ -72,7 +72,7 @@ class EstimatedNode(NamedTuple):
 
 def is_line(factor: Factor) -> bool:
     """Whether a factor is of its last column, given the others as well as the labels."""
-    return factor.family.of_last and len(factor.columns) > 1
+    return factor.family.is_conditional and len(factor.columns) > 1
 
 
 def parents_in(factor: Factor) -> dict[Name, tuple[Name, ...]]:
@@ -128,7 +128,7 @@ class EstimatedNetwork:
     @cached_property
     def levels(self) -> dict[Name, tuple[Any, ...]]:
         """The levels of every node that has labels, as they are shown, in the order of the tables."""
-        return {name: domain.shown for name, domain in self.domains.items()}
+        return {name: domain.display_levels for name, domain in self.domains.items()}
 
     @cached_property
     def presence(self) -> dict[Name, Name]:
@@ -138,7 +138,7 @@ class EstimatedNetwork:
             for name, node in self.nodes.items()
             if (beside := self.nodes.get(indicator_name(name))) is not None
             and not node.is_label
-            and beside.family.is_yes_no
+            and beside.family.is_binary
             and beside.factor.given == node.factor.given
         }
 
@@ -150,7 +150,9 @@ class EstimatedNetwork:
         pairs = [(node.factor, node.counted) for node in nodes]
         if self.given is not None:
             known = {f.columns[-1:]: parameters for f, parameters in zip(self.tally.factors, self.given, strict=True)}
-            return EstimatedFactors.given(pairs, [_one_axis(node, known[node.factor.columns]) for node in nodes])
+            return EstimatedFactors.from_fixed_parameters(
+                pairs, [_one_axis(node, known[node.factor.columns]) for node in nodes]
+            )
         return EstimatedFactors(pairs, [self.prior_of(node) for node in nodes], self.estimate)
 
     def prior_of(self, node: EstimatedNode) -> Any:
@@ -160,9 +162,9 @@ class EstimatedNetwork:
             levels = {name: domain.levels for name, domain in self.domains.items()}
             return self.prior.concentration(name, node.factor.given, levels) if node.is_label else None
         if isinstance(self.prior, Tally):
-            before = self.prior.over(self.tally)
+            before = self.prior.reindex_like(self.tally)
             seen = nodes_of(before.factors, before.statistics)[name]
-            return node.family.prior(None, node.counted, self.estimate).update(seen.counted)
+            return node.family.resolve_prior(None, node.counted, self.estimate).update(seen.counted)
         if isinstance(self.prior, PriorRule) and not node.is_label:
             return None
         return prior_for(self.prior, node.factor, lambda name: self.domains[name].levels)
@@ -170,7 +172,7 @@ class EstimatedNetwork:
     @cached_property
     def tables(self) -> dict[Name, np.ndarray]:
         """p(node | parents) of every node with labels, (*parents, levels); NaN where maximum likelihood has no row."""
-        nodes = zip(self.nodes.items(), self.fitted.scored, strict=True)
+        nodes = zip(self.nodes.items(), self.fitted.checked_scorers, strict=True)
         return {name: scored.point.table for (name, node), scored in nodes if node.is_label}
 
     @cached_property
@@ -182,7 +184,7 @@ class EstimatedNetwork:
     @cached_property
     def leaves(self) -> dict[Name, FactorScorer]:
         """Every measured node, ready to score rows in each combination of its parents' levels; linked ones as one."""
-        return self.leaves_of(dict(zip(self.nodes, self.fitted.scored, strict=True)), self._same)
+        return self.leaves_of(dict(zip(self.nodes, self.fitted.checked_scorers, strict=True)), self._same)
 
     @cached_property
     def _same(self) -> set[Name]:
@@ -190,7 +192,9 @@ class EstimatedNetwork:
         if self.given is not None or not read_estimate(self.estimate).has_prior:
             return set()
         lines = {name: node.own() for name, node in self.nodes.items() if node.inputs}
-        return {name for name, own in lines.items() if np.any(own.presence()) and len(Gaussian().flat_columns(own))}
+        return {
+            name for name, own in lines.items() if np.any(own.group_weights()) and len(Gaussian().constant_columns(own))
+        }
 
     def leaves_of(self, scored: Mapping[Name, FactorScorer], same: Collection[Name]) -> dict[Name, FactorScorer]:
         """Return `leaves` for other parameters; constant nodes with continuous parents carry no information."""
@@ -211,9 +215,11 @@ class EstimatedNetwork:
                 f"no row is left in this network, so {empty[0]!r} has no levels and nothing can be asked.\n"
                 "    Learn from rows, or declare levels: tb.Categorical(levels=[...])."
             )
-        return self.asked(self.tables, self.leaves)
+        return self.make_inference(self.tables, self.leaves)
 
-    def asked(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, FactorScorer]) -> NetworkInference:
+    def make_inference(
+        self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, FactorScorer]
+    ) -> NetworkInference:
         """These tables and leaves, ready for questions."""
         measured = {name: node for name, node in self.nodes.items() if not node.is_label}
         widths = {name: 1 if node.inputs else node.statistics.n_columns for name, node in measured.items()}
@@ -224,7 +230,7 @@ class EstimatedNetwork:
         """The same over other counts of the same levels, its priors held."""
         other = replace(self, tally=tally)
         pairs = [(node.factor, node.counted) for node in other.nodes.values()]
-        return other._estimated(self.fitted.over(pairs))
+        return other._estimated(self.fitted.with_statistics(pairs))
 
     def scaled(self, strength: float) -> EstimatedNetwork:
         """The same under priors worth so many times as much."""
@@ -234,7 +240,7 @@ class EstimatedNetwork:
         self.__dict__["fitted"] = fitted
         return self
 
-    def configurations(self, parents: tuple[Name, ...]) -> list[dict[Name, Any]]:
+    def parent_configurations(self, parents: tuple[Name, ...]) -> list[dict[Name, Any]]:
         """The combinations of the parents' levels, in the order of the tables."""
         shape = tuple(len(self.levels[name]) for name in parents)
         return [
@@ -270,18 +276,18 @@ def cpt(model: BayesianNetwork, node: Name) -> ParameterTable:
     -------
     ParameterTable
     """
-    model._network.graph.require([node])
+    model._estimated_network.graph.require([node])
     return model.parameters_[node]
 
 
 def told(model: BayesianNetwork) -> list[LabeledFactor]:
     """p(node | its parents) of every node."""
-    network, found = model._network, []
+    network, found = model._estimated_network, []
     for number, (name, node) in enumerate(network.nodes.items()):
         posterior = None if network.given is not None else partial(network.fitted.posterior, number)
         parents = node.factor.given
         above = tuple(network.levels[parent] for parent in parents)
-        scored, levels = network.fitted.readable[number], [network.levels[name]] if node.is_label else ()
+        scored, levels = network.fitted.scorers_or_mle[number], [network.levels[name]] if node.is_label else ()
         plain = node.is_label or node.inputs
         within = () if plain else within_of(model, scored, int(node.statistics.n_columns))
         found.append(
@@ -297,9 +303,9 @@ def unseen_configurations(model: BayesianNetwork) -> dict[Name, list[dict[Name, 
     depends on it is refused.
     """
     found: dict[Name, list[dict[Name, Any]]] = {}
-    for name, node in model._network.nodes.items() if model._given is None else ():
-        never = np.flatnonzero(np.asarray(node.flat().presence()) == 0)
+    for name, node in model._estimated_network.nodes.items() if model._fixed_parameters is None else ():
+        never = np.flatnonzero(np.asarray(node.flat().group_weights()) == 0)
         if node.factor.given and len(never):
-            every = model._network.configurations(node.factor.given)
+            every = model._estimated_network.parent_configurations(node.factor.given)
             found[name] = [every[k] for k in never]
     return found

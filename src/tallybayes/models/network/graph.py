@@ -123,7 +123,7 @@ class Graph(NamedTuple):
                 near[second].add(first)
         return near
 
-    def reached(self, node: Name, observed: Iterable[Name], hinted: Iterable[Name] = ()) -> set[Name]:
+    def influenced_nodes(self, node: Name, observed: Iterable[Name], hinted: Iterable[Name] = ()) -> set[Name]:
         """The nodes whose posterior a change of p(node | parents) can move, by the graph alone (Bayes ball).
 
         Parameters
@@ -148,7 +148,7 @@ class Graph(NamedTuple):
                 waiting += [(parent, False) for parent in self.parents[place]]
         return found
 
-    def bearing_on(self, nodes: Iterable[Name], observed: Iterable[Name], hinted: Iterable[Name] = ()) -> set[Name]:
+    def relevant_nodes(self, nodes: Iterable[Name], observed: Iterable[Name], hinted: Iterable[Name] = ()) -> set[Name]:
         """The nodes whose p(node | parents) can move the posterior of some: those whose `reached` holds one of them.
 
         Parameters
@@ -173,7 +173,7 @@ class Graph(NamedTuple):
                 waiting += [(child, True) for child in children[place]]
         return found
 
-    def cut(self, nodes: Iterable[Name]) -> Graph:
+    def without_incoming_edges(self, nodes: Iterable[Name]) -> Graph:
         """Return the mutilated graph of an intervention: without edges into some nodes."""
         free = set(nodes)
         return Graph({node: () if node in free else parents for node, parents in self.parents.items()})

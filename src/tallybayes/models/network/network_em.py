@@ -30,7 +30,7 @@ from tallybayes.tally.tally import Tally
 from tallybayes.tally.text_selection import with_selected_words
 
 _BY_CHANCE = 0.8  # of the rows start with any level of a node that is never seen
-_ROWS = 1 << 16  # whose nearest centres are found at a time
+_ROWS = 1 << 16  # whose nearest centers are found at a time
 
 
 Estimated = dict[Name, FactorScorer]  # the parameters of every node: what an M-step finds
@@ -61,7 +61,7 @@ def learn_network(
     """
     worded = expand_text(table, available.factors)
     whole = available.align({**available.domains, **worded.domains})
-    texts = dict.fromkeys(f.columns[0] for f in available.factors if f.family.reads == "text")
+    texts = dict.fromkeys(f.columns[0] for f in available.factors if f.family.cell_type == "text")
     work = _NetworkEM(model, worded.table, weight, with_selected_words(whole, texts))
     if not work.parts and not work.linked:
         return available, None
@@ -90,7 +90,7 @@ class _NetworkEM:
         levels = self.network.levels
         parents = self.network.graph.parents
         even = {name: np.ones([len(levels[other]) for other in (*parents[name], name)]) for name in levels}
-        self.inference = self.network.asked(even, {})
+        self.inference = self.network.make_inference(even, {})
         known = self._known(table)
         self.seen = set(known.codes)
         self.gaps = {name: codes for name, codes in known.codes.items() if (codes < 0).any()}
@@ -98,12 +98,14 @@ class _NetworkEM:
         self.parts = in_parts(self.inference, known.take(rest), weights[rest])
         nodes = self.nodes.values()
         self.hill = EMObjective(model, [node.factor for node in nodes], float(weights.sum()))
-        self.groups = [() if node.is_label else self.network.configurations(node.factor.given) for node in nodes]
+        self.groups = [() if node.is_label else self.network.parent_configurations(node.factor.given) for node in nodes]
         self.all, self.all_weights = table, weights
         self.measured = [
             factor
             for factor in available.factors
-            if factor.family.reads != "codes" and factor.given and factor.columns[-1] not in self.inference.places
+            if factor.family.cell_type != "codes"
+            and factor.given
+            and factor.columns[-1] not in self.inference.component_index
         ]
         self._take_linked(table, known, weights)
 
@@ -128,8 +130,8 @@ class _NetworkEM:
         """What is known of the rows: labels, and the cells of measured nodes."""
         known = read_rows(self.inference, table, "missing")
         for factor in self.available.factors:
-            if factor.family.reads != "codes":
-                for name in (n for n in factor.columns if n not in self.inference.places):
+            if factor.family.cell_type != "codes":
+                for name in (n for n in factor.columns if n not in self.inference.component_index):
                     cells = factor_cells(table, [name], factor.family, [], "missing")
                     known.cells[name] = cells if isinstance(cells, SparseRows) else chunk_of(cells, slice(None))
         for leaf, component in self.inference.components.items():
@@ -145,7 +147,7 @@ class _NetworkEM:
     def _counted(self, table: Table, weight: np.ndarray) -> list[Any]:
         """The statistics of some rows, where they are complete, over all levels."""
         tally = count(table, self.available.factors, weight=weight, schema=self.available.schema, like=self.available)
-        return list(tally.over(self.available).statistics)
+        return list(tally.reindex_like(self.available).statistics)
 
     # ---- The start --------------------------------------------------------------------------------------------------
 
@@ -166,21 +168,21 @@ class _NetworkEM:
         self._hold(begun[0])  # all initializations have the same objective
 
         def by_defaults(start: list[Any], n_steps: int) -> list[Any]:
-            with self.hill.by_defaults([node.counted for node in self._by_node(start)]):
+            with self.hill.with_default_priors([node.counted for node in self._by_node(start)]):
                 return self.hill.climb(self, start, n_steps)
 
-        return [partial(by_defaults, start, n_steps) for start in begun for n_steps in self.hill.ways]
+        return [partial(by_defaults, start, n_steps) for start in begun for n_steps in self.hill.warm_up_iterations]
 
     def _hold(self, statistics: list[Any]) -> None:
         """Find the priors, for all starts and steps."""
         if self.hill.has_prior:
             nodes = self._by_node(statistics)
-            self.hill.hold([node.counted for node in nodes], map(self.network.prior_of, nodes))
+            self.hill.fix_priors([node.counted for node in nodes], map(self.network.prior_of, nodes))
 
     def from_model(self, initial: Any) -> Estimated:
         """The parameters of another network, over the levels that there are; priors are found from what it expects."""
-        its = initial._network
-        known = dict(zip(its.nodes, its.fitted.scored, strict=True))
+        its = initial._estimated_network
+        known = dict(zip(its.nodes, its.fitted.checked_scorers, strict=True))
         for name, node in self.nodes.items():
             if name in its.nodes and its.nodes[name].inputs != node.inputs:
                 raise DataError(
@@ -195,8 +197,8 @@ class _NetworkEM:
             )
         self._hold(expected)
         narrow = list(found.values())
-        if self.hill.leaves_out:  # from the start, as in all steps after it
-            narrow = self.hill.narrowed(narrow)
+        if self.hill.has_constant_columns:  # from the start, as in all steps after it
+            narrow = self.hill.without_constant_columns(narrow)
             found = self._widened(narrow, [node.counted for node in self._by_node(expected)])
             expected, _ = self.expect(found)
             self._hold(expected)
@@ -207,7 +209,11 @@ class _NetworkEM:
 
     def _taken(self, factor: Factor, scored: FactorScorer | None, its: EstimatedNetwork) -> FactorScorer:
         """The parameters of one node of another network, over the levels that there are now."""
-        if scored is None or scored.factor.given != factor.given or scored.family.layout != factor.family.layout:
+        if (
+            scored is None
+            or scored.factor.given != factor.given
+            or scored.family.statistics_key != factor.family.statistics_key
+        ):
             other = "no such node" if scored is None else f"given {scored.factor.given}, {scored.family!r}"
             raise DataError(
                 f"initial= has {other} where {factor.columns[0]!r} is given {factor.given}, {factor.family!r}.\n"
@@ -215,9 +221,11 @@ class _NetworkEM:
             )
         parents = [(self.available.domains[str(name)], its.tally.domains[str(name)]) for name in factor.given]
         point = scored.point
-        if factor.family.reads != "codes":
+        if factor.family.cell_type != "codes":
             if any(now.levels != before.levels for now, before in parents):
-                place = np.arange(len(its.configurations(factor.given))).reshape([len(b.levels) for _, b in parents])
+                place = np.arange(len(its.parent_configurations(factor.given))).reshape(
+                    [len(b.levels) for _, b in parents]
+                )
                 for axis, (now, before) in enumerate(parents):
                     place = reindex_levels(place, axis, before, now)
                 point = factor.family.take(point, place.ravel())
@@ -244,7 +252,7 @@ class _NetworkEM:
             factors = [Factor(n, (), Gaussian() if seen[n].inputs else seen[n].family) for n in near]
             counter = SoftCounter(factors, whole, len(domain.levels))
             unknown = np.full(whole.n_rows, -1)
-            (nearest,) = counter.seeds(whole, unknown, self.all_weights, 1, self.rng)
+            (nearest,) = counter.kmeans_assigners(whole, unknown, self.all_weights, 1, self.rng)
             parts = (slice(start, start + _ROWS) for start in range(0, whole.n_rows, _ROWS))
             levels = np.concatenate([nearest(whole.rows(part)) for part in parts])
             chance = np.flatnonzero(self.rng.random(whole.n_rows) < _BY_CHANCE)
@@ -267,19 +275,19 @@ class _NetworkEM:
 
     # ---- The steps --------------------------------------------------------------------------------------------------
 
-    def maximise(self, expected: list[Any] | Estimated) -> tuple[Estimated, float]:
+    def maximize(self, expected: list[Any] | Estimated) -> tuple[Estimated, float]:
         """The M-step: the most probable parameters of every node, and their log prior; those to start from are."""
         if isinstance(expected, dict):
             return expected, self.start_log_prior
         counted = [node.counted for node in self._by_node(expected)]
-        found, log_prior = self.hill.top(counted, self.groups)
+        found, log_prior = self.hill.maximize(counted, self.groups)
         return self._widened(found, counted), log_prior
 
     def _widened(self, found: list[FactorScorer], counted: list[Any]) -> Estimated:
         """The parameters of every node, of leaves that are the same in every row, too."""
         pairs = zip(found, counted, strict=True)
         wide = [
-            with_constant_columns(scored, counts.pooled()) if len(scored.constant) else scored
+            with_constant_columns(scored, counts.pool_groups()) if len(scored.constant) else scored
             for scored, counts in pairs
         ]
         return dict(zip(self.nodes, wide, strict=True))
@@ -299,7 +307,7 @@ class _NetworkEM:
             labels = [before + more for before, more in zip(labels, counts, strict=True)]
             for factor in (factor for factor in self.measured if factor.given in shares):
                 place = self.available.factors.index(factor)
-                soft = self._soft(factor, part, shares[factor.given], out[place].pooled())
+                soft = self._soft(factor, part, shares[factor.given], out[place].pool_groups())
                 out[place] = out[place] + soft.reshape_groups(out[place].given_shape)
             for leaf in self.holed:
                 labels_above = self.inference.components[leaf].labels
@@ -308,7 +316,7 @@ class _NetworkEM:
                     self._add_linked(out, inference, leaf, cells, shares[labels_above])
         expected = dict(zip(inference.levels, labels, strict=True))
         for place, factor in enumerate(self.available.factors if self.parts else ()):
-            if factor.family.reads == "codes":
+            if factor.family.cell_type == "codes":
                 table = np.concatenate([expected[name] for name in factor.columns], axis=-1)
                 out[place] = out[place] + Counts(table, out[place].segments)
         return out, value

@@ -37,12 +37,12 @@ def make_factors(graph: Graph, columns: Any, table: Table) -> tuple[list[Factor]
     blocks: dict[Any, list[Name]] = {}
     linked = _linked(graph, [node for node in graph.nodes if not reads_labels(families[node])])
     for node, above in graph.parents.items():
-        family = families[node].inner or families[node]
+        family = families[node].present_family or families[node]
         alone = not family.columnwise or table.is_block(node) or node in linked
         parents = tuple(name for name in above if reads_labels(families[name]))
         measured = [name for name in above if name not in parents]
         blocks.setdefault((parents, family, node if alone else None), []).extend([*measured, node])
-    absence = [node for node, family in families.items() if family.inner is not None]
+    absence = [node for node, family in families.items() if family.present_family is not None]
     for node in absence:
         check_absence(table, node)
     levels = tuple(str(node) for node in absence if reads_labels(families[node]))
@@ -60,7 +60,7 @@ def _linked(graph: Graph, measured: Iterable[Name]) -> set[Name]:
 
 def reads_labels(family: Family) -> bool:
     """Whether a node of this family has levels, absence perhaps among them."""
-    return (family.inner or family).reads == "codes"
+    return (family.present_family or family).cell_type == "codes"
 
 
 def node_families(graph: Graph, columns: Any, table: Table) -> dict[Name, Family]:
@@ -88,10 +88,10 @@ def node_families(graph: Graph, columns: Any, table: Table) -> dict[Name, Family
                 _check_line(node, found[node], child, found[child], block or table.is_block(child))
     for node in graph.nodes:
         above = [parent for parent in graph.parents[node] if not reads_labels(found[parent])]
-        line = found[node].given_measured
+        line = found[node].family_given_continuous_parents
         if above and line is not None:
             found[node] = line
-        elif line is not None and found[node].of_last and not table.is_block(node):
+        elif line is not None and found[node].is_conditional and not table.is_block(node):
             found[node] = Gaussian()  # a line in nothing
     return {node: found[node] for node in graph.nodes}
 
@@ -104,7 +104,7 @@ def _check_line(parent: Name, above: Family, child: Name, below: Family, block: 
             f"on what is measured.\n    Cut {parent!r} into bins, with tb.Binned(...), or turn the edge round."
         )
     for node, family in ((parent, above), (child, below)):
-        if block or family.inner is not None or family.given_measured is None:
+        if block or family.present_family is not None or family.family_given_continuous_parents is None:
             what = "a block of several columns" if block else f"{family!r}"
             raise DataError(
                 f"node {node!r} is {what}, and there is an edge from {parent!r} to {child!r}; expected tb.Gaussian() "
@@ -143,11 +143,11 @@ def check_structure(graph: Graph, tally: Tally) -> None:
         )
     families = {name: factor.family for factor in tally.factors for name in parents_in(factor)}
     for name in dict.fromkeys(name for factor in tally.factors for name in factor.given):
-        if families[name].reads != "codes":
+        if families[name].cell_type != "codes":
             raise StatisticsError(f"the parent {name!r} is {families[name]!r} in this tally; expected labels.")
     for factor in filter(is_line, tally.factors):
         for name in factor.columns:
-            if families[name].given_measured is None:
+            if families[name].family_given_continuous_parents is None:
                 raise StatisticsError(
                     f"{name!r} is {families[name]!r} in this tally, beside {factor.family!r} of {factor.columns}; "
                     "expected tb.Gaussian() or tb.LinearGaussian()."
@@ -181,7 +181,7 @@ def in_order(graph: Graph, tally: Tally) -> Tally:
             columns = (*(parent for parent in above[name] if parent in node.inputs), name)
             if node.inputs:
                 turned = turned.columns(np.array([factor.columns.index(column) for column in columns]))
-            family = (factor.family.given_measured or factor.family) if node.inputs else factor.family
+            family = (factor.family.family_given_continuous_parents or factor.family) if node.inputs else factor.family
             factors.append(Factor(columns, parents, family))
             statistics.append(turned)
     return Tally(factors, statistics, tally.domains, tally.schema, soft=tally.soft)

@@ -36,7 +36,7 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.vocabulary import Vocabulary
-from tallybayes.typing import Rows, Weights
+from tallybayes.typing import Rows, SampleWeights
 from tallybayes.warnings import warn
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def fit(
     model: N,
     X: Rows,
     *,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     names: Iterable[Name] | None = None,
     initial: BayesianNetwork | None = None,
 ) -> N:
@@ -73,14 +73,14 @@ def fit(
     """
     source, initial = None if model.missing == "em" else open_source(X), initial_model(model, initial)
     if source is None:
-        _learn(model, open_rows(model, X, names, anew=True), sample_weight, initial)._frame = frame_kind(X)
+        _learn(model, open_rows(model, X, names, anew=True), sample_weight, initial)._frame_library = frame_kind(X)
         return model
     check_names(source, sample_weight=sample_weight)
     with source.snapshot():
         return _learn_there(model, source, sample_weight)
 
 
-def partial_fit(model: N, X: Rows, *, sample_weight: Weights = None, names: Iterable[Name] | None = None) -> N:
+def partial_fit(model: N, X: Rows, *, sample_weight: SampleWeights = None, names: Iterable[Name] | None = None) -> N:
     """Count more rows; new levels may appear. Any order, any split gives what `fit` on all gives.
 
     Parameters
@@ -94,14 +94,14 @@ def partial_fit(model: N, X: Rows, *, sample_weight: Weights = None, names: Iter
     """
     if not hasattr(model, "tally_"):
         return fit(model, X, sample_weight=sample_weight, names=names)
-    model._need_counts("adding rows")
+    model._require_counts("adding rows")
     more = _count_all(model, X, sample_weight, names)
     check_sum(model.tally_, more)
-    return model._adopt(model.tally_ + more)
+    return model._set_tally(model.tally_ + more)
 
 
 @with_receipt
-def forget(model: N, X: Rows, *, sample_weight: Weights = None, names: Iterable[Name] | None = None) -> N:
+def forget(model: N, X: Rows, *, sample_weight: SampleWeights = None, names: Iterable[Name] | None = None) -> N:
     """Take rows out again, exactly: as if they had never been seen.
 
     Parameters
@@ -114,8 +114,8 @@ def forget(model: N, X: Rows, *, sample_weight: Weights = None, names: Iterable[
     self
     """
     check_is_fitted(model, "tally_")
-    model._need_counts("taking rows out")
-    return model._adopt(model.tally_ - _count_all(model, X, sample_weight, names))
+    model._require_counts("taking rows out")
+    return model._set_tally(model.tally_ - _count_all(model, X, sample_weight, names))
 
 
 def fit_tally(model: N, tally: Tally) -> N:
@@ -136,7 +136,7 @@ def fit_tally(model: N, tally: Tally) -> N:
     check_structure(graph, tally)
     model._check_settings()
     model._check_prior(list(tally.factors))
-    return model._adopt(in_order(graph, tally))
+    return model._set_tally(in_order(graph, tally))
 
 
 def _learn(model: N, table: Table, sample_weight: Any, initial: Any = None) -> N:
@@ -158,22 +158,22 @@ def _learn(model: N, table: Table, sample_weight: Any, initial: Any = None) -> N
         from tallybayes.models.network.network_em import learn_network
 
         tally, climbed = learn_network(model, table, weight, with_prior_levels(model, tally), initial)
-    return model._adopt(tally, climbed)
+    return model._set_tally(tally, climbed)
 
 
 def _learn_there(model: N, source: Source, sample_weight: Any) -> N:
     """Learn from rows that are counted batch by batch, or where they lie."""
     model._check_settings()
-    table, graph = open_table(source.first()), Graph.read(model.parents)
+    table, graph = open_table(source.first_batch()), Graph.read(model.parents)
     if table.n_rows == 0:
         raise DataError("there are 0 rows to learn from; expected at least 1 that counts.")
     source.check_columns(graph.nodes)
     factors, absent = make_factors(graph, model.columns, table)
     model._check_prior(factors)
     seen = _count(source, table, sample_weight, [*factors, *_labels_of(factors)], absent)  # in one pass
-    tally = Tally(tuple(factors), seen.statistics[: len(factors)], seen.domains, seen.schema).pruned()
+    tally = Tally(tuple(factors), seen.statistics[: len(factors)], seen.domains, seen.schema).drop_unseen_levels()
     caution_numbers(model.columns, table, _levels_of(tally))
-    return model._adopt(_with_all_levels(model, tally, seen))
+    return model._set_tally(_with_all_levels(model, tally, seen))
 
 
 def _count_all(model: BayesianNetwork, X: Any, sample_weight: Any, names: Any) -> Tally:
@@ -183,7 +183,7 @@ def _count_all(model: BayesianNetwork, X: Any, sample_weight: Any, names: Any) -
         return count_more(model, open_rows(model, X, names), sample_weight)
     check_names(source, sample_weight=sample_weight)
     with source.snapshot():
-        first = open_table(source.first())
+        first = open_table(source.first_batch())
         return _count(source, first, sample_weight, model.tally_.factors, like=model.tally_)
 
 
@@ -210,7 +210,7 @@ def _declared_levels(model: BayesianNetwork) -> dict[Name, tuple[Any, ...]]:
     known: dict[Name, tuple[Any, ...]] = dict(model.prior.network.levels) if isinstance(model.prior, BDe) else {}
     for node in Graph.read(model.parents).nodes:
         family = model.columns.get(node) if isinstance(model.columns, Mapping) else model.columns
-        levels = getattr(getattr(family, "inner", None) or family, "levels", None)
+        levels = getattr(getattr(family, "present_family", None) or family, "levels", None)
         if levels is not None:
             known[node] = tuple(levels)
     return known
@@ -252,7 +252,7 @@ def _labels_of(factors: list[Factor]) -> list[Factor]:
 def _with_all_levels(model: BayesianNetwork, tally: Tally, seen: Tally) -> Tally:
     """The tally with levels that only rows with missing parents have: EM counts them, otherwise no table does."""
     known = {
-        n: Domain(domain.levels, n, ordered=tally.domains[n].ordered, absent=domain.absent)
+        n: Domain(domain.levels, n, is_sorted=tally.domains[n].is_sorted, has_missing_level=domain.has_missing_level)
         for n, domain in seen.domains.items()
     }
     more = tally.domains | {n: tally.domains[n].union(domain) for n, domain in known.items()}
@@ -304,8 +304,10 @@ def _count(
 ) -> Tally:
     """The tally of rows, of which `table` is all or the first; labels without declared levels are sorted."""
     free = {name for f in factors if getattr(f.family, "levels", None) is None for name in f.level_columns}
-    absent = absent if like is None else like.schema.absent
-    schema = Schema(ordered=tuple(str(name) for name in table.columns if name in free), absent=absent)
+    absent = absent if like is None else like.schema.missing_level_domains
+    schema = Schema(
+        sorted_domains=tuple(str(name) for name in table.columns if name in free), missing_level_domains=absent
+    )
     table = _check_tables(table, factors, free)
     return count(rows if isinstance(rows, Source) else table, factors, weight=weight, schema=schema, like=like)
 
@@ -313,7 +315,7 @@ def _count(
 def count_more(model: BayesianNetwork, table: Table, sample_weight: Any) -> Tally:
     """The tally of rows that are added to others, or taken out of them."""
     if model.missing == "em":
-        absent = model.tally_.schema.absent
+        absent = model.tally_.schema.missing_level_domains
         for name in (n for factor in model.tally_.factors for n in factor.level_columns if str(n) not in absent):
             if (np.asarray(table.levels([name], lambda _: True)[0].columns[0]) < 0).any():
                 raise _not_alone(name)

@@ -28,23 +28,23 @@ class NetworkRows(HoldOutRows):
         data, target = read_node(data, target)
         self.table = open_rows(model, data, anew=True)
         self.weight = check_weight(named_weights(self.table, sample_weight), self.table.n_rows)
-        self.whole = clone(model).fit(self.table, sample_weight=self.weight)
-        self.table = open_rows(self.whole, self.table)  # as its levels are spelled
+        self.full_model = clone(model).fit(self.table, sample_weight=self.weight)
+        self.table = open_rows(self.full_model, self.table)  # as its levels are spelled
         self.target, self.n_classes = target, 0
         self.codes = np.zeros(self.table.n_rows, dtype=np.intp)
         if target is not None:
-            self.codes = codes_of(self.whole, self.table, target)
-            self.n_classes = len(self.whole.levels_[target])
+            self.codes = codes_of(self.full_model, self.table, target)
+            self.n_classes = len(self.full_model.levels_[target])
 
     def count(self, chosen: np.ndarray) -> Tally:
         """The tally of some of the rows."""
-        return self.whole._count_more(self.table.rows(chosen), self.some_weight(chosen))
+        return self.full_model._count_more_rows(self.table.rows(chosen), self.some_weight(chosen))
 
     def fit(self, model: Any, chosen: np.ndarray) -> Any:
         """The network fitted on some of the rows."""
         return model.fit(self.table.rows(chosen), sample_weight=self.some_weight(chosen))
 
-    def answer(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
+    def predict_rows(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
         """log p(target | all other cells) and log p(these); or, without a target, log p(row)."""
         return answer_rows(model, self.table.rows(chosen), self.target)
 

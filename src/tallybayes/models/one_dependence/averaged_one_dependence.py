@@ -46,7 +46,7 @@ class AveragedOneDependence(Classifier):
         What a level is that was not there at fitting.
     calibration : {"temperature", "isotonic", "auto"} or None
         Whether `fit` mends the probabilities by its rows left out, and how: see `calibrate`.
-    unlabelled : "skip" or None
+    unlabeled : "skip" or None
         What to do with rows without a label: leave them out, or refuse them.
     missing_label : label, optional
         What stands for a missing label, such as −1, besides None and NaN.
@@ -74,7 +74,7 @@ class AveragedOneDependence(Classifier):
     """
 
     estimate = "bayes"
-    unlabelled_weight = 1.0
+    unlabeled_weight = 1.0
     n_classes = None
     max_iter, tol, n_init, random_state = 200, 1e-6, 1, None  # of EM, which there is none of
 
@@ -88,7 +88,7 @@ class AveragedOneDependence(Classifier):
         class_prior: ClassPrior = None,
         unseen: str = "missing",
         calibration: str | None = None,
-        unlabelled: str | None = None,
+        unlabeled: str | None = None,
         missing_label: Hashable = None,
     ) -> None:
         self.columns = columns
@@ -98,38 +98,38 @@ class AveragedOneDependence(Classifier):
         self.class_prior = class_prior
         self.unseen = unseen
         self.calibration = calibration
-        self.unlabelled = unlabelled
+        self.unlabeled = unlabeled
         self.missing_label = missing_label
 
-    _words = pair_model.WORDS
+    _string_options = pair_model.WORDS
     columns_ = typed_property(pair_model.columns_of)
-    left_out_ = typed_property(pair_model.left_out_of)
+    dropped_columns_ = typed_property(pair_model.left_out_of)
     fit_tally = pair_model.fit_tally
     explain = pair_methods.explain
     sample = pair_methods.sample
-    fill = pair_methods.fill
+    impute = pair_methods.impute
     parameters_ = typed_property(pair_methods.parameters)
     posterior_ = property(pair_model.refuse_posterior)
     n_parameters_ = typed_property(pair_methods.n_parameters)
-    _told = pair_methods.told
+    _labeled_factors = pair_methods.told
     to_linear = pair_model.refuse_linear
     show_work = show_work_of_parents
-    predict_interval = pair_model.refuse_interval
+    predict_proba_interval = pair_model.refuse_interval
     _make_factors = pair_model.make_factors
-    _cut = pair_model.cut
-    _family_of = pair_model.family_of
-    _shown = pair_model.shown
-    _parts = pair_model.parts
-    _count_first = pair_model.count_first_pairs
-    _count_more = pair_model.count_more_pairs
+    _discretize = pair_model.cut
+    _display_family = pair_model.family_of
+    _repr_lines = pair_model.shown
+    _column_specs = pair_model.parts
+    _count_initial_rows = pair_model.count_first_pairs
+    _count_more_rows = pair_model.count_more_pairs
     _feature_factors = pair_model.single_factors
-    _with_prior = pair_model.with_prior
+    _factors_with_prior = pair_model.with_prior
     _check_prior = pair_model.check_prior
     _pairs = typed_property(pair_model.pairs_of)
-    _retally = pair_model.retally
-    _take_from = pair_model.take_from
-    _check_added = pair_model.check_added
-    _refuse_measure = pair_model.refuse_measure
+    _tally_for = pair_model.retally
+    _copy_input_format = pair_model.take_from
+    _check_mergeable = pair_model.check_added
+    _check_has_likelihood_measures = pair_model.refuse_measure
     _check_estimated = pair_model.check_estimated
     _shape_to_json = pair_model.shape_to_json
     _shape_from_json = pair_model.shape_from_json
@@ -137,7 +137,7 @@ class AveragedOneDependence(Classifier):
     def __sklearn_tags__(self) -> Any:
         return pair_model.dense_only(self, super().__sklearn_tags__())
 
-    def _make_plan(self, log_prior: np.ndarray) -> Any:
+    def _make_row_scorer(self, log_prior: np.ndarray) -> Any:
         return AllParentsScorer(self._pairs, self.strength, log_prior, lambda table: pair_model.codes_of(self, table))
 
     def _draw(self, group: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -46,11 +46,11 @@ class _LeaveColumnOut(ExplanationPart):
 
     def __init__(self, model: Any, table: Table, log_odds: np.ndarray, top: np.ndarray, other: np.ndarray) -> None:
         super().__init__(top, other)
-        self.plan, self.codes = model._plan, codes_of(model, table)
+        self.plan, self.codes = model._row_scorer, codes_of(model, table)
         self.log_odds, self.prior = log_odds, model.class_log_prior_
         self.shown = [_cells(table.columns[name]) for name in model._pairs.names]
 
-    def gaps(self, rows: slice) -> np.ndarray:
+    def log_ratios(self, rows: slice) -> np.ndarray:
         some = [np.asarray(column)[rows].astype(np.int32) for column in self.codes]
         top, other, whole = self.top[rows], self.other[rows], self.log_odds[rows]
         n, out = len(top), np.zeros((len(top), len(some) + 1))
@@ -92,12 +92,12 @@ def told_given(model: Any, column: Name, parent: Name | None = None) -> LabeledF
     shares = found.shares[:, here]
     if parent is not None:
         above = found.names.index(parent)
-        given, groups = (*given, parent), (*groups, families[parent].bins or found.domains[above].shown)
+        given, groups = (*given, parent), (*groups, families[parent].bins or found.domains[above].display_levels)
         shares = found.given(float(model.strength), above, place)
     family = families[column]
-    factor = Factor(column, given, family if family.bins else family.inner or family)
+    factor = Factor(column, given, family if family.bins else family.present_family or family)
     scored = FactorScorer(factor, LevelProbabilities(shares, Segments(found.sizes[[place]])), False, NO_COLUMNS)
-    return LabeledFactor(scored, given, groups, () if factor.family.bins else [found.domains[place].shown])
+    return LabeledFactor(scored, given, groups, () if factor.family.bins else [found.domains[place].display_levels])
 
 
 def n_parameters(model: Any) -> int:
@@ -132,7 +132,7 @@ def parameters(model: Any) -> Parameters:
 
         return Parameters(found.title, list(found), list(found), find)
 
-    made: Parameters = model._derive("parameters", make)
+    made: Parameters = model._cached("parameters", make)
     return made
 
 
@@ -163,7 +163,9 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
         [prior, _LeaveColumnOut(model, table, log_odds, top, other)],
         [PRIOR, *model._pairs.names, INTERACTION],
     )
-    return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame)
+    return Explanation(
+        names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame_library
+    )
 
 
 def sample(model: Any, n: int, given: Hashable = None, *, random_state: RandomState = None) -> tuple[Any, np.ndarray]:
@@ -194,13 +196,13 @@ def sample(model: Any, n: int, given: Hashable = None, *, random_state: RandomSt
         if place is None:
             columns[name] = np.full(n, np.nan)
         elif family.bins:
-            code, ends = codes[:, place], (family.inner or family).ends
-            ends = ends if family.inner is None else np.append(ends, np.nan)  # absence ends nowhere
+            code, ends = codes[:, place], (family.present_family or family).ends
+            ends = ends if family.present_family is None else np.append(ends, np.nan)  # absence ends nowhere
             columns[name] = ends[code] + (ends[code + 1] - ends[code]) * rng.random(n)
         else:
             columns[name] = labels_at(model._pairs.domains[place].levels, codes[:, place])
-    columns |= {name: np.full(n, np.nan) for name in model._columns.left_out}
-    return shaped(model._shape, columns, model._frame), model.classes_[group]
+    columns |= {name: np.full(n, np.nan) for name in model._columns.dropped_columns}
+    return shaped(model._shape, columns, model._frame_library), model.classes_[group]
 
 
 def drawn(shares: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -209,7 +211,7 @@ def drawn(shares: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 @answering
-def fill(model: Any, X: Rows, how: str = "mean") -> Any:
+def impute(model: Any, X: Rows, how: str = "mean") -> Any:
     """Fill in missing cells by what the rest of their row says about them, each by itself.
 
     Parameters
@@ -231,7 +233,7 @@ def fill(model: Any, X: Rows, how: str = "mean") -> Any:
         name: np.atleast_1d(X[name] if isinstance(X, Mapping) and name in X else column)
         for name, column in table.columns.items()
     }
-    every, cut, found = codes_of(model, table), model._cut(table), dict[Any, MissingCellPrediction]()
+    every, cut, found = codes_of(model, table), model._discretize(table), dict[Any, MissingCellPrediction]()
     for place, (name, domain) in enumerate(zip(model._pairs.names, model._pairs.domains, strict=True)):
         cells, (there,) = cut.levels([name], lambda _: False)
         codes = np.asarray(cells.columns[0]).astype(np.int64)
@@ -247,11 +249,11 @@ def fill(model: Any, X: Rows, how: str = "mean") -> Any:
         log_p = np.empty((len(rows), len(known)))
         for out, level in enumerate(known):
             here = np.full(len(rows), level, dtype=np.int32)
-            joint = model._plan.joint_of([*some[:place], here, *some[place + 1 :]])
+            joint = model._row_scorer.joint_of([*some[:place], here, *some[place + 1 :]])
             log_p[:, out] = np.logaddexp.reduce(joint, axis=1)
         shares = softmax(log_p, axis=1) if known else log_p
         if family.bins:
-            middles = (family.inner or family).value_of(np.arange(len(known)))
+            middles = (family.present_family or family).sql_group_value(np.arange(len(known)))
             mean = middles[shares.argmax(axis=1)] if how == "mode" else shares @ middles
             found[name] = MissingCellPrediction(rows, np.ones((len(rows), 1)), means=mean[:, None])
         else:

@@ -48,11 +48,13 @@ class PairCounts:
     domains: list[Domain]
     sizes: np.ndarray
     offsets: np.ndarray  # of every column's first level, and at the end their number
-    single: np.ndarray  # (classes, levels): the weight of every level
-    known: np.ndarray  # (classes, columns): of all rows whose cell is known
-    added: np.ndarray  # (classes, levels): what the prior adds to a level
-    joint: np.ndarray  # (classes, levels, levels): the weight of every pair; 0 within a column
-    both: np.ndarray  # (classes, levels, columns): of the rows with the level whose cell of the column is known
+    level_counts: np.ndarray  # (classes, levels): the weight of every level
+    column_totals: np.ndarray  # (classes, columns): of all rows whose cell is known
+    prior_counts: np.ndarray  # (classes, levels): what the prior adds to a level
+    pair_counts: np.ndarray  # (classes, levels, levels): the weight of every pair; 0 within a column
+    level_column_totals: (
+        np.ndarray
+    )  # (classes, levels, columns): of the rows with the level whose cell of the column is known
 
     @cached_property
     def column(self) -> np.ndarray:
@@ -62,8 +64,12 @@ class PairCounts:
     @cached_property
     def shares(self) -> np.ndarray:
         """p(level | class), the posterior mean: (classes, levels)."""
-        total = self.known + np.add.reduceat(self.added, self.offsets[:-1], axis=1) if len(self.sizes) else self.known
-        return (self.single + self.added) / total[:, self.column]
+        total = (
+            self.column_totals + np.add.reduceat(self.prior_counts, self.offsets[:-1], axis=1)
+            if len(self.sizes)
+            else self.column_totals
+        )
+        return (self.level_counts + self.prior_counts) / total[:, self.column]
 
     def given(self, strength: float, above: int | None = None, column: int | None = None) -> np.ndarray:
         """p(level | class, other level): (classes, other levels, levels), from a prior worth `strength` rows.
@@ -73,7 +79,9 @@ class PairCounts:
         here = slice(None) if column is None else slice(self.offsets[column], self.offsets[column + 1])
         other = slice(None) if above is None else slice(self.offsets[above], self.offsets[above + 1])
         prior = strength * self.shares[:, None, here]
-        return (self.joint[:, other, here] + prior) / (self.both[:, other][:, :, self.column[here]] + strength)
+        return (self.pair_counts[:, other, here] + prior) / (
+            self.level_column_totals[:, other][:, :, self.column[here]] + strength
+        )
 
 
 def make_factors(model: Any, table: Table, target: Name, weight: Any) -> list[Factor]:
@@ -86,7 +94,7 @@ def make_factors(model: Any, table: Table, target: Name, weight: Any) -> list[Fa
             raise continuous_target(error) from None
         raise
     names = tuple(model._columns.families)
-    cut = model._cut(table)
+    cut = model._discretize(table)
     sizes = [len(cut.levels([name], lambda _: False)[1][0].levels) for name in names]
     check_memory(type(model).__name__, len(cut.levels([target], lambda _: True)[1][0].levels), sizes)
     return pair_factors(model._columns, target)
@@ -112,11 +120,11 @@ def check_memory(model: str, n_classes: int, sizes: list[int]) -> None:
 
 
 WORDS = {
-    **Classifier._words,
+    **Classifier._string_options,
     "unseen": StringOptions(("missing", "error")),
-    "unlabelled": StringOptions(
+    "unlabeled": StringOptions(
         ("skip", None),
-        note="Pairs are counted in rows with labels; tb.NaiveBayes(unlabelled='em') uses the others, too.",
+        note="Pairs are counted in rows with labels; tb.NaiveBayes(unlabeled='em') uses the others, too.",
     ),
 }
 
@@ -129,28 +137,28 @@ def _check_parameters(model: Any) -> None:
 
 def cut(model: Any, table: Table) -> Table:
     """The rows as they are counted: numbers by their bins, once for all who ask."""
-    columns, found = table.made.get("cut", (None, None))
+    columns, found = table.cache.get("cut", (None, None))
     if columns is not model._columns:
-        found = model._columns.cut(table)
-        table.made["cut"] = model._columns, found
+        found = model._columns.discretize(table)
+        table.cache["cut"] = model._columns, found
     return found
 
 
 def parts(model: Any) -> list[tuple[Any, Any, Any]]:
     """The columns as they come, with the family and the domain of each."""
     families, domains = model._columns.families, model.tally_.domains
-    found = ((name, family.inner or family) for name, family in families.items())
+    found = ((name, family.present_family or family) for name, family in families.items())
     return [([name], family, [] if family.bins else [domains[str(name)]]) for name, family in found]
 
 
 def count_first_pairs(model: Any, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, EMSummary | None]:
     """The tally of the first rows."""
-    return count_first(model, model._cut(table), weight, factors)
+    return count_first(model, model._discretize(table), weight, factors)
 
 
 def count_more_pairs(model: Any, table: Table, weight: Any) -> Tally:
     """The tally of more rows, or of some to forget."""
-    return count_more(model, model._cut(table), weight)
+    return count_more(model, model._discretize(table), weight)
 
 
 def single_factors(model: Any) -> list[tuple[Factor, Any]]:
@@ -171,7 +179,7 @@ def check_prior(model: Any, factors: list[Factor]) -> None:
 
 def pairs_of(model: Any) -> PairCounts:
     """The counts of the tally in one piece, made once."""
-    return model._derive("pairs", lambda: _gathered(model))
+    return model._cached("pairs", lambda: _gathered(model))
 
 
 def _gathered(model: Any) -> PairCounts:
@@ -184,8 +192,10 @@ def _gathered(model: Any) -> PairCounts:
     check_memory(type(model).__name__, n_classes, sizes.tolist())
     single, added = np.zeros((2, n_classes, total))
     joint = np.zeros((n_classes, total, total))
-    known, fitted = np.zeros((n_classes, len(every))), model._known
-    starts = {factor.columns: start.prior for (factor, _), start in zip(fitted.pairs, fitted.starts, strict=True)}
+    known, fitted = np.zeros((n_classes, len(every))), model._estimated
+    starts = {
+        factor.columns: start.prior for (factor, _), start in zip(fitted.pairs, fitted.resolved_priors, strict=True)
+    }
     for factor, counts in zip(tally.factors, tally.statistics, strict=True):
         if not factor.given:
             continue
@@ -216,7 +226,7 @@ def codes_of(model: Any, table: Table) -> list[np.ndarray]:
     pairs = model._pairs
     if not pairs.names:
         return []
-    cut = model._cut(table)
+    cut = model._discretize(table)
     if model.unseen == "error":
         return list(factor_cells(cut, pairs.names, Categorical(), pairs.domains, "error").T)
     codes, found = cut.levels(pairs.names, lambda _: False)
@@ -235,7 +245,7 @@ def codes_of(model: Any, table: Table) -> list[np.ndarray]:
 def take_from(model: Any, other: Any) -> Any:
     """The shape of the rows, and how their columns are cut."""
     model._columns = other._columns
-    return Classifier._take_from(model, other)
+    return Classifier._copy_input_format(model, other)
 
 
 def shape_to_json(model: Any) -> dict[str, Any]:
@@ -259,7 +269,7 @@ def shape_from_json(model: Any, state: dict[str, Any], tally: Tally) -> None:
 
 def _check_tally(columns: DiscretizedColumns, tally: Tally, target: Name) -> None:
     wanted = [Factor(target, (), Categorical()), *pair_factors(columns, target)]
-    if [factor.counting for factor in tally.factors] != [factor.counting for factor in wanted]:
+    if [factor.statistics_key for factor in tally.factors] != [factor.statistics_key for factor in wanted]:
         raise StatisticsError(
             "this tally is not one of pairs: expected p(class), and every column and pair of columns given it, found\n"
             + "\n".join("    " + line for line in tally.summary().splitlines()[:20])
@@ -282,7 +292,7 @@ def fit_tally(model: Model, tally: Tally) -> Model:
     targets = [factor.columns[0] for factor in tally.factors if not factor.given]
     names = [name for factor in tally.factors if len(factor.given) == 1 for name in factor.columns]
     families = {n: f.family for f in tally.factors if len(f.given) == 1 for n in f.columns}
-    absent = {name for name, domain in tally.domains.items() if domain.absent}
+    absent = {name for name, domain in tally.domains.items() if domain.has_missing_level}
     families = {name: WithMissing(family) if str(name) in absent else family for name, family in families.items()}
     asked = model.columns if isinstance(model.columns, Mapping) else {}
     columns = DiscretizedColumns({name: asked.get(name, families[name]) for name in names}, {})
@@ -293,7 +303,7 @@ def fit_tally(model: Model, tally: Tally) -> Model:
     _check_tally(columns, tally, targets[0])
     fresh = copy.copy(model)
     fresh._shape, fresh._columns = InputFormat.of_tally(targets[0], names), columns
-    return model._take_from(fresh)._adopt(tally)
+    return model._copy_input_format(fresh)._set_tally(tally)
 
 
 def _in_order(tally: Tally, names: list[Name]) -> list[Name]:
@@ -335,13 +345,13 @@ def family_of(model: Any, factor: Factor, name: Name) -> Family:
 
 def shown(model: Any) -> list[str]:
     """Lines that say how columns are read, and which are left out."""
-    return shown_columns(model._columns.families, model._columns.left_out)
+    return shown_columns(model._columns.families, model._columns.dropped_columns)
 
 
 def left_out_of(model: Any) -> dict[Name, str]:
     """The columns that take no part, and why."""
     classifier_fit.class_domain(model)
-    return dict(model._columns.left_out)
+    return dict(model._columns.dropped_columns)
 
 
 def check_estimated(model: Any, log_prior: np.ndarray) -> None:
@@ -352,8 +362,8 @@ def check_estimated(model: Any, log_prior: np.ndarray) -> None:
 
 def sharing(model: Any, other: Any) -> Any:
     """The model with the counts of another that reads rows alike, and with what is made of them."""
-    found = model._take_from(other)._adopt(other.tally_)
-    return found._starting_from({"known": other._known, "pairs": other._pairs})
+    found = model._copy_input_format(other)._set_tally(other.tally_)
+    return found._with_cached({"known": other._estimated, "pairs": other._pairs})
 
 
 def refuse_measure(model: Any, what: str) -> NoReturn:

@@ -71,9 +71,9 @@ class PairScorer(ABC):
             out.log_proba[rows], out.log_density[rows] = self.posterior(table.rows(rows))
             return
         key = ("codes", *self.pairs.names)
-        if key not in table.made:
-            table.made[key] = self._read(table)
-        joint = self.joint_of([column[rows] for column in table.made[key]])
+        if key not in table.cache:
+            table.cache[key] = self._read(table)
+        joint = self.joint_of([column[rows] for column in table.cache[key]])
         out.log_proba[rows], out.log_density[rows] = apply_bayes_rule(joint, self.log_prior)
 
     def by_kernels(self, table: Table) -> bool:
@@ -111,11 +111,11 @@ class PairScorer(ABC):
         """p(cell | class) without the row: (n, columns), 1 where a cell is missing."""
         pairs, known = self.pairs, codes >= 0
         level = np.where(known, codes + pairs.offsets[:-1], 0)
-        total = pairs.known + np.add.reduceat(pairs.added, pairs.offsets[:-1], axis=1)
+        total = pairs.column_totals + np.add.reduceat(pairs.prior_counts, pairs.offsets[:-1], axis=1)
         mine = group[:, None]
-        left = _less(pairs.single[mine, level], weight[:, None])
+        left = _less(pairs.level_counts[mine, level], weight[:, None])
         rest = _less(total[group], weight[:, None])
-        return np.where(known, (left + pairs.added[mine, level]) / rest, 1.0)
+        return np.where(known, (left + pairs.prior_counts[mine, level]) / rest, 1.0)
 
 
 def _less(counted: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -146,10 +146,13 @@ class AllParentsScorer(PairScorer):
         shares = pairs.shares
         n_classes, n_levels = shares.shape
         panels = panels_of(n_levels, n_classes) if self._room is None else self._room
-        alike = pairs.both.strides[-1] == 0  # no cell is missing: all columns are known in as many rows
-        prior, log_total = m * shares[:, None], np.log((pairs.both[..., :1] if alike else pairs.both) + m)
+        alike = pairs.level_column_totals.strides[-1] == 0  # no cell is missing: all columns are known in as many rows
+        prior, log_total = (
+            m * shares[:, None],
+            np.log((pairs.level_column_totals[..., :1] if alike else pairs.level_column_totals) + m),
+        )
         for part in self._chunks(n_levels, n_classes * n_levels, _IN_CACHE):
-            terms = pairs.joint[:, part] + prior
+            terms = pairs.pair_counts[:, part] + prior
             np.log(terms, out=terms)
             terms -= log_total[:, part] if alike else np.repeat(log_total[:, part], pairs.sizes, axis=2)
             panels[part, 1:, :n_classes] = terms.transpose(1, 2, 0)
@@ -173,16 +176,18 @@ class AllParentsScorer(PairScorer):
         for i in range(d):
             here = np.flatnonzero(known[:, i])
             mine, parent, w = group[here, None], level[here, i][:, None], weight[here, None]
-            counted = _less(pairs.joint[mine, parent, level[here]], w)
-            total = _less(pairs.both[mine, parent, columns], w)
+            counted = _less(pairs.pair_counts[mine, parent, level[here]], w)
+            total = _less(pairs.level_column_totals[mine, parent, columns], w)
             term = np.log((counted + m * shares[here]) / (total + m))
             term = np.where(known[here] & (columns != i), term, 0.0).sum(axis=1) + log_shares[here, i]
             out[here] = np.logaddexp(out[here], term)
             here = np.flatnonzero(~known[:, i])
             for parent_level in range(pairs.offsets[i], pairs.offsets[i + 1]) if len(here) else ():
                 mine = group[here, None]
-                counted = pairs.joint[mine, parent_level, level[here]]
-                term = np.log((counted + m * shares[here]) / (pairs.both[mine, parent_level, columns] + m))
+                counted = pairs.pair_counts[mine, parent_level, level[here]]
+                term = np.log(
+                    (counted + m * shares[here]) / (pairs.level_column_totals[mine, parent_level, columns] + m)
+                )
                 term = np.where(known[here], term, 0.0).sum(axis=1)
                 out[here] = np.logaddexp(out[here], term + np.log(pairs.shares[group[here], parent_level]))
         return out - np.log(d)
@@ -279,7 +284,7 @@ class TreeScorer(PairScorer):
         if parent < 0:
             return np.log(shares)[:, None]
         level, above = codes[:, j] + pairs.offsets[j], self._span(parent)
-        counted, total = pairs.joint[k][above, level].T, pairs.both[k, above, j]
+        counted, total = pairs.pair_counts[k][above, level].T, pairs.level_column_totals[k, above, j]
         mine = np.arange(pairs.sizes[parent]) == codes[:, parent][:, None]  # nowhere, if it is missing
         out = np.where(mine, weight[:, None], 0.0)
         return np.log((_less(counted, out) + m * shares[:, None]) / (_less(total, out) + m))

@@ -45,7 +45,7 @@ def show_work_of_tree(model: Any, row: Rows) -> str:
         title = f"log p({printable(name)} | class{given})"
         if codes[place] < 0:
             sheet.add(title, np.zeros(len(model.classes_)), "—")
-            sheet.note("  missing: marginalised, adds 0")
+            sheet.note("  missing: marginalized, adds 0")
             continue
         terms = _log_given(model, place, codes[place], parent, codes[max(parent, 0)])
         sheet.add(title, terms, _level(model, place, codes[place]))
@@ -98,4 +98,4 @@ def _level(model: Any, column: int, code: int) -> str:
     if code < 0:
         return "—"
     family = model._columns.families[model._pairs.names[column]]
-    return shown(family.bins[code] if family.bins else model._pairs.domains[column].shown[code])
+    return shown(family.bins[code] if family.bins else model._pairs.domains[column].display_levels[code])

@@ -35,7 +35,7 @@ class TreeAugmentedNaiveBayes(Classifier):
 
     Parameters
     ----------
-    columns, bins, strength, prior, class_prior, unseen, calibration, unlabelled, missing_label
+    columns, bins, strength, prior, class_prior, unseen, calibration, unlabeled, missing_label
         As for `AveragedOneDependence`.
 
     Attributes
@@ -62,7 +62,7 @@ class TreeAugmentedNaiveBayes(Classifier):
     """
 
     estimate = "bayes"
-    unlabelled_weight = 1.0
+    unlabeled_weight = 1.0
     n_classes = None
     max_iter, tol, n_init, random_state = 200, 1e-6, 1, None  # of EM, which there is none of
 
@@ -76,7 +76,7 @@ class TreeAugmentedNaiveBayes(Classifier):
         class_prior: ClassPrior = None,
         unseen: str = "missing",
         calibration: str | None = None,
-        unlabelled: str | None = None,
+        unlabeled: str | None = None,
         missing_label: Hashable = None,
     ) -> None:
         self.columns = columns
@@ -86,38 +86,38 @@ class TreeAugmentedNaiveBayes(Classifier):
         self.class_prior = class_prior
         self.unseen = unseen
         self.calibration = calibration
-        self.unlabelled = unlabelled
+        self.unlabeled = unlabeled
         self.missing_label = missing_label
 
-    _words = pair_model.WORDS
+    _string_options = pair_model.WORDS
     columns_ = typed_property(pair_model.columns_of)
-    left_out_ = typed_property(pair_model.left_out_of)
+    dropped_columns_ = typed_property(pair_model.left_out_of)
     fit_tally = pair_model.fit_tally
     explain = pair_methods.explain
     sample = pair_methods.sample
-    fill = pair_methods.fill
+    impute = pair_methods.impute
     parameters_ = typed_property(pair_methods.parameters)
     posterior_ = property(pair_model.refuse_posterior)
     n_parameters_ = typed_property(pair_methods.n_parameters)
-    _told = pair_methods.told
+    _labeled_factors = pair_methods.told
     to_linear = pair_model.refuse_linear
     show_work = show_work_of_tree
-    predict_interval = pair_model.refuse_interval
+    predict_proba_interval = pair_model.refuse_interval
     _make_factors = pair_model.make_factors
-    _cut = pair_model.cut
-    _family_of = pair_model.family_of
-    _shown = pair_model.shown
-    _parts = pair_model.parts
-    _count_first = pair_model.count_first_pairs
-    _count_more = pair_model.count_more_pairs
+    _discretize = pair_model.cut
+    _display_family = pair_model.family_of
+    _repr_lines = pair_model.shown
+    _column_specs = pair_model.parts
+    _count_initial_rows = pair_model.count_first_pairs
+    _count_more_rows = pair_model.count_more_pairs
     _feature_factors = pair_model.single_factors
-    _with_prior = pair_model.with_prior
+    _factors_with_prior = pair_model.with_prior
     _check_prior = pair_model.check_prior
     _pairs = typed_property(pair_model.pairs_of)
-    _retally = pair_model.retally
-    _take_from = pair_model.take_from
-    _check_added = pair_model.check_added
-    _refuse_measure = pair_model.refuse_measure
+    _tally_for = pair_model.retally
+    _copy_input_format = pair_model.take_from
+    _check_mergeable = pair_model.check_added
+    _check_has_likelihood_measures = pair_model.refuse_measure
     _check_estimated = pair_model.check_estimated
     _shape_to_json = pair_model.shape_to_json
     _shape_from_json = pair_model.shape_from_json
@@ -131,12 +131,12 @@ class TreeAugmentedNaiveBayes(Classifier):
 
     @property
     def _tree(self) -> Tree:
-        return self._derive("tree", lambda: spanning_tree(conditional_mutual_information(self._pairs)))
+        return self._cached("tree", lambda: spanning_tree(conditional_mutual_information(self._pairs)))
 
     def __sklearn_tags__(self) -> Any:
         return pair_model.dense_only(self, super().__sklearn_tags__())
 
-    def _make_plan(self, log_prior: np.ndarray) -> Any:
+    def _make_row_scorer(self, log_prior: np.ndarray) -> Any:
         read = lambda table: pair_model.codes_of(self, table)  # noqa: E731
         return TreeScorer(self._pairs, self.strength, log_prior, read, self._tree)
 
@@ -165,9 +165,9 @@ def conditional_mutual_information(found: pair_model.PairCounts) -> np.ndarray:
             table = np.add.reduceat(table, starts, axis=axis)
         return table
 
-    cells = summed(_sum_n_log_n(found.joint, starts), 0)
-    ends = summed(_n_log_n(found.both).sum(axis=0), 0)  # of the levels of the first, the second known
-    weight = summed(found.both, 1)  # (classes, columns, columns)
+    cells = summed(_sum_n_log_n(found.pair_counts, starts), 0)
+    ends = summed(_n_log_n(found.level_column_totals).sum(axis=0), 0)  # of the levels of the first, the second known
+    weight = summed(found.level_column_totals, 1)  # (classes, columns, columns)
     total = weight.sum(axis=0)
     nats = cells - ends - ends.T + _n_log_n(weight).sum(axis=0)
     # Pairs that are equal but for rounding, which depends on the order of the levels, are equal.

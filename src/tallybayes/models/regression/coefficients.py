@@ -64,7 +64,7 @@ def read_pairs(model: Any, degree: int) -> list[tuple[Factor, Moments]]:
 
 def estimated_at_degree(model: Any, degree: int) -> EstimatedFactors:
     """The lines of every target at this degree, after estimating."""
-    made = model._derive("fitted", dict)
+    made = model._cached("fitted", dict)
     if degree not in made:
         made[degree] = EstimatedFactors(read_pairs(model, degree), priors_of(model), model.estimate)
     return made[degree]
@@ -87,7 +87,7 @@ def degree_in_use(model: Any) -> int:
     found = model._degrees()
     if len(found) == 1:
         return found[0]
-    return model._derive(
+    return model._cached(
         "degree", lambda: max(found, key=lambda one: estimated_at_degree(model, one).evidence().log_evidence)
     )
 
@@ -102,17 +102,15 @@ class LinearCoefficients(NamedTuple):
     """The lines of one target, in every group: how rows are answered."""
 
     slope: np.ndarray  # (groups, terms)
-    level: np.ndarray  # (groups,)
-    centre: np.ndarray  # (groups, terms)
+    intercept: np.ndarray  # (groups,)
+    center: np.ndarray  # (groups, terms)
     noise: np.ndarray  # (groups,): the variance
     posterior: LinearNormalInverseGamma | None  # under "bayes"
 
 
 def weights_of(model: Any) -> list[LinearCoefficients]:
     """The lines of every target."""
-    return model._derive(
-        "weights", lambda: [_weights(one.point, one.parameters) for one in all_targets(model).estimated]
-    )
+    return model._cached("weights", lambda: [_weights(one.point, one.parameters) for one in all_targets(model).scorers])
 
 
 def _weights(line: LinearParameters, parameters: Any) -> LinearCoefficients:
@@ -121,8 +119,8 @@ def _weights(line: LinearParameters, parameters: Any) -> LinearCoefficients:
     noise = np.broadcast_to(np.asarray(line.variance, dtype=float), (n,))
     if isinstance(parameters, ParameterDistribution):
         assert isinstance(parameters, LinearNormalInverseGamma)
-        level = np.broadcast_to(parameters.level, (n,))
-        return LinearCoefficients(slope, level, np.broadcast_to(parameters.centre, (n, p)), noise, parameters)
+        level = np.broadcast_to(parameters.intercept_location, (n,))
+        return LinearCoefficients(slope, level, np.broadcast_to(parameters.input_center, (n, p)), noise, parameters)
     level = np.broadcast_to(np.asarray(line.intercept, dtype=float), (n,))
     return LinearCoefficients(slope, level, np.zeros((n, p)), noise, None)
 
@@ -136,17 +134,17 @@ def _shaped(model: Any, parts: list[Any]) -> Any:
 
 def coef(model: Any) -> np.ndarray:
     """The slopes, as ``terms_`` are ordered: ([targets,] [groups,] terms)."""
-    return _shaped(model, [one.point.slope for one in all_targets(model).estimated])
+    return _shaped(model, [one.point.slope for one in all_targets(model).scorers])
 
 
 def intercept(model: Any) -> Any:
     """Where the inputs are 0: ([targets,] [groups])."""
-    return _shaped(model, [one.point.intercept for one in all_targets(model).estimated])
+    return _shaped(model, [one.point.intercept for one in all_targets(model).scorers])
 
 
 def noise(model: Any) -> Any:
     """The standard deviation of targets about the line: ([targets,] [groups])."""
-    return _shaped(model, [np.sqrt(one.point.variance) for one in all_targets(model).estimated])
+    return _shaped(model, [np.sqrt(one.point.variance) for one in all_targets(model).scorers])
 
 
 def terms(model: Any) -> list[Name]:
@@ -165,7 +163,7 @@ def priors(model: Any) -> dict[Name, Any]:
     return dict(zip(model._design.targets, all_targets(model).beliefs, strict=True))
 
 
-class WeightTable:
+class CoefficientTable:
     """The weights of a regression, with their uncertainty. Made by ``model.table()``.
 
     Attributes
@@ -179,7 +177,7 @@ class WeightTable:
     --------
     >>> import tallybayes as tb
     >>> rows = {"x": [1.0, 2.0, 3.0, 4.0], "y": [3.1, 4.9, 7.0, 9.0]}
-    >>> tb.Regression(estimate="unbiased").fit(rows, "y").table()
+    >>> tb.LinearRegression(estimate="unbiased").fit(rows, "y").table()
     y, weights of 4 rows, 95 % intervals
       term       weight    error  low     high
       intercept    1.05   0.1162  0.5501  1.55
@@ -205,7 +203,7 @@ class WeightTable:
         return "\n".join([self.title, *text_table(lines, right=(1, 2))])
 
 
-def table(model: Any, mass: float = 0.95) -> WeightTable:
+def table(model: Any, mass: float = 0.95) -> CoefficientTable:
     """The weights, their standard errors, and intervals that hold them.
 
     Under ``"map"`` and ``"bayes"`` credible intervals, of the posterior's Student t; under ``"mle"`` and ``"unbiased"``
@@ -222,7 +220,7 @@ def table(model: Any, mass: float = 0.95) -> WeightTable:
     found, ends = all_targets(model), tail_probabilities(mass)
     design, rows = model._design, []
     for place, target in enumerate(design.targets):
-        (factor, moments), one = found.pairs[place], found.estimated[place]
+        (factor, moments), one = found.pairs[place], found.scorers[place]
         belief, scale = _uncertainty(found, place)
         slopes, at_zero = belief._variances()
         from scipy.special import stdtrit
@@ -242,7 +240,7 @@ def table(model: Any, mass: float = 0.95) -> WeightTable:
                 rows.append((target, group, term, float(weight), error, low, high))
     name = design.targets[0] if len(design.targets) == 1 else f"{len(design.targets)} targets"
     title = f"{name}, weights of {model.n_rows_:.12g} rows, {100 * mass:.6g} % intervals"
-    return WeightTable(title, rows, mass)
+    return CoefficientTable(title, rows, mass)
 
 
 def _uncertainty(found: EstimatedFactors, place: int) -> tuple[LinearNormalInverseGamma, np.ndarray]:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _MOST_TERMS = 6  # that a fitted model's repr shows
 
 
-class Regression(RegressorMixin, Model):
+class LinearRegression(RegressorMixin, Model):
     """Targets that are linear in inputs, their powers, products and labels, with Gaussian noise.
 
     What is kept are the moments of inputs and targets together. From one tally come least squares, weight decay and the
@@ -76,7 +76,7 @@ class Regression(RegressorMixin, Model):
     --------
     >>> import tallybayes as tb
     >>> x, y = [[-2.0], [-1.0], [0.0], [1.0], [2.0]], [5.0, 0.0, 1.0, 1.0, 4.0]
-    >>> model = tb.Regression(4, estimate="mle").fit(x, y)          # through every point
+    >>> model = tb.LinearRegression(4, estimate="mle").fit(x, y)          # through every point
     >>> parabola = model.reestimate(degree=2)                       # no data needed
     >>> parabola.predict([[-3.0], [3.0]]).round(2)
     array([10. ,  9.4])
@@ -85,7 +85,7 @@ class Regression(RegressorMixin, Model):
     True
     """
 
-    _words: ClassVar[Mapping[str, StringOptions]] = {"estimate": ESTIMATE_WORDS}
+    _string_options: ClassVar[Mapping[str, StringOptions]] = {"estimate": ESTIMATE_WORDS}
     _design: Design
     tally_: Tally
 
@@ -117,22 +117,22 @@ class Regression(RegressorMixin, Model):
     log_prob = target_prediction.log_prob
     feature_importance = target_prediction.feature_importance
     log_likelihood = target_prediction.log_likelihood
-    table = coefficients.table
+    coefficient_table = coefficients.table
     plot = regression_plots.plot
     coef_ = typed_property(coefficients.coef)
     intercept_ = typed_property(coefficients.intercept)
-    noise_ = typed_property(coefficients.noise)
+    noise_std_ = typed_property(coefficients.noise)
     terms_ = typed_property(coefficients.terms)
     degree_ = typed_property(coefficients.degree_in_use)
     prior_ = typed_property(coefficients.priors)
     posterior_ = typed_property(coefficients.posteriors)
     log_evidence = information_criteria.log_evidence
-    bits = information_criteria.bits
+    description_length = information_criteria.description_length
     bic_ = typed_property(information_criteria.bic)
     aic_ = typed_property(information_criteria.aic)
     n_parameters_ = typed_property(information_criteria.n_parameters)
     _degrees = coefficients.degrees_of
-    _whole = typed_property(coefficients.all_targets)
+    _all_factors = typed_property(coefficients.all_targets)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -164,7 +164,7 @@ class Regression(RegressorMixin, Model):
             raise AttributeError("X had no names of columns")
         return np.array(names, dtype=object)
 
-    def _take_from(self, other: Any) -> Self:
+    def _copy_input_format(self, other: Any) -> Self:
         self._design = other._design
         return self
 
@@ -176,20 +176,22 @@ class Regression(RegressorMixin, Model):
         names = (other if self._design.unnamed else self)._design.targets
         one, two = (regression_fit.with_targets(model, names) for model in (self, other))
         tallies = regression_counts.merge_tallies(one._design, one.tally_, two.tally_)
-        mine, its = (clone(m)._take_from(m)._adopt(tally) for m, tally in zip((one, two), tallies, strict=True))
+        mine, its = (
+            clone(m)._copy_input_format(m)._set_tally(tally) for m, tally in zip((one, two), tallies, strict=True)
+        )
         both = Model.__add__(mine, its)
-        both._frame = self._frame
+        both._frame_library = self._frame_library
         return both
 
-    def _weight(self) -> float:
+    def _total_weight(self) -> float:
         found = regression_counts.target_moments(self._design, self.tally_)
-        return max(float(moments.presence().sum()) for _, moments in found)
+        return max(float(moments.group_weights().sum()) for _, moments in found)
 
-    def _with_prior(self, tally: Tally) -> list[Factor]:
+    def _factors_with_prior(self, tally: Tally) -> list[Factor]:
         return [f for f, s in zip(tally.factors, tally.statistics, strict=True) if isinstance(s, Moments)]
 
     @property
-    def _read_names(self) -> list[Any]:
+    def _required_columns(self) -> list[Any]:
         return self._design.inputs
 
     def _shape_to_json(self) -> dict[str, Any]:
@@ -201,7 +203,7 @@ class Regression(RegressorMixin, Model):
 
     def _check_loaded(self) -> None:
         """Refuse a file whose columns are not those of its tally."""
-        _ = self._weight()
+        _ = self._total_weight()
 
     def summary(self) -> Summary:
         """What the model consists of: inputs, targets, how many rows lack each, and the weight decay.
@@ -212,24 +214,24 @@ class Regression(RegressorMixin, Model):
             It prints as a table.
         """
         check_is_fitted(self, "tally_")
-        n_rows, design, rows = self._weight(), self._design, []
+        n_rows, design, rows = self._total_weight(), self._design, []
         for name in (*design.numbers, *design.labels):
             levels = len(self.tally_.domains[str(name)].levels) if name in design.labels else None
             rows.append(ColumnSummary(name, "indicators" if levels else "number", levels, 0.0, ""))
-        fitted: EstimatedFactors = self._whole
+        fitted: EstimatedFactors = self._all_factors
         for place, (factor, moments) in enumerate(fitted.pairs):
             prior = ""
             if read_estimate(self.estimate).has_prior:
                 decay = np.diagonal(fitted.beliefs[place].precision)
                 prior = f"weight decay {decay[0]:.4g}" if len({*decay}) == 1 else "weight decay by column"
-            missing = max(0.0, 1 - float(moments.presence().sum()) / n_rows) if n_rows else 0.0
+            missing = max(0.0, 1 - float(moments.group_weights().sum()) / n_rows) if n_rows else 0.0
             rows.append(ColumnSummary(factor.columns[-1], f"target, {factor.family!r}", None, missing, prior))
         return Summary(f"Regression of {n_rows:.12g} rows, degree {self.degree_}", rows, {})
 
-    def _shown(self) -> list[str]:
+    def _repr_lines(self) -> list[str]:
         """The lines, where they are few."""
         try:
-            names, found = self.terms_, self._whole.estimated
+            names, found = self.terms_, self._all_factors.scorers
         except Exception:  # what cannot be estimated is told when it is asked for
             return []
         if self._design.by is not None or len(names) > _MOST_TERMS or len(found) > _MOST_TERMS:

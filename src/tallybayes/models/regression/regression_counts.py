@@ -26,7 +26,7 @@ def check_counted(design: Design, tally: Tally) -> None:
     """Refuse targets of which no row was counted."""
     for target in design.targets:
         moments: Any = tally.statistics[_place(tally, target)]
-        if not moments.presence().sum() > 0:
+        if not moments.group_weights().sum() > 0:
             raise DataError(
                 f"no row has the target {target!r}, all inputs and some weight; expected at least 1.\n"
                 "    Look for missing cells, and weights of zero."
@@ -43,7 +43,7 @@ def schema_of(model: Any) -> Schema:
     """Levels are kept in order, unless they were declared in another."""
     declared, design = model.levels or {}, model._design
     names = [*design.labels, *([] if design.by is None else [design.by])]
-    return Schema(ordered=tuple(str(name) for name in names if declared.get(name) is None))
+    return Schema(sorted_domains=tuple(str(name) for name in names if declared.get(name) is None))
 
 
 def count_rows(model: Any, table: Table, weight: Any, like: Tally | None) -> Tally:

@@ -38,12 +38,12 @@ from tallybayes.models.regression.regression_counts import (
 )
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 
 Model = TypeVar("Model", bound=Any)
 
 
-def fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> Model:
+def fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: SampleWeights = None) -> Model:
     """Count the rows, forgetting any counted before.
 
     Parameters
@@ -68,15 +68,15 @@ def fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: Weights =
     else:
         _check_source(source, y, sample_weight)
         with source.snapshot():
-            first, _, fresh._design = _read_first(fresh, source.first(), y, sample_weight)
+            first, _, fresh._design = _read_first(fresh, source.first_batch(), y, sample_weight)
             _refuse_no_rows(first.n_rows)
             tally = _count_source(fresh, source, sample_weight, None)
     check_counted(fresh._design, tally)
-    model._take_from(fresh)._frame = frame_kind(X)
-    return model._adopt(tally)
+    model._copy_input_format(fresh)._frame_library = frame_kind(X)
+    return model._set_tally(tally)
 
 
-def partial_fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> Model:
+def partial_fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: SampleWeights = None) -> Model:
     """Count more rows; new labels may appear. Any order, any split gives what `fit` on all gives.
 
     Parameters
@@ -91,11 +91,11 @@ def partial_fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: W
     if not hasattr(model, "tally_"):
         return fit(model, X, y, sample_weight)
     mine, more = merge_tallies(model._design, model.tally_, _count_more(model, X, y, sample_weight))
-    return model._adopt(mine + more)
+    return model._set_tally(mine + more)
 
 
 @with_receipt
-def forget(model: Model, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> Model:
+def forget(model: Model, X: Rows, y: Labels | None = None, sample_weight: SampleWeights = None) -> Model:
     """Take rows out again, exactly: as if they had never been seen.
 
     Parameters
@@ -108,7 +108,9 @@ def forget(model: Model, X: Rows, y: Labels | None = None, sample_weight: Weight
     self
     """
     check_is_fitted(model, "tally_")
-    return model._adopt(subtract_tally_columns(model._design, model.tally_, _count_more(model, X, y, sample_weight)))
+    return model._set_tally(
+        subtract_tally_columns(model._design, model.tally_, _count_more(model, X, y, sample_weight))
+    )
 
 
 def _refuse_no_rows(n_rows: int) -> None:
@@ -207,7 +209,7 @@ def _with_targets(table: Table, targets: dict[Name, np.ndarray]) -> Table:
     return table
 
 
-def read_rows(model: Any, X: Rows, y: Any, sample_weight: Weights) -> tuple[Table, Any]:
+def read_rows(model: Any, X: Rows, y: Any, sample_weight: SampleWeights) -> tuple[Table, Any]:
     """More rows of a fitted regression: X and y as one table, and the weights."""
     design: Design = model._design
     X = as_rows(X, model)
@@ -237,7 +239,7 @@ def with_targets(model: Model, names: tuple[Name, ...]) -> Model:
         tally = tally.renamed(old, new)
     found = copy.copy(model)
     found._design = design._replace(targets=names)
-    return found._adopt(tally)
+    return found._set_tally(tally)
 
 
 def check_features(model: Any, X: Rows, table: Table) -> None:

@@ -18,7 +18,7 @@ from tallybayes.models.regression import regression_fit
 from tallybayes.models.regression.coefficients import all_targets, priors_of
 from tallybayes.models.regression.regression_counts import count_rows, subtract_tally_columns
 from tallybayes.models.regression.target_prediction import TargetPredictive, inputs_of, of_group, predictive_of, shape
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 
 
 class HoldOutTargets:
@@ -31,7 +31,7 @@ class HoldOutTargets:
         As for its `fit`.
     """
 
-    def __init__(self, model: Any, data: Rows, target: Labels, sample_weight: Weights) -> None:
+    def __init__(self, model: Any, data: Rows, target: Labels, sample_weight: SampleWeights) -> None:
         self.model = clone(model).fit(data, target, sample_weight)
         self.table, weight = regression_fit.read_rows(self.model, data, target, sample_weight)
         self.weight = check_weight(weight, self.table.n_rows)
@@ -58,9 +58,9 @@ class HoldOutTargets:
             if not len(rows) or (ordered and code == 0):
                 continue
             others = np.flatnonzero(fold >= code) if ordered else rows
-            rest = clone(model)._take_from(model)._adopt(model.tally_)
+            rest = clone(model)._copy_input_format(model)._set_tally(model.tally_)
             held = count_rows(rest, *self._part(others), model.tally_)
-            rest._adopt(subtract_tally_columns(model._design, model.tally_, held))
+            rest._set_tally(subtract_tally_columns(model._design, model.tally_, held))
             told = predictive_of(rest, self.table.rows(rows))
             for whole_part, part in zip(parts, told, strict=True):
                 whole_part[rows] = part
@@ -85,9 +85,9 @@ class HoldOutTargets:
         weight = np.ones(self.n_rows) if self.weight is None else self.weight
         parts = []
         for place in range(targets.shape[1]):
-            posterior, integrates = _without_level(model, place), model._whole.estimated[place].predictive
+            posterior, integrates = _without_level(model, place), model._all_factors.scorers[place].predictive
             y, found = targets[:, place], np.full((3, self.n_rows), np.nan)
-            moments = model._whole.pairs[place][1]
+            moments = model._all_factors.pairs[place][1]
             n_groups = int(np.prod(moments.given_shape, dtype=int))
             for code in range(n_groups):
                 rows = np.flatnonzero(group == code)
@@ -101,9 +101,9 @@ class HoldOutTargets:
 
 def _spent(model: Any, p: int) -> float | None:
     """The degrees of freedom that the noise's estimate takes; None where it has a prior."""
-    if model._whole.has_prior:
+    if model._all_factors.has_prior:
         return None
-    return float(read_estimate(model.estimate).spent * (p + model.intercept))
+    return float(read_estimate(model.estimate).df_per_mean * (p + model.intercept))
 
 
 def _without_level(model: Any, place: int) -> LinearNormalInverseGamma:

@@ -11,7 +11,7 @@ from tallybayes.typing import Candidates, Labels, Rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 
 def plot(
@@ -22,7 +22,7 @@ def plot(
     candidates: Candidates | None = None,
     mass: float = 0.95,
     ax: Axes | None = None,
-) -> Picture:
+) -> Plot:
     """The line with the band that holds targets, over one input; of several inputs, errors over what is predicted.
 
     Parameters

@@ -30,7 +30,7 @@ from tallybayes.models.regression.coefficients import degree_in_use, terms, weig
 from tallybayes.models.regression.design_matrix import MissingInputError, codes_of
 from tallybayes.models.regression.regression_counts import levels_of
 from tallybayes.models.regression.regression_fit import check_features, named_targets, read_rows
-from tallybayes.typing import Labels, Name, RandomState, Rows, Weights
+from tallybayes.typing import Labels, Name, RandomState, Rows, SampleWeights
 
 
 class TargetPredictive(NamedTuple):
@@ -41,7 +41,7 @@ class TargetPredictive(NamedTuple):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> model = tb.Regression(prior=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.1, 2.9])
+    >>> model = tb.LinearRegression(prior=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.1, 2.9])
     >>> found = model.predictive([[1.5]])
     >>> found.mean().round(3), found.interval(0.5).low.round(3)
     (array([1.5]), array([1.127]))
@@ -49,16 +49,16 @@ class TargetPredictive(NamedTuple):
 
     location: np.ndarray
     scale: np.ndarray
-    freedom: np.ndarray
+    degrees_of_freedom: np.ndarray
 
     def mean(self) -> np.ndarray:
         """The expected targets."""
         return self.location
 
-    def deviation(self) -> np.ndarray:
+    def std(self) -> np.ndarray:
         """Their standard deviations; infinite up to two degrees of freedom."""
-        usual = self.freedom > 2
-        wide = np.where(usual, self.freedom, 3.0)
+        usual = self.degrees_of_freedom > 2
+        wide = np.where(usual, self.degrees_of_freedom, 3.0)
         with np.errstate(invalid="ignore"):
             factor = np.where(np.isinf(wide), 1.0, wide / (wide - 2))
         return np.where(usual, self.scale * np.sqrt(factor), np.inf)
@@ -66,7 +66,10 @@ class TargetPredictive(NamedTuple):
     def interval(self, mass: float = 0.95) -> Interval:
         """Equal-tailed intervals that hold `mass` of the targets."""
         return Interval(
-            *(self.location + self.scale * _quantile(self.freedom, tail) for tail in tail_probabilities(mass))
+            *(
+                self.location + self.scale * _quantile(self.degrees_of_freedom, tail)
+                for tail in tail_probabilities(mass)
+            )
         )
 
     def cdf(self, y: npt.ArrayLike) -> np.ndarray:
@@ -74,28 +77,34 @@ class TargetPredictive(NamedTuple):
         from scipy.special import ndtr
 
         z = (np.asarray(y, dtype=float) - self.location) / self.scale
-        return np.where(np.isinf(self.freedom), ndtr(z), stdtr(np.where(np.isinf(self.freedom), 1.0, self.freedom), z))
+        return np.where(
+            np.isinf(self.degrees_of_freedom),
+            ndtr(z),
+            stdtr(np.where(np.isinf(self.degrees_of_freedom), 1.0, self.degrees_of_freedom), z),
+        )
 
     def log_prob(self, y: npt.ArrayLike) -> np.ndarray:
         """log p(y); 0 where it is missing."""
         y = np.asarray(y, dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(y == self.location, 0.0, (y - self.location) / self.scale)
-            shape = np.where(np.isinf(self.freedom), 1.0, self.freedom / 2)
+            shape = np.where(np.isinf(self.degrees_of_freedom), 1.0, self.degrees_of_freedom / 2)
             student = (
                 log_gamma_half_step(shape)
                 - 0.5 * np.log(2 * np.pi * shape)
                 - (shape + 0.5) * np.log1p(z**2 / (2 * shape))
             )
-            found = np.where(np.isinf(self.freedom), -0.5 * (np.log(2 * np.pi) + z**2), student) - np.log(self.scale)
+            found = np.where(np.isinf(self.degrees_of_freedom), -0.5 * (np.log(2 * np.pi) + z**2), student) - np.log(
+                self.scale
+            )
         return np.where(np.isnan(y), 0.0, found)
 
     def sample(self, n: int, *, random_state: RandomState = None) -> np.ndarray:
         """Targets drawn for every row: (n, *rows)."""
         rng = np.random.default_rng(random_state)
         noise = rng.standard_normal((n, *self.location.shape))
-        shape = np.where(np.isinf(self.freedom), 1.0, self.freedom / 2)
-        precision = np.where(np.isinf(self.freedom), 1.0, rng.standard_gamma(shape, noise.shape) / shape)
+        shape = np.where(np.isinf(self.degrees_of_freedom), 1.0, self.degrees_of_freedom / 2)
+        precision = np.where(np.isinf(self.degrees_of_freedom), 1.0, rng.standard_gamma(shape, noise.shape) / shape)
         return self.location + self.scale * noise / np.sqrt(precision)
 
     @classmethod
@@ -144,8 +153,8 @@ def inputs_of(model: Any, table: Table) -> tuple[np.ndarray, np.ndarray]:
 
 def _expected(weights: coefficients.LinearCoefficients, x: np.ndarray, group: np.ndarray) -> np.ndarray:
     if len(weights.slope) == 1:
-        return (x - weights.centre[0]) @ weights.slope[0] + weights.level[0]
-    return ((x - weights.centre[group]) * weights.slope[group]).sum(axis=1) + weights.level[group]
+        return (x - weights.center[0]) @ weights.slope[0] + weights.intercept[0]
+    return ((x - weights.center[group]) * weights.slope[group]).sum(axis=1) + weights.intercept[group]
 
 
 def shape(model: Any, parts: list[np.ndarray]) -> np.ndarray:
@@ -173,7 +182,7 @@ def predict(model: Any, X: Rows, return_std: bool = False) -> Any:
     """
     if return_std:
         found = predictive(model, X)
-        return PredictionArrays((found.mean(), found.deviation()))
+        return PredictionArrays((found.mean(), found.std()))
     table = open_inputs(model, X)
     try:
         x, group = inputs_of(model, table)
@@ -233,7 +242,7 @@ def without_inputs(model: Any, missing: np.ndarray) -> Any:
     names = {n for n, gone in zip((*design.numbers, *design.labels), missing, strict=True) if gone}
     if not names:
         return model
-    known = model._derive("without inputs", dict)
+    known = model._cached("without inputs", dict)
     if missing.tobytes() not in known:
         if any(np.ndim(getattr(prior, "location", 0.0)) for prior in coefficients.priors_of(model)):
             raise DataError(
@@ -241,9 +250,9 @@ def without_inputs(model: Any, missing: np.ndarray) -> Any:
                 "inputs.\n"
                 "    Fill in the cell, or use a prior without arrays."
             )
-        other = clone(model).set_params(degree=degree_in_use(model))._take_from(model)
+        other = clone(model).set_params(degree=degree_in_use(model))._copy_input_format(model)
         other._design = design.without(names)
-        known[missing.tobytes()] = other._adopt(model.tally_)
+        known[missing.tobytes()] = other._set_tally(model.tally_)
     return known[missing.tobytes()]
 
 
@@ -271,9 +280,9 @@ def of_group(posterior: Any, code: int, p: int) -> Any:
     return posterior.replace(
         location=np.broadcast_to(posterior.location, (*given, p))[code],
         precision=np.broadcast_to(posterior.precision, (*given, p, p))[code],
-        root=np.broadcast_to(posterior.root, (*given, p, p))[code],
-        centre=np.broadcast_to(posterior.centre, (*given, p))[code],
-        level=np.broadcast_to(posterior.level, given)[code],
+        precision_cholesky=np.broadcast_to(posterior.precision_cholesky, (*given, p, p))[code],
+        input_center=np.broadcast_to(posterior.input_center, (*given, p))[code],
+        intercept_location=np.broadcast_to(posterior.intercept_location, given)[code],
         shape=np.broadcast_to(posterior.shape, given)[code],
         scale=np.broadcast_to(posterior.scale, given)[code],
         strength=None if posterior.strength is None else np.broadcast_to(posterior.strength, given)[code],
@@ -327,7 +336,7 @@ def asked(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[TargetPredict
     return told, shape(model, cells), weight
 
 
-def score(model: Any, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> float:
+def score(model: Any, X: Rows, y: Labels | None = None, sample_weight: SampleWeights = None) -> float:
     """R², the share of the targets' variance that the line explains: 1 at best, 0 for the mean alone.
 
     Parameters
@@ -358,7 +367,7 @@ def log_prob(model: Any, X: Rows, y: Labels | None = None) -> np.ndarray:
     return logs if logs.ndim == 1 else logs.sum(axis=1)
 
 
-def log_likelihood(model: Any, X: Rows, y: Labels | None = None, sample_weight: Weights = None) -> float:
+def log_likelihood(model: Any, X: Rows, y: Labels | None = None, sample_weight: SampleWeights = None) -> float:
     """Σ log p(targets | inputs) of some rows, in nats.
 
     Parameters
@@ -377,7 +386,7 @@ def feature_importance(
     y: Labels | None = None,
     *,
     columns: Iterable[Name] | None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
 ) -> FeatureImportance:
     """Return the increase of the log loss, −log p(targets | inputs), without each input column.
 
@@ -400,7 +409,7 @@ def feature_importance(
     --------
     >>> import tallybayes as tb
     >>> rows = {"size": [1.0, 2.0, 3.0, 4.0] * 5, "noise": [0.3, 0.1] * 10, "price": [1.1, 1.9, 3.2, 3.9] * 5}
-    >>> tb.Regression().fit(rows, "price").feature_importance(rows, "price").columns
+    >>> tb.LinearRegression().fit(rows, "price").feature_importance(rows, "price").columns
     ['size', 'noise']
     """
     check_is_fitted(model, "tally_")

@@ -26,7 +26,7 @@ from tallybayes.models.streaming.timestamps import (
     read_span,
     read_times,
 )
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
     from tallybayes.models.estimator import Estimator
@@ -42,7 +42,7 @@ class Decayed(StreamModel):
     Parameters
     ----------
     model : a model that learns and forgets
-        Such as `NaiveBayes` or `Regression`, or a `HiddenMarkovModel` of labelled sequences. One that is fitted lends
+        Such as `NaiveBayes` or `LinearRegression`, or a `HiddenMarkovModel` of labeled sequences. One that is fitted lends
         its choices: ``model.without_rows()``.
     half_life : number or timedelta
         In rows (or sequences), counted as they come, unless they have times; else in the unit of their times.
@@ -70,7 +70,7 @@ class Decayed(StreamModel):
         self,
         X: Rows,
         y: Labels | None = None,
-        sample_weight: Weights = None,
+        sample_weight: SampleWeights = None,
         time: When | None = None,
         *,
         lengths: npt.ArrayLike | None = None,
@@ -95,7 +95,7 @@ class Decayed(StreamModel):
         self
         """
         half, dated = read_span(self.half_life, "half_life")
-        time = self._time if time is None else time
+        time = self._time_column if time is None else time
         if self._now is not None and (time is None) is not self._by_rows:
             found = "no time" if time is None else "a time"
             raise DataError(f"these rows have {found}, unlike those before; expected the same for all of one stream.")
@@ -104,10 +104,10 @@ class Decayed(StreamModel):
                 f"half_life is a span of time, {self.half_life!r}, and rows have none.\n"
                 "    Pass time=, or a half-life in rows."
             )
-        model, source = self._begun(), open_source(X)
+        model, source = self._model_to_update(), open_source(X)
         how = {"lengths": lengths, "sequence": sequence, "order": order}
         if source is not None:
-            return self._through(source, y, sample_weight, time, how)
+            return self._fit_batches(source, y, sample_weight, time, how)
         X, kept, times = self._read(X, y, sample_weight, time, how)
         if times is None:
             ticks = np.arange(kept.n, dtype=np.float64)
@@ -121,13 +121,13 @@ class Decayed(StreamModel):
         weight = 2.0 ** ((times.values - now) / half)
         weight = weight if kept.weight is None else weight * kept.weight
         weight[weight < LEAST_WEIGHT] = 0.0  # next to nothing, and no weight of a row
-        model = self._faded(model, now)
+        model = self._decayed_to(model, now)
         if X is None or isinstance(sample_weight, str):
             model = model.partial_fit(**kept._replace(weight=weight).arguments())
         else:
             model = model.partial_fit(X, **({} if y is None else {"y": y}), sample_weight=weight)
-        self._now, self._dated, self._by_rows, self.model_ = now, times.dated, time is None, model
-        self._time = time if isinstance(time, str) else self._time
+        self._now, self._uses_datetimes, self._by_rows, self.model_ = now, times.dated, time is None, model
+        self._time_column = time if isinstance(time, str) else self._time_column
         return self
 
     def advance(self, time: Moment) -> Self:
@@ -147,7 +147,7 @@ class Decayed(StreamModel):
         self._check_times(times, None)
         assert self._now is not None
         now = max(self._now, times.values[0].item())
-        self.model_ = self._faded(self._begun(), now)
+        self.model_ = self._decayed_to(self._model_to_update(), now)
         self._now = now
         return self
 
@@ -165,13 +165,18 @@ class Decayed(StreamModel):
             check_is_fitted(one)
         if read_span(self.half_life, "half_life") != read_span(other.half_life, "half_life"):
             raise StatisticsError.incompatible("the half-lives", self.half_life, other.half_life)
-        if (self._now, self._dated) != (other._now, other._dated):
+        if (self._now, self._uses_datetimes) != (other._now, other._uses_datetimes):
             raise StatisticsError(
                 f"the times of the models are {self.now_} and {other.now_}; expected the same.\n"
                 "    Bring the earlier one there first: advance(time)."
             )
         both = clone(self)
-        both._now, both._dated, both._by_rows, both._time = self._now, self._dated, self._by_rows, self._time
+        both._now, both._uses_datetimes, both._by_rows, both._time_column = (
+            self._now,
+            self._uses_datetimes,
+            self._by_rows,
+            self._time_column,
+        )
         both.model_ = self.model_ + other.model_
         return both
 
@@ -185,12 +190,17 @@ class Decayed(StreamModel):
         check_is_fitted(self)
         content, arrays = model_to_parts(self.model_)
         half, dated = read_span(self.half_life, "half_life")
-        clock: dict[str, Any] = {"half_life": half, "spans_dates": dated, "now": self._now, "dated": self._dated}
-        clock |= {"by_rows": self._by_rows} | ({} if self._time is None else {"time": self._time})
+        clock: dict[str, Any] = {
+            "half_life": half,
+            "spans_dates": dated,
+            "now": self._now,
+            "dated": self._uses_datetimes,
+        }
+        clock |= {"by_rows": self._by_rows} | ({} if self._time_column is None else {"time": self._time_column})
         sealed_file.write(path, "Decayed", {"model": content, "clock": clock}, arrays)
 
     @classmethod
-    def _from_parts(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def _from_manifest(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         clock, model = manifest.pop("clock"), model_from_parts(manifest.pop("model"), arrays)
         sealed_file.refuse_rest("the fading model", manifest)
         half, now, time = clock.pop("half_life"), clock.pop("now"), clock.pop("time", None)
@@ -203,13 +213,13 @@ class Decayed(StreamModel):
             raise FileError("the clock of the fading model is none; expected what Decayed.save wrote.")
         unfitted = type(model)(**model.get_params(deep=False))
         found = cls(unfitted, half_life=np.timedelta64(int(half), "ns") if flags[0] else half)
-        found._now, found._dated, found._by_rows = (int(now) if flags[1] else float(now)), flags[1], flags[2]
-        found.model_, found._time = model, time
+        found._now, found._uses_datetimes, found._by_rows = (int(now) if flags[1] else float(now)), flags[1], flags[2]
+        found.model_, found._time_column = model, time
         return found
 
     _by_rows = True
 
-    def _faded(self, model: Any, now: TimeSpan) -> Any:
+    def _decayed_to(self, model: Any, now: TimeSpan) -> Any:
         """A model at a later time."""
         if self._now is None or now == self._now:
             return model

@@ -83,8 +83,8 @@ class BufferedRows(NamedTuple):
 
     def counted_by(self, model: Any) -> BufferedRows:
         """As a file of a window holds them: dates as the parts that the model reads; without others, and the like."""
-        read = {name for wanted in model._read_names for name in origins(wanted)}
-        table = with_parts_of_dates(self.table, model._read_names)
+        read = {name for wanted in model._required_columns for name in origins(wanted)}
+        table = with_parts_of_dates(self.table, model._required_columns)
         odd = [n for n in table.columns if n not in read and table._type(n).startswith(_NOT_KEPT)]
         for name in odd if self.y is None or isinstance(self.y, str) else ():  # else all columns were fitted
             table = table.without(name)
@@ -171,7 +171,7 @@ def _codes(column: Any) -> np.ndarray:
             (column.indices[a:b].tobytes(), np.asarray(column.data[a:b], dtype=np.float64).tobytes())
             for a, b in zip(column.indptr, column.indptr[1:], strict=False)
         ]
-        cells = cells if column.absent is None else list(zip(cells, column.absent.tolist(), strict=True))
+        cells = cells if column.missing_rows is None else list(zip(cells, column.missing_rows.tolist(), strict=True))
     elif isinstance(column, np.ndarray) and column.ndim == 2:
         cells = [
             row.tobytes() for row in np.ascontiguousarray(column, dtype=np.float64) + 0.0
@@ -186,8 +186,8 @@ def _joined(columns: list[Any]) -> Any:
     """Columns below each other."""
     if isinstance(columns[0], SparseRows):
         stacked = read_sparse(vstack([_matrix(*column[:4]) for column in columns]))
-        absent = [np.zeros(len(c.indptr) - 1, bool) if c.absent is None else c.absent for c in columns]
-        return stacked._replace(absent=np.concatenate(absent) if any(map(np.any, absent)) else None)
+        absent = [np.zeros(len(c.indptr) - 1, bool) if c.missing_rows is None else c.missing_rows for c in columns]
+        return stacked._replace(missing_rows=np.concatenate(absent) if any(map(np.any, absent)) else None)
     if all(isinstance(column, np.ndarray) and column.dtype.kind in _NUMBERS for column in columns):
         return np.concatenate(columns)
     return [cell for column in columns for cell in _cells(column)]
@@ -228,8 +228,8 @@ def rows_to_parts(kept: BufferedRows) -> tuple[dict[str, Any], dict[str, np.ndar
 def _column_to_parts(column: Any, prefix: str, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(column, SparseRows):
         arrays[f"{prefix}/indptr"], arrays[f"{prefix}/indices"], arrays[f"{prefix}/data"] = column[:3]
-        if column.absent is not None:
-            arrays[f"{prefix}/absent"] = column.absent
+        if column.missing_rows is not None:
+            arrays[f"{prefix}/absent"] = column.missing_rows
         return {"sparse": column.n_columns}
     if isinstance(column, np.ndarray) and column.dtype.kind in _NUMBERS:
         arrays[prefix] = column
@@ -302,7 +302,7 @@ def _sparse_from_parts(told: dict[str, Any], prefix: str, arrays: dict[str, np.n
         fits and (absent is None or (absent.shape == (n_rows,) and absent.dtype == bool)), f"{prefix} is no matrix"
     )
     try:
-        return read_sparse(_matrix(indptr, indices, data, width))._replace(absent=absent)
+        return read_sparse(_matrix(indptr, indices, data, width))._replace(missing_rows=absent)
     except (DataError, ValueError) as error:
         raise FileError(f"{prefix} is no matrix: {error}") from error
 

@@ -16,7 +16,7 @@ from tallybayes.errors import DataError, NotForgettableError
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.streaming.row_buffer import BufferedRows
 from tallybayes.models.streaming.timestamps import Times, TimeSpan, When, read_times, shown, without_times
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 
 
 class NewRows(NamedTuple):
@@ -32,15 +32,15 @@ class StreamModel(Estimator):
 
     model: Estimator
     _now: TimeSpan | None = None
-    _dated = False
-    _time: str | None = None
+    _uses_datetimes = False
+    _time_column: str | None = None
 
     @property
     def now_(self) -> float | np.datetime64:
         """The latest time so far: a date or a number; the number of rows that came, where rows have no times."""
         check_is_fitted(self)
         assert self._now is not None
-        return shown(self._now, dated=self._dated)
+        return shown(self._now, dated=self._uses_datetimes)
 
     @property
     def classes_(self) -> np.ndarray:
@@ -57,7 +57,7 @@ class StreamModel(Estimator):
     def time_(self) -> str | None:
         """The column that tells when rows came, where it was said by name: that of the rows to come, too."""
         check_is_fitted(self)
-        return self._time
+        return self._time_column
 
     def predict(self, X: Rows, **asked: Any) -> Any:
         """The model's answers about some rows.
@@ -79,7 +79,7 @@ class StreamModel(Estimator):
         check_is_fitted(self)
         return self.model_.predict_proba(X, **asked)
 
-    def score(self, X: Rows, y: Labels, sample_weight: Weights = None) -> float:
+    def score(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> float:
         """The model's score on some rows: of a classifier, the share whose class is predicted.
 
         Parameters
@@ -94,7 +94,7 @@ class StreamModel(Estimator):
         self,
         X: Rows,
         y: Labels | None = None,
-        sample_weight: Weights = None,
+        sample_weight: SampleWeights = None,
         time: When | None = None,
         *,
         lengths: npt.ArrayLike | None = None,
@@ -136,9 +136,9 @@ class StreamModel(Estimator):
     @property
     def _of_sequences(self) -> bool:
         """Whether what comes and goes is not a row, but a sequence of them."""
-        return hasattr(self.model, "predict_pairs")
+        return hasattr(self.model, "predict_transition_proba")
 
-    def _begun(self) -> Any:
+    def _model_to_update(self) -> Any:
         """The model to go on with: a copy, so that an error changes nothing."""
         if hasattr(self, "model_"):
             return copy.copy(self.model_)
@@ -179,7 +179,7 @@ class StreamModel(Estimator):
         table, column = without_times(kept.table, time)
         return NewRows(None, kept._replace(table=table), _last_of(read_times(column, table.n_rows), kept.offsets))
 
-    def _through(self, source: Source, y: Any, sample_weight: Any, time: Any, how: dict[str, Any]) -> Self:
+    def _fit_batches(self, source: Source, y: Any, sample_weight: Any, time: Any, how: dict[str, Any]) -> Self:
         """Learn the rows of a file or another source, batch by batch; an error on the way changes nothing."""
         other, what = copy.copy(self), type(self).__name__
         told = {"y": y, "sample_weight": sample_weight, "time": time}
@@ -198,7 +198,7 @@ class StreamModel(Estimator):
 
     def _check_times(self, times: Times, dates: bool | None) -> None:
         """Refuse numbers where dates came before, and dates where numbers did."""
-        known = self._dated if self._now is not None else dates
+        known = self._uses_datetimes if self._now is not None else dates
         if known is not None and times.dated is not known:
             words = ("numbers", "dates")
             hint = "A span of dates has a unit: timedelta(days=30), or 30d on the command line." if times.dated else ""
@@ -219,7 +219,7 @@ def scaled(model: Any, factor: float) -> Any:
     if hasattr(model, "members_"):
         other.members_ = [one._replace(model=scaled(one.model, factor)) for one in model.members_]
         return other
-    return other._update(model.tally_.scale(factor))
+    return other._update_tally(model.tally_.scale(factor))
 
 
 def _last_of(times: Times, offsets: np.ndarray) -> Times:

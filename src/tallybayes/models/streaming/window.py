@@ -34,7 +34,7 @@ from tallybayes.models.streaming.timestamps import (
     read_span,
     read_times,
 )
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
     from tallybayes.models.estimator import Estimator
@@ -49,7 +49,7 @@ class Window(StreamModel):
     Parameters
     ----------
     model : a model that learns and forgets
-        Such as `NaiveBayes` or `Regression`, or a `HiddenMarkovModel` of labelled sequences. One that is fitted lends
+        Such as `NaiveBayes` or `LinearRegression`, or a `HiddenMarkovModel` of labeled sequences. One that is fitted lends
         its choices: ``model.without_rows()``.
     rows : int, optional
         How many rows the window holds, counted as they come; of a `HiddenMarkovModel`, how many sequences.
@@ -88,7 +88,7 @@ class Window(StreamModel):
         self,
         X: Rows,
         y: Labels | None = None,
-        sample_weight: Weights = None,
+        sample_weight: SampleWeights = None,
         time: When | None = None,
         *,
         lengths: npt.ArrayLike | None = None,
@@ -113,9 +113,9 @@ class Window(StreamModel):
         """
         span, dated = self._span()
         time, how = self._asked_time(time), {"lengths": lengths, "sequence": sequence, "order": order}
-        model, source = self._begun(), open_source(X)
+        model, source = self._model_to_update(), open_source(X)
         if source is not None:
-            return self._through(source, y, sample_weight, time, how)
+            return self._fit_batches(source, y, sample_weight, time, how)
         came = self._read(X, y, sample_weight, time, how)
         n, times = came.kept.n, came.times
         if times is None:
@@ -140,10 +140,10 @@ class Window(StreamModel):
         if kept.n:
             heapq.heappush(batches, _Batch(kept.counted_by(model)))
         model = _forget_old(model, batches, now - span)
-        self._now, self._dated, self._batches = now, times.dated, batches
+        self._now, self._uses_datetimes, self._batches = now, times.dated, batches
         if self.rows is None:
             self.n_late_ = getattr(self, "n_late_", 0) + n_late
-            self._time = time if isinstance(time, str) else self._time
+            self._time_column = time if isinstance(time, str) else self._time_column
         self.model_ = model
         return self
 
@@ -152,7 +152,7 @@ class Window(StreamModel):
         self,
         X: Rows,
         y: Labels | None = None,
-        sample_weight: Weights = None,
+        sample_weight: SampleWeights = None,
         time: When | None = None,
         *,
         lengths: npt.ArrayLike | None = None,
@@ -180,7 +180,7 @@ class Window(StreamModel):
         check_is_fitted(self)
         how, source = {"lengths": lengths, "sequence": sequence, "order": order}, open_source(X)
         X = X if source is None else source.read("forget")
-        if time is not None or (self._time is not None and has_column(X, self._time)):
+        if time is not None or (self._time_column is not None and has_column(X, self._time_column)):
             time = self._asked_time(time)
         _, asked, times = self._read(X, y, sample_weight, time, how)
         if times is not None:
@@ -200,7 +200,7 @@ class Window(StreamModel):
             return self
         rest = kept.some(np.setdiff1d(np.arange(kept.n), places))
         batches = [_Batch(rest)] if rest.n else []
-        self.model_ = _without(self._begun(), [kept.some(places)], batches)
+        self.model_ = _without(self._model_to_update(), [kept.some(places)], batches)
         self._batches = batches
         return self
 
@@ -215,7 +215,7 @@ class Window(StreamModel):
         if self.rows is not None and time is not None:
             raise DataError("a window of so many rows goes by the order in which they come, and time= was given.\n"
                             "    Say duration= instead of rows=, or leave time= out.")  # fmt: skip
-        time = self._time if time is None else time
+        time = self._time_column if time is None else time
         if self.rows is None and time is None:
             raise DataError("a window of a duration needs to know when rows came.\n    Pass time=, or say rows=.")
         return time
@@ -240,7 +240,7 @@ class Window(StreamModel):
         self._check_times(times, dated)
         assert self._now is not None
         now, batches = max(self._now, times.values[0].item()), list(self._batches)
-        self.model_ = _forget_old(self._begun(), batches, now - span)
+        self.model_ = _forget_old(self._model_to_update(), batches, now - span)
         self._now, self._batches = now, batches
         return self
 
@@ -260,14 +260,14 @@ class Window(StreamModel):
             "span": span[0],
             "by": "rows" if self.rows is not None else "dates" if span[1] else "numbers",
         }
-        clock |= {"now": self._now, "dated": self._dated, "late": getattr(self, "n_late_", 0)}
-        clock |= {} if self._time is None else {"time": self._time}
+        clock |= {"now": self._now, "dated": self._uses_datetimes, "late": getattr(self, "n_late_", 0)}
+        clock |= {} if self._time_column is None else {"time": self._time_column}
         left = [batch.left() for batch in sorted(self._batches)]
         rows, more = rows_to_parts(concatenate_rows(left)) if left else (None, {})
         sealed_file.write(path, "Window", {"model": content, "clock": clock, "rows": rows}, arrays | more)
 
     @classmethod
-    def _from_parts(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def _from_manifest(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         clock, rows = manifest.pop("clock"), manifest.pop("rows")
         kept = None if rows is None else rows_from_parts(rows, arrays)
         model = model_from_parts(manifest.pop("model"), arrays)
@@ -292,8 +292,8 @@ class Window(StreamModel):
         duration = np.timedelta64(int(span), "ns") if by == "dates" else span
         unfitted = type(model)(**model.get_params(deep=False))
         found = cls(unfitted, rows=int(span)) if by == "rows" else cls(unfitted, duration=duration)
-        found._now, found._dated, found.model_ = number(now), dated, model
-        found._batches, found._time = [] if kept is None else [_Batch(kept)], time
+        found._now, found._uses_datetimes, found.model_ = number(now), dated, model
+        found._batches, found._time_column = [] if kept is None else [_Batch(kept)], time
         if (kept is not None and kept.offsets is not None) is not (kept is not None and found._of_sequences):
             raise FileError("the window's rows are not what its model is of; expected what Window.save wrote.")
         if by != "rows":

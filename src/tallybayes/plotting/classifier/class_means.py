@@ -9,14 +9,14 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.plotting.classifier.marginals import columns_in, marginal
-from tallybayes.plotting.plot import Picture
+from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import amount, note_above, panels, words
 
 _MOST = 40  # classes in a picture
 _ACROSS = 10
 
 
-def plot_classes(model: Any, shape: tuple[int, int], rows_of: Any = None) -> Picture:
+def plot_class_means(model: Any, shape: tuple[int, int], rows_of: Any = None) -> Plot:
     """The expected value of every column in each class, as an image of this shape, row by row.
 
     Parameters
@@ -35,7 +35,7 @@ def plot_classes(model: Any, shape: tuple[int, int], rows_of: Any = None) -> Pic
     axes = panels(len(kept), across, 1.25, 1.5)
     low, high = _ends(values)
     for ax, k in zip(axes, kept, strict=True):
-        image = ax.imshow(values[k].reshape(shape), cmap="Greys", vmin=low, vmax=high)
+        image = ax.imshow(values[k].reshape(shape), cmap="Grays", vmin=low, vmax=high)
         ax.set(xticks=[], yticks=[])
         ax.set_title(words(classes[k], 12), fontsize=9)
         for spine in ax.spines.values():
@@ -46,11 +46,13 @@ def plot_classes(model: Any, shape: tuple[int, int], rows_of: Any = None) -> Pic
     bar.set_label("expected", fontsize=8)
     bar.outline.set_visible(False)
     blank = int(np.isnan(values).all(axis=0).sum())
-    notes = [f"showing {len(kept)} of {len(classes)} {model._groups}, the most frequent"] * (len(kept) < len(classes))
+    notes = [f"showing {len(kept)} of {len(classes)} {model._group_word}, the most frequent"] * (
+        len(kept) < len(classes)
+    )
     notes += [f"blank: {amount(blank, 'columns')} of which the model says nothing"] * (blank > 0)
     note_above(figure, *notes)
     part = {"class": [label for label in classes for _ in names], "column": names * len(classes)}
-    return Picture(axes, {**part, "expected": values.ravel()})
+    return Plot(axes, {**part, "expected": values.ravel()})
 
 
 def _ends(values: np.ndarray) -> tuple[float, float]:
@@ -66,16 +68,16 @@ def _expected(model: Any, shape: Any) -> tuple[list[Any], np.ndarray]:
     found: dict[Any, np.ndarray] = {}
     for column in columns_in(model):
         scored = column.scored
-        if column.levels and not scored.family.tokens:
+        if column.levels and not scored.family.is_bag_of_words:
             at = np.asarray(column.levels if column.middles is None else column.middles)
             if at.dtype.kind not in "biuf":
                 said = f"column {column.name!r} holds labels, so classes have no image; expected numbers alone."
                 raise DataError(said)
             found[column.name] = at @ marginal(column).density
             continue
-        values = np.asarray(scored.family.expected(scored.parameters), dtype=float)
+        values = np.asarray(scored.family.mean(scored.parameters), dtype=float)
         values = np.broadcast_to(values, (len(model.classes_), values.shape[-1]))
-        places = enumerate(column.levels) if scored.family.tokens else [(column.place, column.name)]
+        places = enumerate(column.levels) if scored.family.is_bag_of_words else [(column.place, column.name)]
         found |= {name: values[:, place] for place, name in places}
     every = range(shape.n_features or 0) if shape.feature_names is None else shape.feature_names.tolist()
     names = list(every) if set(every) >= set(found) else list(found)

@@ -12,7 +12,7 @@ from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.models.inputs.input_format import read_more_rows
 from tallybayes.plotting.classifier.marginals import picked
 from tallybayes.plotting.classifier.plane import draw_points, draw_regions, draw_shares, frame_plane, plane_of
-from tallybayes.plotting.plot import Picture
+from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import group_styles, hide_top_right_spines, legend_beside, new_axes, set_title
 
 
@@ -22,7 +22,11 @@ def choose(asked: Any, columns: Any, *, least: int = 1) -> tuple[list[int], str]
     if columns is None:
         if len(names) < least:
             raise DataError.wrong_shape("the model's columns", (len(names),), f"{least} or more, to be drawn")
-        two = np.sort(np.argsort(-asked.told(), kind="stable")[:2]).tolist() if len(names) > 2 else [*range(len(names))]
+        two = (
+            np.sort(np.argsort(-asked.column_information(), kind="stable")[:2]).tolist()
+            if len(names) > 2
+            else [*range(len(names))]
+        )
     else:
         two = picked({key: k for found in (keys, names) for k, key in enumerate(found)}, columns)
         if not least <= len(two) <= 2:
@@ -35,7 +39,7 @@ def choose(asked: Any, columns: Any, *, least: int = 1) -> tuple[list[int], str]
     return two, f"{said}the other {'one is' if others == 1 else f'{others} are'} {asked.others}"
 
 
-def plot_decision(asked: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Picture:
+def plot_decision_boundary(asked: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Plot:
     """The regions of the classes in the plane of two columns, or their probabilities along one; with rows, if given.
 
     Parameters
@@ -60,13 +64,13 @@ def plot_decision(asked: Any, X: Any = None, y: Any = None, columns: Any = None,
         draw_shares(ax, here, proba, look, points, None if y is None else labels_of(model, X, y), model)
         set_title(ax, asked.title, here.note)
         told = {f"p({label})": proba[:, k] for k, label in enumerate(classes)}
-        return Picture(ax, {**here.places(), **told})
+        return Plot(ax, {**here.places(), **told})
     draw_regions(ax, here, scores, look)
     asked.mark(ax, two, look)
     draw_points(ax, here, look, points, None if y is None else labels_of(model, X, y), model)
     frame_plane(ax, here)
     set_title(ax, asked.title, here.note)
-    return Picture(ax, {**here.places(), "predicted": [classes[code] for code in scores.argmax(axis=1)]})
+    return Plot(ax, {**here.places(), "predicted": [classes[code] for code in scores.argmax(axis=1)]})
 
 
 def labels_of(model: Any, X: Any, y: Any) -> np.ndarray | None:
@@ -74,8 +78,8 @@ def labels_of(model: Any, X: Any, y: Any) -> np.ndarray | None:
     return None if X is None else as_array(read_more_rows(model, X, y, None)[0].columns[model._target])
 
 
-def plot_projection(model: Any, X: Any, y: Any, ax: Any = None) -> Picture:
-    """Rows on the first discriminant directions, coloured by class."""
+def plot_projection(model: Any, X: Any, y: Any, ax: Any = None) -> Plot:
+    """Rows on the first discriminant directions, colored by class."""
     seen = model.transform(X)
     if seen.shape[1] == 0:
         raise DataError("there is no discriminant direction to draw on; expected classes whose means differ.")
@@ -87,7 +91,7 @@ def plot_projection(model: Any, X: Any, y: Any, ax: Any = None) -> Picture:
     look = group_styles(model.classes_.tolist(), np.exp(model.class_log_prior_))
     for k in sorted(range(len(look)), key=lambda k: look[k].own):
         mine = labels == model.classes_[k]
-        ax.plot(seen[mine, 0], second[mine], ".", color=look[k].colour, markersize=4, label=look[k].label)
+        ax.plot(seen[mine, 0], second[mine], ".", color=look[k].color, markersize=4, label=look[k].label)
     ax.set_xlabel("first discriminant")
     if flat:
         ax.set_yticks([])
@@ -97,4 +101,4 @@ def plot_projection(model: Any, X: Any, y: Any, ax: Any = None) -> Picture:
     ax.set_title("Rows on the discriminant directions")
     hide_top_right_spines(ax)
     known = {"class": labels.tolist(), "first": seen[:, 0]}
-    return Picture(ax, known if flat else {**known, "second": seen[:, 1]})
+    return Plot(ax, known if flat else {**known, "second": seen[:, 1]})

@@ -12,13 +12,13 @@ from tallybayes.models.naive_bayes.naive_bayes import NaiveBayes
 from tallybayes.plotting.classifier.decision_boundary import choose, labels_of
 from tallybayes.plotting.classifier.plane import Plane, Side, draw_points, draw_regions, frame_plane, plane_of
 from tallybayes.plotting.classifier.plane_models import ClassConditionalPlane
-from tallybayes.plotting.plot import Picture
+from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import GroupStyle, group_styles, name_of, new_axes, set_title
 
 _LEVELS = (-2.0, -0.5)  # of a Gaussian, two deviations and one
 
 
-def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Picture:
+def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Plot:
     """Draw p(a, b | class) beside p(a | class) p(b | class), with the bits per row that the product loses.
 
     Parameters
@@ -51,9 +51,9 @@ def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax
         source = f"estimated from {int(known.sum()):,} rows"
     options = {"figsize": (11.4, 4.8), "layout": "constrained", "sharey": True}
     axes = np.ravel(new_axes(ax, ncols=2, **options))
-    look = group_styles(model.classes_.tolist(), np.exp(prior), model._groups)
+    look = group_styles(model.classes_.tolist(), np.exp(prior), model._group_word)
     a, b = (name_of(side.name, 16) for side in here.sides)
-    group = "component" if model._groups == "components" else "class"
+    group = "component" if model._group_word == "components" else "class"
     titles = f"Joint p({a}, {b} | {group})", f"Product p({a} | {group}) p({b} | {group})"
     notes = f"{source}; {here.note}" if here.note else source, f"loses {lost:.3g} bits per row"
     table = all(side.levels for side in here.sides)
@@ -73,7 +73,7 @@ def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax
     classes = model.classes_.tolist()
     place = {name: cells * len(classes) for name, cells in here.places().items()}
     both = {"log_joint": together.T.ravel(), "log_product": apart.T.ravel()}
-    return Picture(axes, {"class": [label for label in classes for _ in range(n)], **place, **both})
+    return Plot(axes, {"class": [label for label in classes for _ in range(n)], **place, **both})
 
 
 # ---- The joint of the rows -------------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax
 
 def _class_weights(model: Any, asked: ClassConditionalPlane, X: Any, labels: Any, two: list[int]) -> np.ndarray:
     """The weight of every row in every class, (rows, classes): its label, or responsibilities in a mixture."""
-    mixture = model._groups == "components"
+    mixture = model._group_word == "components"
     if X is None or (labels is None and not mixture):
         names = ", ".join(repr(asked.keys[k]) for k in two)
         rows = "X" if mixture else "X, y"
@@ -234,13 +234,13 @@ def _widths(here: Plane) -> list[np.ndarray]:
 
 
 def _draw_density(panel: Any, here: Plane, log_density: np.ndarray, look: list[GroupStyle]) -> None:
-    """For every class with a colour, where its density is a share of its peak."""
+    """For every class with a color, where its density is a share of its peak."""
     for k, one in enumerate(look):
         height = log_density[:, k].reshape(here.across.shape)
         top = height[np.isfinite(height)].max(initial=-np.inf)
         if one.own and np.isfinite(top):
             floor = np.where(np.isfinite(height), height - top, -1e3)
-            line = {"colors": one.colour, "linewidths": 1.6, "linestyles": "-", "zorder": 4}  # over the rows
+            line = {"colors": one.color, "linewidths": 1.6, "linestyles": "-", "zorder": 4}  # over the rows
             panel.contour(here.across, here.up, floor, levels=list(_LEVELS), **line)
 
 
@@ -259,4 +259,4 @@ def _draw_table(panel: Any, here: Plane, log_density: np.ndarray, look: list[Gro
     for place, k in enumerate(own):
         shift = (place - (len(own) - 1) / 2) / (len(own) + 0.5)
         area = widest**2 * np.exp(density[..., k].ravel())
-        panel.scatter(across.ravel() + shift, up.ravel(), s=area, color=look[k].colour, linewidths=0)
+        panel.scatter(across.ravel() + shift, up.ravel(), s=area, color=look[k].color, linewidths=0)

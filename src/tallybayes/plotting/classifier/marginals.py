@@ -40,25 +40,25 @@ def columns_in(model: Any) -> list[PlotColumn]:
     """The columns of a model in their order; the words of a vocabulary are the levels of one."""
     found: list[PlotColumn] = []
     levels: tuple[Any, ...]
-    for scored in model._scored:
+    for scored in model._factor_scorers:
         factor, family = scored.factor, scored.family
-        if family.tokens:
-            n = np.shape(family.expected(scored.parameters))[-1]
+        if family.is_bag_of_words:
+            n = np.shape(family.mean(scored.parameters))[-1]
             block = len(factor.columns) == 1 and n > 1
             name = factor.columns[0] if block else "words"
-            levels = tuple(model._called((name, place)) for place in range(n)) if block else factor.columns
+            levels = tuple(model._display_name((name, place)) for place in range(n)) if block else factor.columns
             levels = tuple(level[1] if isinstance(level, tuple) else level for level in levels)
             found.append(PlotColumn(name, name, scored, 0, levels))
             continue
-        codes = family.reads == "codes"
-        n = len(factor.columns) if codes else np.shape(family.expected(scored.parameters))[-1]
+        codes = family.cell_type == "codes"
+        n = len(factor.columns) if codes else np.shape(family.mean(scored.parameters))[-1]
         for place in range(n):
             key = factor.column(place, n)
             if not codes:
-                found.append(PlotColumn(model._called(key), key, scored, place, ()))
+                found.append(PlotColumn(model._display_name(key), key, scored, place, ()))
                 continue
-            bins = model._family_of(factor, key)
-            middles = bins.value_of(np.arange(len(bins.bins))) if bins.bins else None
+            bins = model._display_family(factor, key)
+            middles = bins.sql_group_value(np.arange(len(bins.bins))) if bins.bins else None
             levels = bins.bins or model._level_domains(scored)[place].levels
             found.append(PlotColumn(key, key, scored, place, levels, middles))
     return found
@@ -78,36 +78,36 @@ def marginal(column: PlotColumn) -> Marginal:
     """The distribution of a column in every class."""
     scored, family = column.scored, column.scored.family
     constant = column.place in scored.constant
-    if family.tokens:
-        share = np.asarray(family.expected(scored.parameters), dtype=float)
+    if family.is_bag_of_words:
+        share = np.asarray(family.mean(scored.parameters), dtype=float)
         total = share.sum(axis=-1, keepdims=True)
         density = np.divide(share, total, out=np.zeros(share.shape), where=total > 0).T
         return Marginal(column.name, np.arange(len(column.levels)), column.levels, density, False, "linear", False)
     at = _places(column)
     density = np.exp(next(_log_densities(scored, [column], at[:, None]))[..., 0])
-    return Marginal(column.name, at, column.levels, density, family.measured, family.scale, constant)
+    return Marginal(column.name, at, column.levels, density, family.is_continuous, family.scale, constant)
 
 
 def column_information(model: Any, found: list[PlotColumn]) -> np.ndarray:
     """I(class; column) of every column under the model, in bits: what knowing it tells of the class, on average."""
     prior = np.exp(model.class_log_prior_)
     told = np.zeros(len(found))
-    for scored in model._scored:
+    for scored in model._factor_scorers:
         mine = [place for place, column in enumerate(found) if column.scored is scored]
         if not mine:
             continue
-        if scored.family.tokens:
+        if scored.family.is_bag_of_words:
             told[mine] = _information(marginal(found[mine[0]]).density, prior).sum()
             continue
         grids = [_places(found[place]) for place in mine]
-        if scored.family.measured and not scored.family.columnwise:
+        if scored.family.is_continuous and not scored.family.columnwise:
             grids = [grid[:: max(1, len(grid) // _FEWER)] for grid in grids]
-        empty = -1 if scored.family.reads == "codes" else np.nan
+        empty = -1 if scored.family.cell_type == "codes" else np.nan
         at = np.full((max(map(len, grids)), len(mine)), empty, dtype=grids[0].dtype if empty == -1 else float)
         share = np.zeros(at.shape)
         for k, grid in enumerate(grids):
             at[: len(grid), k] = grid
-            share[: len(grid), k] = _widths(grid) if scored.family.measured else 1.0
+            share[: len(grid), k] = _widths(grid) if scored.family.is_continuous else 1.0
         start = 0
         for log_density in _log_densities(scored, [found[place] for place in mine], at):
             part = slice(start, start + len(log_density))
@@ -136,11 +136,11 @@ def most_informative_levels(density: np.ndarray, prior: np.ndarray, most: int) -
 
 def _places(column: PlotColumn) -> np.ndarray:
     """Where the distribution is looked at."""
-    if column.levels or column.scored.family.reads == "codes":
+    if column.levels or column.scored.family.cell_type == "codes":
         return np.arange(len(column.levels))
     scored, place = column.scored, column.place
     if scored.family.columnwise:
-        return np.asarray(scored.family.grid(scored.parameters, place))
+        return np.asarray(scored.family.plot_grid(scored.parameters, place))
     mean, reach = np.asarray(scored.point[0])[:, place], 4 * np.sqrt(covariances(scored)[:, place, place])
     return np.linspace((mean - reach).min(), (mean + reach).max(), 400)
 
@@ -158,8 +158,8 @@ def covariances(scored: Any) -> np.ndarray:
 
 def _log_densities(scored: Any, columns: list[PlotColumn], at: np.ndarray) -> Iterator[np.ndarray]:
     """log p at places of each of some columns, (places, classes, columns), in pieces; other columns are missing."""
-    codes = scored.family.reads == "codes"
-    n = len(scored.factor.columns) if codes else np.shape(scored.family.expected(scored.parameters))[-1]
+    codes = scored.family.cell_type == "codes"
+    n = len(scored.factor.columns) if codes else np.shape(scored.family.mean(scored.parameters))[-1]
     width = [column.place for column in columns]
     n_classes = np.shape(scored.log_prob(np.full((1, n), -1 if codes else np.nan)))[1]
     step = chunk_rows(n_classes, n)

@@ -62,9 +62,11 @@ def side_of(column: PlotColumn) -> Side:
         mean, spread = scored.point[0][:, place], 3.5 * np.sqrt(covariances(scored)[:, place, place])
         low, high = float(np.nanmin(mean - spread)), float(np.nanmax(mean + spread))
     else:
-        grid = family.grid(scored.parameters, place)
+        grid = family.plot_grid(scored.parameters, place)
         low, high = float(grid.min()), float(grid.max())
-    return Side(column.name, column.key, column.levels, column.middles, family.scale, not family.measured, low, high)
+    return Side(
+        column.name, column.key, column.levels, column.middles, family.scale, not family.is_continuous, low, high
+    )
 
 
 class Plane(NamedTuple):
@@ -118,7 +120,7 @@ def plane_of(asked: Any, columns: list[int], note: str, points: np.ndarray | Non
 
 
 def draw_regions(ax: Any, here: Plane, scores: np.ndarray, look: list[GroupStyle], *, filled: bool = True) -> None:
-    """Every class's region in its colour, with lines where the lead of one class over all others ends."""
+    """Every class's region in its color, with lines where the lead of one class over all others ends."""
     n = len(look)
     for k in range(n):
         others = np.delete(scores, k, axis=1).max(axis=1) if n > 1 else np.full(len(scores), -np.inf)
@@ -126,7 +128,7 @@ def draw_regions(ax: Any, here: Plane, scores: np.ndarray, look: list[GroupStyle
             lead = np.nan_to_num(scores[:, k] - others, nan=-1.0, posinf=_FAR, neginf=-_FAR)
         lead = np.clip(lead, -_FAR, _FAR).reshape(here.across.shape)
         if filled and (lead > 0).any():
-            ax.contourf(here.across, here.up, lead, levels=[0, 2 * _FAR], colors=[look[k].colour], alpha=0.15)
+            ax.contourf(here.across, here.up, lead, levels=[0, 2 * _FAR], colors=[look[k].color], alpha=0.15)
         if (lead > 0).any() and (lead < 0).any():
             ax.contour(here.across, here.up, lead, levels=[0], colors="#555555", linewidths=0.6)
 
@@ -134,14 +136,14 @@ def draw_regions(ax: Any, here: Plane, scores: np.ndarray, look: list[GroupStyle
 def draw_shares(
     ax: Any, here: Plane, proba: np.ndarray, look: list[GroupStyle], points: np.ndarray | None, labels: Any, model: Any
 ) -> None:
-    """p(class | x) along one column, in the colours of the classes; rows as short strokes below."""
+    """p(class | x) along one column, in the colors of the classes; rows as short strokes below."""
     (side,), along = here.sides, here.across[0]
     if side.levels:
         along, first = np.unique(side.at(along), return_index=True)
         proba = proba[first]
     mark = {"marker": "o", "linestyle": ":"} if side.levels else {"linewidth": 1.8}
     for k in sorted(range(len(look)), key=lambda k: look[k].own):
-        ax.plot(along, proba[:, k], color=look[k].colour, label=look[k].label, **mark)
+        ax.plot(along, proba[:, k], color=look[k].color, label=look[k].label, **mark)
     if points is not None:
         kept = np.unique(np.linspace(0, len(points) - 1, min(len(points), _MOST_POINTS)).astype(int))
         at = points[kept, 0] + (np.random.default_rng(0).uniform(-0.3, 0.3, len(kept)) if side.levels else 0.0)
@@ -149,7 +151,7 @@ def draw_shares(
         for k, label in enumerate(classes):
             mine = np.ones(len(kept), dtype=bool) if label is None else labels[kept] == label
             height = -0.05 - 0.05 * (k % 8)
-            stroke = {"color": "black" if label is None else look[k].colour, "marker": "|", "alpha": 0.5}
+            stroke = {"color": "black" if label is None else look[k].color, "marker": "|", "alpha": 0.5}
             ax.plot(at[mine], np.full(mine.sum(), height), linestyle="", markersize=5, **stroke)
     ax.set_xlabel(name_of(side.name))
     ax.set_ylabel("p(class | x)")
@@ -165,7 +167,7 @@ def draw_shares(
 def draw_points(
     ax: Any, here: Plane, look: list[GroupStyle], points: np.ndarray | None, labels: Any, model: Any
 ) -> None:
-    """Rows as dots, those in grey behind; columns of labels are spread a little."""
+    """Rows as dots, those in gray behind; columns of labels are spread a little."""
     from matplotlib.lines import Line2D
 
     if points is not None:
@@ -180,9 +182,9 @@ def draw_points(
             return
         for k in sorted(range(len(look)), key=lambda k: look[k].own):
             mine = labels[kept] == model.classes_[k]
-            ax.plot(*shown[mine].T, ".", color=look[k].colour, markersize=4, zorder=3 if look[k].own else 2)
+            ax.plot(*shown[mine].T, ".", color=look[k].color, markersize=4, zorder=3 if look[k].own else 2)
     named = sorted((one for one in look if one.label is not None), key=lambda one: not one.own)
-    marks = [Line2D([], [], color=one.colour, marker="o", linestyle="", label=one.label) for one in named]
+    marks = [Line2D([], [], color=one.color, marker="o", linestyle="", label=one.label) for one in named]
     place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False, "fontsize": 9}
     ax.legend(handles=marks, title=words(model._target, 24), **place)
 

@@ -22,14 +22,14 @@ from tallybayes.plotting.style import GroupStyle
 
 
 class ClassConditionalPlane:
-    """A model of classes or components: all other columns are missing, which marginalises them."""
+    """A model of classes or components: all other columns are missing, which marginalizes them."""
 
-    others: ClassVar[str] = "marginalised"
+    others: ClassVar[str] = "marginalized"
     across: ClassVar[int] = ACROSS
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.columns = [column for column in columns_in(model) if not column.scored.family.tokens]
+        self.columns = [column for column in columns_in(model) if not column.scored.family.is_bag_of_words]
         self.names = [column.name for column in self.columns]
         self.keys = [column.key for column in self.columns]
         self.log_prior = model.class_log_prior_
@@ -39,9 +39,9 @@ class ClassConditionalPlane:
         """What decides."""
         model = self.model
         what = f"{model.covariance} covariance" if hasattr(model, "covariance") else type(model).__name__
-        return f"{what}, as given" if model._given is not None else f"{what}, {model.estimate} estimate"
+        return f"{what}, as given" if model._fixed_parameters is not None else f"{what}, {model.estimate} estimate"
 
-    def told(self) -> np.ndarray:
+    def column_information(self) -> np.ndarray:
         """What every column tells of the class, in bits."""
         return column_information(self.model, self.columns)
 
@@ -52,10 +52,10 @@ class ClassConditionalPlane:
     def points(self, X: Any, two: list[int]) -> np.ndarray:
         """The cells of two columns of some rows: numbers, or codes of levels; NaN where missing."""
         table = open_rows(self.model, X)
-        table = self.model._cut(table) if hasattr(self.model, "_cut") else table
+        table = self.model._discretize(table) if hasattr(self.model, "_discretize") else table
         found = []
         for column in (self.columns[k] for k in two):
-            cells = chunk_of(self.model._rows(table, column.scored), slice(None))[:, column.place].astype(float)
+            cells = chunk_of(self.model._factor_cells(table, column.scored), slice(None))[:, column.place].astype(float)
             found.append(np.where(cells < 0, np.nan, cells) if column.levels else cells)
         return np.stack(found, axis=1)
 
@@ -63,8 +63,8 @@ class ClassConditionalPlane:
         """log p(class, x) at every place, (places, classes), of the known ones of the two columns; others missing."""
         model = self.model
         model._check_estimated(model.class_log_prior_)
-        width = sum(len(one.factor.columns) for one in model._scored)
-        return here.ask(lambda some, n: model._plan.joint(_rows(model, some, n), whole=True), width, *known)
+        width = sum(len(one.factor.columns) for one in model._factor_scorers)
+        return here.ask(lambda some, n: model._row_scorer.joint(_rows(model, some, n), whole=True), width, *known)
 
     def scores(self, here: Plane) -> np.ndarray:
         """By what the class of every place is predicted: the largest of its row, (places, classes)."""
@@ -77,7 +77,7 @@ class ClassConditionalPlane:
         """The ellipses of the classes."""
         for k, one in enumerate(look):
             if one.own:
-                _draw_ellipse(ax, [self.columns[place] for place in two], k, one.colour)
+                _draw_ellipse(ax, [self.columns[place] for place in two], k, one.color)
 
 
 class DistancePlane(ClassConditionalPlane):
@@ -130,16 +130,16 @@ class EnsemblePlane:
         views = [choice.view for choice, _ in model.members_]
         self.levels = {name: levels for view in views for name, levels in getattr(view, "levels", ())}
         told = {name for _, seen in self.members for name, _ in seen}
-        self.names = self.keys = [name for name in model._read_names if name in told]
+        self.names = self.keys = [name for name in model._required_columns if name in told]
         self.log_prior = model.members_[0].model.class_log_prior_
 
     @property
     def title(self) -> str:
         """What decides."""
-        name, n = self.model.members_[0].choice.name, len(self.members)
+        name, n = self.model.members_[0].spec.name, len(self.members)
         return f"{type(self.model).__name__}: {name}" + (f", and {n - 1} more" if n > 1 else "")
 
-    def told(self) -> np.ndarray:
+    def column_information(self) -> np.ndarray:
         """What every column tells of the class, in bits: what it tells the member that it tells most."""
         told = dict.fromkeys(self.names, 0.0)
         for member, seen in self.members:
@@ -180,7 +180,7 @@ class EnsemblePlane:
 
     def scores(self, here: Plane) -> np.ndarray:
         """log p(class | x) at every place."""
-        names = self.model._read_names
+        names = self.model._required_columns
 
         def answer(some: dict[Any, np.ndarray], n: int) -> np.ndarray:
             rows = dict.fromkeys(names, np.full(n, np.nan)) | some
@@ -198,12 +198,12 @@ def _seen(member: Any, view: Any) -> list[tuple[Any, PlotColumn]]:
     if hasattr(view, "names"):
         return [(column.key, column) for column in found if column.key in view.names]
     owners: list[Any] = [name for name, _ in view.numbers]
-    owners += [None for _ in view.absent]
+    owners += [None for _ in view.indicator_columns]
     owners += [name for name, levels in view.levels for _ in levels]
     return [(name, column) for name, column in zip(owners, found, strict=True) if name is not None]
 
 
-def _draw_ellipse(ax: Any, two: list[PlotColumn], k: int, colour: str) -> None:
+def _draw_ellipse(ax: Any, two: list[PlotColumn], k: int, color: str) -> None:
     """The mean of a class and two deviations about it, where both columns are measured in one factor."""
     scored = two[0].scored
     if scored is not two[1].scored or not has_ellipse(scored):
@@ -214,16 +214,16 @@ def _draw_ellipse(ax: Any, two: list[PlotColumn], k: int, colour: str) -> None:
     angle = np.linspace(0, 2 * np.pi, 200)
     circle = np.stack([np.cos(angle), np.sin(angle)])
     ring = mean[:, None] + 2 * vectors @ (np.sqrt(np.maximum(values, 0))[:, None] * circle)
-    ax.plot(*ring, color=colour, linewidth=1.5)
-    ax.plot(*mean, marker="+", color=colour, markersize=10, markeredgewidth=2)
+    ax.plot(*ring, color=color, linewidth=1.5)
+    ax.plot(*mean, marker="+", color=color, markersize=10, markeredgewidth=2)
 
 
 def _rows(model: Any, given: dict[Any, np.ndarray], n: int) -> Table:
-    """Rows that know some columns, all others missing: what was not asked of is marginalised."""
+    """Rows that know some columns, all others missing: what was not asked of is marginalized."""
     found: dict[Any, Any] = {}
-    for scored in model._scored:
-        names, codes = scored.factor.columns, scored.family.reads == "codes"
-        width = len(names) if codes else np.shape(scored.family.expected(scored.parameters))[-1]
+    for scored in model._factor_scorers:
+        names, codes = scored.factor.columns, scored.family.cell_type == "codes"
+        width = len(names) if codes else np.shape(scored.family.mean(scored.parameters))[-1]
         if len(names) == 1 and width > 1:  # a block
             block = np.full((n, width), np.nan)
             for place in range(width):
@@ -232,8 +232,8 @@ def _rows(model: Any, given: dict[Any, np.ndarray], n: int) -> Table:
             found[names[0]] = block
             continue
         for name in names:
-            labels = codes and not model._family_of(scored.factor, name).bins
+            labels = codes and not model._display_family(scored.factor, name).bins
             found[name] = given.get(name, np.full(n, None if labels else np.nan, dtype=object if labels else float))
     table = Table(found)
-    table.unknown = {name: np.ones(n, dtype=bool) for name in found if name not in given}  # nor are they absent
+    table.invalid_cells = {name: np.ones(n, dtype=bool) for name in found if name not in given}  # nor are they absent
     return table

@@ -10,8 +10,8 @@ from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.one_dependence.averaged_one_dependence import AveragedOneDependence
 from tallybayes.plotting.network.network_graph import plot_network
 from tallybayes.plotting.network.node_boxes import text_width
-from tallybayes.plotting.plot import Picture
-from tallybayes.plotting.style import COLOURS, NOTE, amount, name_of, new_axes, words
+from tallybayes.plotting.plot import Plot
+from tallybayes.plotting.style import COLORS, NOTE, amount, name_of, new_axes, words
 
 _RADIUS = 0.36  # of a node, in inches
 _STEP = 1.5  # between nodes
@@ -62,7 +62,7 @@ class PlateDiagram:
         top = max(node.y + node.radius for node in nodes) + pad
         self.plates.append((left, bottom, right, top, label, label_on_top))
 
-    def draw(self, ax: Any, title: str) -> Picture:
+    def draw(self, ax: Any, title: str) -> Plot:
         """All of it."""
         from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
@@ -90,7 +90,7 @@ class PlateDiagram:
             ax.add_patch(arrow)
         for node in self.nodes.values():
             face = _OBSERVED if node.kind == "observed" else _HIDDEN
-            edge = NOTE if node.kind == "parameter" else COLOURS[0]
+            edge = NOTE if node.kind == "parameter" else COLORS[0]
             circle = Circle((node.x, node.y), node.radius, facecolor=face, edgecolor=edge, linewidth=1.4, zorder=3)
             if node.symbol != "…":
                 ax.add_patch(circle)
@@ -100,10 +100,10 @@ class PlateDiagram:
                 beside = node.x + node.radius + 0.06
                 ax.text(beside, node.y, node.caption, va="center", fontsize=8, color="#333333", zorder=4)
         ax.set_title(title, fontsize=11)
-        return Picture(ax, {"from": [start for start, _ in self.arrows], "to": [end for _, end in self.arrows]})
+        return Plot(ax, {"from": [start for start, _ in self.arrows], "to": [end for _, end in self.arrows]})
 
 
-def plot_groups(model: Any, ax: Any = None) -> Picture:
+def plot_groups(model: Any, ax: Any = None) -> Plot:
     """A classifier, or a mixture: the class above, a node for every block of columns, their parameters below.
 
     Parameters
@@ -116,8 +116,8 @@ def plot_groups(model: Any, ax: Any = None) -> Picture:
         return _plot_tree(model, parents, ax)
     if isinstance(model, AveragedOneDependence):
         return _plot_one_dependence(model, ax)
-    graph, blocks = PlateDiagram(), _blocks(model._scored)
-    hidden = model._groups != "classes"
+    graph, blocks = PlateDiagram(), _blocks(model._factor_scorers)
+    hidden = model._group_word != "classes"
     target, step = words(model._target, 16), _room([name for name, *_ in blocks] + [family for *_, family in blocks])
     symbol, caption, kind = ("z", "", "hidden") if hidden else ("y", target, "observed")
     middle = (len(blocks) - 1) / 2 * step
@@ -137,19 +137,19 @@ def plot_groups(model: Any, ax: Any = None) -> Picture:
     weight = _weight(model)
     graph.plate(rows, amount(weight, "rows"), pad=0.3, label_on_top=True)
     if parameters:
-        graph.plate(parameters, amount(len(model.classes_), model._groups), pad=0.42)
+        graph.plate(parameters, amount(len(model.classes_), model._group_word), pad=0.42)
     return graph.draw(ax, f"{type(model).__name__}: p({symbol}) Π p(x | {symbol})")
 
 
-def _plot_tree(model: Any, parents: dict[Any, Any], ax: Any) -> Picture:
+def _plot_tree(model: Any, parents: dict[Any, Any], ax: Any) -> Plot:
     """Columns that depend on one another besides the class: every arrow, as of a network."""
     above = {name: [model._target] + ([] if parent is None else [parent]) for name, parent in parents.items()}
     return plot_network(BayesianNetwork(above), ax, tables=False)
 
 
-def _plot_one_dependence(model: AveragedOneDependence, ax: Any) -> Picture:
+def _plot_one_dependence(model: AveragedOneDependence, ax: Any) -> Plot:
     """One of the averaged models: a column that is the parent of all others, besides the class."""
-    graph, n_columns, n_classes = PlateDiagram(), len({*model._read_names}), len(model.classes_)
+    graph, n_columns, n_classes = PlateDiagram(), len({*model._required_columns}), len(model.classes_)
     graph.nodes = {
         "shares": PlateNode(0.0, 3.3, "π", "", "parameter"),
         "class": PlateNode(0.0, 2.3, "y", words(model._target, 16), "observed"),
@@ -167,7 +167,7 @@ def _plot_one_dependence(model: AveragedOneDependence, ax: Any) -> Picture:
     return graph.draw(ax, f"{title}, {n_columns} columns")
 
 
-def plot_chain(model: Any, ax: Any = None) -> Picture:
+def plot_chain(model: Any, ax: Any = None) -> Plot:
     """A hidden Markov model: states in a row, each with what is seen of it.
 
     Parameters
@@ -175,7 +175,7 @@ def plot_chain(model: Any, ax: Any = None) -> Picture:
     model : HiddenMarkovModel
     ax : matplotlib Axes, optional
     """
-    graph, blocks = PlateDiagram(), _blocks(model._counted.chain.scored)
+    graph, blocks = PlateDiagram(), _blocks(model._estimated_hmm.chain.scored)
     caption = blocks[0][0] if len(blocks) == 1 else f"{sum(block[2] for block in blocks)} columns"
     marks = ["₁", "₂", "…", "ₜ"]
     for k, mark in enumerate(marks):
@@ -203,8 +203,8 @@ def _blocks(scored: Any) -> list[tuple[str, str, int, str]]:
     """The blocks of columns: name, symbol, how many columns, and family; of very many, the rest in one."""
     found = []
     for each in scored:
-        codes = each.family.reads == "codes"
-        n = len(each.factor.columns) if codes else int(np.shape(each.family.expected(each.parameters))[-1])
+        codes = each.family.cell_type == "codes"
+        n = len(each.factor.columns) if codes else int(np.shape(each.family.mean(each.parameters))[-1])
         family = type(each.family).__name__
         if each.family.columnwise:
             names = [name_of(name, 16) for name in each.factor.columns] if len(each.factor.columns) == n else []
@@ -238,6 +238,6 @@ def _weight(model: Any) -> float:
 
 def _sequences(model: Any) -> float:
     try:
-        return float(np.sum(model.tally_[model._names["start"]].table))
+        return float(np.sum(model.tally_[model._factor_names["start"]].table))
     except (AttributeError, KeyError, TypeError):
         return 0.0

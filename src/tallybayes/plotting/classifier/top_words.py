@@ -8,9 +8,9 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
-from tallybayes.plotting.plot import Picture
+from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import (
-    COLOURS,
+    COLORS,
     OTHERS,
     WIDEST,
     hide_top_right_spines,
@@ -24,7 +24,7 @@ from tallybayes.plotting.style import (
 _MOST_CLASSES = 12
 
 
-def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.95) -> Picture:
+def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.95) -> Plot:
     """Of every class the words that tell it from the others most, with credible intervals.
 
     Parameters
@@ -37,7 +37,7 @@ def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.9
         Of the intervals.
     """
     told = _words_of(model, column)
-    share = np.reshape(next(iter(told.family.describe(told.point).values())), (len(model.classes_), -1))
+    share = np.reshape(next(iter(told.family.named_parameters(told.point).values())), (len(model.classes_), -1))
     prior, classes = np.exp(model.class_log_prior_), model.classes_.tolist()
     kept = np.sort(np.argsort(-prior, kind="stable")[:_MOST_CLASSES])
     axes = panels(len(kept), 3, 3.7, 0.9 + 0.24 * min(most, share.shape[1]))
@@ -52,8 +52,8 @@ def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.9
             if len(classes) > 1:
                 ax.plot([low[against], high[against]], [row, row], color=OTHERS, linewidth=2, zorder=1)
                 ax.plot(share[against, place], row, "o", color=OTHERS, markersize=4, zorder=2)
-            ax.plot([low[k], high[k]], [row, row], color=COLOURS[0], linewidth=2, zorder=3)
-            ax.plot(share[k, place], row, "o", color=COLOURS[0], markersize=4, zorder=4)
+            ax.plot([low[k], high[k]], [row, row], color=COLORS[0], linewidth=2, zorder=3)
+            ax.plot(share[k, place], row, "o", color=COLORS[0], markersize=4, zorder=4)
             found = (classes[k], name, share[k, place], low[k], high[k], classes[against], share[against, place])
             for key, value in zip(drawn, found, strict=True):
                 drawn[key].append(value)
@@ -62,14 +62,16 @@ def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.9
         ax.set_xscale("log")
         set_log_ticks(ax, *ax.get_xlim())
         ax.invert_yaxis()
-        ax.set_xlabel("share of the words" if told.family.tokens else "how often it is there", fontsize=9)
+        ax.set_xlabel("share of the words" if told.family.is_bag_of_words else "how often it is there", fontsize=9)
         ax.tick_params(labelsize=9)
         set_title(ax, words(classes[k], WIDEST))
         hide_top_right_spines(ax)
-    notes = [f"blue: in the class; grey: in the other that has it most; {mass:.0%} credible"]
-    notes += [f"showing {len(kept)} of {len(classes)} {model._groups}, the most frequent"] * (len(kept) < len(classes))
+    notes = [f"blue: in the class; gray: in the other that has it most; {mass:.0%} credible"]
+    notes += [f"showing {len(kept)} of {len(classes)} {model._group_word}, the most frequent"] * (
+        len(kept) < len(classes)
+    )
     note_above(axes[0].figure, *notes)
-    return Picture(axes, drawn)
+    return Plot(axes, drawn)
 
 
 def _telling(here: np.ndarray, there: np.ndarray) -> np.ndarray:
@@ -81,8 +83,12 @@ def _telling(here: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 def _words_of(model: Any, column: Any) -> LabeledFactor:
     """The factor of the words."""
-    model._need_counts("a picture of words, with intervals")
-    found = [one for one in model._told() if one.is_block and (one.family.tokens or one.family.sums_cells)]
+    model._require_counts("a picture of words, with intervals")
+    found = [
+        one
+        for one in model._labeled_factors()
+        if one.is_block and (one.family.is_bag_of_words or one.family.sums_cells)
+    ]
     named = [one for one in found if column is None or one.columns[0] == column]
     if len(named) != 1:
         known = ", ".join(repr(one.columns[0]) for one in found) or "none"

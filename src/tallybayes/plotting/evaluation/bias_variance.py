@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plotting.plot import Picture
+from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import (
-    COLOURS,
+    COLORS,
     NOTE,
     OTHERS,
     hide_top_right_spines,
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from tallybayes.evaluation.validation.bias_variance import BiasVariance
 
 
-def plot_bias_variance(found: BiasVariance, ax: Any = None) -> Picture:
+def plot_bias_variance(found: BiasVariance, ax: Any = None) -> Plot:
     """Bias², variance and their sum over the candidates, in their order; the least sum is marked."""
     axes = new_axes(ax, figsize=(6.4, 3.9), layout="constrained")
     both = found.bias + found.variance
     places = np.arange(len(both))
     axes.plot(places, both, "-", color=OTHERS, label="their sum", linewidth=5, solid_capstyle="round")
-    for name, values, colour in (("bias²", found.bias, COLOURS[0]), ("variance", found.variance, COLOURS[5])):
-        axes.plot(places, values, "o-", color=colour, label=name, linewidth=1.6, markersize=5)
+    for name, values, color in (("bias²", found.bias, COLORS[0]), ("variance", found.variance, COLORS[5])):
+        axes.plot(places, values, "o-", color=color, label=name, linewidth=1.6, markersize=5)
     axes.axvline(int(both.argmin()), color=NOTE, linestyle=":", linewidth=1)
     one = len({tuple(each) for each in found.candidates}) == 1 and len(found.candidates[0]) == 1
     labels = [f"{value!r}" for each in found.candidates for value in each.values()] if one else found.names
@@ -47,4 +47,4 @@ def plot_bias_variance(found: BiasVariance, ax: Any = None) -> Picture:
     legend_beside(axes)
     hide_top_right_spines(axes)
     drawn = {"candidate": found.names, "bias": found.bias, "variance": found.variance, "sum": both}
-    return Picture(axes, drawn)
+    return Plot(axes, drawn)

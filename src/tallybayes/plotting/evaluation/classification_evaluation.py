@@ -8,18 +8,18 @@ import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.evaluation.metrics.classification_metrics import Curve, precision_recall
-from tallybayes.plotting.plot import Picture, table_of
-from tallybayes.plotting.style import COLOURS, WIDEST, hide_top_right_spines, new_axes, words
+from tallybayes.plotting.plot import Plot, table_of
+from tallybayes.plotting.style import COLORS, WIDEST, hide_top_right_spines, new_axes, words
 
 if TYPE_CHECKING:
     from tallybayes.evaluation.metrics.classification_evaluation import Evaluation
 
-_MOST_NUMBERS = 25  # a larger confusion matrix has colours only
-_MOST_CURVES = 6  # more classes than this have their curves in grey, but for the hardest
+_MOST_NUMBERS = 25  # a larger confusion matrix has colors only
+_MOST_CURVES = 6  # more classes than this have their curves in gray, but for the hardest
 
 
-def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Picture:
-    """The confusion matrix: numbers are weights, colours the shares of each true class.
+def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Plot:
+    """The confusion matrix: numbers are weights, colors the shares of each true class.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Picture:
     ax : matplotlib Axes, optional
     """
     table, labels = (
-        evaluation.confusion,
+        evaluation.confusion_matrix,
         [words(label, WIDEST) for label in evaluation.classes.tolist()],
     )
     n, longest = len(labels), max(map(len, labels))
@@ -45,10 +45,10 @@ def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Picture:
     ax.set_yticks(at, labels[::step], fontsize=size)
     if n <= _MOST_NUMBERS:
         for i, j in np.argwhere(table > 0):
-            colour = "white" if share[i, j] > 0.55 else "black"
+            color = "white" if share[i, j] > 0.55 else "black"
             text = _amount(table[i, j])
             number = min(11, 60 * side / n / max(len(text), 3))
-            ax.text(j, i, text, ha="center", va="center", color=colour, fontsize=number)
+            ax.text(j, i, text, ha="center", va="center", color=color, fontsize=number)
     ax.set_xlabel("predicted")
     ax.set_ylabel("true")
     ax.set_title(f"accuracy {evaluation.accuracy!r}", fontsize=11)
@@ -62,10 +62,10 @@ def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Picture:
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, ticks=[0, 0.5, 1], label="share of the true class")
     bar.outline.set_visible(False)
     classes = evaluation.classes.tolist()
-    return Picture(ax, table_of(("true", "predicted", "weight"), classes, classes, table))
+    return Plot(ax, table_of(("true", "predicted", "weight"), classes, classes, table))
 
 
-def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Picture:
+def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Plot:
     """How often the predicted class is right, by the probability it was given; above, how many rows were given it.
 
     Parameters
@@ -79,10 +79,10 @@ def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Picture:
     ax.plot([start, 1], [start, 1], color="0.6", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     found = bins.accuracy
     spread = np.stack([found.value - found.low, found.high - found.value])
-    ax.vlines(bins.confidence, found.value, bins.confidence, color=COLOURS[5], alpha=0.35, linewidth=5, zorder=2)
-    style = {"fmt": "o", "color": COLOURS[0], "markersize": 5, "capsize": 2.5, "linewidth": 1.3}
+    ax.vlines(bins.confidence, found.value, bins.confidence, color=COLORS[5], alpha=0.35, linewidth=5, zorder=2)
+    style = {"fmt": "o", "color": COLORS[0], "markersize": 5, "capsize": 2.5, "linewidth": 1.3}
     ax.errorbar(bins.confidence, found.value, spread, zorder=3, **style)
-    ax.plot(bins.confidence, found.value, color=COLOURS[0], linewidth=1, alpha=0.5, zorder=2)
+    ax.plot(bins.confidence, found.value, color=COLORS[0], linewidth=1, alpha=0.5, zorder=2)
     ax.set_xlim(start - 0.01, 1.01)
     ax.set_ylim(min(start, float(found.low.min())) - 0.02, 1.02)
     ax.set_xlabel("probability given to the predicted class")
@@ -104,10 +104,10 @@ def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Picture:
     strip.set_title(f"calibration error {evaluation.calibration_error!r}", fontsize=11)
     columns = {"low": bins.edges[:, 0], "high": bins.edges[:, 1], "weight": bins.weight, "confidence": bins.confidence}
     told = {"accuracy": found.value, "accuracy_low": found.low, "accuracy_high": found.high}
-    return Picture(ax, {**columns, **told})
+    return Plot(ax, {**columns, **told})
 
 
-def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Picture:
+def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Plot:
     """Precision against recall as the threshold falls, with a dot where the most probable class is predicted.
 
     Parameters
@@ -131,12 +131,12 @@ def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Picture:
         name = f"{len(others)} other classes" if place == 0 else None
         _draw(ax, curves[k], color="0.8", linewidth=0.8, label=name, zorder=1)
     for place, k in enumerate(shown):
-        colour = COLOURS[place % len(COLOURS)]
+        color = COLORS[place % len(COLORS)]
         text = f"{words(labels[k], WIDEST)}  (average {curves[k].average_precision:.3f})"
-        _draw(ax, curves[k], color=colour, linewidth=1.8, label=text, zorder=2)
+        _draw(ax, curves[k], color=color, linewidth=1.8, label=text, zorder=2)
         found = evaluation.recall[labels[k]].value, evaluation.precision[labels[k]].value
         if not np.isnan(found).any():
-            ax.plot(*found, "o", color=colour, markersize=6, markeredgecolor="white", zorder=4)
+            ax.plot(*found, "o", color=color, markersize=6, markeredgecolor="white", zorder=4)
     if len(places) == 1:
         base = float(total[places[0]] / total.sum())
         ax.axhline(base, color="0.6", linewidth=1, linestyle=(0, (4, 3)), label=f"guessing ({base:.3f})")
@@ -150,7 +150,7 @@ def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Picture:
     ax.legend(frameon=False, fontsize=9, **place_of_legend)
     hide_top_right_spines(ax)
     drawn = [{"class": labels[k], "recall": curves[k].recall, "precision": curves[k].precision} for k in places]
-    return Picture(ax, *drawn)
+    return Plot(ax, *drawn)
 
 
 def _draw(ax: Any, curve: Curve, **style: Any) -> None:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plotting.plot import Picture, table_of
+from tallybayes.plotting.plot import Plot, table_of
 from tallybayes.plotting.style import WIDEST, hide_spines, new_axes, words
 
 if TYPE_CHECKING:
     from tallybayes.evaluation.checks.dependence import Dependence
 
 
-def plot_dependence(found: Dependence, ax: Any = None, most: int = 30) -> Picture:
-    """The information of every pair as a square of colours; of many columns, those of the strongest pairs."""
+def plot_dependence(found: Dependence, ax: Any = None, most: int = 30) -> Plot:
+    """The information of every pair as a square of colors; of many columns, those of the strongest pairs."""
     places = list(range(len(found.columns)))
     if len(found.columns) > most:
         pairs = np.stack([found.first, found.second], axis=1).ravel().tolist()
@@ -23,7 +23,7 @@ def plot_dependence(found: Dependence, ax: Any = None, most: int = 30) -> Pictur
     side = 2.5 + 0.32 * n
     ax = new_axes(ax, figsize=(side + 0.8, side), layout="constrained")
     matrix = found.matrix[np.ix_(places, places)]
-    # Colours by the square root, so that pairs that share little do not all look alike beside one that shares much.
+    # Colors by the square root, so that pairs that share little do not all look alike beside one that shares much.
     from matplotlib.colors import PowerNorm
 
     largest = float(np.nanmax(matrix)) if np.isfinite(matrix).any() else 0.0
@@ -42,7 +42,7 @@ def plot_dependence(found: Dependence, ax: Any = None, most: int = 30) -> Pictur
     shown = "" if n == len(found.columns) else f" (the {n} of {len(found.columns)} columns that share most)"
     ax.set_title(f"What columns share given {words(found.target, WIDEST)}{shown}", fontsize=11)
     every = [found.columns[place] for place in places]
-    return Picture(ax, table_of(("first", "second", "information"), every, every, matrix))
+    return Plot(ax, table_of(("first", "second", "information"), every, every, matrix))
 
 
 def _short(value: float) -> str:

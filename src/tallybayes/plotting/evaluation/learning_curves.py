@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.evaluation.validation.learning_curves import MEASURES
-from tallybayes.plotting.plot import Picture
+from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import (
     NOTE,
     WIDEST,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tallybayes.evaluation.validation.learning_curves import LearningCurves
 
 
-def plot_learning_curves(curves: LearningCurves, wanted: Sequence[str], ax: Any = None) -> Picture:
+def plot_learning_curves(curves: LearningCurves, wanted: Sequence[str], ax: Any = None) -> Plot:
     """A panel for every measure, a line for every model with a band of one standard error, and where they cross."""
     across = {1: 6.4, 3: 4.0}.get(len(wanted), 4.6)  # inches for each
     axes = panels(len(wanted), 3, across, 3.9) if ax is None else np.ravel(ax)
@@ -35,8 +35,8 @@ def plot_learning_curves(curves: LearningCurves, wanted: Sequence[str], ax: Any 
         for name, look in zip(curves.names, shown, strict=True):
             mine = frame[frame["model"] == name]
             value, spread = mine[what].to_numpy(), np.nan_to_num(mine[f"{what}_se"].to_numpy())
-            panel.fill_between(curves.sizes, value - spread, value + spread, color=look.colour, alpha=0.2, linewidth=0)
-            panel.plot(curves.sizes, value, "o-", color=look.colour, label=look.label, markersize=4)
+            panel.fill_between(curves.sizes, value - spread, value + spread, color=look.color, alpha=0.2, linewidth=0)
+            panel.plot(curves.sizes, value, "o-", color=look.color, label=look.label, markersize=4)
         panel.set_xscale("log")
         some = curves.sizes[::-1][:: -(-len(curves.sizes) // 9)][::-1]
         panel.set_xticks(some, [f"{size:,}" for size in some], fontsize=8, rotation=45, ha="right")
@@ -64,7 +64,7 @@ def plot_learning_curves(curves: LearningCurves, wanted: Sequence[str], ax: Any 
     if ax is None:
         note_above(axes[0].figure, *(words(note).replace(" = ", "\u00a0=\u00a0") for note in curves.notes()))
     columns = ["model", "rows", *(part for what in wanted for part in (what, f"{what}_se"))]
-    return Picture(axes, {name: frame[name].tolist() for name in columns})
+    return Plot(axes, {name: frame[name].tolist() for name in columns})
 
 
 def _limits(curves: LearningCurves, what: str) -> tuple[float, float]:

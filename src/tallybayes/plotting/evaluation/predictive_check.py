@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plotting.plot import Picture, PlotTable
-from tallybayes.plotting.style import COLOURS, NOTE, hide_top_right_spines, name_of, panels, set_title, ticks, words
+from tallybayes.plotting.plot import Plot, PlotTable
+from tallybayes.plotting.style import COLORS, NOTE, hide_top_right_spines, name_of, panels, set_title, ticks, words
 
 if TYPE_CHECKING:
     from tallybayes.evaluation.checks.predictive_check import PredictiveCheck
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MOST = 12  # classes in a picture
 
 
-def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n_draws: int = 100) -> Picture:
+def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n_draws: int = 100) -> Plot:
     """The histogram of a column in every class, over what 95 % of the draws look like."""
     observed, drawn, labels, levels = check.replicates(column, n_draws)
     rows_of = Counter(labels.tolist())
@@ -31,10 +31,10 @@ def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n
         real = np.histogram(cells[~np.isnan(cells)], edges)[0]
         counts = np.array([np.histogram(row[~np.isnan(row)], edges)[0] for row in rows])
         low, middle, high = np.quantile(counts, [0.025, 0.5, 0.975], axis=0)
-        centre, width = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
-        panel.bar(centre, high - low, width, low, color=COLOURS[1], alpha=0.45, label="95 % of the draws")
-        panel.hlines(middle, edges[:-1], edges[1:], color=COLOURS[1], linewidth=1)
-        panel.stairs(real, edges, color=COLOURS[0], linewidth=1.6, label="data")
+        center, width = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
+        panel.bar(center, high - low, width, low, color=COLORS[1], alpha=0.45, label="95 % of the draws")
+        panel.hlines(middle, edges[:-1], edges[1:], color=COLORS[1], linewidth=1)
+        panel.stairs(real, edges, color=COLORS[0], linewidth=1.6, label="data")
         set_title(panel, f"{name_of(column, 20)} in class {words(label, 20)}")
         where = {"low": edges[:-1], "high": edges[1:]}
         drawn_there = {"rows": real, "drawn_low": low, "drawn": middle, "drawn_high": high}
@@ -53,7 +53,7 @@ def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n
     if len(classes) < len(rows_of) and ax is None:
         note = f"showing {len(classes)} of {len(rows_of)} classes, the most frequent"
         axes[0].figure.suptitle(note, fontsize=10, color=NOTE)
-    return Picture(axes, *parts)
+    return Plot(axes, *parts)
 
 
 def _edges(cells: np.ndarray, rows: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.evaluation.validation.prequential_result import MEASURES
-from tallybayes.plotting.plot import Picture, table_of
+from tallybayes.plotting.plot import Plot, table_of
 from tallybayes.plotting.style import (
     WIDEST,
     group_styles,
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 _MOST_COLUMNS = 30
 
 
-def plot_prequential(found: Prequential, wanted: Sequence[str], ax: Any = None) -> Picture:
-    """A panel for every measure: batches as points, faded means as lines, a colour for every model."""
+def plot_prequential(found: Prequential, wanted: Sequence[str], ax: Any = None) -> Plot:
+    """A panel for every measure: batches as points, faded means as lines, a color for every model."""
     axes = panels(len(wanted), 2, 5.6, 3.9) if ax is None else np.ravel(ax)
     ends, parts = np.cumsum(found.rows), []
     for panel, what in zip(axes, wanted, strict=True):
-        values, curves = getattr(found, what), found.faded(what)
+        values, curves = getattr(found, what), found.decayed_mean(what)
         for m, look in enumerate(group_styles(found.names, what="models")):
-            panel.plot(ends, values[m], ".", color=look.colour, alpha=0.25, markersize=4)
-            panel.plot(ends, curves[m], color=look.colour, label=look.label, linewidth=1.8)
+            panel.plot(ends, values[m], ".", color=look.color, alpha=0.25, markersize=4)
+            panel.plot(ends, curves[m], color=look.color, label=look.label, linewidth=1.8)
             name = found.names[m]
-            parts.append({"model": name, "what": what, "rows": ends, "batch": values[m], "faded": curves[m]})
+            parts.append({"model": name, "what": what, "rows": ends, "batch": values[m], "decayed_mean": curves[m]})
         shown = curves[~np.isnan(curves)]
         top = max(1.6 * np.quantile(shown, 0.98), 1.05 * shown.max()) if len(shown) else 1.0
         panel.set_ylim(0, min(top, np.nanmax(values, initial=1e-9) * 1.05) or 1.0)
@@ -48,13 +48,13 @@ def plot_prequential(found: Prequential, wanted: Sequence[str], ax: Any = None) 
     if ax is None:
         size = f"{int(np.median(found.rows)):,} rows"
         note_above(axes[0].figure, f"Points are batches of {size}, lines are means in which the rows before fade")
-    return Picture(axes, *parts)
+    return Plot(axes, *parts)
 
 
-def plot_drift(found: Prequential, m: int, ax: Any = None) -> Picture:
+def plot_drift(found: Prequential, m: int, ax: Any = None) -> Plot:
     """A row for every column, those that moved most at the top; the darker, the farther a batch was.
 
-    Grey is what cannot be told: nothing was counted before, or all numbers of the column were the same.
+    Gray is what cannot be told: nothing was counted before, or all numbers of the column were the same.
     """
     assert found.drift is not None
     bits, ends = found.drift[m], np.cumsum(found.rows)
@@ -78,7 +78,7 @@ def plot_drift(found: Prequential, m: int, ax: Any = None) -> Picture:
     panel.set_title(f"drift of {words(found.names[m], WIDEST)}, {some}", fontsize=11)
     more = "max" if (bits[np.isfinite(bits)] > top).any() else "neither"
     panel.figure.colorbar(mesh, ax=panel, label="bits a cell", shrink=0.9, extend=more)
-    return Picture(
+    return Plot(
         panel, table_of(("column", "rows", "bits"), [found.columns[c] for c in order], ends.tolist(), bits[:, order].T)
     )
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tallybayes.plotting.hmm.states_and_transitions import _as_numbers, _draw_proba
-from tallybayes.plotting.plot import Picture
+from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import (
-    COLOURS,
+    COLORS,
     NOTE,
     WIDEST,
     group_styles,
@@ -22,7 +22,7 @@ from tallybayes.plotting.style import (
 _MOST = 5  # columns above each other
 
 
-def plot_forecast(found: Any, ax: Any = None) -> Picture:
+def plot_forecast(found: Any, ax: Any = None) -> Plot:
     """A panel for every column, numbers as a line in a band, labels stacked by their probability; the states below.
 
     Parameters
@@ -61,7 +61,7 @@ def plot_forecast(found: Any, ax: Any = None) -> Picture:
             each.axvline(past - 0.5, color=NOTE, linewidth=0.8, linestyle=":")
     if len(shown) < len(columns):
         axes[0].set_title(f"showing {len(shown)} of {len(columns)} columns", fontsize=10, color=NOTE)
-    return Picture(axes, *_parts(found, states))
+    return Plot(axes, *_parts(found, states))
 
 
 def _draw_numbers(panel: Any, found: Any, name: Any, ahead: np.ndarray) -> None:
@@ -71,14 +71,14 @@ def _draw_numbers(panel: Any, found: Any, name: Any, ahead: np.ndarray) -> None:
         values, _ = _as_numbers(np.asarray(found._past[name]))
         time = ahead[0] - len(values) + np.arange(len(values))
         panel.plot(time, values, color="#777777", linewidth=1.0, marker="o", markersize=2.5)
-    colour = COLOURS[0]
+    color = COLORS[0]
     panel.fill_between(
-        ahead, low, high, color=colour, alpha=0.25, linewidth=0, label=f"{100 * found.level:.4g} % interval"
+        ahead, low, high, color=color, alpha=0.25, linewidth=0, label=f"{100 * found.mass:.4g} % interval"
     )
-    panel.plot(ahead, mean, color=colour, linewidth=1.8, marker="o" if len(ahead) < 30 else None, markersize=3)
-    panel.plot([], [], color=colour, linewidth=1.8, label="mean")
+    panel.plot(ahead, mean, color=color, linewidth=1.8, marker="o" if len(ahead) < 30 else None, markersize=3)
+    panel.plot([], [], color=color, linewidth=1.8, label="mean")
     if len(ahead) == 1:  # a band of one step has no area
-        panel.vlines(ahead, low, high, color=colour, alpha=0.6, linewidth=3)
+        panel.vlines(ahead, low, high, color=color, alpha=0.6, linewidth=3)
     legend_beside(panel)
 
 
@@ -86,7 +86,7 @@ def _name_areas(panel: Any, look: list[Any], what: str) -> None:
     """What the areas stand for, in the order in which they are stacked."""
     for one in look:
         if one.label is not None and not str(one.label).startswith("_"):
-            panel.scatter([], [], color=one.colour, label=one.label, marker="s")
+            panel.scatter([], [], color=one.color, label=one.label, marker="s")
     legend_beside(panel, what)
 
 

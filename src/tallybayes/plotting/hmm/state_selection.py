@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plotting.plot import Picture
-from tallybayes.plotting.style import COLOURS, hide_top_right_spines, new_axes
+from tallybayes.plotting.plot import Plot
+from tallybayes.plotting.style import COLORS, hide_top_right_spines, new_axes
 
 if TYPE_CHECKING:
-    from tallybayes.evaluation.validation.state_selection import ChosenStates
+    from tallybayes.evaluation.validation.state_selection import StateSelection
 
 
-def plot_choice(found: ChosenStates, ax: Any = None) -> Picture:
+def plot_choice(found: StateSelection, ax: Any = None) -> Plot:
     """The criterion against the number of states; where steps were held out, with an interval of 95 %.
 
     Parameters
@@ -29,11 +29,11 @@ def plot_choice(found: ChosenStates, ax: Any = None) -> Picture:
     if found.by == "held_out":
         ends = [np.where(np.isfinite(end), end, value) for end in (low, high)]
         gaps = np.abs(np.stack([value - ends[0], ends[1] - value]))[:, shown]
-        ax.errorbar(numbers[shown], value[shown], yerr=gaps, color=COLOURS[0], marker="o", capsize=3, linewidth=1.4)
+        ax.errorbar(numbers[shown], value[shown], yerr=gaps, color=COLORS[0], marker="o", capsize=3, linewidth=1.4)
     else:
-        ax.plot(numbers[shown], value[shown], "o-", color=COLOURS[0], linewidth=1.4)
+        ax.plot(numbers[shown], value[shown], "o-", color=COLORS[0], linewidth=1.4)
     best = found.scores[found.candidates.index(found.n_states)].value
-    ax.plot([found.n_states], [best], "o", color=COLOURS[1], markersize=9, zorder=3, label=f"best: {found.n_states}")
+    ax.plot([found.n_states], [best], "o", color=COLORS[1], markersize=9, zorder=3, label=f"best: {found.n_states}")
     ax.legend(frameon=False)
     ax.set_xlabel("states")
     ax.set_ylabel(found.criterion)
@@ -41,4 +41,4 @@ def plot_choice(found: ChosenStates, ax: Any = None) -> Picture:
         ax.set_xticks(numbers.tolist())
     hide_top_right_spines(ax)
     drawn = {"n_states": numbers.tolist(), "value": value.tolist(), "low": low.tolist(), "high": high.tolist()}
-    return Picture(ax, {**drawn, "best": (numbers == found.n_states).tolist()})
+    return Plot(ax, {**drawn, "best": (numbers == found.n_states).tolist()})

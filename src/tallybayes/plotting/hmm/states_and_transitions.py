@@ -10,10 +10,10 @@ import numpy as np
 from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.errors import DataError
 from tallybayes.models.inputs.sequences import Sequences, open_sequences
-from tallybayes.plotting.plot import Picture, PlotTable, table_of
+from tallybayes.plotting.plot import Plot, PlotTable, table_of
 from tallybayes.plotting.style import (
-    COLOURS,
-    MOST_COLOURS,
+    COLORS,
+    MOST_COLORS,
     NOTE,
     OTHERS,
     WIDEST,
@@ -35,7 +35,7 @@ _LONG = 300  # steps
 _LEVELS = 30  # labels of a column with a tick of their own
 
 
-def plot_states(model: Any, X: Any, where: dict[str, Any], ax: Any = None) -> Picture:
+def plot_states(model: Any, X: Any, where: dict[str, Any], ax: Any = None) -> Plot:
     """Draw sequences one after another: the observations above, the probabilities of the states below.
 
     Parameters
@@ -86,13 +86,13 @@ def plot_states(model: Any, X: Any, where: dict[str, Any], ax: Any = None) -> Pi
     lines = table_of(("time", "state", "probability"), time.tolist(), states, proba)
     of_sequence = np.repeat(np.arange(n), np.diff(offsets) * len(states)).tolist()
     part = {**lines, "predicted": [states[k] for k in of_step for _ in states]}
-    return Picture(axes, {"sequence": of_sequence, **part} if n > 1 else part)
+    return Plot(axes, {"sequence": of_sequence, **part} if n > 1 else part)
 
 
 def _draw_column(
     panel: Any, time: np.ndarray, column: np.ndarray, look: list[GroupStyle], of_step: np.ndarray, offsets: np.ndarray
 ) -> None:
-    """The cells of a column over time, coloured by the states of the most probable path."""
+    """The cells of a column over time, colored by the states of the most probable path."""
     values, levels = _as_numbers(column)
     for first, last in pairwise(offsets.tolist()):
         line = {"color": "#999999", "linewidth": 0.9, "zorder": 1, "marker": "none"}
@@ -100,7 +100,7 @@ def _draw_column(
     for k in sorted(range(len(look)), key=lambda k: look[k].own):
         here = of_step == k
         label = look[k].label
-        panel.scatter(time[here], values[here], s=16, color=look[k].colour, label=label, zorder=2)
+        panel.scatter(time[here], values[here], s=16, color=look[k].color, label=label, zorder=2)
     if levels is not None:
         if len(levels) <= _LEVELS:
             panel.set_ylim(len(levels) - 0.5, -0.5)
@@ -113,13 +113,13 @@ def _draw_column(
 
 def _draw_proba(panel: Any, time: np.ndarray, proba: np.ndarray, look: list[GroupStyle]) -> None:
     order = [k for k, one in enumerate(look) if one.own]
-    colours = [look[k].colour for k in order]
+    colors = [look[k].color for k in order]
     heights = [proba[:, k] for k in order]
-    if len(order) < len(look):  # all in grey together
-        colours.append(OTHERS)
+    if len(order) < len(look):  # all in gray together
+        colors.append(OTHERS)
         heights.append(proba.sum(axis=1) - np.sum(heights, axis=0))
     edges = np.repeat(np.append(time - 0.5, time[-1] + 0.5), 2)[1:-1]  # steps, in one piece for every state
-    panel.stackplot(edges, [np.repeat(height, 2) for height in heights], colors=colours, linewidth=0)
+    panel.stackplot(edges, [np.repeat(height, 2) for height in heights], colors=colors, linewidth=0)
     panel.set_ylim(0, 1)
     panel.set_xlim(-0.5, len(proba) - 0.5)
     panel.set_ylabel("p(state)")
@@ -127,8 +127,8 @@ def _draw_proba(panel: Any, time: np.ndarray, proba: np.ndarray, look: list[Grou
     panel.xaxis.get_major_locator().set_params(integer=True)
 
 
-def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Picture:
-    """The transitions between states: circles and arrows of a few, a square of colours of more than eight.
+def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Plot:
+    """The transitions between states: circles and arrows of a few, a square of colors of more than eight.
 
     Parameters
     ----------
@@ -139,11 +139,11 @@ def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Picture
     """
     states, transition = model.states_.tolist(), model.transition_
     part: PlotTable = table_of(("state", "next", "probability"), states, states, transition)
-    allowed = model._counted.structure.allowed
-    if allowed is not None:  # what never happens is not shown, neither as a line nor as a colour
+    allowed = model._estimated_hmm.structure.allowed
+    if allowed is not None:  # what never happens is not shown, neither as a line nor as a color
         part = {name: [column[k] for k in np.flatnonzero(allowed)] for name, column in part.items()}
-    if len(states) > MOST_COLOURS:
-        return Picture(
+    if len(states) > MOST_COLORS:
+        return Plot(
             _draw_square(states, transition if allowed is None else np.where(allowed, transition, np.nan), ax), part
         )
     ax = new_axes(ax, figsize=(6.5, 6), layout="constrained")
@@ -155,12 +155,12 @@ def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Picture
         for j in range(len(states)):
             p = transition[i, j]
             if p >= least and i != j:  # staying is written into the circle
-                _arrow(ax, place[i], place[j], radius[i], radius[j], float(p), COLOURS[i % len(COLOURS)])
+                _arrow(ax, place[i], place[j], radius[i], radius[j], float(p), COLORS[i % len(COLORS)])
     from matplotlib.patches import Circle
 
     for i, state in enumerate(states):
-        colour = COLOURS[i % len(COLOURS)]
-        ax.add_patch(Circle(place[i], radius[i], facecolor="white", edgecolor=colour, linewidth=2.5, zorder=3))
+        color = COLORS[i % len(COLORS)]
+        ax.add_patch(Circle(place[i], radius[i], facecolor="white", edgecolor=color, linewidth=2.5, zorder=3))
         name = words(state, 14)
         stay = f"\n{transition[i, i]:.2f}" if transition[i, i] >= least else ""
         # Inside the circle where it fits; else outside, away from the middle.
@@ -178,7 +178,7 @@ def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Picture
     ax.set_ylim(low[1], high[1])
     ax.axis("off")
     ax.set_title("p(next state | state); in the circles, p(stay)")
-    return Picture(ax, part)
+    return Plot(ax, part)
 
 
 def _in_the_long_run(start: np.ndarray, transition: np.ndarray) -> np.ndarray:
@@ -191,11 +191,11 @@ def _in_the_long_run(start: np.ndarray, transition: np.ndarray) -> np.ndarray:
 
 
 def _draw_square(states: list[Any], transition: np.ndarray, ax: Any) -> Any:
-    """p(next | state) as a square of colours; numbers where they fit."""
+    """p(next | state) as a square of colors; numbers where they fit."""
     n = len(states)
     side = min(max(0.34 * n, 4.0), 11.0)
     ax = new_axes(ax, figsize=(side + 2.2, side + 1.2), layout="constrained")
-    # Colours by the square root, so that rare transitions are seen beside staying.
+    # Colors by the square root, so that rare transitions are seen beside staying.
     from matplotlib.colors import PowerNorm
 
     image = ax.imshow(transition, cmap="Blues", norm=PowerNorm(0.5, 0.0, 1.0))
@@ -203,9 +203,9 @@ def _draw_square(states: list[Any], transition: np.ndarray, ax: Any) -> Any:
     ticks(ax, "y", states, 9.0, 16)
     if n <= _NUMBERS:
         for i, j in np.argwhere(transition >= 0.005):
-            colour = "white" if transition[i, j] > 0.3 else "black"
+            color = "white" if transition[i, j] > 0.3 else "black"
             shown = f"{transition[i, j]:.2f}"
-            ax.text(j, i, shown, ha="center", va="center", fontsize=7, color=colour)
+            ax.text(j, i, shown, ha="center", va="center", fontsize=7, color=color)
     ax.set_xlabel("next state")
     ax.set_ylabel("state")
     ax.set_title("p(next state | state)")
@@ -214,7 +214,7 @@ def _draw_square(states: list[Any], transition: np.ndarray, ax: Any) -> Any:
     return ax
 
 
-def _arrow(ax: Any, a: Any, b: Any, ra: float, rb: float, p: float, colour: str) -> None:
+def _arrow(ax: Any, a: Any, b: Any, ra: float, rb: float, p: float, color: str) -> None:
     gap = b - a
     length = float(np.hypot(*gap))
     unit, normal = gap / length, np.array([-gap[1], gap[0]]) / length
@@ -225,7 +225,7 @@ def _arrow(ax: Any, a: Any, b: Any, ra: float, rb: float, p: float, colour: str)
         start,
         arrowprops={
             "arrowstyle": "-|>",
-            "color": colour,
+            "color": color,
             "linewidth": 0.8 + 4 * p,
             "connectionstyle": "arc3,rad=-0.12",
             "shrinkA": 1,
@@ -235,12 +235,12 @@ def _arrow(ax: Any, a: Any, b: Any, ra: float, rb: float, p: float, colour: str)
     )
     middle = a + gap * 0.42 + normal * (0.05 + 0.06 * length)  # on the arrow, which bends by that much
     behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-    ax.text(*middle, f"{p:.2f}", color=colour, fontsize=9, ha="center", va="center", zorder=5, bbox=behind)
+    ax.text(*middle, f"{p:.2f}", color=color, fontsize=9, ha="center", va="center", zorder=5, bbox=behind)
 
 
 def _columns(model: Any, sequences: Sequences, n: int) -> dict[Any, np.ndarray]:
     """The columns of the first steps that the model knows."""
-    known = [name for scored in model._counted.chain.scored for name in scored.factor.columns]
+    known = [name for scored in model._estimated_hmm.chain.scored for name in scored.factor.columns]
     table = with_parts_of_dates(sequences.table, known).columns
     found: dict[Any, np.ndarray] = {}
     for name, column in table.items():

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plotting.plot import Picture
-from tallybayes.plotting.style import COLOURS, OTHERS, hide_top_right_spines, new_axes, set_title, ticks
+from tallybayes.plotting.plot import Plot
+from tallybayes.plotting.style import COLORS, OTHERS, hide_top_right_spines, new_axes, set_title, ticks
 
 if TYPE_CHECKING:
     from tallybayes.models.hmm.inference.forward_backward import Trellis
@@ -16,8 +16,8 @@ _NUMBERS = (12, 6)  # steps and states whose probabilities are written out
 _INCHES = 24.0  # a figure is not made wider
 
 
-def plot_trellis(trellis: Trellis, ax: Any = None) -> Picture:
-    """States against steps: back-pointers as lines, the best path in colour; in the circles its probability so far.
+def plot_trellis(trellis: Trellis, ax: Any = None) -> Plot:
+    """States against steps: back-pointers as lines, the best path in color; in the circles its probability so far.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def plot_trellis(trellis: Trellis, ax: Any = None) -> Picture:
     ax.add_collection(LineCollection(ends.astype(float).tolist(), colors=OTHERS, linewidths=1.0, zorder=1))
     possible = np.isfinite(trellis.log_prob)
     places = trellis._places if possible else np.zeros(0, dtype=int)
-    ax.plot(np.arange(len(places)), places, color=COLOURS[0], linewidth=3, zorder=2, label="the best path")
+    ax.plot(np.arange(len(places)), places, color=COLORS[0], linewidth=3, zorder=2, label="the best path")
     # How the best path to a state compares with the best to any state of its step: dark is as good.
     best = np.max(np.where(reached, trellis.log_delta, -np.inf), axis=1, keepdims=True)
     share = np.where(reached, np.exp(np.where(reached, trellis.log_delta - np.where(np.isfinite(best), best, 0), 0)), 0)
     edge = np.full((n_steps, n_states), OTHERS, dtype=object)
-    edge[np.arange(len(places)), places] = COLOURS[0]
+    edge[np.arange(len(places)), places] = COLORS[0]
     area = 1500 if written else 70
     looks = {"cmap": "Blues", "vmin": 0, "vmax": 2, "edgecolors": edge.ravel().tolist(), "linewidths": 1.6, "zorder": 3}
     ax.scatter(step.ravel(), state.ravel(), s=area, c=share.ravel(), **looks)
@@ -58,7 +58,7 @@ def plot_trellis(trellis: Trellis, ax: Any = None) -> Picture:
         what = "log p" if small else "p"
         set_title(ax, f"{what}(steps so far, the best path to the state)")
     else:
-        set_title(ax, "grey: the best way to every state; blue: the best path of all")
+        set_title(ax, "gray: the best way to every state; blue: the best path of all")
     if not possible:
         set_title(ax, "the sequence is impossible: no path leads to its end")
     ax.set_xlim(-0.6, n_steps - 0.4)
@@ -68,4 +68,4 @@ def plot_trellis(trellis: Trellis, ax: Any = None) -> Picture:
     ax.xaxis.get_major_locator().set_params(integer=True)
     hide_top_right_spines(ax)
     frame = trellis.to_frame()
-    return Picture(ax, {name: frame[name].tolist() for name in frame})
+    return Plot(ax, {name: frame[name].tolist() for name in frame})

@@ -23,14 +23,14 @@ class Layout(NamedTuple):
 
     Attributes
     ----------
-    centres : dict from node to (x, y)
+    centers : dict from node to (x, y)
     routes : dict from (parent, child) to points
         From the parent's lower edge to the child's upper one. Every second stretch, beginning with the first, is
         vertical and lies beside the boxes of a layer; those between lead through the gap from one layer to the next.
     width, height : float
     """
 
-    centres: dict[Any, Point]
+    centers: dict[Any, Point]
     routes: dict[Edge, list[Point]]
     width: float
     height: float
@@ -69,7 +69,7 @@ def lay_out(parents: Mapping[Any, Sequence[Any]], sizes: Mapping[Any, tuple[floa
     for height, far in zip(tall[:-1], reach[:-1], strict=True):
         top.append(top[-1] + height + min(_BELOW + 0.12 * far, 2.5 * _BELOW))
     middle = [start + height / 2 for start, height in zip(top, tall, strict=True)]
-    centres = {node: (float(x[k]), middle[layer[k]]) for k, node in enumerate(nodes)}
+    centers = {node: (float(x[k]), middle[layer[k]]) for k, node in enumerate(nodes)}
     routes = {}
     for (a, b), chain in chains.items():
         points = [
@@ -81,7 +81,7 @@ def lay_out(parents: Mapping[Any, Sequence[Any]], sizes: Mapping[Any, tuple[floa
         arrival = float(entries[a, b])
         points += [(arrival, top[layer[b]]), (arrival, middle[layer[b]] - sizes[nodes[b]][1] / 2)]
         routes[nodes[a], nodes[b]] = points
-    return Layout(centres, routes, float((x + widths / 2).max()), top[-1] + tall[-1])
+    return Layout(centers, routes, float((x + widths / 2).max()), top[-1] + tall[-1])
 
 
 def _layers(above: list[list[int]]) -> list[int]:
@@ -141,7 +141,7 @@ def _edge_chains(above: list[list[int]], layer: list[int]) -> tuple[list[list[in
 
 
 def _minimize_crossings(rows: list[list[int]], links: list[Edge]) -> list[list[int]]:
-    """The layers reordered so that few links cross: by the means of the neighbours, then by exchanging neighbours."""
+    """The layers reordered so that few links cross: by the means of the neighbors, then by exchanging neighbors."""
     n = sum(map(len, rows))
     up: list[list[int]] = [[] for _ in range(n)]
     down: list[list[int]] = [[] for _ in range(n)]
@@ -161,7 +161,7 @@ def _minimize_crossings(rows: list[list[int]], links: list[Edge]) -> list[list[i
 
 
 def _swept(rows: list[list[int]], up: list[list[int]], down: list[list[int]], *, downwards: bool) -> list[list[int]]:
-    """The layers, each ordered by the mean place of its nodes' neighbours in the layer before."""
+    """The layers, each ordered by the mean place of its nodes' neighbors in the layer before."""
     order = [list(row) for row in rows]
     place = _places(order)
     toward = up if downwards else down
@@ -188,7 +188,7 @@ def _crossings(rows: list[list[int]], down: list[list[int]]) -> int:
 
 
 def _exchanged(rows: list[list[int]], up: list[list[int]], down: list[list[int]]) -> list[list[int]]:
-    """The layers after exchanging neighbours as long as fewer links cross."""
+    """The layers after exchanging neighbors as long as fewer links cross."""
     order, place = [list(row) for row in rows], _places(rows)
 
     def pair(left: int, right: int) -> int:
@@ -212,7 +212,7 @@ def _exchanged(rows: list[list[int]], up: list[list[int]], down: list[list[int]]
 
 
 def _across(rows: list[list[int]], links: list[Edge], widths: np.ndarray, n_nodes: int) -> np.ndarray:
-    """The x of every place: near its neighbours, in the order of its layer and clear of what stands beside it."""
+    """The x of every place: near its neighbors, in the order of its layer and clear of what stands beside it."""
     from scipy.optimize import isotonic_regression
 
     n = len(widths)

@@ -29,8 +29,8 @@ from tallybayes.plotting.network.node_boxes import (
     pale,
     text_width,
 )
-from tallybayes.plotting.plot import Picture, PlotTable
-from tallybayes.plotting.style import COLOURS, hide_top_right_spines, new_axes
+from tallybayes.plotting.plot import Plot, PlotTable
+from tallybayes.plotting.style import COLORS, hide_top_right_spines, new_axes
 
 _MANY = 16  # more nodes than this are drawn small, with their names only
 _LINES, _LEVELS = 8, 4  # larger tables are not written out
@@ -38,13 +38,13 @@ _BARS = 6  # levels with a bar
 _MOVED = 12  # nodes in the picture of what moved
 _INCHES = 30.0  # a figure is not made larger
 _MARGIN, _TITLE = 6.0, 10.0
-_PATH = COLOURS[5]
-_MARKS = (COLOURS[0], COLOURS[5], COLOURS[2], COLOURS[3], COLOURS[1], "#888888")  # of nodes that are highlighted
+_PATH = COLORS[5]
+_MARKS = (COLORS[0], COLORS[5], COLORS[2], COLORS[3], COLORS[1], "#888888")  # of nodes that are highlighted
 
 
 def plot_network(
     model: Any, ax: Any = None, *, given: Any = None, do: Any = None, tables: bool = True, highlight: Any = None
-) -> Picture:
+) -> Plot:
     """The graph, parents above children; in the boxes tables, or posteriors where something is known.
 
     Parameters
@@ -58,7 +58,7 @@ def plot_network(
     """
     nodes = model.graph_.nodes
     marks = _marks(model, highlight)
-    colours = dict(zip(marks, _MARKS * (1 + len(marks) // len(_MARKS)), strict=False))
+    colors = dict(zip(marks, _MARKS * (1 + len(marks) // len(_MARKS)), strict=False))
     asked = any(part is not None and (not isinstance(part, Mapping) or len(part) > 0) for part in (given, do))
     if asked:
         check_is_fitted(model, "tally_")
@@ -71,11 +71,11 @@ def plot_network(
         boxes = {node: Box(cut(node, 24)) for node in nodes}
     title = f"pale: before, strong: given {_known(given, do)}" if asked else ""
     for word, marked in marks.items():
-        boxes |= {node: boxes[node]._replace(kind=colours[word]) for node in marked}
+        boxes |= {node: boxes[node]._replace(kind=colors[word]) for node in marked}
     looks: dict[Any, dict[str, Any]] = {edge: {"cut": edge[1] in (do or {})} for edge in model.graph_.edges}
-    looks |= {edge: {"colour": _PATH, "width": 2.4} for edge in getattr(highlight, "edges", ())}
-    ax = draw_graph(model.graph_.parents, boxes, looks, title, ax, legend=colours)
-    return Picture(ax, _edges(model.graph_.parents) if not asked else _moved(model, before, after, nodes))
+    looks |= {edge: {"color": _PATH, "width": 2.4} for edge in getattr(highlight, "edges", ())}
+    ax = draw_graph(model.graph_.parents, boxes, looks, title, ax, legend=colors)
+    return Plot(ax, _edges(model.graph_.parents) if not asked else _moved(model, before, after, nodes))
 
 
 def draw_graph(
@@ -97,14 +97,14 @@ def draw_graph(
     looks : mapping from (parent, child) to what `BoxDrawer.arrow` takes
     title : str
     ax : matplotlib Axes, optional
-    legend : mapping from words to the colours of boxes, optional
+    legend : mapping from words to the colors of boxes, optional
     """
     style = style_for(parents)
     sizes = {node: box_size(box, style) for node, box in boxes.items()}
     layout = lay_out(parents, sizes)
     width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
     shrunk = min(1.0, _INCHES * 72 / max(width, height))
-    words = {cut(word, 24): colour for word, colour in (legend or {}).items()}
+    words = {cut(word, 24): color for word, color in (legend or {}).items()}
     room = 2.4 * _TITLE * (bool(title) + bool(words))
     long = max(text_width(title, _TITLE), sum(text_width(word, _TITLE) + 5.5 * _TITLE for word in words))
     figsize = (max(width * shrunk, long) / 72 + 0.1, (height * shrunk + room) / 72 + 0.1)
@@ -123,7 +123,7 @@ def draw_graph(
     for edge, route in layout.routes.items():
         brush.arrow(route, **looks[edge])
     for node, box in boxes.items():
-        draw_box(brush, box, layout.centres[node], sizes[node], style)
+        draw_box(brush, box, layout.centers[node], sizes[node], style)
     return ax
 
 
@@ -132,7 +132,7 @@ def style_for(nodes: Any) -> TypeSizes:
     return ROOMY if len(nodes) <= _MANY else TIGHT
 
 
-def plot_posteriors(model: Any, given: Any, nodes: Any = None, ax: Any = None, *, do: Any = None) -> Picture:
+def plot_posteriors(model: Any, given: Any, nodes: Any = None, ax: Any = None, *, do: Any = None) -> Plot:
     """The distributions of nodes before and after something is known, those that moved most first.
 
     Parameters
@@ -174,9 +174,9 @@ def plot_posteriors(model: Any, given: Any, nodes: Any = None, ax: Any = None, *
         ax.text(0.006, down, cut(node, 40), weight="bold", fontsize=10, va="center", parse_math=False)
         ax.text(1.0, down, _learned(*found[node]), fontsize=9, va="center", ha="right", color=NOTE)
         places = down + 1 + np.arange(len(part.labels))
-        for side, shift, colour in ((part.before, -0.2, BEFORE), (part.after, 0.2, AFTER)):
+        for side, shift, color in ((part.before, -0.2, BEFORE), (part.after, 0.2, AFTER)):
             if side is not None:
-                ax.barh(places + shift, side, 0.36, color=colour)
+                ax.barh(places + shift, side, 0.36, color=color)
         ticks |= dict(zip(places.tolist(), part.labels, strict=True))
         down += len(part.labels) + 1.3
     ax.set_yticks(list(ticks), list(ticks.values()), fontsize=9, parse_math=False)
@@ -184,18 +184,18 @@ def plot_posteriors(model: Any, given: Any, nodes: Any = None, ax: Any = None, *
     ax.set_ylim(down - 0.6, -0.7)
     ax.set_xlim(0.0, 1.0)
     ax.set_xlabel("probability")
-    colours = {"before": BEFORE, f"given {_known(given, do)}": AFTER}
-    handles = [Patch(color=colour, label=label) for label, colour in colours.items()]
+    colors = {"before": BEFORE, f"given {_known(given, do)}": AFTER}
+    handles = [Patch(color=color, label=label) for label, color in colors.items()]
     place = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
     legend = ax.legend(handles=handles, ncols=2, frameon=False, **place)
     for text in legend.get_texts():
         text.set_parse_math(False)
     hide_top_right_spines(ax)
-    return Picture(ax, _moved(model, before, after, wanted))
+    return Plot(ax, _moved(model, before, after, wanted))
 
 
 def _marks(model: Any, highlight: Any) -> dict[str, list[Any]]:
-    """The nodes to be shown in colour, by the word for each colour; words without nodes are left out."""
+    """The nodes to be shown in color, by the word for each color; words without nodes are left out."""
     if highlight is None:
         return {}
     found = getattr(highlight, "marks", highlight)
@@ -205,11 +205,11 @@ def _marks(model: Any, highlight: Any) -> dict[str, list[Any]]:
     return {word: nodes for word, nodes in marks.items() if nodes}
 
 
-def _draw_legend(ax: Any, colours: Mapping[str, str]) -> None:
-    """What the colours of boxes stand for, above the picture."""
+def _draw_legend(ax: Any, colors: Mapping[str, str]) -> None:
+    """What the colors of boxes stand for, above the picture."""
     from matplotlib.patches import Patch
 
-    handles = [Patch(facecolor=pale(colour), edgecolor=colour, label=word) for word, colour in colours.items()]
+    handles = [Patch(facecolor=pale(color), edgecolor=color, label=word) for word, color in colors.items()]
     place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2}
     legend = ax.legend(handles=handles, ncols=len(handles), frameon=False, fontsize=_TITLE, **place)
     for text in legend.get_texts():
@@ -245,7 +245,7 @@ def _told(model: Any, given: Any = None, do: Any = None) -> dict[Any, np.ndarray
 
     Nodes that maximum likelihood cannot tell are left out, and measured nodes that are known.
     """
-    inference, done = model._inference.under(do), do or {}
+    inference, done = model._inference.intervened(do), do or {}
     known = read_evidence(inference, given, do)
     ((rows, answer),) = inference.batches(known, done)
     refuse_impossible(inference, answer.log_likelihood[0], given, do)
@@ -253,7 +253,7 @@ def _told(model: Any, given: Any = None, do: Any = None) -> dict[Any, np.ndarray
     told = {}
     asked = {*(given or {}), *done}
     for node in inference.structure.nodes:
-        told_already = node in asked if node in inference.places else node in known.cells
+        told_already = node in asked if node in inference.component_index else node in known.cells
         if inference.leaf_of(node) in unsure or told_already:
             continue
         if node in inference.levels:
@@ -265,14 +265,14 @@ def _told(model: Any, given: Any = None, do: Any = None) -> dict[Any, np.ndarray
 
 def _unsure(inference: Any, answer: Any, known: Any, done: Mapping[Any, Any]) -> set[Any]:
     """The nodes whose answers a table's rows that are not known have a say in: those that `query` refuses."""
-    cut = inference.cut(done)
-    graph = inference.graph.cut(cut)
+    cut = inference.nodes_to_cut(done)
+    graph = inference.graph.without_incoming_edges(cut)
     found: set[Any] = set()
     for node, lost in inference.unknown_lines().items():
         parents = graph.parents[node]
         some = answer.marginal(inference.scope(parents))[lost] if parents else np.ones(1)
         if node not in cut and (some > 0).any():
-            found |= graph.reached(node, [*known.codes, *known.cells], known.likelihoods)
+            found |= graph.influenced_nodes(node, [*known.codes, *known.cells], known.likelihoods)
     return found
 
 
@@ -284,8 +284,8 @@ def _table_box(model: Any, node: Any) -> Box:
     found = model.cpt(node)
     label = node in model.levels_
     values, columns = found.values, list(found.columns)
-    if node in model._network.presence:  # whether it is there, beside what it is
-        there = model.cpt(model._network.presence[node]).values[..., -1:]
+    if node in model._estimated_network.presence:  # whether it is there, beside what it is
+        there = model.cpt(model._estimated_network.presence[node]).values[..., -1:]
         values, columns = np.concatenate([values, there], axis=-1), [*columns, "there"]
     lines = values.reshape(-1, len(columns))
     if not label and model._inference.widths[node] > 1:

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.plotting.network.layered_layout import Point
-from tallybayes.plotting.style import COLOURS
+from tallybayes.plotting.style import COLORS
 
-AFTER, BEFORE = COLOURS[0], "#B5D3E7"
+AFTER, BEFORE = COLORS[0], "#B5D3E7"
 NOTE = "#666666"
 _EDGE, _ARROW = "#444444", "#777777"
-_KINDS = {"free": (_EDGE, "white", 1.0), "observed": (COLOURS[1], "#FFF4DD", 2.2), "set": (COLOURS[3], "#FAEBF3", 2.2)}
+_KINDS = {"free": (_EDGE, "white", 1.0), "observed": (COLORS[1], "#FFF4DD", 2.2), "set": (COLORS[3], "#FAEBF3", 2.2)}
 
 
 class TypeSizes(NamedTuple):
@@ -48,10 +48,10 @@ class Box(NamedTuple):
     Attributes
     ----------
     title : str
-    kind : {"free", "observed", "set"}, or a colour
+    kind : {"free", "observed", "set"}, or a color
     table : list of lines, the first of them the head
     shares : ndarray of shape (lines, levels)
-        The probabilities among the table's cells, for their colour.
+        The probabilities among the table's cells, for their color.
     note : str
     bars : Bars, optional
     """
@@ -74,7 +74,7 @@ class BoxDrawer:
         self.ax, self.scale = ax, scale
 
     def text(self, x: float, y: float, text: str, size: float, ha: str = "left", **looks: Any) -> None:
-        """Words, centred on the line at y."""
+        """Words, centered on the line at y."""
         looks = {"va": "center_baseline", "zorder": 5, "parse_math": False, **looks}
         self.ax.text(x, y, text, fontsize=size * self.scale, ha=ha, **looks)
 
@@ -95,7 +95,7 @@ class BoxDrawer:
         self.ax.add_artist(patch)
 
     def arrow(
-        self, route: list[Point], *, cut: bool = False, width: float = 1.0, head: bool = True, colour: str = _ARROW
+        self, route: list[Point], *, cut: bool = False, width: float = 1.0, head: bool = True, color: str = _ARROW
     ) -> None:
         """An arrow along a route; dashed where the child does not listen, a mere line without a head."""
         from matplotlib.patches import FancyArrowPatch
@@ -115,16 +115,16 @@ class BoxDrawer:
         size = self.scale * (0.7 + 0.3 * width)
         style = f"-|>,head_length={4.5 * size},head_width={2.2 * size}" if head else "-"
         arrow = FancyArrowPatch(path=Path(points, codes), arrowstyle=style, mutation_scale=1.0, shrinkA=0, shrinkB=0)
-        arrow.set(color="#BBBBBB" if cut else colour, linewidth=width * self.scale, joinstyle="miter", zorder=2)
+        arrow.set(color="#BBBBBB" if cut else color, linewidth=width * self.scale, joinstyle="miter", zorder=2)
         arrow.set_linestyle((0, (2, 2)) if cut else "-")
         self.ax.add_artist(arrow)
 
 
-def pale(colour: str) -> str:
-    """The same colour, with four parts of white."""
+def pale(color: str) -> str:
+    """The same color, with four parts of white."""
     from matplotlib.colors import to_hex, to_rgb
 
-    red, green, blue = (0.8 + 0.2 * part for part in to_rgb(colour))
+    red, green, blue = (0.8 + 0.2 * part for part in to_rgb(color))
     return to_hex((red, green, blue))
 
 
@@ -165,17 +165,17 @@ def box_size(box: Box, style: TypeSizes) -> tuple[float, float]:
     return max(widths) + 2 * style.pad, 1.4 * style.name + n_lines * style.line + style.pad
 
 
-def draw_box(brush: BoxDrawer, box: Box, centre: Point, size: tuple[float, float], style: TypeSizes) -> None:
+def draw_box(brush: BoxDrawer, box: Box, center: Point, size: tuple[float, float], style: TypeSizes) -> None:
     """A node's box and what is in it."""
-    left, top = centre[0] - size[0] / 2, centre[1] - size[1] / 2
+    left, top = center[0] - size[0] / 2, center[1] - size[1] / 2
     brush.box(left, top, *size, box.kind)
-    brush.text(centre[0], top + style.pad / 2 + 0.7 * style.name, box.title, style.name, "center", weight="bold")
+    brush.text(center[0], top + style.pad / 2 + 0.7 * style.name, box.title, style.name, "center", weight="bold")
     down = top + style.pad / 2 + 1.4 * style.name
     if box.note:
-        brush.text(centre[0], down + style.line / 2, box.note, style.small, "center", color=NOTE)
+        brush.text(center[0], down + style.line / 2, box.note, style.small, "center", color=NOTE)
         down += style.line
     if box.table:
-        _draw_table(brush, box, centre[0], down, style)
+        _draw_table(brush, box, center[0], down, style)
     if box.bars is not None:
         _draw_bars(brush, box.bars, left + style.pad, down, size[0] - 2 * style.pad, style)
 
@@ -204,10 +204,10 @@ def _draw_bars(brush: BoxDrawer, bars: Bars, left: float, down: float, width: fl
         y = down + (place + 0.5) * style.line
         brush.text(start - 4.0, y, name, style.small, "right")
         brush.rectangle(start, y - 0.42 * style.line, length, 0.84 * style.line, color="#F0F0F0", zorder=3.5)
-        for side, height, colour in ((bars.before, 0.84, BEFORE), (bars.after, 0.4, AFTER)):
+        for side, height, color in ((bars.before, 0.84, BEFORE), (bars.after, 0.4, AFTER)):
             if side is not None:
                 tall = height * style.line
-                brush.rectangle(start, y - tall / 2, length * float(side[place]), tall, color=colour)
+                brush.rectangle(start, y - tall / 2, length * float(side[place]), tall, color=color)
         if style.decimals and bars.after is not None:
             shown = f"{bars.after[place]:.{style.decimals}f}"
             brush.text(left + width, y, shown, style.small, "right", color=NOTE)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.plotting.plot import Picture
-from tallybayes.plotting.style import COLOURS, hide_top_right_spines, new_axes, set_title, words
+from tallybayes.plotting.plot import Plot
+from tallybayes.plotting.style import COLORS, hide_top_right_spines, new_axes, set_title, words
 
 _WIDEST, _TITLE = 56, 100
 
 
-def plot_sensitivity(found: Any, ax: Any = None, *, most: int = 15) -> Picture:
+def plot_sensitivity(found: Any, ax: Any = None, *, most: int = 15) -> Plot:
     """A bar for every entry, from the lowest answer to the highest, about the answer as it is.
 
     Parameters
@@ -31,7 +31,7 @@ def plot_sensitivity(found: Any, ax: Any = None, *, most: int = 15) -> Picture:
     for place, entry in enumerate(entries):
         rises = entry.slope >= 0  # blue where a larger entry gives it, orange where a smaller one does
         for end, larger in ((entry.low, not rises), (entry.high, rises)):
-            ax.barh(place, end - here, 0.7, left=here, color=COLOURS[0] if larger else COLOURS[1])
+            ax.barh(place, end - here, 0.7, left=here, color=COLORS[0] if larger else COLORS[1])
     ax.axvline(here, color="#444444", linewidth=1)
     ax.set_yticks(range(len(entries)), [_label(entry) for entry in entries], fontsize=8)
     ax.tick_params(axis="y", length=0)
@@ -44,7 +44,7 @@ def plot_sensitivity(found: Any, ax: Any = None, *, most: int = 15) -> Picture:
     ax.figure.draw_without_rendering()  # how wide the axes are depends on the names beside them
     moved = f"where {found.perturbation} (blue: larger, orange: smaller)"
     set_title(ax, f"{words(found.title, _TITLE)} = {here:.4g}", moved, size=9)
-    return Picture(
+    return Plot(
         ax,
         {
             "entry": [entry.name for entry in entries],

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tallybayes.apps.cli.main import main
-from tallybayes.datasets import penguins
+from tallybayes.datasets import make_penguins
 
 
 class Ran(NamedTuple):
@@ -47,7 +47,7 @@ def done(tally):
 
 @pytest.fixture(scope="session")
 def frame():
-    return pd.DataFrame(penguins(300, 3))
+    return pd.DataFrame(make_penguins(300, 3))
 
 
 @pytest.fixture

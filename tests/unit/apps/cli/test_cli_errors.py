@@ -82,7 +82,7 @@ def model(files, fitted):
         ("fit sqlite:none.db --table x -t y", 1, "there is no database 'none.db'"),
         ("nonsense", 2, "nonsense"),
         ("predict m.tally", 2, "DATA"),
-        ("show m.tally --colour", 2, "--colour"),
+        ("show m.tally --color", 2, "--color"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told(words, code, told, model, files, tally):

@@ -65,7 +65,7 @@ def test_what_an_audit_finds_is_on_the_page(wine):
     assert f"{len(audited.findings)} things that chance hardly explains" in part
     assert re.search(r">5</td><td>malic_acid</td>", part)  # rows are counted from 1 on pages
     assert re.search(r"<td>half</td><td>Atlantis</td><td[^>]*>1</td><td[^>]*>7</td>", part)
-    moved = [str(one) for one in audited.moved]
+    moved = [str(one) for one in audited.drifted]
     assert "hue" in moved
     assert part.count(">moved<") == len(moved)
     one = next(each for each in audited.columns if each.column == "hue")
@@ -302,7 +302,7 @@ def test_neither_pandas_nor_matplotlib_is_needed(tmp_path):
     code += "import tallybayes as tb\n"
     code += "rows = {'x': [1.0, 2.0, 1.5, 2.5] * 9, 'z': [1.0, 2.1, 1.4, 2.6] * 9, 's': list('uvuw') * 9}\n"
     code += "y = list('abab') * 9\n"
-    code += "for model in (tb.NaiveBayes(), tb.choose(rows, y)):\n"
+    code += "for model in (tb.NaiveBayes(), tb.AutoClassifier().fit(rows, y)):\n"
     code += "    print('What was counted' in model.fit(rows, y).report(rows, y).html)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.stdout == "True\nTrue\n", found.stderr

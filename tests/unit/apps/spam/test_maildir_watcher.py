@@ -148,13 +148,13 @@ def test_stopped_in_the_middle(after, action, maildir, look, monkeypatch):
         watch = maildir_watcher.MaildirWatcher(str(maildir), store, "Junk", action, Thresholds())
         monkeypatch.setattr(maildir_watcher.os, "rename", stop)
         with pytest.raises(KeyboardInterrupt):
-            list(watch.look())
+            list(watch.scan_once())
         watch.close()
         monkeypatch.undo()
         monkeypatch.chdir(maildir.parent)
         watch = maildir_watcher.MaildirWatcher(str(maildir), store, "Junk", action, Thresholds())
         for _ in range(3):
-            assert [event.what for event in watch.look()] == []  # judged before, and nothing is learned from it
+            assert [event.what for event in watch.scan_once()] == []  # judged before, and nothing is learned from it
         watch.close()
         assert store.state() == before
         assert check_integrity(store) == []

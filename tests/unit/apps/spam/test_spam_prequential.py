@@ -10,13 +10,13 @@ from tallybayes.apps.spam.store.spam_store import Store
 from tallybayes.apps.spam.tokens.message_tokens import mails_in, tokens_of
 from tallybayes.apps.spam.train import learn, recalibrate
 from tallybayes.apps.spam.verdicts import classify_mail
-from tallybayes.datasets import mails
+from tallybayes.datasets import make_mail_folders
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("mails")
-    mails(place, 60)
+    make_mail_folders(place, 60)
     return place
 
 

@@ -21,7 +21,7 @@ from tallybayes.apps.spam.spam_score import (
     PSEUDO_COUNT,
     TOKEN_KINDS,
     UNCALIBRATED,
-    Judgement,
+    Judgment,
     SpamCalibration,
     SpamTotals,
     Thresholds,
@@ -56,7 +56,7 @@ def totals_of(messages: CalibrationMessages) -> SpamTotals:
 
 def judged(
     tokens: list[str], messages: CalibrationMessages, vocabulary: list[str], calibration: SpamCalibration
-) -> Judgement:
+) -> Judgment:
     place = {word: number for number, word in enumerate(vocabulary)}
     known = [place.get(token) for token in tokens]
     ham = [0 if one is None else int(messages.ham[one]) for one in known]
@@ -119,7 +119,7 @@ def test_of_one_class_alone_nothing_is_concluded():
 
 
 def test_verdicts():
-    sure = [decide(Judgement(0.0, p, [], True), Thresholds(0.1, 0.99)) for p in (0.0, 0.1, 0.2, 0.98, 0.99, 1.0)]
+    sure = [decide(Judgment(0.0, p, [], True), Thresholds(0.1, 0.99)) for p in (0.0, 0.1, 0.2, 0.98, 0.99, 1.0)]
     assert sure == ["ham", "ham", "unsure", "unsure", "spam", "spam"]
     assert thresholds_of_costs(200.0, 10.0, 1.0) == pytest.approx(Thresholds())
     ham, spam = thresholds_of_costs(100.0, 1.0, 0.1)
@@ -128,7 +128,7 @@ def test_verdicts():
         found = thresholds_of_costs(*costs)
         for p in np.linspace(0, 1, 1001)[1:-1]:
             expected = {"ham": costs[1] * p, "spam": costs[0] * (1 - p), "unsure": costs[2]}
-            assert expected[decide(Judgement(0.0, p, [], True), found)] <= min(expected.values()) + 1e-9
+            assert expected[decide(Judgment(0.0, p, [], True), found)] <= min(expected.values()) + 1e-9
 
 
 def test_kinds_are_read_off_prefixes():

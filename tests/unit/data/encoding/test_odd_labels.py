@@ -61,7 +61,7 @@ def test_what_differs_stays_apart_in_a_column(values, form):
     tally = tb.count(data, [tb.Factor("x", (), tb.Categorical())])
     found = dict(zip(tally.domains["x"].levels, tally["x"].table.tolist(), strict=True))
     assert found == {value: values.count(value) for value in values}
-    learned = tb.learn(column, tb.Categorical())
+    learned = tb.fit_distribution(column, tb.Categorical())
     assert set(learned.predictive().sample(200, random_state=0).tolist()) == set(values)
 
 
@@ -101,7 +101,7 @@ def test_what_differs_stays_apart_in_networks(values, tmp_path):
     model = tb.BayesianNetwork({"b": ["a"]}).fit({"a": values, "b": values})
     assert set(model.levels_["a"]) == set(values)
     assert model.predict({"a": values}, "b").tolist() == values
-    assert model.fill({"a": [values[1], None], "b": [None, values[0]]})["a"].tolist() == [values[1], values[0]]
+    assert model.impute({"a": [values[1], None], "b": [None, values[0]]})["a"].tolist() == [values[1], values[0]]
     for value in set(values):
         assert model.query("b", {"a": value}).best == value
     model.save(tmp_path / "network")

@@ -83,7 +83,7 @@ def test_row_groups_without_rows(tmp_path: Path) -> None:
     assert pq.read_metadata(path).num_row_groups == 5
     assert counts(path, "s") == {"a": 3.0, "b": 1.0}
     pq.write_table(part.slice(0, 0), path)
-    assert tb.table(path).first().num_rows == 0
+    assert tb.table(path).first_batch().num_rows == 0
 
 
 FIT = """

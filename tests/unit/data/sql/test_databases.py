@@ -131,7 +131,7 @@ def test_a_cursor_of_the_users_goes_on(postgresql_server, rows):
             model = tb.NaiveBayes().fit(tb.table(connection, "birds"), "kind")
             model.predict(tb.table(connection, "birds"))
             with pytest.raises(tb.DataError, match="cannot answer the query"):
-                tb.table(connection, "SELECT nope FROM birds").first()
+                tb.table(connection, "SELECT nope FROM birds").first_batch()
             assert len(first) + len(mine.fetchall()) == len(rows)  # the transaction goes on, after an error too
 
 
@@ -145,7 +145,7 @@ def test_errors_of_values_are_data_errors(request):
     connection.execute("CREATE TABLE broken (x text, y text)")
     connection.execute("INSERT INTO broken VALUES (CAST(x'ff' AS text), 'a')")
     with pytest.raises(tb.DataError, match="cannot answer the query"):
-        tb.table(connection, "broken").first()
+        tb.table(connection, "broken").first_batch()
 
 
 # ---- Names of tables --------------------------------------------------------------------------------------------
@@ -177,22 +177,22 @@ NAMES |= {'"s.r"': 3, "plain": 4, "PLAIN": 4, '"plain"': 4, 'say "hi"': 5, '"say
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_resolved_inside_a_transaction(schemas, name):
-    assert set(tb.table(schemas, name).first()["x"].to_pylist()) == {NAMES[name]}
+    assert set(tb.table(schemas, name).first_batch()["x"].to_pylist()) == {NAMES[name]}
     assert schemas.execute("SELECT count(*) FROM plain").fetchone()[0] == 2  # the transaction goes on
 
 
 def test_unquoted_names_are_folded_as_the_database_does(schemas):
     if hasattr(schemas, "info"):
         with pytest.raises(tb.DataError, match=r"no table 'sales\.orders'"):
-            tb.table(schemas, "sales.orders").first()
+            tb.table(schemas, "sales.orders").first_batch()
     else:
-        assert tb.table(schemas, "sales.orders").first()["x"].to_pylist() == [0, 0]
+        assert tb.table(schemas, "sales.orders").first_batch()["x"].to_pylist() == [0, 0]
 
 
 @pytest.mark.parametrize("name", ["Order", "sales.order", "nope", '"s".r', "x'; DROP TABLE plain; --", '"', "."])
 def test_names_of_an_error_message_can_be_typed(schemas, name):
     with pytest.raises(tb.DataError, match="there is no table") as error:
-        tb.table(schemas, name).first()
+        tb.table(schemas, name).first_batch()
     listed = str(error.value).split("(found: ")[1].removesuffix(").").split(" and ")[0].split(", ")
     assert len(listed) >= 6
     assert not any(one.startswith(("postgres.", "memory.")) for one in listed)
@@ -213,9 +213,9 @@ def test_what_duckdb_finds_by_itself(tmp_path, rows):
     connection.execute("CREATE TABLE other.birds AS SELECT * FROM frame LIMIT 7")
     names = {"frame": 300, "birds": 5, "temp.birds": 5, "other.birds": 7, "other.main.birds": 7}
     for name, n in {**names, f"{tmp_path}/rows.parquet": 300, f"{tmp_path}/rows.csv": 300}.items():
-        assert tb.table(connection, name).first().num_rows == n
+        assert tb.table(connection, name).first_batch().num_rows == n
     with pytest.raises(tb.DataError, match=r"there is no table 'nope\.parquet'"):
-        tb.table(connection, "nope.parquet").first()
+        tb.table(connection, "nope.parquet").first_batch()
     assert connection.execute("SELECT count(*) FROM birds").fetchone() == (5,)
 
 
@@ -351,13 +351,13 @@ def test_columns_that_are_not_read_do_not_matter(database, request):
     some = tb.table(connection, "t", columns=names)
     model = tb.NaiveBayes().fit(some, "y")
     assert list(model.columns_) == [name for name in names if name not in unread and name != "y"]
-    assert model.left_out_ == {name: f"its type is {kind}" for name, kind in unread.items()}
+    assert model.dropped_columns_ == {name: f"its type is {kind}" for name, kind in unread.items()}
     assert len(model.predict(some)) == 40
     name, kind = next(iter(unread.items()))
     with pytest.raises(tb.DataError, match=rf"column \['?{name}.*|column .*{name}.*found cells of type {kind}"):
         tb.NaiveBayes({name: tb.Categorical()}).fit(some, "y")
     if database == "duckdb":  # whose dates may be infinite
         model = tb.NaiveBayes().fit(source, "y")
-        assert model.left_out_ == {name: f"its type is {kind}" for name, kind in unread.items()}
+        assert model.dropped_columns_ == {name: f"its type is {kind}" for name, kind in unread.items()}
         assert len(model.predict(source)) == 40
     connection.close()

@@ -110,7 +110,7 @@ COLUMNS |= {"x.y": tb.Categorical(), "select": tb.Bernoulli(), ...: "auto"}
 def _assert_same(found, expected):
     assert found.tally_.factors == expected.tally_.factors
     assert found.tally_.domains == expected.tally_.domains
-    mine = found.tally_.over(expected.tally_)  # levels in the same order
+    mine = found.tally_.reindex_like(expected.tally_)  # levels in the same order
     for one, other in zip(mine.statistics, expected.tally_.statistics, strict=True):
         assert one.isclose(other, {tb.Moments: 1e-9, tb.Totals: 1e-13}.get(type(one), 0.0))
 
@@ -243,9 +243,9 @@ def test_labels_that_are_missing(connect, frame):
     query = 'SELECT kids, CASE WHEN kids < 3 THEN y END AS y FROM "my.rows"'
     with pytest.raises(tb.LabelError, match=r"\d+ rows of the query have no 'y'"):
         tb.NaiveBayes().fit(tb.table(connect, query), "y")
-    model = tb.NaiveBayes(unlabelled="skip").fit(tb.table(connect, query), "y")
+    model = tb.NaiveBayes(unlabeled="skip").fit(tb.table(connect, query), "y")
     some = frame.loc[frame["kids"] < 3, ["kids", "y"]]
-    _assert_same(model, tb.NaiveBayes(unlabelled="skip").fit(some, "y"))
+    _assert_same(model, tb.NaiveBayes(unlabeled="skip").fit(some, "y"))
 
 
 @pytest.mark.parametrize(("family", "column"), [(tb.LogNormal(), "far - far"), (tb.Poisson(), "kids - 3")])
@@ -334,7 +334,7 @@ def test_counting_without_a_model(connect, frame):
     factors = [tb.Factor("kids", ("y", "select"), tb.Categorical()), tb.Factor(("at", "size"), (), tb.Gaussian())]
     found, expected = tb.count(tb.table(connect, "my.rows"), factors), tb.count(frame, factors)
     assert found.domains == expected.domains
-    for one, other in zip(found.over(expected).statistics, expected.statistics, strict=True):
+    for one, other in zip(found.reindex_like(expected).statistics, expected.statistics, strict=True):
         assert one.isclose(other, 1e-9)
 
 
@@ -384,11 +384,11 @@ def test_what_is_no_connection():
         tb.table(7, "t")
 
 
-# ---- Labelled sequences -----------------------------------------------------------------------------------------
+# ---- Labeled sequences -----------------------------------------------------------------------------------------
 
 
 def _steps():
-    """Labelled sequences, their rows in no order; one of them has a single step."""
+    """Labeled sequences, their rows in no order; one of them has a single step."""
     rng = np.random.default_rng(8)
     n = 300
     found = pd.DataFrame(
@@ -407,7 +407,7 @@ def _steps():
 
 @pytest.fixture
 def steps(connect):
-    """A table "steps" of labelled sequences."""
+    """A table "steps" of labeled sequences."""
     found = _steps()
     connect.execute('CREATE TABLE steps (s text, t integer, word text, "start" double precision, tag text)')
     mark = "%s" if hasattr(connect, "info") else "?"
@@ -421,7 +421,7 @@ COLUMNS_OF_STEPS = {"word": tb.Categorical(), "start": tb.Gaussian()}
 
 
 @pytest.mark.parametrize("end_state", [False, True])
-def test_a_database_counts_labelled_sequences(connect, steps, end_state, never_read):
+def test_a_database_counts_labeled_sequences(connect, steps, end_state, never_read):
     model = tb.HiddenMarkovModel(columns=COLUMNS_OF_STEPS, end_state=end_state)
     found, expected = (
         tb.HiddenMarkovModel(**model.get_params(deep=False)).fit(rows, "tag", sequence="s", order="t")
@@ -433,7 +433,7 @@ def test_a_database_counts_labelled_sequences(connect, steps, end_state, never_r
     np.testing.assert_allclose(found.predict_proba([sequence])[0], expected.predict_proba([sequence])[0], rtol=1e-9)
 
 
-def test_a_relation_counts_labelled_sequences(steps, connect, never_read):
+def test_a_relation_counts_labeled_sequences(steps, connect, never_read):
     if not hasattr(connect, "sql"):
         pytest.skip("relations are DuckDB's")
     found = tb.HiddenMarkovModel().fit(connect.sql("FROM steps"), "tag", sequence="s", order="t")
@@ -441,7 +441,7 @@ def test_a_relation_counts_labelled_sequences(steps, connect, never_read):
 
 
 @pytest.mark.slow
-def test_spark_counts_labelled_sequences(spark, never_read):
+def test_spark_counts_labeled_sequences(spark, never_read):
     steps = _steps()
     found = tb.HiddenMarkovModel(columns=COLUMNS_OF_STEPS, end_state=True)
     found.fit(spark.createDataFrame(pa.Table.from_pandas(steps)), "tag", sequence="s", order="t")

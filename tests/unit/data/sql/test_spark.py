@@ -69,8 +69,8 @@ def test_columns_of_every_type_beside_those_that_are_read(any_spark):
     by_type = pytest.warns(DataSourceWarning, match="raw, span, wait: left out")
     with by_type, pytest.warns(DataSourceWarning, match="place, tags, words: left out"):
         model = tb.NaiveBayes().fit(frame, "y")
-    assert set(model.left_out_) == {"place", "tags", "words", "raw", "span", "wait"}
-    assert model.left_out_["span"] == "its type is interval year to month"
+    assert set(model.dropped_columns_) == {"place", "tags", "words", "raw", "span", "wait"}
+    assert model.dropped_columns_["span"] == "its type is interval year to month"
     assert len(model.predict(frame)) == 60
     with pytest.raises(tb.DataError, match=r"column .span.: found cells of type interval.*\n.*To ignore them"):
         tb.NaiveBayes({"span": tb.Categorical()}).fit(frame, "y")

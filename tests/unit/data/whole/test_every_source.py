@@ -150,7 +150,9 @@ def never_whole(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "model", [tb.NearestClassMean(), tb.Chosen(single=True, random_state=0)], ids=lambda model: type(model).__name__
+    "model",
+    [tb.NearestClassMean(), tb.AutoClassifier(single=True, random_state=0)],
+    ids=lambda model: type(model).__name__,
 )
 def test_other_classifiers_answer_batch_by_batch(model, frame, tmp_path, small_batches, never_whole):
     some = frame[["kids", "weight", "y"]]
@@ -178,7 +180,7 @@ def test_networks_answer_batch_by_batch(frame, tmp_path, small_batches, never_wh
     np.testing.assert_allclose(posteriors.log_likelihood, expected.log_likelihood, rtol=1e-12)
     for node in expected:
         np.testing.assert_allclose(posteriors[node], expected[node], rtol=1e-12)
-    filled, expected = network.fill(path), network.fill(frame)
+    filled, expected = network.impute(path), network.impute(frame)
     np.testing.assert_allclose(filled["far"], expected["far"], rtol=1e-12)
 
 
@@ -200,7 +202,7 @@ def test_columns_of_a_file_are_found_by_name_also_where_the_model_left_some_out(
         tb.TreeAugmentedNaiveBayes(),
         tb.GaussianDiscriminant(),
         tb.NearestClassMean(),
-        tb.Chosen(),
+        tb.AutoClassifier(),
     ],
     ids=lambda model: type(model).__name__,
 )
@@ -298,13 +300,13 @@ class _Parts(source_module.Source):
 def test_suggestions_look_at_all_rows(frame, tmp_path, small_batches, never_whole):
     rows = frame.assign(kids=np.where(np.arange(390) < 64, 1.5, frame["kids"]))
     path = _parquet(rows, tmp_path / "rows.parquet")
-    assert len(tb.table(path).first()) < 390
-    found = tb.suggest_columns(path, "y")
-    assert found.columns == tb.suggest_columns(rows, "y").columns
+    assert len(tb.table(path).first_batch()) < 390
+    found = tb.suggest_families(path, "y")
+    assert found.columns == tb.suggest_families(rows, "y").columns
     with pytest.raises(tb.DataError, match="no column 'nope'"):
-        tb.suggest_columns(path, "nope")
+        tb.suggest_families(path, "nope")
     with pytest.raises(tb.DataError, match="the name of a column of"):
-        tb.suggest_columns(path, frame["y"])
+        tb.suggest_families(path, frame["y"])
 
 
 def test_counting_without_a_model(frame, tmp_path, small_batches):
@@ -330,12 +332,12 @@ def test_spellings_of_missing_cells(tmp_path):
     path.write_text("x;y\n?;a\n1;b\n2;?\n")
     with pytest.raises(tb.DataError, match=r"column 'x'|label"):
         tb.NaiveBayes({"x": tb.Gaussian()}).fit(path, "y")
-    model = tb.NaiveBayes(unlabelled="skip").fit(tb.table(path, null_values=["?"]), "y")
+    model = tb.NaiveBayes(unlabeled="skip").fit(tb.table(path, null_values=["?"]), "y")
     assert list(model.classes_) == ["a", "b"]
     assert model.tally_["x"].weight.tolist() == [[0.0], [1.0]]
     frame = pd.read_csv(path, sep=";")
     again = tb.table(_parquet(frame, tmp_path / "rows.parquet"), null_values=["?"], types={"x": "int64"})
-    _assert_same(tb.NaiveBayes(unlabelled="skip").fit(again, "y"), model)
+    _assert_same(tb.NaiveBayes(unlabeled="skip").fit(again, "y"), model)
 
 
 def test_files_without_a_line_of_names(tmp_path):
@@ -363,22 +365,24 @@ def in_parts(frame, small_batches):
     "model",
     [
         tb.NaiveBayes(calibration="temperature"),
-        tb.NaiveBayes(unlabelled="em"),
+        tb.NaiveBayes(unlabeled="em"),
         tb.NaiveBayes("suggest"),
         tb.GaussianDiscriminant(),
         tb.NearestClassMean(),
         tb.AveragedOneDependence(),
         tb.TreeAugmentedNaiveBayes(),
-        tb.Chosen(),
+        tb.AutoClassifier(),
     ],
-    ids=lambda model: type(model).__name__ + "-" + str(getattr(model, "unlabelled", "")),
+    ids=lambda model: type(model).__name__ + "-" + str(getattr(model, "unlabeled", "")),
 )
 def test_no_row_of_an_iterator_is_lost(model, frame, in_parts):
     rows = frame[["kids", "far", "y"]].assign(far=frame["far"].fillna(1e9) - 1e9)
-    rows.loc[::5, "y"] = None if getattr(model, "unlabelled", None) == "em" else "no"
+    rows.loc[::5, "y"] = None if getattr(model, "unlabeled", None) == "em" else "no"
     rows.loc[3, "far"] = np.nan if isinstance(model, tb.GaussianDiscriminant) else 0.0  # in the first part
     model = clone(model).fit(in_parts(rows), "y")
-    tallies = [member.model.tally_ for member in model.members_] if isinstance(model, tb.Chosen) else [model.tally_]
+    tallies = (
+        [member.model.tally_ for member in model.members_] if isinstance(model, tb.AutoClassifier) else [model.tally_]
+    )
     assert [tally["y"].table.sum() for tally in tallies] == pytest.approx([390] * len(tallies), rel=1e-12)
 
 
@@ -408,9 +412,9 @@ def test_a_column_that_is_missing_in_the_first_batch_is_learned_from_the_next(ki
 
 def test_the_first_batch_may_have_no_row_that_counts(frame, in_parts):
     late = np.arange(390) >= 200
-    unlabelled = frame[["kids", "y"]].assign(y=frame["y"].where(late, None))
-    found = tb.NaiveBayes(unlabelled="skip").fit(in_parts(unlabelled), "y")
-    _assert_same(found, tb.NaiveBayes(unlabelled="skip").fit(unlabelled, "y"))
+    unlabeled = frame[["kids", "y"]].assign(y=frame["y"].where(late, None))
+    found = tb.NaiveBayes(unlabeled="skip").fit(in_parts(unlabeled), "y")
+    _assert_same(found, tb.NaiveBayes(unlabeled="skip").fit(unlabeled, "y"))
     weighted = frame[["kids", "y"]].assign(w=late.astype(float))
     found = tb.NaiveBayes({"kids": tb.Poisson()}).fit(in_parts(weighted), "y", sample_weight="w")
     _assert_same(found, tb.NaiveBayes({"kids": tb.Poisson()}).fit(frame[["kids", "y"]][200:], "y"))
@@ -471,7 +475,7 @@ def test_a_cell_that_is_not_of_its_column(tmp_path, monkeypatch):
             model = tb.NaiveBayes().fit(tb.table(path, on_bad=on_bad), "y")
         assert model.tally_["y"].table.sum() == n_rows
         assert model.tally_["x"].weight.sum() == n_cells
-        assert model.tally_["x"].pooled().mean == pytest.approx((999 * 500 - 900) / 999)
+        assert model.tally_["x"].pool_groups().mean == pytest.approx((999 * 500 - 900) / 999)
 
 
 def test_lines_that_are_left_out_are_counted_once(tmp_path, monkeypatch):
@@ -506,7 +510,7 @@ def test_files_that_do_not_go_together(tmp_path):
     _fails(str(tmp_path / "b*.csv"), "b2.csv has no column 'x', which .*b1.csv has")
     (tmp_path / "c1.csv").write_text("x,y\n1,a\n")
     (tmp_path / "c2.csv").write_text("x,y\n2.5,b\n")
-    assert tb.NaiveBayes().fit(str(tmp_path / "c*.csv"), "y").tally_["x"].pooled().mean == 1.75
+    assert tb.NaiveBayes().fit(str(tmp_path / "c*.csv"), "y").tally_["x"].pool_groups().mean == 1.75
     (tmp_path / "c3.jsonl").write_text('{"x": 1, "y": "a"}\n')
     _fails(str(tmp_path / "c*"), "several kinds")
 

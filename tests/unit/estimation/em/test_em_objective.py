@@ -19,20 +19,20 @@ def hill(estimate):
 def test_without_a_prior_the_top_is_the_most_likely(estimate):
     found = hill(estimate)
     if found.has_prior:
-        found.hold([COUNTS], [tb.Dirichlet(3.0)])
-    (scored,), log_prior = found.top([COUNTS], ["ab"])
+        found.fix_priors([COUNTS], [tb.Dirichlet(3.0)])
+    (scored,), log_prior = found.maximize([COUNTS], ["ab"])
     more = {"map": 2.0, "bayes": 3.0}.get(estimate, 0.0)  # the mode that smooths as the mean does has one more
     expected = (COUNTS.table + more) / (COUNTS.table + more).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(scored.parameters.table, expected)
     assert (log_prior == 0.0) == (estimate in ("mle", "unbiased"))
-    assert found.ways == ((1,) if found.has_prior else (1, 200))
+    assert found.warm_up_iterations == ((1,) if found.has_prior else (1, 200))
 
 
 def test_default_priors_are_left_however_a_start_ends():
     found = hill("mle")
 
     def start():
-        with found.by_defaults([COUNTS]):
+        with found.with_default_priors([COUNTS]):
             assert found.has_prior
             assert isinstance(found.beliefs[0], tb.Dirichlet)
             raise EstimateError("a start that fails; another one may not.")

@@ -22,9 +22,9 @@ def sparse(dense):
 class TestSquaredGaps:
     def test_are_those_of_the_known_cells_as_if_the_others_were_like_them(self):
         rows = np.array([[1.0, 2.0], [np.nan, 5.0], [np.nan, np.nan]])
-        centres = np.array([[0.0, 0.0], [1.0, 2.0]])
+        centers = np.array([[0.0, 0.0], [1.0, 2.0]])
         np.testing.assert_allclose(
-            squared_distances_to_centers(rows, centres), [[5.0, 0.0], [50.0, 18.0], [0.0, 0.0]], atol=1e-12
+            squared_distances_to_centers(rows, centers), [[5.0, 0.0], [50.0, 18.0], [0.0, 0.0]], atol=1e-12
         )
 
     def test_are_none_without_columns(self):
@@ -103,7 +103,7 @@ class TestRuler:
         assert found.shape == (6, min(width, 64))
 
 
-class TestSeedCentres:
+class TestSeedCenters:
     @staticmethod
     def heaps(seed=0, n=20):
         rng = np.random.default_rng(seed)

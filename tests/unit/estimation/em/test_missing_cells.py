@@ -153,7 +153,7 @@ def test_the_gradient_of_the_log_posterior_is_zero_under_a_prior():
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_tiny_cases_against_brute_force(seed):
-    """Eight rows of two columns, one class, maximised over all five parameters."""
+    """Eight rows of two columns, one class, maximized over all five parameters."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(8, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
     rows[0, 0] = rows[1, 1] = rows[2, 1] = np.nan

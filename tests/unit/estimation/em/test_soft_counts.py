@@ -16,7 +16,7 @@ def seeds(rows, n_groups, codes=None, weight=None, n_starts=1, seed=0, factors=G
     codes = np.full(len(rows), -1) if codes is None else codes
     weight = np.ones(len(rows)) if weight is None else weight
     counter = SoftCounter(factors, table, n_groups)
-    found = counter.seeds(table, codes, weight, n_starts, np.random.default_rng(seed))
+    found = counter.kmeans_assigners(table, codes, weight, n_starts, np.random.default_rng(seed))
     return [nearest(table) for nearest in found]
 
 

@@ -48,7 +48,7 @@ class Halved:
 @pytest.mark.parametrize("estimate", ["bayes", "map", "mle"])
 @pytest.mark.parametrize(
     ("parent", "form"),
-    [(one, "dense") for one in FAMILIES] + [(one, "sparse") for one in FAMILIES if one.takes_sparse],
+    [(one, "dense") for one in FAMILIES] + [(one, "sparse") for one in FAMILIES if one.accepts_sparse],
     ids=lambda value: getattr(value, "__name__", value),
 )
 def test_a_family_that_scores_otherwise_is_not_left_out_as_its_parent(parent, form, estimate):
@@ -64,7 +64,7 @@ def test_a_family_that_scores_otherwise_is_not_left_out_as_its_parent(parent, fo
 @pytest.mark.parametrize("parent", FAMILIES, ids=lambda parent: parent.__name__)
 def test_a_family_that_only_has_another_name_is_left_out_as_its_parent(parent):
     family, rows = type("Own", (parent,), {"expects": "anything"})(), ROWS[FAMILIES[parent]]
-    assert is_not_overridden(family, "left_out", "collect", "log_prob")
+    assert is_not_overridden(family, "leave_one_out_log_prob", "collect", "log_prob")
     assert is_cellwise(family, sparse=True) == is_cellwise(parent(), sparse=True)
     found, expected = (tb.leave_one_out(tb.NaiveBayes(one), rows, Y) for one in (family, parent()))
     np.testing.assert_array_equal(found.log_proba, expected.log_proba)

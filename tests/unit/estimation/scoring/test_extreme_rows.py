@@ -30,7 +30,7 @@ def best_by_fractions(mean, covariance, log_prior, row):
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_plug_in_classes_saturate_to_the_right_one(covariance, size):
     model = tb.GaussianDiscriminant(covariance, estimate="mle").fit(X, Y)
-    mean, spread = (np.asarray(part) for part in model._scored[0].parameters)
+    mean, spread = (np.asarray(part) for part in model._factor_scorers[0].parameters)
     matrices = spread if spread.ndim == 3 else spread[..., None] * np.eye(2)
     rows = size * DIRECTIONS
     expected = [best_by_fractions(mean, matrices, model.class_log_prior_, row) for row in rows]
@@ -84,7 +84,7 @@ def test_a_family_of_ones_own_is_compared_as_it_scores():
 
     model = tb.NaiveBayes(Wide(), estimate="mle", class_prior="uniform").fit(X, Y)
     rows = 2e15 * DIRECTIONS[:1]
-    expected = -np.abs(rows[:, None, :] - model._scored[0].parameters.mean).sum(axis=-1)
+    expected = -np.abs(rows[:, None, :] - model._factor_scorers[0].parameters.mean).sum(axis=-1)
     assert np.ptp(expected) > 1
     found = model.predict_log_proba(rows)
     np.testing.assert_allclose(found - found[:, :1], expected - expected[:, :1])

@@ -31,7 +31,7 @@ MODELS = {
     "strict": lambda data: tb.NaiveBayes(COLUMNS, unseen="error").fit(data, "y"),
     "tree": lambda data: tb.TreeAugmentedNaiveBayes("suggest").fit(data, "y"),
     "one-dependence": lambda data: tb.AveragedOneDependence("suggest").fit(data, "y"),
-    "chosen": lambda data: tb.Chosen(single=True, folds=2).fit(data, "y"),
+    "chosen": lambda data: tb.AutoClassifier(single=True, folds=2).fit(data, "y"),
     "window": lambda data: tb.Window(tb.NaiveBayes(COLUMNS), rows=900).partial_fit(data, "y"),
     "decayed": lambda data: tb.Decayed(tb.NaiveBayes(COLUMNS), half_life=5000).partial_fit(data, "y"),
     "network": lambda data: tb.BayesianNetwork({"y": [], "size": ["y"], "eggs": ["y"], "sky": ["y"]}).fit(data),
@@ -65,7 +65,7 @@ def test_planted_faults_are_found_by_every_model(kind):
     data.loc[33, "size"] = 60.0
     found = tb.audit(model, data.drop(columns="shop"), "y", by=data["shop"].to_numpy())
     assert not found.ok
-    assert "sky" in found.moved
+    assert "sky" in found.drifted
     assert set(swapped) <= {one.row for one in found.labels}
     assert {(one.label, one.suggested) for one in found.labels if one.row in swapped} == {("b", "a")}
     assert [(c.column, c.value, c.rows, c.first, c.new_level) for c in found.cells] == [("sky", "zebra", 1, 11, True)]
@@ -84,7 +84,7 @@ def test_without_labels(model):
     data["size"] += 1.5
     data.loc[3, "eggs"] = 90
     found = tb.audit(model, data)
-    assert found.moved == ["size"]
+    assert found.drifted == ["size"]
     assert (found.rows[0].row, found.rows[0].column) == (3, "eggs")
     assert not found.labels
 
@@ -94,7 +94,7 @@ def test_an_absurd_row_does_not_hide_that_its_column_moved(model):
     data["size"] += 0.5
     data.loc[4, "size"] = 40.0
     found = tb.audit(model, data, "y")
-    assert found.moved == ["size"]
+    assert found.drifted == ["size"]
     assert found.rows[0].row == 4
 
 
@@ -115,7 +115,7 @@ def test_rows_that_were_learned_are_judged_without_themselves():
     X[y == "b"] += 3
     X[6] += 3
     model = tb.GaussianDiscriminant("diagonal").fit(X, y)
-    found = tb.audit(model, X, y, learned=True)
+    found = tb.audit(model, X, y, in_training_data=True)
     assert 6 in [one.row for one in found.labels]
     expected = tb.leave_one_out(model, X, y)
     own = np.exp(expected.log_proba[np.arange(60), expected.codes])
@@ -148,7 +148,7 @@ def test_missing_cells_do_not_make_rows_improbable_nor_hide_them(model):
     data.loc[5, ["size", "eggs", "sky"]] = [np.nan, 70.0, None]
     found = tb.audit(model, data, "y")
     assert [(one.row, one.column) for one in found.rows] == [(5, "eggs")]
-    assert not found.moved
+    assert not found.drifted
 
 
 def test_cells_that_cannot_be_and_labels_that_are_not_known(model):
@@ -173,7 +173,7 @@ def test_words_are_compared_but_rows_are_not():
 def test_what_is_refused(model):
     data = rows(20, np.random.default_rng(8))
     with pytest.raises(tb.DataError, match="whole rows"):
-        tb.audit(tb.Regression().fit([[1.0], [2.0], [4.0]], [1.0, 2.0, 3.0]), [[1.0]])
+        tb.audit(tb.LinearRegression().fit([[1.0], [2.0], [4.0]], [1.0, 2.0, 3.0]), [[1.0]])
     with pytest.raises(tb.DataError, match="0 rows"):
         tb.audit(model, data[:0], "y")
     with pytest.raises(tb.DataError, match="part"):
@@ -188,7 +188,7 @@ def test_a_file_is_read(model, tmp_path):
     data["sky"] = "p"
     data.to_csv(tmp_path / "late.csv", index=False)
     found = tb.audit(model, tmp_path / "late.csv", "y", by="shop")
-    assert found.moved == ["sky"]
+    assert found.drifted == ["sky"]
     assert not tb.audit(tb.Mixture(2, random_state=0).fit(data[["size"]]), data[["size"]], by=data["shop"]).labels
 
 

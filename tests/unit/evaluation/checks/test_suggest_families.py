@@ -39,7 +39,7 @@ def draw(seed=0, n=N):
 @pytest.mark.parametrize("seed", range(5))
 def test_what_made_a_column_wins(seed):
     y, rows = draw(seed)
-    found = tb.suggest_columns(rows, y)
+    found = tb.suggest_families(rows, y)
     kinds = {name: type(family).__name__ for name, family in found.columns.items()}
     assert kinds == {
         "normal": "Gaussian",
@@ -80,10 +80,10 @@ def beyond(values, family):
 def test_bits_are_evidence_given_the_target():
     y, rows = draw()
     rows["normal"][:9] = np.nan
-    found = tb.suggest_columns(rows, y)
+    found = tb.suggest_families(rows, y)
 
     def evidence(column, family):
-        return -np.sum(tb.learn(rows[column], family, group=y).log_evidence()) / math.log(2)
+        return -np.sum(tb.fit_distribution(rows[column], family, group=y).log_evidence()) / math.log(2)
 
     for column, family in (
         ("normal", tb.Gaussian()),
@@ -114,7 +114,7 @@ def test_densities_of_whole_numbers_are_no_more_than_the_probability_of_their_ce
     for spread in (0.1, 0.3, 1.0, 8.0):
         x = np.round(rng.normal(60.0, spread, 400)) + rng.integers(0, 2, 400)
         y = np.zeros(400, dtype=int)
-        found = tb.suggest_columns({"x": x}, y)
+        found = tb.suggest_families({"x": x}, y)
         # at the best parameters of the cells there is no shorter code than their own probabilities allow
         times = np.unique(x, return_counts=True)[1]
         entropy = -(times * np.log2(times / times.sum())).sum()
@@ -130,7 +130,7 @@ def test_a_rare_one_is_no_spike():
     y = np.array([0] * 300 + [1] * 300)
     x = np.zeros(600)
     x[599] = 1.0  # a Gaussian's density in the class of zeros alone has no bound
-    found = tb.suggest_columns({"x": x}, y)
+    found = tb.suggest_families({"x": x}, y)
     assert isinstance(found.columns["x"], tb.Bernoulli | tb.Poisson | tb.Categorical)
     assert all(candidate.bits > 0 for candidate in found.details["x"].candidates)
 
@@ -139,34 +139,34 @@ def test_weights_are_repetitions_and_zero_is_absent():
     y, rows = draw(n=120)
     times = np.random.default_rng(1).integers(0, 3, 120)
     repeated = {name: np.repeat(column, times) for name, column in rows.items()}
-    expected = tb.suggest_columns(repeated, np.repeat(y, times))
+    expected = tb.suggest_families(repeated, np.repeat(y, times))
     rows["log-normal"] = np.where(times == 0, -1.0, rows["log-normal"])  # what is not there cannot forbid a family
     rows["normal"] = np.where(times == 0, np.inf, rows["normal"])
     rows["grades"] = np.where(times == 0, 0, rows["grades"])
-    found = tb.suggest_columns(rows, y, sample_weight=times)
+    found = tb.suggest_families(rows, y, sample_weight=times)
     assert found.columns == expected.columns
     for name in rows:
         for mine, its in zip(found.details[name].candidates, expected.details[name].candidates, strict=True):
             assert mine.family == its.family
             assert mine.bits == pytest.approx(its.bits, rel=1e-10)
-    by_name = tb.suggest_columns({**rows, "y": y, "times": times.astype(float)}, "y", sample_weight="times")
+    by_name = tb.suggest_families({**rows, "y": y, "times": times.astype(float)}, "y", sample_weight="times")
     assert by_name.columns == found.columns
 
 
 def test_every_form_of_the_data():
     y, rows = draw(n=150)
     frame = pd.DataFrame(rows)
-    expected = tb.suggest_columns(rows, y).columns
-    assert tb.suggest_columns(frame, y).columns == expected
-    assert tb.suggest_columns(frame.assign(y=y), "y").columns == expected
-    assert tb.suggest_columns(pl.from_pandas(frame.assign(y=y)), "y").columns == expected
+    expected = tb.suggest_families(rows, y).columns
+    assert tb.suggest_families(frame, y).columns == expected
+    assert tb.suggest_families(frame.assign(y=y), "y").columns == expected
+    assert tb.suggest_families(pl.from_pandas(frame.assign(y=y)), "y").columns == expected
     nullable = frame.assign(poisson=frame["poisson"].astype("Int64"), truth=frame["truth"].astype("boolean"))
-    assert tb.suggest_columns(nullable, y).columns == expected
+    assert tb.suggest_families(nullable, y).columns == expected
     numbers = frame[["normal", "log-normal", "poisson"]].to_numpy(float)
-    assert [type(f).__name__ for f in tb.suggest_columns(numbers, y).columns.values()] == [
+    assert [type(f).__name__ for f in tb.suggest_families(numbers, y).columns.values()] == [
         *("Gaussian", "LogNormal", "Poisson")
     ]
-    assert list(tb.suggest_columns(numbers, y).columns) == [0, 1, 2]
+    assert list(tb.suggest_families(numbers, y).columns) == [0, 1, 2]
 
 
 def test_columns_that_leave_no_choice():
@@ -179,43 +179,43 @@ def test_columns_that_leave_no_choice():
         "block": np.eye(4),
         "x": [0.5, 1.5, 0.1, 2.0],
     }
-    found = tb.suggest_columns(rows, y)
+    found = tb.suggest_families(rows, y)
     kinds = {name: type(family).__name__ for name, family in found.columns.items()}
     assert kinds == {"words": "Multinomial", "block": "Gaussian", "x": kinds["x"]}
-    assert found.left_out == {"constant": "constant", "missing": "no known cell", "single": "constant"}
+    assert found.dropped_columns == {"constant": "constant", "missing": "no known cell", "single": "constant"}
     assert [one.remark for one in found.details.values()][3:5] == ["a block: not examined"] * 2
     assert "constant" in repr(found)
     tb.NaiveBayes(found.columns).fit(rows, y).predict(rows)
-    one_class = tb.suggest_columns({"x": [0.5, 1.5, 0.1, 2.0]}, ["a"] * 4)
+    one_class = tb.suggest_families({"x": [0.5, 1.5, 0.1, 2.0]}, ["a"] * 4)
     assert one_class.details["x"].candidates
 
 
 def test_refusals():
     with pytest.raises(DataError, match="row 1, column 'x'"):
-        tb.suggest_columns({"x": [1.0, np.inf]}, [0, 1])
+        tb.suggest_families({"x": [1.0, np.inf]}, [0, 1])
     with pytest.raises(DataError, match="no column 'y'"):
-        tb.suggest_columns({"x": [1.0, 2.0]}, "y")
+        tb.suggest_families({"x": [1.0, 2.0]}, "y")
     with pytest.raises(DataError, match="weight is -1"):
-        tb.suggest_columns({"x": [1.0, 2.0]}, [0, 1], sample_weight=[1, -1])
+        tb.suggest_families({"x": [1.0, 2.0]}, [0, 1], sample_weight=[1, -1])
 
 
 def test_large_offsets():
     rng = np.random.default_rng(2)
     y = rng.integers(0, 2, 300)
-    found = tb.suggest_columns(
+    found = tb.suggest_families(
         {"x": 1e9 + rng.normal(y, 1.0), "n": 10**9 + rng.choice(5, 300, p=[0.4, 0.05, 0.3, 0.05, 0.2])}, y
     )
     assert found.columns["x"] == tb.Gaussian() or found.columns["x"] == tb.LogNormal()  # alike at such an offset
     assert found.columns["n"] == tb.Categorical()
-    assert tb.suggest_columns({"n": np.array([2**60, 2**61, 2**60, 2**59])}, [0, 1, 0, 1]).columns
+    assert tb.suggest_families({"n": np.array([2**60, 2**61, 2**60, 2**59])}, [0, 1, 0, 1]).columns
 
 
 def test_tables():
     y, rows = draw(n=100)
-    found = tb.suggest_columns(rows, y)
+    found = tb.suggest_families(rows, y)
     frame = found.to_frame()
     assert frame["proposed"].sum() == len(rows)
-    assert (frame.groupby("column")["behind"].min() == 0).all()
+    assert (frame.groupby("column")["excess_loss"].min() == 0).all()
     lines = repr(found).splitlines()
     assert len(lines) == len(rows) + 2
     assert lines[0].startswith("Suggestion for 10 columns")
@@ -245,7 +245,7 @@ def test_adult():
         for name in ("adult.data.gz", "adult.test.gz")
     )
     answers = test["income"].str.rstrip(".")
-    found = tb.suggest_columns(train, "income")
+    found = tb.suggest_families(train, "income")
     for column in ("capital-gain", "capital-loss"):  # none of them: a spike that no Gaussian has
         assert isinstance(found.columns[column], tb.Binned)
         assert found.columns[column].edges[:2] == (-0.5, 0.5)
@@ -254,7 +254,7 @@ def test_adult():
     losses = [log_loss(answers, fitted.predict_proba(test)) for fitted in (plain, better)]
     assert losses[0] == pytest.approx(0.691, abs=0.005)
     assert losses[1] == pytest.approx(0.406, abs=0.005)
-    assert found.left_out == {"education-num": "repeats 'education'"}
+    assert found.dropped_columns == {"education-num": "repeats 'education'"}
     absent = {name for name, family in found.columns.items() if isinstance(family, tb.WithMissing)}
     assert absent == {"occupation"}  # and wherever it is missing, the class of work is too
     by_type = tb.NaiveBayes(dict.fromkeys(found.columns, "auto") | {"occupation": found.columns["occupation"]})

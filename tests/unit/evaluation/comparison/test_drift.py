@@ -34,17 +34,17 @@ def test_what_did_not_move_is_rarely_called_a_drift(model):
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize("labelled", [True, False])
-def test_what_moved_is_found_with_its_bits(model, labelled):
+@pytest.mark.parametrize("labeled", [True, False])
+def test_what_moved_is_found_with_its_bits(model, labeled):
     rng = np.random.default_rng(4)
     data = rows(1000, rng, move=0.5, sky=(0.3, 0.2, 0.3, 0.2))
-    found = {one.column: one for one in drift(model, *((data, "y") if labelled else (data.drop(columns="y"),)))}
+    found = {one.column: one for one in drift(model, *((data, "y") if labeled else (data.drop(columns="y"),)))}
     assert found["size"].chance < 1e-6
     assert found["sky"].chance < 1e-6
     assert found["eggs"].chance > 1e-3
     kl = np.array([0.3, 0.2, 0.3, 0.2]) @ np.log2(np.array([0.3, 0.2, 0.3, 0.2]) / [0.1, 0.2, 0.3, 0.4])
     assert found["sky"].low < kl < found["sky"].high
-    if labelled:
+    if labeled:
         assert found["size"].low < 0.125 / np.log(2) < found["size"].high
 
 
@@ -58,7 +58,7 @@ def test_networks_covariances_and_mixtures_that_chose_themselves(model):
     (one,) = drift(full, after[["size", "eggs", "y"]], "y")
     assert one.column == ("size", "eggs")
     assert one.chance > 1e-3
-    chosen = tb.choose(before[:600], "y")
+    chosen = tb.AutoClassifier().fit(before[:600], "y")
     assert drift(chosen, after, "y")[0].column == "sky"
     with pytest.raises(tb.DataError, match="Pass target="):
         drift(tb.AveragedOneDependence().fit(before, "y"), after.drop(columns="y"))

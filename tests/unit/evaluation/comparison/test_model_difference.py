@@ -7,7 +7,7 @@ from scipy.integrate import quad
 from scipy.stats import lognorm, multivariate_normal, norm, poisson
 
 import tallybayes as tb
-from tallybayes.datasets import penguins
+from tallybayes.datasets import make_penguins
 from tallybayes.distributions.normal_inverse_gamma import Normal
 from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal
 from tallybayes.evaluation.comparison.model_difference import difference
@@ -53,11 +53,11 @@ def test_a_family_that_scores_anew_is_compared_by_what_it_draws():
 
     rates = np.array([1.0]), np.array([1.5])
     assert divergence_of(Wider(), *rates) == pytest.approx(divergence_of(tb.Poisson(), 2.0, 3.0), rel=0.1)
-    assert Family.divergence(tb.Binomial(5), np.array([0.3]), np.array([0.3])) == 0
+    assert Family.kl_divergence(tb.Binomial(5), np.array([0.3]), np.array([0.3])) == 0
 
 
-ROWS = penguins(300, 1)
-MORE = penguins(60, 2)
+ROWS = make_penguins(300, 1)
+MORE = make_penguins(60, 2)
 NUMBERS = {
     name: np.nan_to_num(ROWS[name], nan=40.0) if name != "species" else ROWS[name]
     for name in ("bill_mm", "mass_g", "species")
@@ -72,7 +72,7 @@ MODELS = {
     "tied": lambda: tb.GaussianDiscriminant("tied").fit(NUMBERS, "species"),
     "tied_spherical": lambda: tb.GaussianDiscriminant("tied_spherical").fit(NUMBERS, "species"),
     "NearestClassMean": lambda: tb.NearestClassMean().fit(NUMBERS, "species"),
-    "Chosen": lambda: tb.Chosen(folds=2).fit(ROWS, "species"),
+    "AutoClassifier": lambda: tb.AutoClassifier(folds=2).fit(ROWS, "species"),
     "BayesianNetwork": lambda: tb.BayesianNetwork({"sex": ["island", "species"], "mass_g": ["species"]}).fit(ROWS),
     "HiddenMarkovModel": lambda: tb.HiddenMarkovModel().fit([["a", "b", "b"]] * 3, [["x", "y", "x"]] * 3),
 }  # fmt: skip
@@ -154,7 +154,7 @@ def test_what_is_refused():
     with pytest.raises(tb.DataError, match="a NaiveBayes and a BayesianNetwork; expected two of one kind"):
         difference(MODELS["NaiveBayes"](), MODELS["BayesianNetwork"]())
     labels = {name: ROWS[name] for name in ("sex", "island", "species")}
-    one, other = (tb.Chosen(single=True, folds=2).fit(rows, "species") for rows in (labels, NUMBERS))
-    assert one.members_[0].choice.name != other.members_[0].choice.name
+    one, other = (tb.AutoClassifier(single=True, folds=2).fit(rows, "species") for rows in (labels, NUMBERS))
+    assert one.members_[0].spec.name != other.members_[0].spec.name
     with pytest.raises(tb.DataError, match="the mixtures have no member in common"):
         difference(one, other)

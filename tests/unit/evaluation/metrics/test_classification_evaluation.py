@@ -43,21 +43,21 @@ def test_the_definitions_are_scikit_learn_s(n_classes, weighting):
     assert found.log_loss.value == pytest.approx(log_loss(codes, p, sample_weight=weight, labels=labels), rel=1e-12)
     ranks = p[:, 1] if n_classes == 2 else p
     area = roc_auc_score(codes, ranks, sample_weight=weight, multi_class="ovr")
-    assert found.auc.value == pytest.approx(area, rel=1e-12)
+    assert found.roc_auc.value == pytest.approx(area, rel=1e-12)
     half = 0.5 if n_classes == 2 else 1.0
     squares = half * ((np.eye(n_classes)[codes] - p) ** 2).sum(axis=1)
-    assert found.brier.value == pytest.approx(np.average(squares, weights=weight), rel=1e-12)
+    assert found.brier_score.value == pytest.approx(np.average(squares, weights=weight), rel=1e-12)
     if "labels" in inspect.signature(brier_score_loss).parameters:  # from scikit-learn 1.7 on, for several classes
         peer = brier_score_loss(codes, p, sample_weight=weight, labels=labels)
-        assert found.brier.value == pytest.approx(peer, rel=1e-12)
+        assert found.brier_score.value == pytest.approx(peer, rel=1e-12)
     table = confusion_matrix(codes, predicted, sample_weight=weight)
-    np.testing.assert_allclose(found.confusion, table, rtol=1e-12)
+    np.testing.assert_allclose(found.confusion_matrix, table, rtol=1e-12)
     per_class = precision_recall_fscore_support(codes, predicted, sample_weight=weight, zero_division=np.nan)
-    for mine, peer in zip((found.precision, found.recall, found.f_score), per_class, strict=False):
+    for mine, peer in zip((found.precision, found.recall, found.f1_score), per_class, strict=False):
         np.testing.assert_allclose([measure.value for measure in mine.values()], peer, rtol=1e-12)
     np.testing.assert_allclose(list(found.support.values()), table.sum(axis=1), rtol=1e-12)
     macro = precision_recall_fscore_support(codes, predicted, sample_weight=weight, average="macro")
-    mine = found.macro_precision.value, found.macro_recall.value, found.macro_f_score.value
+    mine = found.macro_precision.value, found.macro_recall.value, found.macro_f1_score.value
     np.testing.assert_allclose(mine, macro[:3], rtol=1e-12)
     balanced = balanced_accuracy_score(codes, predicted, sample_weight=weight)
     assert found.macro_recall.value == pytest.approx(balanced, rel=1e-12)
@@ -74,24 +74,24 @@ def test_classes_never_predicted_or_absent():
     options = {"labels": [0, 1, 2, 3], "zero_division": np.nan}
     per_class = precision_recall_fscore_support([0, 1, 1, 1], predicted, **options)
     macro = precision_recall_fscore_support([0, 1, 1, 1], predicted, average="macro", **options)
-    for mine, peer in zip((found.precision, found.recall, found.f_score), per_class, strict=False):
+    for mine, peer in zip((found.precision, found.recall, found.f1_score), per_class, strict=False):
         np.testing.assert_allclose([measure.value for measure in mine.values()], peer)
     assert np.isnan(found.precision["d"].value)
     assert found.precision["d"][1:] == pytest.approx((0.025, 0.975))  # the prior's interval
     assert found.macro_precision.value == pytest.approx(macro[0])
     assert found.macro_recall.value == pytest.approx(macro[1])
     # nothing of d is there, so its F does not exist; c was predicted, wrongly: 0
-    assert found.macro_f_score.value == pytest.approx(np.mean([per_class[2][k] for k in (0, 1, 2)]))
+    assert found.macro_f1_score.value == pytest.approx(np.mean([per_class[2][k] for k in (0, 1, 2)]))
     # areas of the classes that occur
     areas = [roc_auc_score(np.array([0, 1, 1, 1]) == k, p[:, k]) for k in (0, 1)]
-    assert found.auc.value == pytest.approx(np.mean(areas))
+    assert found.roc_auc.value == pytest.approx(np.mean(areas))
 
 
 def test_ties_go_to_the_first_class():
     for n_classes in (2, 3):
         log_proba = np.full((2, n_classes), -np.log(n_classes))
         found = tb.Evaluation(range(n_classes), np.array([0, 1]), log_proba)
-        assert found.confusion[:, 0].tolist() == [1, 1] + [0] * (n_classes - 2)
+        assert found.confusion_matrix[:, 0].tolist() == [1, 1] + [0] * (n_classes - 2)
 
 
 @pytest.mark.parametrize("weighting", WEIGHTS)
@@ -137,8 +137,8 @@ def test_bits_per_row():
 def test_rows_keep_their_order_where_probabilities_round_to_one():
     odds = np.array([40.0, 41.0, 42.0, 50.0])  # p is 1.0 in every row
     log_proba = np.stack([-odds, np.zeros(4)], axis=1)
-    assert tb.Evaluation([0, 1], np.array([0, 0, 1, 1]), log_proba).auc.value == 1
-    assert tb.Evaluation([0, 1], np.array([1, 1, 0, 0]), log_proba).auc.value == 0
+    assert tb.Evaluation([0, 1], np.array([0, 0, 1, 1]), log_proba).roc_auc.value == 1
+    assert tb.Evaluation([0, 1], np.array([1, 1, 0, 0]), log_proba).roc_auc.value == 0
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -231,7 +231,7 @@ def test_text():
     ],
 )
 def test_measures_as_text(measure, text):
-    assert repr(tb.Measure(*measure)) == text
+    assert repr(tb.MetricEstimate(*measure)) == text
 
 
 # ---- Refusals ---------------------------------------------------------------------------------------------------

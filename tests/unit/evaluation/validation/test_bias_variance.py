@@ -25,7 +25,7 @@ def closed(degree, noise):
 @pytest.mark.parametrize("noise", [0.5, 2.0])
 def test_least_squares_in_closed_form(noise):
     found = tb.bias_variance(
-        tb.Regression(estimate="mle"), X, squared, candidates={"degree": [1, 2, 5]}, noise=noise, n_draws=1000
+        tb.LinearRegression(estimate="mle"), X, squared, candidates={"degree": [1, 2, 5]}, noise=noise, n_draws=1000
     )
     for place, degree in enumerate((1, 2, 5)):
         bias, variance = closed(degree, noise)
@@ -44,20 +44,20 @@ def test_models_of_scikit_learn_and_other_places():
 
 
 def test_without_noise_there_is_no_variance():
-    found = tb.bias_variance(tb.Regression(2, estimate="mle"), X, squared, noise=0, n_draws=2)
+    found = tb.bias_variance(tb.LinearRegression(2, estimate="mle"), X, squared, noise=0, n_draws=2)
     assert found.variance.tolist() == pytest.approx([0.0], abs=1e-20)
     assert found.bias.tolist() == pytest.approx([0.0], abs=1e-20)
     assert found.names == ["as it is"]
 
 
 def test_same_seed_same_draws():
-    first, second = (tb.bias_variance(tb.Regression(), X, squared, n_draws=5) for _ in range(2))
+    first, second = (tb.bias_variance(tb.LinearRegression(), X, squared, n_draws=5) for _ in range(2))
     assert first.bias.tobytes() == second.bias.tobytes()
 
 
 def test_candidates_side_by_side_are_readable():
     sets = [{"degree": 1}, {"degree": 2, "prior": 1.0}]
-    found = tb.bias_variance(tb.Regression(), X, squared, candidates=sets, n_draws=5)
+    found = tb.bias_variance(tb.LinearRegression(), X, squared, candidates=sets, n_draws=5)
     assert "degree=2, prior=1.0" in repr(found)
     assert "<table" in found._repr_html_()
     assert found.plot().to_frame()["candidate"].tolist() == found.names
@@ -78,4 +78,4 @@ def test_candidates_side_by_side_are_readable():
 )
 def test_nonsense_is_refused(changed, message):
     with pytest.raises(DataError, match=message):
-        tb.bias_variance(**{"model": tb.Regression(), "X": X, "truth": squared, "n_draws": 5, **changed})
+        tb.bias_variance(**{"model": tb.LinearRegression(), "X": X, "truth": squared, "n_draws": 5, **changed})

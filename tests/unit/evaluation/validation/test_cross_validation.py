@@ -139,15 +139,15 @@ def test_mixed_columns_are_scored_as_if_refitted(unseen):
     y = rng.integers(0, 2, N_ROWS)
     data = pd.DataFrame(
         {
-            "colour": rng.choice(["red", "green", "blue"], N_ROWS),
+            "color": rng.choice(["red", "green", "blue"], N_ROWS),
             "size": np.where(rng.random(N_ROWS) < 0.2, np.nan, rng.normal(y, 1.0)),
             "visits": rng.poisson(1 + y),
             "class": np.where(y, "yes", "no"),
         }
     )
-    data.loc[::9, "colour"] = None
+    data.loc[::9, "color"] = None
     columns = {
-        "colour": tb.Categorical(levels=("red", "green", "blue")),
+        "color": tb.Categorical(levels=("red", "green", "blue")),
         "size": tb.TiedGaussian(),
         "visits": tb.Poisson(),
     }
@@ -356,8 +356,8 @@ def test_candidates_share_one_count():
     assert found.best.log_loss.value == min(result.log_loss.value for result in found)
     assert len(found.to_frame()) == len(found) == 4
     assert "shrinkage" in repr(found)
-    assert "behind" in repr(found)
-    gap = found.behind(found[0])
+    assert "excess_loss" in repr(found)
+    gap = found.excess_loss(found[0])
     assert np.isclose(gap.value, found[0].log_loss.value - found.best.log_loss.value)
 
 

@@ -64,4 +64,4 @@ def test_sequences_without_weight_are_absent(states):
     assert found.model.tally_ == expected.model.tally_
     np.testing.assert_array_equal(found.log_proba[3:], expected.log_proba)
     np.testing.assert_array_equal(found.log_likelihood[1:], expected.log_likelihood)
-    assert (found.log_loss, found.confusion.tolist()) == (expected.log_loss, expected.confusion.tolist())
+    assert (found.log_loss, found.confusion_matrix.tolist()) == (expected.log_loss, expected.confusion_matrix.tolist())

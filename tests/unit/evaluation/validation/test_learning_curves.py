@@ -20,13 +20,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import tallybayes as tb
-from tallybayes.datasets import penguins
+from tallybayes.datasets import make_penguins
 from tallybayes.evaluation.validation.learning_curves import penalty_of
 from tallybayes.evaluation.validation.prefix_models import is_incremental, models_of_prefixes
 
 X, y = load_iris(return_X_y=True, as_frame=True)
 LABELS = np.array(["setosa", "versicolor", "virginica"])[y]
-BIRDS = pd.DataFrame(penguins(200))
+BIRDS = pd.DataFrame(make_penguins(200))
 SPECIES = BIRDS.pop("species").to_numpy().astype(str)
 MEASURED = BIRDS[["bill_mm", "mass_g"]]
 SIZES = np.array([1, 7, 20, 60, 160])
@@ -44,7 +44,7 @@ def _pairs(n, seed):
 @pytest.mark.slow
 def test_generative_models_are_ahead_while_rows_are_few():
     models = {"naive": tb.NaiveBayes(), "logistic": LogisticRegression(C=1e4, max_iter=2000)}
-    curves = tb.learning_curves(models, *_pairs(4000, 0), [80, 320], repeats=5)
+    curves = tb.learning_curves(models, *_pairs(4000, 0), [80, 320], n_repeats=5)
     assert (curves.error[0].mean(axis=-1) < curves.error[1].mean(axis=-1)).all()
     assert curves.error[0, -1].mean() == pytest.approx(0.140, abs=0.02)  # the exact error of the rule is .140
     assert curves.crossings() == [(80, "naive")]
@@ -108,18 +108,18 @@ def test_every_row_is_counted_once(monkeypatch):
         return before(self, rows, *rest, **more)
 
     monkeypatch.setattr(tb.NaiveBayes, "partial_fit", counting)
-    curves = tb.learning_curves({"ours": tb.NaiveBayes(), "theirs": GaussianNB()}, X, y, [10, 30, 120], repeats=2)
+    curves = tb.learning_curves({"ours": tb.NaiveBayes(), "theirs": GaussianNB()}, X, y, [10, 30, 120], n_repeats=2)
     assert seen == [10, 20, 90] * 2
     assert curves.refitted == [False, True]
 
 
 def test_others_are_fitted_again():
-    for model in (GaussianNB(), make_pipeline(StandardScaler(), tb.NaiveBayes()), tb.Chosen()):
+    for model in (GaussianNB(), make_pipeline(StandardScaler(), tb.NaiveBayes()), tb.AutoClassifier()):
         assert not is_incremental(model)
 
 
 def test_the_measures_are_those_of_an_evaluation():
-    curves = tb.learning_curves({"ours": tb.NaiveBayes()}, X, LABELS, [50, 120], repeats=3, random_state=1)
+    curves = tb.learning_curves({"ours": tb.NaiveBayes()}, X, LABELS, [50, 120], n_repeats=3, random_state=1)
     rng = np.random.default_rng(1)
     fold = tb.evaluation.validation.learning_curves.random_folds(y.to_numpy(), 5, rng)
     orders = [rng.permutation(np.flatnonzero(fold != split)) for split in range(3)]
@@ -135,7 +135,7 @@ def test_the_measures_are_those_of_an_evaluation():
 
 def test_the_same_seed_gives_the_same_splits():
     first, second, other = (
-        tb.learning_curves(tb.NaiveBayes(), X, y, [30], repeats=7, random_state=seed).log_loss for seed in (3, 3, 4)
+        tb.learning_curves(tb.NaiveBayes(), X, y, [30], n_repeats=7, random_state=seed).log_loss for seed in (3, 3, 4)
     )
     np.testing.assert_array_equal(first, second)
     assert (first != other).any()
@@ -152,8 +152,8 @@ def test_the_same_seed_gives_the_same_splits():
     ids=["pandas", "numpy", "polars", "arrow", "dict"],
 )
 def test_rows_of_any_kind(rows):
-    curves = tb.learning_curves(tb.NaiveBayes(), rows, LABELS, [30, 120], repeats=2)
-    expected = tb.learning_curves(tb.NaiveBayes(), X, y, [30, 120], repeats=2)
+    curves = tb.learning_curves(tb.NaiveBayes(), rows, LABELS, [30, 120], n_repeats=2)
+    expected = tb.learning_curves(tb.NaiveBayes(), X, y, [30, 120], n_repeats=2)
     np.testing.assert_array_equal(curves.log_loss, expected.log_loss)
     assert curves.names == ["NaiveBayes"]
 
@@ -162,9 +162,9 @@ def test_labels_by_name_and_files(tmp_path):
     whole = X.assign(kind=LABELS)
     whole.to_csv(tmp_path / "iris.csv", index=False)
     models = {"ours": tb.NaiveBayes(), "theirs": GaussianNB()}
-    expected = tb.learning_curves(models, X, LABELS, [30], repeats=2)
+    expected = tb.learning_curves(models, X, LABELS, [30], n_repeats=2)
     for rows in (whole, pl.from_pandas(whole), dict(whole), whole.to_dict("records"), tmp_path / "iris.csv"):
-        np.testing.assert_allclose(tb.learning_curves(models, rows, "kind", [30], repeats=2).error, expected.error)
+        np.testing.assert_allclose(tb.learning_curves(models, rows, "kind", [30], n_repeats=2).error, expected.error)
     with pytest.raises(tb.DataError, match="no column 'sort'"):
         tb.learning_curves(tb.NaiveBayes(), whole, "sort")
 
@@ -173,22 +173,22 @@ def test_labels_by_name_and_files(tmp_path):
 def test_sparse_rows():
     words = np.random.default_rng(0).poisson(1 + X.to_numpy())
     models = {"ours": tb.NaiveBayes(), "theirs": LogisticRegression(max_iter=5000)}
-    expected = tb.learning_curves(models, csr_array(words), y, [60], repeats=2)
-    found = tb.learning_curves(models, coo_array(words), y, [60], repeats=2)
+    expected = tb.learning_curves(models, csr_array(words), y, [60], n_repeats=2)
+    found = tb.learning_curves(models, coo_array(words), y, [60], n_repeats=2)
     np.testing.assert_array_equal(found.log_loss, expected.log_loss)
 
 
 @pytest.mark.slow
 def test_a_class_that_is_not_there_yet_is_worth_one_row():
     models = {"ours": tb.NaiveBayes(tb.TiedGaussian()), "theirs": LogisticRegression(max_iter=5000)}
-    curves = tb.learning_curves(models, X, LABELS, [1, 2, 6], repeats=5)
+    curves = tb.learning_curves(models, X, LABELS, [1, 2, 6], n_repeats=5)
     np.testing.assert_allclose(curves.error[:, 0], 2 / 3)  # one row: its class is the only one
     np.testing.assert_allclose(curves.log_loss[:, 0], -(np.log(2 / 4) + 2 * np.log(1 / 4)) / 3)
     assert (curves.log_loss < 10).all()  # and nobody rules a class out
 
 
 def test_sizes_double():
-    assert tb.learning_curves(tb.NaiveBayes(), X, y, repeats=1).sizes.tolist() == [15, 30, 60, 120]
+    assert tb.learning_curves(tb.NaiveBayes(), X, y, n_repeats=1).sizes.tolist() == [15, 30, 60, 120]
 
 
 # ---- Crossings -------------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_curves_cross():
     curves = tb.LearningCurves(names, sizes, error, error[::-1])
     assert curves.crossings() == [(10, "a"), (40, "b")]
     assert curves.crossings("log_loss") == [(10, "b"), (40, "a")]
-    assert curves.ahead() == "a, b from 40 rows on"
+    assert curves.leader() == "a, b from 40 rows on"
     assert np.isnan(curves.to_frame()["error_se"]).all()
     with pytest.raises(tb.DataError, match=r"expected 'error' or 'log_loss'"):
         curves.crossings("calibration_error")
@@ -214,7 +214,7 @@ def test_noise_is_no_crossing():
     curves = tb.LearningCurves(["a", "b"], np.array([10, 20, 40]), error, error)
     assert curves.crossings() == [(10, "a"), (40, "b")]
     later = tb.LearningCurves(["a", "b"], np.array([20, 40]), error[:, 1:], error[:, 1:])
-    assert later.ahead() == "b at every size"  # as far as can be told from noise
+    assert later.leader() == "b at every size"  # as far as can be told from noise
     luck = tb.LearningCurves(["a", "b"], np.array([20]), error[:, 1:2], error[:, 1:2])
     assert luck.crossings() == [(20, "b")]
 
@@ -291,7 +291,7 @@ def test_few_rows():
 
 def test_classes_whose_share_is_stated_exist_before_a_row_shows_them():
     model = tb.NaiveBayes(class_prior=dict.fromkeys(np.unique(LABELS).tolist(), 1 / 3))
-    curves = tb.learning_curves(model, X, LABELS, [1, 100], repeats=2)
+    curves = tb.learning_curves(model, X, LABELS, [1, 100], n_repeats=2)
     assert curves.log_loss[0, 0].max() < 5
     assert curves.refitted == [False]
 
@@ -300,12 +300,12 @@ def test_a_wrong_row_is_the_error_of_the_fit():
     rows = X.to_numpy().copy()
     rows[3, 2] = np.inf
     with pytest.raises(ValueError, match="inf"):
-        tb.learning_curves(tb.NaiveBayes(), rows, y, [100], repeats=1)
+        tb.learning_curves(tb.NaiveBayes(), rows, y, [100], n_repeats=1)
 
 
 def test_log_loss_is_that_of_scikit_learn_where_all_classes_are_there():
     model = GaussianNB()
-    curves = tb.learning_curves(model, X, y, [120], repeats=1)
+    curves = tb.learning_curves(model, X, y, [120], n_repeats=1)
     rng = np.random.default_rng(0)
     fold = tb.evaluation.validation.learning_curves.random_folds(y.to_numpy(), 5, rng)
     train = rng.permutation(np.flatnonzero(fold != 0))
@@ -317,7 +317,7 @@ def test_log_loss_is_that_of_scikit_learn_where_all_classes_are_there():
 
 
 def test_the_picture_is_a_table_too():
-    curves = tb.learning_curves({"a $": tb.NaiveBayes(), "b": tb.GaussianDiscriminant()}, X, y, [30, 60], repeats=2)
+    curves = tb.learning_curves({"a $": tb.NaiveBayes(), "b": tb.GaussianDiscriminant()}, X, y, [30, 60], n_repeats=2)
     picture = curves.plot()
     pd.testing.assert_frame_equal(picture.to_frame(), curves.to_frame())
     titles = ["error", "log-loss in nats", "calibration error", "seconds to fit"]
@@ -349,6 +349,7 @@ def test_targets_are_named_by_whole_numbers():
     rng = np.random.default_rng(0)
     rows = pd.DataFrame(rng.integers(2, size=(60, 3)))
     found, expected = (
-        tb.learning_curves(tb.NaiveBayes(), X, y, [20, 40], repeats=2) for X, y in ((rows, 2), (rows[[0, 1]], rows[2]))
+        tb.learning_curves(tb.NaiveBayes(), X, y, [20, 40], n_repeats=2)
+        for X, y in ((rows, 2), (rows[[0, 1]], rows[2]))
     )
     np.testing.assert_array_equal(found.to_frame()["error"], expected.to_frame()["error"])

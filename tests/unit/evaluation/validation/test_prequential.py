@@ -33,7 +33,7 @@ def by_hand(model, frame, size):
 
 def test_it_is_what_one_would_do_by_hand():
     frame = stream()
-    found = tb.prequential(tb.NaiveBayes(), frame, "y", batch=70)
+    found = tb.prequential(tb.NaiveBayes(), frame, "y", batch_size=70)
     errors, losses = by_hand(tb.NaiveBayes(), frame, 70)
     np.testing.assert_array_equal(found.error[0, 1:], errors)
     np.testing.assert_allclose(found.log_loss[0, 1:], losses, rtol=1e-12)
@@ -51,11 +51,11 @@ def test_whoever_forgets_follows_a_drift():
         "window": tb.Window(tb.NaiveBayes(), rows=100),
         "fading": tb.Decayed(tb.NaiveBayes(), half_life=40),
     }
-    found = tb.prequential(models, stream(), "y", batch=20)
+    found = tb.prequential(models, stream(), "y", batch_size=20)
     everything, window, fading = found.mean("error", last=0.2)
     assert max(window, fading) < 0.15 < 0.3 < everything
     assert not hasattr(models["all"], "tally_")
-    curve = found.faded("error")
+    curve = found.decayed_mean("error")
     assert curve[0, -1] > curve[1, -1]
 
 
@@ -82,41 +82,41 @@ def test_streams_as_people_have_them(kind, tmp_path):
         data = [frame[k : k + 30] for k in range(0, 100, 30)]
     else:
         data = (frame[k : k + 30] for k in range(0, 100, 30))
-    found = tb.prequential(tb.NaiveBayes(), data, target, batch=30)
-    expected = tb.prequential(tb.NaiveBayes(), frame, "y", batch=30)
+    found = tb.prequential(tb.NaiveBayes(), data, target, batch_size=30)
+    expected = tb.prequential(tb.NaiveBayes(), frame, "y", batch_size=30)
     np.testing.assert_allclose(found.log_loss, expected.log_loss, rtol=1e-9)
 
 
 @pytest.mark.slow
 def test_text_and_other_estimators_and_times():
     texts, y = ["win win", "lunch", "win a prize", "noon"] * 10, [1, 0, 1, 0] * 10
-    assert tb.prequential(tb.NaiveBayes(tb.Text()), texts, y, batch=4).mean("error")[0] == 0
+    assert tb.prequential(tb.NaiveBayes(tb.Text()), texts, y, batch_size=4).mean("error")[0] == 0
     frame = stream().assign(t=np.arange(600))
     models = {
         "theirs": GaussianNB(),
         "linear": SGDClassifier(loss="log_loss"),
         "window": tb.Window(tb.NaiveBayes(), duration=100),
     }
-    found = tb.prequential(models, frame[["x", "t"]], frame["y"], time=frame["t"], classes=["a", "b"], batch=50)
+    found = tb.prequential(models, frame[["x", "t"]], frame["y"], time=frame["t"], classes=["a", "b"], batch_size=50)
     assert found.error.shape == (3, 12)
-    by_name = tb.prequential(models["window"], frame, "y", time="t", batch=50)
-    plain = tb.prequential(models["window"], frame[["x", "z", "y"]], "y", time=frame["t"], batch=50)
+    by_name = tb.prequential(models["window"], frame, "y", time="t", batch_size=50)
+    plain = tb.prequential(models["window"], frame[["x", "z", "y"]], "y", time=frame["t"], batch_size=50)
     np.testing.assert_array_equal(by_name.error, plain.error)
-    ours = tb.prequential(tb.NaiveBayes(), frame, "y", time="t", batch=50)
+    ours = tb.prequential(tb.NaiveBayes(), frame, "y", time="t", batch_size=50)
     np.testing.assert_array_equal(
-        ours.error, tb.prequential(tb.NaiveBayes(), frame[["x", "z", "y"]], "y", batch=50).error
+        ours.error, tb.prequential(tb.NaiveBayes(), frame[["x", "z", "y"]], "y", batch_size=50).error
     )
 
 
 def test_a_class_that_comes_late_and_a_model_that_was_fitted():
     x, y = np.arange(9.0)[:, None], np.array([0, 0, 0, 0, 0, 0, 1, 1, 1])
-    found = tb.prequential(tb.NaiveBayes(), x, y, batch=3)
+    found = tb.prequential(tb.NaiveBayes(), x, y, batch_size=3)
     assert found.unknown.tolist() == [[0, 0, 3]]
     assert found.error[0, 2] == 1
     assert found.log_loss[0, 2] == pytest.approx(np.log(6 + 1 + 1))
     assert "3 rows of classes that were not known yet" in repr(found)
     fitted = tb.NaiveBayes().fit([[0.0], [8.0]], [0, 1])
-    assert not np.isnan(tb.prequential(fitted, x, y, batch=3).error[0, 0])
+    assert not np.isnan(tb.prequential(fitted, x, y, batch_size=3).error[0, 0])
     assert fitted.n_rows_ == 2
 
 
@@ -161,7 +161,7 @@ def test_what_makes_no_sense_is_refused(arguments, said):
     with pytest.raises(tb.TallybayesError, match=said):
         tb.prequential(*arguments)
     with pytest.raises(tb.DataError, match="at least 1"):
-        tb.prequential(tb.NaiveBayes(), [[1.0]], [0], batch=0)
+        tb.prequential(tb.NaiveBayes(), [[1.0]], [0], batch_size=0)
 
 
 def rows_of_a_network(n=600):
@@ -176,7 +176,7 @@ def test_a_network_is_judged_as_a_classifier_of_one_of_its_nodes():
     rows = rows_of_a_network()
     network = tb.BayesianNetwork({"wet": ["sky"], "slow": ["wet"]})
     models = {"network": network, "window": tb.Window(network, rows=200), "naive": tb.NaiveBayes()}
-    found = tb.prequential(models, rows, "wet", batch=50, drift=True)
+    found = tb.prequential(models, rows, "wet", batch_size=50, drift=True)
     assert not hasattr(network, "tally_")
     assert np.isnan(found.error[:, 0]).all()
     by_hand = network.fit({name: column[:50] for name, column in rows.items()})
@@ -189,6 +189,6 @@ def test_a_network_is_judged_as_a_classifier_of_one_of_its_nodes():
     with pytest.raises(LabelError, match="name of its column"):
         tb.prequential(network, {"sky": rows["sky"], "slow": rows["slow"]}, rows["wet"])
     with pytest.raises(DataError, match="the network has no node 'other'"):
-        tb.prequential(network, rows | {"other": rows["wet"]}, "other", batch=50)
+        tb.prequential(network, rows | {"other": rows["wet"]}, "other", batch_size=50)
     with pytest.raises(DataError, match="node 'size' is measured"):
-        tb.prequential(tb.BayesianNetwork({"size": ["sky"]}), rows | {"size": rows["wet"] + 0.5}, "size", batch=50)
+        tb.prequential(tb.BayesianNetwork({"size": ["sky"]}), rows | {"size": rows["wet"] + 0.5}, "size", batch_size=50)

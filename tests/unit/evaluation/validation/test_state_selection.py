@@ -21,7 +21,7 @@ def calls(n_sequences, n_steps, seed=0):
 
 def choose(data, *given, columns=None, **options):
     model = tb.HiddenMarkovModel(columns=tb.Poisson() if columns is None else columns, max_iter=300)
-    return tb.choose_states(model, data, *given, **{"folds": 3, "n_init": 2, **options})
+    return tb.select_n_states(model, data, *given, **{"folds": 3, "n_init": 2, **options})
 
 
 @pytest.mark.slow
@@ -79,8 +79,8 @@ def test_the_icl_takes_the_entropy_and_the_bound_is_that_of_the_model():
     found = choose(calls(3, 40), [1, 2], "icl")
     frame = found.to_frame()
     for model, line in zip(found.models, frame.itertuples(), strict=True):
-        assert line.icl == pytest.approx(model.bic_ + 2 * model._climb.entropy)
-        assert line.evidence_bound == model.evidence_bound_
+        assert line.icl == pytest.approx(model.bic_ + 2 * model._em_result.entropy)
+        assert line.evidence_bound == model.evidence_lower_bound_
         assert line.bic == model.bic_
     assert frame.icl[0] == pytest.approx(frame.bic[0])  # one state is known
 
@@ -116,7 +116,7 @@ def test_silent_steps_stay_where_steps_are_held_out():
     heard = np.flatnonzero(np.arange(60) % 5 > 0)
     steps = {"calls": data[heard], "silent": np.diff(heard, prepend=-1) - 1}
     model = tb.HiddenMarkovModel(columns={"calls": tb.Poisson()}, gaps="silent", max_iter=300)
-    found = tb.choose_states(model, [steps], [1, 2], folds=2, n_init=1)
+    found = tb.select_n_states(model, [steps], [1, 2], folds=2, n_init=1)
     assert np.isfinite([score.value for score in found.scores]).all()
     assert found.n_states == 2
 
@@ -134,19 +134,19 @@ def test_tables_and_what_is_behind():
     lines = repr(found).splitlines()
     assert lines[0] == "2 states, by bits per step held out (lower is better)"
     assert [line[0] for line in lines[2:4]] == [" ", "*"]
-    assert found.behind(1).low > 0
-    assert found.behind(2).value == 0
+    assert found.excess_loss(1).low > 0
+    assert found.excess_loss(2).value == 0
     assert "bits per step" in found._repr_html_()
     with pytest.raises(tb.DataError, match=r"n_states is 9; expected one of \[1, 2\]"):
-        found.behind(9)
+        found.excess_loss(9)
     other = choose(calls(4, 30), [2], "bic")
     with pytest.raises(tb.DataError, match="nothing was held out"):
-        other.behind(2)
+        other.excess_loss(2)
 
 
 def test_what_did_not_converge_is_said():
     model = tb.HiddenMarkovModel(columns=tb.Poisson(), max_iter=2)
-    found = tb.choose_states(model, calls(2, 30), [2], "bic", n_init=1)
+    found = tb.select_n_states(model, calls(2, 30), [2], "bic", n_init=1)
     assert "EM was still climbing with 2 states" in repr(found)
     assert not found.to_frame().converged.any()
 
@@ -154,14 +154,14 @@ def test_what_did_not_converge_is_said():
 def test_what_could_not_be_learned_is_said():
     # Two states fall in on one value each: maximum likelihood has no bound there. One state does not.
     model = tb.HiddenMarkovModel(columns=tb.Gaussian(), estimate="mle")
-    found = tb.choose_states(model, [0.0, 0.0, 0.0, 9.0, 9.0, 9.0] * 3, [1, 2], folds=2, n_init=1)
+    found = tb.select_n_states(model, [0.0, 0.0, 0.0, 9.0, 9.0, 9.0] * 3, [1, 2], folds=2, n_init=1)
     assert found.n_states == 1
     assert found.models[1] is None
     assert "2 states could not be learned: " in repr(found)
     assert np.isnan(found.scores[1].value)
-    assert np.isnan(found.behind(2).value)
+    assert np.isnan(found.excess_loss(2).value)
     with pytest.raises(tb.EstimateError):
-        tb.choose_states(model, [0.0, 0.0, 0.0, 9.0, 9.0, 9.0] * 3, [2], n_init=1)
+        tb.select_n_states(model, [0.0, 0.0, 0.0, 9.0, 9.0, 9.0] * 3, [2], n_init=1)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_what_makes_no_sense(options, words):
 
 def test_of_chains_only():
     with pytest.raises(tb.DataError, match="expected a HiddenMarkovModel"):
-        tb.choose_states(tb.Mixture(), [[1.0], [2.0]])
+        tb.select_n_states(tb.Mixture(), [[1.0], [2.0]])
 
 
 @pytest.mark.slow

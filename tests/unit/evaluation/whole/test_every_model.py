@@ -120,19 +120,19 @@ def test_candidates_are_what_each_is_alone(name):
             folds=2,
         )
         assert result.loss.value == pytest.approx(alone.loss.value, rel=1e-9)
-    assert found.behind(found.best).value == 0
+    assert found.excess_loss(found.best).value == 0
     assert len(found.to_frame()) == 2
     assert found.best.loss_name in repr(found)
     assert ("fitted again" in repr(found)) == case.refitted
 
 
-def test_unlabelled_rows_stay_in_every_training_set():
-    case = CASES["naive Bayes, unlabelled"]
+def test_unlabeled_rows_stay_in_every_training_set():
+    case = CASES["naive Bayes, unlabeled"]
     found = tb.cross_validate(case.model, case.data, case.target, folds=3)
-    unlabelled = np.array([label is None for label in case.target])
-    assert (found.fold[unlabelled] == -1).all()
-    assert (found.fold[~unlabelled] >= 0).all()
-    assert len(found.codes) == (~unlabelled).sum()
+    unlabeled = np.array([label is None for label in case.target])
+    assert (found.fold[unlabeled] == -1).all()
+    assert (found.fold[~unlabeled] >= 0).all()
+    assert len(found.codes) == (~unlabeled).sum()
     # but for those of a group that is held out: they would tell of it
     groups = np.arange(case.n) // 8
     grouped = tb.cross_validate(case.model, case.data, case.target, folds=2, groups=groups)
@@ -178,7 +178,7 @@ def test_probabilities_too_small_for_a_number_are_told():
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize("name", ["discriminant, gaps", "naive Bayes, unlabelled", "mixture", "chain, hidden"])
+@pytest.mark.parametrize("name", ["discriminant, gaps", "naive Bayes, unlabeled", "mixture", "chain, hidden"])
 def test_leaving_out_too_many_rows_is_refused(name, monkeypatch):
     case = CASES[name]
     monkeypatch.setattr("tallybayes.evaluation.validation.cross_validation.MOST_FITS", 5)
@@ -326,7 +326,7 @@ def test_every_point_of_a_path_is_the_model_with_that_prior(name):
         model = clone(case.model).set_params(prior=prior)
         alone = case.fit(np.arange(case.n), model)
         if isinstance(model, tb.Mixture):
-            assert bits == pytest.approx(alone.evidence_bound_ / np.log(2))
+            assert bits == pytest.approx(alone.evidence_lower_bound_ / np.log(2))
         elif alone.tally_.soft:
             assert np.isnan(bits)
         else:
@@ -355,7 +355,7 @@ def test_what_a_model_draws_looks_like_itself(name):
     columns = {check.column for check in found.table}
     expected = set(case.data) if isinstance(case.data, dict) else set(range(np.shape(case.data[0])[0] or 1))
     assert columns == (expected if case.kind not in ("states", "steps") else {0})
-    assert found.surprising == []
+    assert found.failed_checks == []
     assert found.replicates(found.table[0].column, 3)[1].shape[0] == 3
     assert len(found.plot().axes) >= 1
 
@@ -367,12 +367,12 @@ def test_a_wrong_family_of_a_measured_node_is_found():
     rows = {"a": a, "b": b, "x": np.exp(rng.normal(a + b)), "z": rng.normal(a)}
     model = tb.BayesianNetwork({"x": ["a", "b"], "z": ["a"], "b": ["a"]}).fit(rows)
     found = tb.predictive_check(model, rows)
-    assert {check.column for check in found.surprising} == {"x"}
-    assert {check.label for check in found.surprising} <= {f"a = {i}, b = {j}" for i in (0, 1) for j in (0, 1)}
+    assert {check.column for check in found.failed_checks} == {"x"}
+    assert {check.label for check in found.failed_checks} <= {f"a = {i}, b = {j}" for i in (0, 1) for j in (0, 1)}
     groups = {check.label for check in found.table if check.column == "z"}
     assert groups == {"a = 0", "a = 1"}
     right = tb.BayesianNetwork({"x": ["a", "b"], "z": ["a"], "b": ["a"]}, columns={"x": tb.LogNormal()}).fit(rows)
-    assert tb.predictive_check(right, rows).surprising == []
+    assert tb.predictive_check(right, rows).failed_checks == []
 
 
 @pytest.mark.slow
@@ -383,7 +383,7 @@ def test_nodes_of_labels_are_drawn_given_their_parents_as_observed():
     assert entropy.low > 0.99  # a certain answer to each of two halves
     shifted = {**rows, "a": [0] * 200, "b": [1] * 200}
     found = tb.predictive_check(model, shifted)
-    assert "c" in {check.column for check in found.surprising}  # drawn as u alone
+    assert "c" in {check.column for check in found.failed_checks}  # drawn as u alone
 
 
 def test_tables_that_were_given_are_drawn_from():
@@ -395,9 +395,9 @@ def test_tables_that_were_given_are_drawn_from():
     rng = np.random.default_rng(0)
     fire = rng.random(500) < 0.1
     smoke = np.where(fire, rng.random(500) < 0.9, rng.random(500) < 0.05)
-    assert tb.predictive_check(model, {"fire": fire, "smoke": smoke}).surprising == []
+    assert tb.predictive_check(model, {"fire": fire, "smoke": smoke}).failed_checks == []
     wrong = tb.predictive_check(model, {"fire": fire, "smoke": rng.random(500) < 0.5})
-    assert {check.column for check in wrong.surprising} == {"smoke"}
+    assert {check.column for check in wrong.failed_checks} == {"smoke"}
 
 
 @pytest.mark.slow
@@ -405,12 +405,12 @@ def test_one_component_does_not_look_like_two():
     rng = np.random.default_rng(1)
     rows = np.where(rng.random(500) < 0.3, rng.normal(8.0, 1.0, 500), rng.normal(0.0, 1.0, 500))[:, None]
     one, two = (tb.Mixture(k, random_state=0).fit(rows) for k in (1, 2))
-    assert tb.predictive_check(one, rows).surprising
-    assert tb.predictive_check(two, rows).surprising == []
+    assert tb.predictive_check(one, rows).failed_checks
+    assert tb.predictive_check(two, rows).failed_checks == []
     steps = [part.ravel() for part in np.split(rows, 10)]
     chains = [tb.HiddenMarkovModel(k, random_state=0).fit(steps) for k in (1, 2)]
-    assert tb.predictive_check(chains[0], steps).surprising
-    assert tb.predictive_check(chains[1], steps).surprising == []
+    assert tb.predictive_check(chains[0], steps).failed_checks
+    assert tb.predictive_check(chains[1], steps).failed_checks == []
 
 
 def test_a_check_that_cannot_be_is_refused():

@@ -195,7 +195,7 @@ def test_the_nearer_end_of_a_value_is_cut():
 
 def test_the_middle_half_tells_the_spread():
     def spread(values, weight):
-        return ValueCounts(np.array(values, float), np.array(weight, float)).middle_spread
+        return ValueCounts(np.array(values, float), np.array(weight, float)).interquartile_range
 
     assert spread(range(8), [1] * 8) == 4.0  # of 8, the second and the sixth
     assert spread([0, 1, 3, 10], [1, 1, 1, 1]) == 3.0
@@ -208,7 +208,7 @@ def test_the_middle_half_tells_the_spread():
 
 def test_whole_numbers_are_those_whose_halves_can_be_told():
     def whole(*values):
-        return ValueCounts(np.array(values, float), np.ones(len(values))).whole
+        return ValueCounts(np.array(values, float), np.ones(len(values))).is_integer
 
     assert whole(3.0)
     assert whole(-4.0, 0.0, 2.0**50 - 1)

@@ -17,7 +17,7 @@ from tallybayes.families._shared.blocks import (
 
 DENSE = np.array([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0], [3.0, 0.0, -1.0, 0.0], [0.0, 0.0, 0.0, 5.0]])
 SPARSE = compressed(DENSE)
-ABSENT = SPARSE._replace(absent=np.array([False, True, False, False]))
+ABSENT = SPARSE._replace(missing_rows=np.array([False, True, False, False]))
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ ABSENT = SPARSE._replace(absent=np.array([False, True, False, False]))
 def test_some_rows(part):
     np.testing.assert_array_equal(SPARSE.rows(part).dense(), DENSE[part])
     np.testing.assert_array_equal(SPARSE.dense(part), DENSE[part])
-    expected = np.where(ABSENT.absent[:, None], np.nan, DENSE)[part]
+    expected = np.where(ABSENT.missing_rows[:, None], np.nan, DENSE)[part]
     np.testing.assert_array_equal(ABSENT.rows(part).dense(), expected)
     assert n_rows(SPARSE.rows(part)) == len(DENSE[part])
 
@@ -56,7 +56,7 @@ def test_zeros_that_are_stored():
 def test_missing_cells_and_rows():
     assert not SPARSE.has_missing
     assert ABSENT.has_missing
-    assert not SPARSE._replace(absent=np.zeros(4, dtype=bool)).has_missing
+    assert not SPARSE._replace(missing_rows=np.zeros(4, dtype=bool)).has_missing
     assert SPARSE._replace(data=np.array([1.0, np.nan, 1.0, 1.0, 1.0])).has_missing
     assert not SPARSE._replace(data=np.arange(5)).has_missing
     assert not compressed(np.zeros((1, 1))).has_missing

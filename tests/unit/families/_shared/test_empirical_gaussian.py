@@ -20,7 +20,7 @@ FAMILIES = {
 }
 
 
-def learned_by(name: str, n_groups: int = 5) -> tb.Learned:
+def learned_by(name: str, n_groups: int = 5) -> tb.FittedDistribution:
     """Groups of different sizes, whose means and spreads lie apart, one of them of a single row."""
     rng = np.random.default_rng(3)
     sizes = np.resize([1, 4, 9, 2, 30], n_groups)
@@ -28,10 +28,12 @@ def learned_by(name: str, n_groups: int = 5) -> tb.Learned:
     spread = np.exp(rng.normal(0.3, 0.7, (n_groups, 3)))
     rows = rng.normal(size=(len(group), 3)) @ np.array([[1.0, 0.4, 0.0], [0.0, 1.0, -0.3], [0.0, 0.0, 1.0]])
     rows = rows * spread[group] + rng.normal(5.0, 2.0, (n_groups, 3))[group]
-    return tb.learn(rows, FAMILIES[name], group=group)
+    return tb.fit_distribution(rows, FAMILIES[name], group=group)
 
 
-def climbed(learned: tb.Learned, monkeypatch: pytest.MonkeyPatch, estimate: str = "bayes") -> tuple[list[Any], Any]:
+def climbed(
+    learned: tb.FittedDistribution, monkeypatch: pytest.MonkeyPatch, estimate: str = "bayes"
+) -> tuple[list[Any], Any]:
     """Every function that was climbed, with the place it was climbed from, and the prior that was found."""
     seen: list[Any] = []
 
@@ -42,7 +44,7 @@ def climbed(learned: tb.Learned, monkeypatch: pytest.MonkeyPatch, estimate: str 
 
     climb = empirical_gaussian.newton_maximize
     monkeypatch.setattr(empirical_gaussian, "newton_maximize", watch)
-    prior = learned.family.prior("empirical", learned.statistics, estimate)
+    prior = learned.family.resolve_prior("empirical", learned.statistics, estimate)
     monkeypatch.setattr(empirical_gaussian, "newton_maximize", climb)
     return seen, prior
 
@@ -133,17 +135,17 @@ def test_the_most_probable_variance_is_the_same_under_map(name: str, monkeypatch
 def test_two_groups_are_enough_and_one_is_not() -> None:
     rows = np.array([[0.0, 1.0], [1.0, 1.5], [0.5, 3.0], [9.0, 8.0], [9.5, 8.2], [8.0, 8.9]])
     for family in (tb.Gaussian(), tb.MultivariateGaussian()):
-        two = tb.learn(rows, family, group=[0, 0, 0, 1, 1, 1])
-        found = family.prior("empirical", two.statistics, "bayes")
+        two = tb.fit_distribution(rows, family, group=[0, 0, 0, 1, 1, 1])
+        found = family.resolve_prior("empirical", two.statistics, "bayes")
         assert np.all(found.strength < 0.5)  # the means lie far apart
         assert not np.allclose(found.strength, 0.01)
-        one = tb.learn(rows, family, group=[0] * 6)
-        np.testing.assert_allclose(family.prior("empirical", one.statistics, "bayes").strength, 0.01)
+        one = tb.fit_distribution(rows, family, group=[0] * 6)
+        np.testing.assert_allclose(family.resolve_prior("empirical", one.statistics, "bayes").strength, 0.01)
 
 
 def test_few_groups_hold_what_many_may_move() -> None:
     few, many = (learned_by("gaussian", n) for n in (10, 40))
-    held, free = (one.family.prior("empirical", one.statistics, "bayes") for one in (few, many))
+    held, free = (one.family.resolve_prior("empirical", one.statistics, "bayes") for one in (few, many))
     assert np.all(held.shape >= 1.5 - 1e-9)
     pooled = empirical_gaussian.pooled_scale(few.statistics)[1]
     np.testing.assert_allclose(held.scale / held.shape, pooled, rtol=1e-9)
@@ -161,7 +163,7 @@ def test_the_value_is_the_evidence_along_what_is_about_variances(name: str, monk
 
     def surer(factor: float) -> Any:
         if name == "multivariate":
-            return prior.replace(freedom=(prior.freedom - 2) * factor + 2, scale=prior.scale * factor)
+            return prior.replace(freedom=(prior.degrees_of_freedom - 2) * factor + 2, scale=prior.scale * factor)
         return prior.replace(shape=prior.shape * factor, scale=prior.scale * factor)
 
     for factor in (1.6, 0.7):
@@ -174,7 +176,7 @@ def test_the_value_is_the_evidence_along_what_is_about_variances(name: str, monk
 def test_the_location_is_the_mean_of_means_by_what_they_are_worth(name: str) -> None:
     for n_groups in (2, 5):
         learned = learned_by(name, n_groups)
-        prior = learned.family.prior("empirical", learned.statistics, "bayes")
+        prior = learned.family.resolve_prior("empirical", learned.statistics, "bayes")
         n = np.broadcast_to(learned.statistics.weight, learned.statistics.first_sum.shape)
         weight = n / (n + np.broadcast_to(prior.strength, n.shape[1:]))
         expected = (weight * learned.statistics.mean).sum(axis=0) / weight.sum(axis=0)
@@ -184,8 +186,8 @@ def test_the_location_is_the_mean_of_means_by_what_they_are_worth(name: str) -> 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_groups_that_are_alike_are_worth_as_many_rows_as_there_are(name: str) -> None:
     rows = np.random.default_rng(3).normal(size=(12, 3))
-    learned = tb.learn(np.concatenate([rows, rows]), FAMILIES[name], group=[0] * 12 + [1] * 12)
-    prior = learned.family.prior("empirical", learned.statistics, "bayes")
+    learned = tb.fit_distribution(np.concatenate([rows, rows]), FAMILIES[name], group=[0] * 12 + [1] * 12)
+    prior = learned.family.resolve_prior("empirical", learned.statistics, "bayes")
     np.testing.assert_allclose(prior.strength, 24.0, rtol=1e-9)
 
 
@@ -195,24 +197,24 @@ def test_groups_without_rows_are_no_groups_and_light_ones_are(name: str) -> None
     rng = np.random.default_rng(8)
     rows, group = rng.normal(size=(12, 3)) + 5 * (np.arange(12) % 2)[:, None], np.arange(12) % 2
     two, four = (family.collect(rows, group * (n // 2), n) for n in (2, 4))
-    with_empty, without = (family.prior("empirical", part, "bayes") for part in (four, two))
+    with_empty, without = (family.resolve_prior("empirical", part, "bayes") for part in (four, two))
     one, none = family.collect(rows, group * 0, 1), family.collect(rows, group * 0, 3)
-    alone, beside_none = (family.prior("empirical", part, "bayes") for part in (one, none))
+    alone, beside_none = (family.resolve_prior("empirical", part, "bayes") for part in (one, none))
     for first, second in ((with_empty, without), (beside_none, alone), (alone, family.default_prior(one, "bayes"))):
         for part in ("location", "strength", "scale"):
             np.testing.assert_allclose(
                 *np.broadcast_arrays(getattr(first, part), getattr(second, part)), rtol=1e-6, atol=1e-9
             )
     light = family.collect(rows, group, 2, np.full(12, 0.1))  # six tenths of a row each
-    found = family.prior("empirical", light, "bayes")
+    found = family.resolve_prior("empirical", light, "bayes")
     assert not np.isclose(found.strength, 0.01).any()
 
 
 def test_a_shared_covariance_is_held_at_that_within_groups() -> None:
     learned = learned_by("tied multivariate")
-    prior = learned.family.prior("empirical", learned.statistics, "bayes")
+    prior = learned.family.resolve_prior("empirical", learned.statistics, "bayes")
     spread = empirical_gaussian.pooled_scale(learned.statistics)[1]
-    assert float(np.ravel(prior.freedom)[0]) == pytest.approx(3.0 + 3 - 1)  # a shape of 1.5 in every column
+    assert float(np.ravel(prior.degrees_of_freedom)[0]) == pytest.approx(3.0 + 3 - 1)  # a shape of 1.5 in every column
     np.testing.assert_allclose(np.diagonal(np.reshape(prior.scale, (3, 3))), 3.0 * spread, rtol=1e-12)
 
 
@@ -243,7 +245,7 @@ def test_a_column_that_one_group_has_is_the_default(name: str) -> None:
     rows[1::2, 1] = np.nan
     family = FAMILIES[name]
     statistics = family.collect(rows, np.arange(12) % 2, 2)
-    found, default = family.prior("empirical", statistics, "bayes"), family.default_prior(statistics, "bayes")
+    found, default = family.resolve_prior("empirical", statistics, "bayes"), family.default_prior(statistics, "bayes")
     for part in ("location", "strength", "shape", "scale"):
         held = np.broadcast_to(getattr(default, part), 3)[1]
         assert np.broadcast_to(getattr(found, part), 3)[1] == pytest.approx(held, rel=1e-9)

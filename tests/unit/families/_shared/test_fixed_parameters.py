@@ -51,7 +51,7 @@ def test_a_belief_worth_some_rows_expects_them(name, rows):
         found = getattr(mean, part, mean)
         np.testing.assert_allclose(found, np.broadcast_to(expected, np.shape(found)), rtol=1e-12)
     if name in ("Bernoulli", "Binomial"):
-        np.testing.assert_allclose(belief.successes + belief.failures, rows * getattr(family, "n", 1))
+        np.testing.assert_allclose(belief.alpha + belief.failures, rows * getattr(family, "n", 1))
     if name in ("Multinomial", "one column"):
         np.testing.assert_allclose(belief.concentration.sum(axis=-1), rows)
     if name == "Poisson":
@@ -123,9 +123,9 @@ def test_families_within_others_are_not_stated():
 
 
 def test_lines_are_stated_of_nodes_alone():
-    from tallybayes.families.conditional_linear_gaussian import LinearInParents
+    from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian
 
-    assert parameter_names(LinearInParents()) == ("slope", "intercept", "variance")
+    assert parameter_names(ConditionalLinearGaussian()) == ("slope", "intercept", "variance")
     assert parameter_names(tb.LinearGaussian()) == ()
 
 
@@ -148,7 +148,7 @@ SHARED = {
 @pytest.mark.parametrize("name", SHARED)
 def test_a_variance_is_worth_all_the_rows_that_share_it(name):
     family, rows = SHARED[name]
-    width = 3 if "columns" in family.shared else 2
+    width = 3 if "columns" in family.tied_over else 2
     mean, variance = np.arange(2.0 * width).reshape(2, width), np.full((2, width), 4.0)
     belief = prior_worth_rows(
         family, check_parameters(family, {"mean": mean, "variance": variance}, (), "it"), np.array([8.0, 5.0]), "it"
@@ -157,7 +157,7 @@ def test_a_variance_is_worth_all_the_rows_that_share_it(name):
     np.testing.assert_allclose(belief.strength, np.repeat([[8.0], [5.0]], width, axis=1))
     np.testing.assert_allclose(belief.mean().variance, variance, rtol=1e-13)
     np.testing.assert_allclose(belief.mean().mean, mean)
-    assert belief.shared == family.shared
+    assert belief.tied_over == family.tied_over
 
 
 def test_a_covariance_is_worth_all_the_rows_that_share_it():
@@ -165,7 +165,7 @@ def test_a_covariance_is_worth_all_the_rows_that_share_it():
     numbers = {"mean": [[0.0, 5.0], [1.0, 1.0]], "covariance": [covariance, covariance]}
     for family, freedom in ((tb.MultivariateGaussian(), [8.0, 5.0]), (tb.TiedMultivariateGaussian(), [13.0])):
         belief = prior_worth_rows(family, check_parameters(family, numbers, (), "it"), np.array([8.0, 5.0]), "it")
-        assert belief.freedom.tolist() == freedom
+        assert belief.degrees_of_freedom.tolist() == freedom
         assert belief.scale.shape == (len(freedom), 2, 2)
         assert belief.strength.tolist() == [8.0, 5.0]
         np.testing.assert_allclose(belief.mean().covariance, numbers["covariance"], rtol=1e-13)

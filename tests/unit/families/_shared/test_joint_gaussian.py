@@ -21,7 +21,7 @@ def linked():
         lines.append((inputs, (weights[:, place, inputs], level[:, place], noise[:, place])))
     total = np.linalg.inv(np.eye(4) - weights)
     covariance = total @ (noise[:, :, None] * np.swapaxes(total, 1, 2))
-    return JointGaussian().of_lines(lines), (total @ level[..., None])[..., 0], covariance
+    return JointGaussian().from_linear_models(lines), (total @ level[..., None])[..., 0], covariance
 
 
 def test_means_and_covariances(linked):
@@ -46,13 +46,13 @@ def test_every_pattern_of_missing_cells(linked):
             gain = covariance[g][np.ix_(m, o)] @ np.linalg.inv(among)
             np.testing.assert_allclose(filled[g, m], mean[g, m] + gain @ (row[o] - mean[g, o]), atol=1e-9)
             rest = covariance[g][np.ix_(m, m)] - gain @ covariance[g][np.ix_(o, m)]
-            np.testing.assert_allclose(family.told_by(links, o).covariance[g], rest, atol=1e-9)
+            np.testing.assert_allclose(family.condition_on(links, o).covariance[g], rest, atol=1e-9)
 
 
 def test_columns_that_are_set_follow_nothing(linked):
     links, _, _ = linked
     family = JointGaussian()
-    changed = family.set_to(links, [1], [5.0])
+    changed = family.intervene(links, [1], [5.0])
     known = np.array([[np.nan, 5.0, np.nan, np.nan]])
     np.testing.assert_allclose(family.log_prob(changed, known), 0.0, atol=1e-12)
     filled = family.conditional_means(changed, known)[0]
@@ -66,7 +66,7 @@ def test_columns_that_are_set_follow_nothing(linked):
 def test_groups_that_are_not_known(linked):
     family = JointGaussian()
     line = (np.zeros((2, 0)), np.array([1.0, np.nan]), np.array([1.0, np.nan]))
-    links = family.of_lines([([], line), ([0], (np.ones((2, 1)), np.zeros(2), np.ones(2)))])
+    links = family.from_linear_models([([], line), ([0], (np.ones((2, 1)), np.zeros(2), np.ones(2)))])
     logs = family.log_prob(links, np.array([[1.0, 2.0], [1.0, np.nan]]))
     assert np.isfinite(logs[:, 0]).all()
     assert np.isnan(logs[:, 1]).all()
@@ -78,7 +78,7 @@ def test_draws_given_some_cells(linked):
     cells = np.tile([np.nan, 1.0, np.nan, np.nan], (20_000, 1))
     drawn = family.draw(links, cells, np.ones(20_000, dtype=int), rng)
     assert (drawn[:, 1] == 1.0).all()
-    told = family.told_by(links, np.array([1]))
+    told = family.condition_on(links, np.array([1]))
     np.testing.assert_allclose(np.cov(drawn[:, [0, 2, 3]].T), told.covariance[1], atol=0.15)
     np.testing.assert_allclose(drawn.mean(axis=0), family.conditional_means(links, cells[:1])[0, 1], atol=0.1)
 
@@ -95,7 +95,7 @@ def test_draws_are_those_of_every_group(linked):
         for kind, known in enumerate(([1], [3])):
             rows = drawn[group == g][kind::3]
             others = [k for k in range(4) if k not in known]
-            spread = family.told_by(links, np.array(known)).covariance[g]
+            spread = family.condition_on(links, np.array(known)).covariance[g]
             width = 5 * np.sqrt(np.diagonal(spread) / len(rows))
             assert (np.abs(rows.mean(axis=0) - means[kind, g])[others] < width).all()
             np.testing.assert_allclose(np.cov(rows[:, others].T), spread, atol=0.12 * spread.max())
@@ -106,20 +106,20 @@ def test_a_group_is_lost_by_any_part_of_a_line_and_by_a_variance_of_0():
     first = (np.zeros((4, 0)), np.zeros(4), np.ones(4))
     slope, level, noise = np.ones((4, 1)), np.zeros(4), np.ones(4)
     slope[1], level[2], noise[3] = np.nan, np.nan, 0.0
-    links = family.of_lines([([], first), ([0], (slope, level, noise))])
+    links = family.from_linear_models([([], first), ([0], (slope, level, noise))])
     assert np.isnan(links.mean).all(axis=1).tolist() == [False, True, True, True]
     assert np.isfinite(links.root).all()
     logs = family.log_prob(links, np.array([[0.5, 0.5]]))[0]
     assert logs[0] == pytest.approx(stats.norm.logpdf([0.5, 0.0]).sum())
     assert np.isnan(logs[1:]).all()
-    nobody = family.of_lines([([], (np.zeros((1, 0)), [np.nan], [1.0]))])
+    nobody = family.from_linear_models([([], (np.zeros((1, 0)), [np.nan], [1.0]))])
     assert np.isnan(family.log_prob(nobody, np.array([[0.5]]))).all()
 
 
 def test_several_columns_set_at_once(linked):
     links, _, _ = linked
     family = JointGaussian()
-    changed = family.set_to(links, [0, 2], [-1.0, 4.0])
+    changed = family.intervene(links, [0, 2], [-1.0, 4.0])
     known = np.array([[-1.0, np.nan, 4.0, np.nan]])
     np.testing.assert_allclose(family.log_prob(changed, known), 0.0, atol=1e-12)
     filled = family.conditional_means(changed, known)[0]
@@ -128,6 +128,6 @@ def test_several_columns_set_at_once(linked):
         for place in (1, 3):
             level = links.mean[g, place] - lines[g, place, :place] @ links.mean[g, :place]
             assert filled[g, place] == pytest.approx(level + lines[g, place, :place] @ filled[g, :place])
-    np.testing.assert_array_equal(family.outside(known), np.zeros((1, 4), dtype=bool))
-    assert family.expected(links) is links.mean
+    np.testing.assert_array_equal(family.out_of_support(known), np.zeros((1, 4), dtype=bool))
+    assert family.mean(links) is links.mean
     assert not family.columnwise

@@ -44,7 +44,7 @@ KINDS = {
 def learned(case, predictive, weight=None):
     statistics = case.family.collect(case.rows, case.groups, 3, weight)
     if predictive:
-        return case.family.prior(case.prior, statistics, "bayes").update(statistics)
+        return case.family.resolve_prior(case.prior, statistics, "bayes").update(statistics)
     return case.family.maximum_likelihood(statistics)
 
 
@@ -82,7 +82,7 @@ def test_a_form_says_what_the_family_says(name, predictive):
         np.testing.assert_array_equal(form.evaluate(case.rows), expected)
         known = np.arange(case.rows.shape[1])
         mean = form.mean if isinstance(form, MultivariateNormalForm) else form.location
-        (y, log_det), (at, _) = (form.turned(rows, known) for rows in (case.rows, mean))
+        (y, log_det), (at, _) = (form.whitened(rows, known) for rows in (case.rows, mean))
         at = np.broadcast_to(at, (3, 3, len(known)))[np.arange(3), np.arange(3)]
         squares, k = ((y - at) ** 2).sum(axis=-1), len(known)
         if isinstance(form, MultivariateNormalForm):
@@ -113,12 +113,12 @@ def test_a_form_of_transformed_cells_says_what_the_family_says(name, predictive,
     statistics = family.collect(rows, np.arange(12) % 2, 2)
     parameters = family.maximum_likelihood(statistics)
     if predictive:
-        parameters = family.prior(None, statistics, "bayes").update(statistics)
+        parameters = family.resolve_prior(None, statistics, "bayes").update(statistics)
     rows = rows.copy()
     rows[0, 1] = np.nan
     moved = family.transform(rows if columns == "array" else list(rows.T))
     moved = np.asarray(moved) if columns == "array" else np.stack(moved, axis=-1)
-    form, base = form_of(family, parameters, predictive), family.log_base(moved)
+    form, base = form_of(family, parameters, predictive), family.log_jacobian(moved)
     found = form.evaluate(moved).sum(axis=-1) + (0.0 if base is None else base[:, None])
     np.testing.assert_allclose(found, truth(family, parameters, rows, predictive), rtol=1e-12)
 
@@ -133,7 +133,7 @@ def test_kernels_score_transformed_cells(name, monkeypatch):
     family, rows = TRANSFORMED[name]
     y = np.arange(12) % 2
     model = tb.NaiveBayes(family).fit(rows, y)
-    expected = truth(family, model._scored[0].parameters, rows, True) + np.log(0.5)
+    expected = truth(family, model._factor_scorers[0].parameters, rows, True) + np.log(0.5)
 
     def refuse(*arguments):
         raise AssertionError("scored by NumPy")
@@ -149,12 +149,12 @@ def test_missing_cells_and_silent_columns_add_nothing(name):
     form, rows = form_of(case.family, learned(case, False), False), case.rows.astype(float)
     rows[0, 1] = np.nan
     assert (form.evaluate(rows)[0, :, 1] == 0).all()
-    silent = form.without(np.array([1])).evaluate(case.rows)
+    silent = form.without_columns(np.array([1])).evaluate(case.rows)
     np.testing.assert_array_equal(np.delete(silent, 1, axis=-1), np.delete(form.evaluate(case.rows), 1, axis=-1))
 
 
 def test_certain_values_are_not_lost():
-    form = tb.Bernoulli().form(np.array([[1.0, 0.0], [0.5, 0.5]]))
+    form = tb.Bernoulli().log_prob_form(np.array([[1.0, 0.0], [0.5, 0.5]]))
     found = form.evaluate(np.array([[1, 0], [0, 1]])).sum(axis=-1)
     np.testing.assert_allclose(found, [[0.0, 2 * np.log(0.5)], [-np.inf, 2 * np.log(0.5)]])
     np.testing.assert_allclose(form.cells.score(compressed(np.array([[1, 0], [0, 1]]))), found)
@@ -181,10 +181,12 @@ def test_a_family_that_scores_otherwise_has_no_form_until_it_says_so():
 
 
 SPARSE_FORMS = {
-    "bernoulli": tb.Bernoulli().form(np.array([[0.2, 0.5, 0.9, 0.4], [0.7, 0.1, 0.3, 0.6]])).cells,
-    "poisson": tb.Poisson().form(np.array([[0.2, 1.5, 3.0, 0.4], [2.0, 0.1, 0.3, 1.0]])).cells,
-    "events": tb.Poisson().predictive_form(tb.Gamma(np.array([[1.5, 2.0, 0.3, 1.0], [4.0, 1.0, 2.0, 0.5]]), 2.0)),
-    "urn": tb.DirichletMultinomial().predictive_form(tb.Dirichlet(np.array([[1.0, 2.0, 0.5, 1.0], [3.0, 1.0, 1, 4]]))),
+    "bernoulli": tb.Bernoulli().log_prob_form(np.array([[0.2, 0.5, 0.9, 0.4], [0.7, 0.1, 0.3, 0.6]])).cells,
+    "poisson": tb.Poisson().log_prob_form(np.array([[0.2, 1.5, 3.0, 0.4], [2.0, 0.1, 0.3, 1.0]])).cells,
+    "events": tb.Poisson().log_predictive_form(tb.Gamma(np.array([[1.5, 2.0, 0.3, 1.0], [4.0, 1.0, 2.0, 0.5]]), 2.0)),
+    "urn": tb.DirichletMultinomial().log_predictive_form(
+        tb.Dirichlet(np.array([[1.0, 2.0, 0.5, 1.0], [3.0, 1.0, 1, 4]]))
+    ),
 }
 FEW = np.array([[1.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.0, 1.0]])
 
@@ -206,7 +208,7 @@ def test_gaps_of_cells_add_up_to_that_of_the_row(name):
 def test_gaps_are_those_of_every_column():
     rate, row = np.array([[0.2, 1.5, 3.0], [2.0, 0.1, 0.3]]), np.array([2.0, 0.0, 1.0])
     cells = tb.Poisson().log_prob(rate, row[None])[0]
-    form = tb.Poisson().form(rate).cells
+    form = tb.Poisson().log_prob_form(rate).cells
     np.testing.assert_allclose(form.gap(one_row(row), 0, 1), cells[0] - cells[1], atol=1e-14)
     holed = np.array([np.nan, 0.0, 1.0])
     wanted = np.where(np.isnan(holed), 0.0, cells[0] - cells[1])
@@ -225,21 +227,21 @@ def test_gaps_are_those_of_every_column():
 
 
 def test_a_certain_cell_has_a_gap_without_an_end():
-    form = tb.Bernoulli().form(np.array([[1.0, 0.5], [0.5, 0.5]])).cells
+    form = tb.Bernoulli().log_prob_form(np.array([[1.0, 0.5], [0.5, 0.5]])).cells
     assert form.gap(one_row([0.0, 1.0]), 0, 1).tolist() == [-np.inf, 0.0]
     np.testing.assert_allclose(form.gap(one_row([1.0, 1.0]), 0, 1), [np.log(2), 0.0])
 
 
 def test_groups_of_several_axes_and_rows_that_are_absent():
     rate = np.array([[[0.2, 1.5], [3.0, 0.4]], [[2.0, 0.1], [0.3, 1.0]], [[1.0, 1.0], [5.0, 0.2]]])
-    form, rows = tb.Poisson().form(rate).cells, np.array([[1.0, 0.0], [0.0, 0.0], [2.0, 3.0]])
+    form, rows = tb.Poisson().log_prob_form(rate).cells, np.array([[1.0, 0.0], [0.0, 0.0], [2.0, 3.0]])
     expected = tb.Poisson().log_prob(rate, rows).sum(axis=-1)
     found = form.score(compressed(rows))
     assert found.shape == (3, 3, 2)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     absent = compressed(rows)._replace(absent=np.array([False, False, True]))
     np.testing.assert_allclose(form.score(absent), np.where(np.arange(3)[:, None, None] == 2, 0.0, expected))
-    urn = tb.DirichletMultinomial().predictive_form(tb.Dirichlet(rate))
+    urn = tb.DirichletMultinomial().log_predictive_form(tb.Dirichlet(rate))
     np.testing.assert_allclose(
         urn.score(compressed(rows)), tb.DirichletMultinomial().log_predictive(tb.Dirichlet(rate), rows), atol=1e-12
     )
@@ -294,10 +296,10 @@ def test_different_cells_are_found_where_they_are_counts(values, n_different):
 
 
 def test_a_missing_cell_takes_an_impossible_zero_away():
-    form = tb.Bernoulli().form(np.array([[1.0, 0.5], [0.25, 0.5]])).cells
+    form = tb.Bernoulli().log_prob_form(np.array([[1.0, 0.5], [0.25, 0.5]])).cells
     found = form.score(one_row([np.nan, 1.0]))[0]
     np.testing.assert_allclose(found, np.log([0.5, 0.5]))
-    unknown = tb.Bernoulli().form(np.array([[np.nan, 0.5], [0.25, 0.5]])).cells
+    unknown = tb.Bernoulli().log_prob_form(np.array([[np.nan, 0.5], [0.25, 0.5]])).cells
     assert np.isnan(unknown.score(one_row([0.0, 1.0]))[0]).tolist() == [True, False]
     assert np.isnan(unknown.score(one_row([1.0, 1.0]))[0]).tolist() == [True, False]
 
@@ -314,8 +316,8 @@ def test_columns_without_levels_and_with_one():
 def test_a_silent_column_adds_nothing_at_all(name, predictive):
     case = CASES[name]
     form = form_of(case.family, learned(case, predictive), predictive)
-    if hasattr(form, "without"):
-        np.testing.assert_array_equal(form.without(np.array([1])).evaluate(case.rows)[..., 1], [[0.0] * 3] * 16)
+    if hasattr(form, "without_columns"):
+        np.testing.assert_array_equal(form.without_columns(np.array([1])).evaluate(case.rows)[..., 1], [[0.0] * 3] * 16)
 
 
 @pytest.mark.parametrize("name", ["multivariate", "tied multivariate"])
@@ -323,7 +325,7 @@ def test_silent_columns_of_whole_rows_stand_apart_from_the_others(name):
     case = CASES[name]
     point = learned(case, False)
     form = form_of(case.family, point, False)
-    silent = form.without(np.array([1]))
+    silent = form.without_columns(np.array([1]))
     rows = case.rows.copy()
     rows[:, 1] = np.nan
     np.testing.assert_allclose(silent.evaluate(case.rows), case.family.log_prob(point, rows))
@@ -336,8 +338,10 @@ def test_silent_columns_of_whole_rows_stand_apart_from_the_others(name):
 
 
 def test_only_sums_over_cells_score_sparse_rows():
-    linear = tb.Poisson().form(np.array([[1.0]]))
+    linear = tb.Poisson().log_prob_form(np.array([[1.0]]))
     assert as_cells(linear) is linear.cells
     assert as_cells(SPARSE_FORMS["urn"]) is SPARSE_FORMS["urn"]
-    assert as_cells(tb.Gaussian().form(CASES["gaussian"].family.maximum_likelihood(tb.Moments.of(FEW)))) is None
+    assert (
+        as_cells(tb.Gaussian().log_prob_form(CASES["gaussian"].family.maximum_likelihood(tb.Moments.of(FEW)))) is None
+    )
     assert as_cells(None) is None

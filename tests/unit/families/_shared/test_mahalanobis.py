@@ -95,16 +95,16 @@ def test_every_row_is_scored_by_what_is_known_of_it(first):
 def test_rows_turned_by_one_root_are_turned_some_at_a_time():
     rng = np.random.default_rng(0)
     rows, shift, root = rng.normal(size=(5000, 40)), rng.normal(size=(3, 40)), np.tril(rng.normal(size=(1, 40, 40)))
-    centre = rng.normal(size=40)
-    whole = ((rows - centre) @ root[0].T)[:, None, :] - shift
+    center = rng.normal(size=40)
+    whole = ((rows - center) @ root[0].T)[:, None, :] - shift
     tracemalloc.start()
-    found = whitened_squared_norms(rows, centre, root, shift)
+    found = whitened_squared_norms(rows, center, root, shift)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     np.testing.assert_allclose(found, (whole**2).sum(axis=-1), rtol=1e-10)
     large = np.repeat(rows, 10, axis=0)
     tracemalloc.start()
-    whitened_squared_norms(large, centre, root, shift)
+    whitened_squared_norms(large, center, root, shift)
     assert tracemalloc.get_traced_memory()[1] < peak + 9 * found.nbytes + 2**20  # what is told, and nothing else, grows
     tracemalloc.stop()
 
@@ -144,9 +144,9 @@ def test_one_root_is_applied_once_for_all_groups(monkeypatch):
     rows, shift, root = rng.normal(size=(300, 30)), rng.normal(size=(7, 30)), np.tril(rng.normal(size=(1, 30, 30)))
     calls, compiled = [], kernels.squared_lengths
 
-    def counted(X, centre, roots, shifts, threads=0):
+    def counted(X, center, roots, shifts, threads=0):
         calls.append(len(roots))
-        return compiled(X, centre, roots, shifts, threads)
+        return compiled(X, center, roots, shifts, threads)
 
     monkeypatch.setattr(kernels, "squared_lengths", counted)
     found = whitened_squared_norms(rows, rows.mean(axis=0), root, shift)

@@ -18,7 +18,7 @@ def drawn(seed, slopes, n=40, noise=1.0):
 
 
 def parts(groups):
-    """What is known of centred rows: weights, scatters of inputs, products with the target, its squares."""
+    """What is known of centered rows: weights, scatters of inputs, products with the target, its squares."""
     scatters = [rows.T @ rows for rows in groups]
     weight = np.array([float(len(rows)) for rows in groups])
     return (

@@ -11,8 +11,8 @@ GROUPS = np.array(list("aabbbccccca"))
 
 
 def prior_of(family, rows, estimate, group=None, weight=None):
-    learned = tb.learn(rows, family, group=group, weight=weight)
-    return family.prior(None, learned.statistics, estimate)
+    learned = tb.fit_distribution(rows, family, group=group, weight=weight)
+    return family.resolve_prior(None, learned.statistics, estimate)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def test_one_pseudo_count_per_level(family, rows):
 
 
 def test_both_defaults_add_one():
-    letters = tb.learn(list("aab"), tb.Categorical())
+    letters = tb.fit_distribution(list("aab"), tb.Categorical())
     assert letters.estimate("bayes") == pytest.approx({"a": 3 / 5, "b": 2 / 5})
     assert letters.estimate("map") == pytest.approx({"a": 3 / 5, "b": 2 / 5})
-    coin = tb.learn([1, 1, 1], tb.Bernoulli())
+    coin = tb.fit_distribution([1, 1, 1], tb.Bernoulli())
     assert coin.estimate("bayes") == coin.estimate("map") == pytest.approx(4 / 5)
 
 
@@ -49,7 +49,7 @@ def test_poisson_default_is_one_row_at_the_pooled_mean():
         np.testing.assert_allclose(bayes.shape, m)
         np.testing.assert_allclose(mode.shape, 1 + m)
         assert bayes.rate == mode.rate == 1
-    estimates = [tb.learn(rows, tb.Poisson()).estimate(e) for e in ("bayes", "map")]
+    estimates = [tb.fit_distribution(rows, tb.Poisson()).estimate(e) for e in ("bayes", "map")]
     np.testing.assert_allclose(estimates, [(rows.sum(axis=0) + m) / 4] * 2)
 
 
@@ -90,7 +90,7 @@ def test_gaussian_defaults(groups, weight, estimate):
         factor = 3 if estimate == "bayes" else 2 * d + 3 + n_means  # (2d + 4) D for one mean, (2d + 3 + K) D for K
         np.testing.assert_allclose(prior.scale, np.diag(factor * spread), rtol=1e-11)
         np.testing.assert_allclose(prior.location, mean, rtol=1e-13)
-        assert (prior.strength, prior.freedom) == (0.01, d + 2)
+        assert (prior.strength, prior.degrees_of_freedom) == (0.01, d + 2)
     for family, n_means in ((tb.Gaussian(), 1), (tb.TiedGaussian(), n_groups)):
         prior = prior_of(family, ROWS, estimate, groups, weight)
         factor = 3 if estimate == "bayes" else 2 * 1 + 3 + n_means  # d = 1, with a = ν/2 and b = Ψ/2
@@ -114,11 +114,11 @@ def test_gaussian_defaults(groups, weight, estimate):
 )  # fmt: skip
 def test_the_mode_of_the_map_default_is_the_typical_spread(family):
     _, spread = spread_by_hand(ROWS, GROUPS, np.ones(11))
-    statistics = tb.learn(ROWS, family, group=GROUPS).statistics
-    mode = family.prior(None, statistics, "map").update(statistics.scale(0.0)).mode()
+    statistics = tb.fit_distribution(ROWS, family, group=GROUPS).statistics
+    mode = family.resolve_prior(None, statistics, "map").update(statistics.scale(0.0)).mode()
     if hasattr(mode, "variance"):
         _, one = spread_by_hand(ROWS, GROUPS, np.ones(11), together=True)
-        expected = np.full(3, one) if "columns" in family.shared else spread
+        expected = np.full(3, one) if "columns" in family.tied_over else spread
         np.testing.assert_allclose(mode.variance, np.tile(expected, (3, 1)), rtol=1e-11)
     else:
         np.testing.assert_allclose(mode.covariance, np.tile(np.diag(spread), (3, 1, 1)), rtol=1e-11)
@@ -141,7 +141,7 @@ def test_units_change_no_prediction(family, scale, offset, estimate):
     factors = np.array([scale, 1.0])
 
     def log_prob(rows, new):
-        learned = tb.learn(rows, family, group=group)
+        learned = tb.fit_distribution(rows, family, group=group)
         if estimate == "bayes":
             return learned.predictive().log_prob(new)
         return family.log_prob(learned.estimate("map"), new)
@@ -158,8 +158,8 @@ def test_units_change_no_prediction(family, scale, offset, estimate):
 @pytest.mark.parametrize("family", [tb.SphericalGaussian(), tb.TiedSphericalGaussian()])
 def test_one_unit_for_all_columns_changes_no_spherical_prediction(family, offset):
     group = np.arange(12) % 3
-    plain = tb.learn(GRID, family, group=group).predictive().log_prob(NEW)
-    moved = tb.learn(GRID * 1024 + offset, family, group=group).predictive().log_prob(NEW * 1024 + offset)
+    plain = tb.fit_distribution(GRID, family, group=group).predictive().log_prob(NEW)
+    moved = tb.fit_distribution(GRID * 1024 + offset, family, group=group).predictive().log_prob(NEW * 1024 + offset)
     np.testing.assert_allclose(moved, plain - 2 * np.log(1024), rtol=1e-9)
 
 
@@ -169,17 +169,17 @@ def test_no_default_without_any_spread(family, offset):
     rows = np.array([[1.0, offset], [2.0, offset], [4.0, offset]])
     for ask in ("estimate", "posterior", "predictive", "log_evidence"):
         with pytest.raises(EstimateError, match="variance of column 1 is 0"):
-            getattr(tb.learn(rows, family), ask)()
+            getattr(tb.fit_distribution(rows, family), ask)()
 
 
 def test_bdeu_spreads_one_strength_over_the_table():
-    letters = tb.learn(list("aabc"), tb.Categorical(), group=[0, 0, 1, 1])
+    letters = tb.fit_distribution(list("aabc"), tb.Categorical(), group=[0, 0, 1, 1])
     posterior = letters.posterior(tb.BDeu(12))
     np.testing.assert_allclose(posterior.concentration, np.array([[2, 0, 0], [0, 1, 1]]) + 12 / 6)
-    several = tb.learn([["a", "x"], ["b", "y"], ["c", "x"]], tb.Categorical())
+    several = tb.fit_distribution([["a", "x"], ["b", "y"], ["c", "x"]], tb.Categorical())
     np.testing.assert_allclose(several.posterior(tb.BDeu(6)).concentration, [1 + 2, 1 + 2, 1 + 2, 2 + 3, 1 + 3])
     with pytest.raises(PriorError, match="BDeu is for categorical"):
-        tb.learn([1, 0], tb.Bernoulli()).posterior(tb.BDeu(1))
+        tb.fit_distribution([1, 0], tb.Bernoulli()).posterior(tb.BDeu(1))
     for size in (0, -1, float("nan")):
         with pytest.raises(PriorError, match="equivalent_sample_size > 0"):
             tb.BDeu(size)
@@ -201,20 +201,22 @@ class TestGroupsFarApart:
         rng = np.random.default_rng(2)
         group = np.repeat([0, 1], 1000)
         rows = rng.normal(0.0, 0.15, (2000, 2)) + gap * group[:, None]
-        learned = tb.learn(rows, family, group=group)
+        learned = tb.fit_distribution(rows, family, group=group)
         found = learned.estimate(estimate)
         variance = found[1] if len(np.shape(found[1])) == 2 else np.diagonal(found[1], axis1=-2, axis2=-1)
         np.testing.assert_allclose(np.sqrt(variance), 0.15, rtol=0.04)
 
     def test_ten_rows_a_group(self):
         noise, group = np.random.default_rng(2).normal(0.0, 0.15, 20), np.repeat([0, 1], 10)
-        near, far = (tb.learn(noise + gap * group, tb.Gaussian(), group=group).estimate() for gap in (1.0, 1e6))
+        near, far = (
+            tb.fit_distribution(noise + gap * group, tb.Gaussian(), group=group).estimate() for gap in (1.0, 1e6)
+        )
         assert (np.sqrt(far.variance) < 2 * np.sqrt(near.variance)).all()
 
     def test_a_single_row_beside_many(self):
         rng = np.random.default_rng(2)
         rows = np.append(rng.normal(0.0, 0.15, 500), 400.0)
-        found = tb.learn(rows, tb.Gaussian(), group=np.append(np.zeros(500, int), 1)).estimate()
+        found = tb.fit_distribution(rows, tb.Gaussian(), group=np.append(np.zeros(500, int), 1)).estimate()
         assert found.variance[0] == pytest.approx(0.15**2, rel=0.1)
         assert found.variance[1] < 1.0  # as the other group is, not as far as they are apart
 

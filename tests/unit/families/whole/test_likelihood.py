@@ -1,4 +1,4 @@
-"""Log probabilities against scipy.stats, and maximum likelihood against NumPy and numerical optimisation."""
+"""Log probabilities against scipy.stats, and maximum likelihood against NumPy and numerical optimization."""
 
 import numpy as np
 import pytest
@@ -19,9 +19,9 @@ def name(request):
 def some_parameters(name):
     """Parameters of three groups, not the best ones."""
     case = CASES[name]
-    learned = tb.learn(case.rows, case.family, group=case.groups)
-    return case.family.from_belief(
-        case.family.prior(case.prior, learned.statistics, "bayes").update(learned.statistics), "mean"
+    learned = tb.fit_distribution(case.rows, case.family, group=case.groups)
+    return case.family.parameters_from(
+        case.family.resolve_prior(case.prior, learned.statistics, "bayes").update(learned.statistics), "mean"
     )
 
 
@@ -39,7 +39,7 @@ def test_log_likelihood_is_the_weighted_sum_over_rows(name):
     case, parameters = CASES[name], some_parameters(name)
     weight = np.random.default_rng(2).uniform(0, 3, 16)
     weight[3] = 0
-    learned = tb.learn(case.rows, case.family, group=case.groups, weight=weight)
+    learned = tb.fit_distribution(case.rows, case.family, group=case.groups, weight=weight)
     terms = case.family.log_prob(parameters, case.rows.astype(float))
     own = terms[np.arange(16), case.groups]
     expected = np.stack(
@@ -74,7 +74,7 @@ def free_parameters(name, free):
 @pytest.mark.slow_after(2)
 def test_maximum_likelihood_is_the_maximum(name):
     case = CASES[name]
-    learned = tb.learn(case.rows, case.family)
+    learned = tb.fit_distribution(case.rows, case.family)
 
     def cost(free):
         return -np.sum(learned.log_likelihood(free_parameters(name, free)))
@@ -97,9 +97,9 @@ def test_gaussian_estimates_are_numpys():
     rows, groups = CASES["gaussian"].rows, CASES["gaussian"].groups
     residual = rows - np.stack([rows[groups == g].mean(axis=0) for g in range(3)])[groups]
     for estimate, ddof in (("mle", 0), ("unbiased", 1)):
-        plain = tb.learn(rows, tb.Gaussian(), group=groups).estimate(estimate)
-        full = tb.learn(rows, tb.MultivariateGaussian(), group=groups).estimate(estimate)
-        sphere = tb.learn(rows, tb.SphericalGaussian(), group=groups).estimate(estimate)
+        plain = tb.fit_distribution(rows, tb.Gaussian(), group=groups).estimate(estimate)
+        full = tb.fit_distribution(rows, tb.MultivariateGaussian(), group=groups).estimate(estimate)
+        sphere = tb.fit_distribution(rows, tb.SphericalGaussian(), group=groups).estimate(estimate)
         for g in range(3):
             part = rows[groups == g]
             np.testing.assert_allclose(plain.mean[g], part.mean(axis=0), rtol=1e-14)
@@ -107,21 +107,21 @@ def test_gaussian_estimates_are_numpys():
             np.testing.assert_allclose(full.covariance[g], np.cov(part.T, ddof=ddof), rtol=1e-12, atol=1e-14)
             np.testing.assert_allclose(sphere.variance[g], part.var(axis=0, ddof=ddof).mean(), rtol=1e-13)
         freedom = len(rows) - 3 * ddof
-        tied = tb.learn(rows, tb.TiedGaussian(), group=groups).estimate(estimate)
+        tied = tb.fit_distribution(rows, tb.TiedGaussian(), group=groups).estimate(estimate)
         np.testing.assert_allclose(tied.variance, np.tile((residual**2).sum(axis=0) / freedom, (3, 1)), rtol=1e-13)
-        pooled = tb.learn(rows, tb.TiedMultivariateGaussian(), group=groups).estimate(estimate)
+        pooled = tb.fit_distribution(rows, tb.TiedMultivariateGaussian(), group=groups).estimate(estimate)
         np.testing.assert_allclose(pooled.covariance[1], residual.T @ residual / freedom, rtol=1e-12)
-        single = tb.learn(rows, tb.TiedSphericalGaussian(), group=groups).estimate(estimate)
+        single = tb.fit_distribution(rows, tb.TiedSphericalGaussian(), group=groups).estimate(estimate)
         np.testing.assert_allclose(single.variance, (residual**2).sum() / (3 * freedom), rtol=1e-13)
 
 
 def test_weighted_gaussian_is_numpys():
     rows = CASES["gaussian"].rows
     weight = np.arange(16) % 4
-    found = tb.learn(rows, tb.MultivariateGaussian(), weight=weight).estimate("mle")
+    found = tb.fit_distribution(rows, tb.MultivariateGaussian(), weight=weight).estimate("mle")
     np.testing.assert_allclose(found.mean, np.average(rows, axis=0, weights=weight), rtol=1e-13)
     np.testing.assert_allclose(found.covariance, np.cov(rows.T, fweights=weight, ddof=0), rtol=1e-12)
-    unbiased = tb.learn(rows, tb.MultivariateGaussian(), weight=weight).estimate("unbiased")
+    unbiased = tb.fit_distribution(rows, tb.MultivariateGaussian(), weight=weight).estimate("unbiased")
     np.testing.assert_allclose(unbiased.covariance, np.cov(rows.T, fweights=weight), rtol=1e-12)
 
 
@@ -133,7 +133,7 @@ def test_categorical_log_prob_and_likelihood():
     with np.errstate(divide="ignore"):
         for i, g in np.ndindex(4, 2):
             np.testing.assert_allclose(found[i, g], np.log([table[g, codes[i, 0]], table[g, 2 + codes[i, 1]]]))
-    learned = tb.learn(codes, family)
+    learned = tb.fit_distribution(codes, family)
     likelihood = learned.log_likelihood([{0: 0.3, 1: 0.7}, {0: 0.2, 1: 0.5, 2: 0.3}])
     np.testing.assert_allclose(likelihood, found[:, 0].sum(axis=0))
     assert learned.estimate("mle") == [{0: 0.5, 1: 0.5}, {0: 0.25, 1: 0.5, 2: 0.25}]
@@ -141,17 +141,17 @@ def test_categorical_log_prob_and_likelihood():
 
 def test_what_was_never_seen_is_impossible_and_costs_nothing():
     # 0 · log 0 = 0 for the data seen, −inf for what was not
-    tails = tb.learn([0, 0, 0], tb.Bernoulli())
+    tails = tb.fit_distribution([0, 0, 0], tb.Bernoulli())
     assert tails.log_likelihood(tails.estimate("mle")) == 0
     np.testing.assert_array_equal(
         tb.Bernoulli().log_prob(np.array([0.0]), np.array([[1.0], [0.0]])), [[-np.inf], [0.0]]
     )
-    assert tb.learn([1], tb.Bernoulli()).log_likelihood(0.0) == -np.inf
-    assert tb.learn([0, 0], tb.Poisson()).log_likelihood(0.0) == 0
-    assert tb.learn([0, 1], tb.Poisson()).log_likelihood(0.0) == -np.inf
-    assert tb.learn(["a", "b"], tb.Categorical()).log_likelihood({"a": 1.0, "b": 0.0}) == -np.inf
-    assert tb.learn(["a", "a"], tb.Categorical(("a", "b"))).log_likelihood({"a": 1.0, "b": 0.0}) == 0
-    assert tb.learn([[2, 0]], tb.Multinomial()).log_likelihood([1.0, 0.0]) == 0
+    assert tb.fit_distribution([1], tb.Bernoulli()).log_likelihood(0.0) == -np.inf
+    assert tb.fit_distribution([0, 0], tb.Poisson()).log_likelihood(0.0) == 0
+    assert tb.fit_distribution([0, 1], tb.Poisson()).log_likelihood(0.0) == -np.inf
+    assert tb.fit_distribution(["a", "b"], tb.Categorical()).log_likelihood({"a": 1.0, "b": 0.0}) == -np.inf
+    assert tb.fit_distribution(["a", "a"], tb.Categorical(("a", "b"))).log_likelihood({"a": 1.0, "b": 0.0}) == 0
+    assert tb.fit_distribution([[2, 0]], tb.Multinomial()).log_likelihood([1.0, 0.0]) == 0
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, "3"])
@@ -161,7 +161,7 @@ def test_binomial_needs_trials(n):
 
 
 def test_binomial_of_one_trial_is_bernoulli():
-    coin, one = tb.learn([1, 0, 1], tb.Bernoulli()), tb.learn([1, 0, 1], tb.Binomial(1))
+    coin, one = tb.fit_distribution([1, 0, 1], tb.Bernoulli()), tb.fit_distribution([1, 0, 1], tb.Binomial(1))
     assert one.log_evidence(tb.Beta(2, 3)) == pytest.approx(coin.log_evidence(tb.Beta(2, 3)), rel=1e-14)
     assert one.estimate("mle") == coin.estimate("mle")
     assert one.cross_entropy(0.4) == pytest.approx(coin.cross_entropy(0.4))
@@ -184,10 +184,10 @@ def test_samples_have_the_distribution_of_their_parameters(name):
             variance = mean if name == "poisson" else trials * one[j] * (1 - one[j])
             assert abs(x.mean() - mean) < 4 * np.sqrt(variance / n)
     if "multivariate" in name:
-        centred = draws[:, 0] - parameters.mean[0]
+        centered = draws[:, 0] - parameters.mean[0]
         deviation = np.sqrt(np.diagonal(parameters.covariance[0]))
         correlation = parameters.covariance[0] / np.outer(deviation, deviation)
-        np.testing.assert_allclose(np.corrcoef(centred.T), correlation, atol=4 / np.sqrt(n))
+        np.testing.assert_allclose(np.corrcoef(centered.T), correlation, atol=4 / np.sqrt(n))
 
 
 def test_categorical_samples_have_their_probabilities():

@@ -1,4 +1,4 @@
-"""Missing cells: skipped when counting, marginalised when predicting."""
+"""Missing cells: skipped when counting, marginalized when predicting."""
 
 import numpy as np
 import pytest
@@ -21,9 +21,9 @@ def with_holes(rows):
 @pytest.mark.parametrize("name", CELLWISE)
 def test_statistics_skip_missing_cells(name):
     case = CASES[name]
-    together = tb.learn(with_holes(case.rows), case.family)
+    together = tb.fit_distribution(with_holes(case.rows), case.family)
     for j in range(3):
-        alone = tb.learn(case.rows[~HOLES[:, j], j], case.family)
+        alone = tb.fit_distribution(case.rows[~HOLES[:, j], j], case.family)
         for estimate in ("mle", "unbiased"):
             both, one = together.estimate(estimate), alone.estimate(estimate)
             if isinstance(both, tuple):
@@ -41,7 +41,7 @@ def test_statistics_skip_missing_cells(name):
 def test_shared_variance_pools_the_cells_there_are(name):
     case = CASES[name]
     rows = with_holes(case.rows)
-    found = tb.learn(rows, case.family).estimate("mle")
+    found = tb.fit_distribution(rows, case.family).estimate("mle")
     means = np.nanmean(rows, axis=0)
     np.testing.assert_allclose(found.mean, means, rtol=1e-13)
     np.testing.assert_allclose(found.variance, np.nansum((rows - means) ** 2) / (~HOLES).sum(), rtol=1e-13)
@@ -50,7 +50,7 @@ def test_shared_variance_pools_the_cells_there_are(name):
 @pytest.mark.parametrize("name", CELLWISE)
 def test_a_missing_cell_adds_nothing(name):
     case = CASES[name]
-    predictive = tb.learn(case.rows, case.family, group=case.groups).predictive(case.prior)
+    predictive = tb.fit_distribution(case.rows, case.family, group=case.groups).predictive(case.prior)
     whole, part = predictive.log_prob(case.rows), predictive.log_prob(with_holes(case.rows))
     shown = np.broadcast_to(HOLES[:, None, :], part.shape)
     assert (part[shown] == 0).all()
@@ -60,8 +60,8 @@ def test_a_missing_cell_adds_nothing(name):
 @pytest.mark.parametrize("name", ["multivariate", "tied multivariate", "spherical", "tied spherical"])
 def test_a_row_with_missing_cells_is_scored_by_its_marginal(name):
     case = CASES[name]
-    learned = tb.learn(case.rows, case.family, group=case.groups)
-    posterior = case.family.prior(case.prior, learned.statistics, "bayes").update(learned.statistics)
+    learned = tb.fit_distribution(case.rows, case.family, group=case.groups)
+    posterior = case.family.resolve_prior(case.prior, learned.statistics, "bayes").update(learned.statistics)
     scored = learned.predictive(case.prior).log_prob(with_holes(case.rows))
     parameters = learned.estimate("mle")
     plain = case.family.log_prob(parameters, with_holes(case.rows))
@@ -72,7 +72,7 @@ def test_a_row_with_missing_cells_is_scored_by_its_marginal(name):
             continue
         row = case.rows[i, known]
         if "multivariate" in name:
-            freedom = np.broadcast_to(posterior.freedom, 3)[g] - 2
+            freedom = np.broadcast_to(posterior.degrees_of_freedom, 3)[g] - 2
             scale = np.broadcast_to(posterior.scale, (3, 3, 3))[g] * (1 + 1 / posterior.strength[g]) / freedom
             covariance = parameters.covariance[g]
         else:
@@ -89,14 +89,14 @@ def test_a_row_with_missing_cells_is_scored_by_its_marginal(name):
 
 def test_missing_labels_are_skipped():
     rows = [["a", None], [None, "x"], ["b", "x"], ["a", None]]
-    letters = tb.learn(rows, tb.Categorical())
+    letters = tb.fit_distribution(rows, tb.Categorical())
     assert letters.estimate("mle") == [{"a": 2 / 3, "b": 1 / 3}, {"x": 1.0}]
     scored = letters.predictive().log_prob([["a", None], [None, None]])
     np.testing.assert_allclose(scored, [[np.log(3 / 5), 0], [0, 0]])
 
 
 def test_a_column_of_nothing_but_missing_labels():
-    letters = tb.learn([["a", None], ["b", None]], tb.Categorical())
+    letters = tb.fit_distribution([["a", None], ["b", None]], tb.Categorical())
     assert letters.estimate("bayes") == [{"a": 0.5, "b": 0.5}, {}]
     np.testing.assert_allclose(letters.log_evidence(), [np.log(1 / 6), 0])
     np.testing.assert_allclose(letters.predictive().log_prob([["a", None]]), [[np.log(0.5), 0]])
@@ -107,7 +107,7 @@ def test_a_column_of_nothing_but_missing_labels():
 @pytest.mark.parametrize("name", CELLWISE)
 def test_all_missing_is_no_data(name):
     case = CASES[name]
-    empty = tb.learn(np.full((4, 3), np.nan), case.family)
+    empty = tb.fit_distribution(np.full((4, 3), np.nan), case.family)
     np.testing.assert_array_equal(empty.log_evidence(case.prior), np.zeros(3))
     posterior, prior = empty.posterior(case.prior), case.prior
     for ours, theirs in zip(np.ravel(posterior.mean()), np.ravel(prior.mean()), strict=True):
@@ -119,10 +119,10 @@ def test_all_missing_is_no_data(name):
 @pytest.mark.parametrize("family", [tb.MultivariateGaussian(), tb.TiedMultivariateGaussian(), tb.Multinomial()])
 def test_where_missing_is_not_allowed(family):
     with pytest.raises(DataError, match=r"found nan in row 1, column 0; expected .*missing cells"):
-        tb.learn([[1.0, 2.0], [np.nan, 3.0]], family)
+        tb.fit_distribution([[1.0, 2.0], [np.nan, 3.0]], family)
 
 
 def test_a_multinomial_row_cannot_be_predicted_around_a_hole():
-    urn = tb.learn([[2, 1], [1, 0]], tb.Multinomial())
+    urn = tb.fit_distribution([[2, 1], [1, 0]], tb.Multinomial())
     with pytest.raises(DataError, match=r"found nan in row 0, column 1"):
         urn.predictive().log_prob([[2, np.nan]])

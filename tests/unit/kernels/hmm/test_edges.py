@@ -56,7 +56,7 @@ class TestEdges:
         paths = [run(implementation, "viterbi", start, transition, None, rows, [0, 500])[0] for rows in (near, far)]
         np.testing.assert_array_equal(*paths)
 
-    def test_unnormalised_models(self, implementation: str) -> None:
+    def test_unnormalized_models(self, implementation: str) -> None:
         """Constants added to the logarithms come out, however large."""
         rng = np.random.default_rng(8)
         start, transition, end = model(rng, 4, 0.0, ends=True)

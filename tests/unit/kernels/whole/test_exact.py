@@ -64,8 +64,8 @@ def test_scatter_far_from_the_anchor(implementation: str, weighted: bool) -> Non
     weight = rng.random(n) if weighted else None
     sums = run(implementation, "sum_scatter", X, np.zeros(d), None, 1, weight)
     w = np.ones(n) if weight is None else weight
-    centred = (X - 1000.0) - ((X - 1000.0) * w[:, None]).sum(axis=0) / w.sum()
-    expected = (centred * w[:, None]).T @ centred
+    centered = (X - 1000.0) - ((X - 1000.0) * w[:, None]).sum(axis=0) / w.sum()
+    expected = (centered * w[:, None]).T @ centered
     assert np.abs(scatter_about_mean(sums) - expected).max() / np.abs(expected).max() < 1e-12
 
 

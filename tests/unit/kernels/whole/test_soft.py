@@ -73,7 +73,7 @@ def test_moments_are_good_to_13_digits(implementation: str, name: str, offset: f
 @pytest.mark.parametrize("name", ["sum_moments", "sum_scatter"])
 @pytest.mark.parametrize("ordered", [False, True])
 def test_groups_far_apart(implementation: str, name: str, ordered: bool) -> None:
-    """A centre between the groups would leave nothing of their small spreads."""
+    """A center between the groups would leave nothing of their small spreads."""
     rng = np.random.default_rng(1)
     side = np.sort(rng.integers(0, 2, N_ROWS)) if ordered else rng.integers(0, 2, N_ROWS)
     X = rng.normal(np.where(side, 1e8, -1e8)[:, None], 1.0, (N_ROWS, 2))

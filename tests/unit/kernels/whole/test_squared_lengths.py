@@ -17,8 +17,8 @@ def example(n: int, d: int, n_classes: int, dtype: type) -> tuple[np.ndarray, ..
     return rows, rng.normal(size=d), rng.normal(size=(n_classes, d, d)), rng.normal(size=(n_classes, d))
 
 
-def expected(rows: np.ndarray, centre: np.ndarray, roots: np.ndarray, shifts: np.ndarray) -> np.ndarray:
-    turned = np.einsum("kij,nj->nki", np.tril(roots), rows - centre) - shifts
+def expected(rows: np.ndarray, center: np.ndarray, roots: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+    turned = np.einsum("kij,nj->nki", np.tril(roots), rows - center) - shifts
     return (turned**2).sum(axis=-1)
 
 
@@ -36,9 +36,9 @@ def test_every_layout_gives_the_closed_form(shape: tuple[int, int, int], dtype: 
 
 
 def test_the_reference_agrees() -> None:
-    rows, centre, roots, shifts = example(5000, 9, 3, np.float64)
-    found = reference_sums.squared_lengths(rows, centre, roots.reshape(-1), shifts.reshape(-1), 3, 1)
-    np.testing.assert_allclose(found, kernels.squared_lengths(rows, centre, roots, shifts), rtol=1e-12)
+    rows, center, roots, shifts = example(5000, 9, 3, np.float64)
+    found = reference_sums.squared_lengths(rows, center, roots.reshape(-1), shifts.reshape(-1), 3, 1)
+    np.testing.assert_allclose(found, kernels.squared_lengths(rows, center, roots, shifts), rtol=1e-12)
 
 
 def test_a_missing_cell_spoils_its_own_row_only() -> None:
@@ -57,10 +57,10 @@ def test_nothing_to_turn(n: int, d: int, n_classes: int) -> None:
 
 
 def test_shapes_are_checked() -> None:
-    rows, centre, roots, shifts = example(4, 3, 2, np.float64)
+    rows, center, roots, shifts = example(4, 3, 2, np.float64)
     with pytest.raises(ValueError, match="expected"):
-        kernels.squared_lengths(rows, centre[:2], roots, shifts)
+        kernels.squared_lengths(rows, center[:2], roots, shifts)
     with pytest.raises(ValueError, match=r"\(2, 2, 3\)"):
-        kernels.squared_lengths(rows, centre, roots[:, :2], shifts)
+        kernels.squared_lengths(rows, center, roots[:, :2], shifts)
     with pytest.raises(ValueError, match=r"\(1, 3\)"):
-        kernels.squared_lengths(rows, centre, roots, shifts[:1])
+        kernels.squared_lengths(rows, center, roots, shifts[:1])

@@ -60,16 +60,16 @@ def moments(X, y, weight=None):
 def default_prior(classes, spherical):
     """m₀ and s² of the default prior: pooled mean, and v · min(T/v, 1000)^(8/(f + 8)) per column."""
     total = sum(n for n, _, _ in classes)
-    centre = sum(n * mean for n, mean, _ in classes) / total
+    center = sum(n * mean for n, mean, _ in classes) / total
     within = sum(np.diag(scatter) for _, _, scatter in classes)
-    between = sum(n * (mean - centre) ** 2 for n, mean, _ in classes)
+    between = sum(n * (mean - center) ** 2 for n, mean, _ in classes)
     variance, freedom = (within + between) / total, total - len(classes)
     if spherical:
         within, variance = np.full_like(within, within.mean()), np.full_like(within, variance.mean())
     if freedom <= 0:
-        return centre, variance
+        return center, variance
     inner = within / freedom
-    return centre, inner * np.minimum(variance / inner, 1000) ** (8 / (freedom + 8))
+    return center, inner * np.minimum(variance / inner, 1000) ** (8 / (freedom + 8))
 
 
 def shrink(scatter, amount):

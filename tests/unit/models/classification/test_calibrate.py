@@ -53,10 +53,10 @@ def test_the_temperature_has_the_highest_posterior_on_rows_left_out(n_classes):
     left_out = tb.leave_one_out(tb.NaiveBayes(), X, y)
     found = fit_temperature_scaling(left_out.log_proba, left_out.codes, np.ones(len(y)))
     sharpness, doubt = best_tempering(left_out.log_proba, left_out.codes, np.ones(len(y)))
-    assert found.sharpness == pytest.approx(sharpness, rel=1e-4)
-    assert found.doubt == pytest.approx(doubt, rel=1e-2)
+    assert found.inverse_temperature == pytest.approx(sharpness, rel=1e-4)
+    assert found.contamination == pytest.approx(doubt, rel=1e-2)
     model = tb.NaiveBayes().fit(X, y).calibrate(X, y)
-    assert model.calibration_.temperature == pytest.approx(1 / found.sharpness)
+    assert model.calibration_.temperature == pytest.approx(1 / found.inverse_temperature)
     assert model.calibration_.before == pytest.approx(left_out.log_loss.value)
     assert model.calibration_.after < model.calibration_.before
 
@@ -69,14 +69,14 @@ def test_a_few_absurd_rows_do_not_bend_the_temperature():
     absurd = log_proba.copy()
     absurd[np.arange(10), codes[:10]], absurd[np.arange(10), 1 - codes[:10]] = -500.0, 0.0
     weights = np.ones(2000)
-    assert fit_temperature_scaling(log_proba, codes, weights).sharpness == pytest.approx(1, abs=0.1)
+    assert fit_temperature_scaling(log_proba, codes, weights).inverse_temperature == pytest.approx(1, abs=0.1)
     found = fit_temperature_scaling(absurd, codes, weights)
     chasing = minimize_scalar(
         lambda t: -apply_temperature(absurd, np.exp(t))[np.arange(2000), codes].sum(), bounds=(-6, 2)
     )
     assert np.exp(chasing.x) < 0.3  # a temperature alone makes all rows flat for ten
-    assert found.sharpness == pytest.approx(1, abs=0.2)
-    assert 0.005 < found.doubt < 0.05
+    assert found.inverse_temperature == pytest.approx(1, abs=0.2)
+    assert 0.005 < found.contamination < 0.05
     mended = fit_calibration("temperature", absurd, codes).apply(log_proba[10:])
     assert -mended[np.arange(1990), codes[10:]].mean() < -log_proba[10:][np.arange(1990), codes[10:]].mean() + 0.01
 
@@ -127,7 +127,7 @@ def test_weights_count_as_rows():
     left_out = tb.leave_one_out(tb.NaiveBayes(), X, y, sample_weight=weight)
     heavy = tb.NaiveBayes().fit(X, y, weight).calibrate(X, y, sample_weight=weight)
     expected = fit_temperature_scaling(left_out.log_proba, left_out.codes, weight.astype(float))
-    assert heavy.calibration_.temperature == pytest.approx(1 / expected.sharpness)
+    assert heavy.calibration_.temperature == pytest.approx(1 / expected.inverse_temperature)
 
 
 def test_rows_that_are_all_right_leave_the_temperature_alone():
@@ -237,17 +237,17 @@ def test_what_cannot_be_calibrated_is_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unlabelled", [None, "em"])
-def test_rows_that_cannot_be_left_out_are_fitted_without_their_fold(unlabelled):
+@pytest.mark.parametrize("unlabeled", [None, "em"])
+def test_rows_that_cannot_be_left_out_are_fitted_without_their_fold(unlabeled):
     X, y = overconfident(200)
     X = X + 0.5 * np.random.default_rng(0).normal(size=X.shape)
-    if unlabelled is None:
+    if unlabeled is None:
         X[::20, 1] = np.nan
         prior = tb.NormalInverseWishart(np.zeros(5), 1.0, 8.0, np.eye(5))
         model = tb.GaussianDiscriminant(prior=prior, tol=1e-4)
         labels = y.tolist()
     else:
-        model = tb.NaiveBayes(prior=tb.NormalInverseGamma(0.0, 1.0, 2.0, 1.0), unlabelled=unlabelled, tol=1e-4)
+        model = tb.NaiveBayes(prior=tb.NormalInverseGamma(0.0, 1.0, 2.0, 1.0), unlabeled=unlabeled, tol=1e-4)
         labels = [None if k % 5 == 0 else label for k, label in enumerate(y.tolist())]
     model.fit(X, labels).calibrate(X, labels)
     scores = tb.cross_validate(model, X, labels)  # its folds are dealt by the same seed
@@ -262,7 +262,7 @@ def test_rows_that_are_skipped_are_not_calibrated_on():
     X, y = overconfident(100)
     labels = [None if k % 5 == 0 else label for k, label in enumerate(y.tolist())]
     kept = np.arange(100) % 5 > 0
-    model = tb.NaiveBayes(unlabelled="skip").fit(X, labels).calibrate(X, labels, sample_weight=np.ones(100))
+    model = tb.NaiveBayes(unlabeled="skip").fit(X, labels).calibrate(X, labels, sample_weight=np.ones(100))
     plain = tb.NaiveBayes().fit(X[kept], y[kept]).calibrate(X[kept], y[kept])
     assert model.calibration_.temperature == pytest.approx(plain.calibration_.temperature)
     assert model.calibration_.before == pytest.approx(plain.calibration_.before)
@@ -305,9 +305,9 @@ def test_auto_is_chosen_on_scores_that_it_was_not_fitted_to():
     odds = rng.normal(3 * (2 * codes - 1), np.sqrt(6))  # these are their own log-odds: nothing to mend
     right = np.stack([log_expit(-odds), log_expit(odds)], axis=1)
     chosen = fit_calibration("auto", right, codes)
-    assert chosen.tried["none"] < chosen.tried["isotonic"]
+    assert chosen.loss_by_method["none"] < chosen.loss_by_method["isotonic"]
     assert chosen.method == "none"
-    assert chosen.after == chosen.tried["none"] == min(chosen.tried.values())
+    assert chosen.after == chosen.loss_by_method["none"] == min(chosen.loss_by_method.values())
     np.testing.assert_array_equal(chosen.apply(right), right)
     sure = fit_calibration("auto", apply_temperature(right, 4.0), codes)
     assert sure.method == "temperature"
@@ -351,8 +351,8 @@ def test_cross_validation_mends_every_fold_by_the_others():
 def test_a_model_of_em_is_calibrated_when_it_is_fitted():
     X, y = overconfident(120)
     labels = [None if k % 5 == 0 else label for k, label in enumerate(y.tolist())]
-    model = tb.NaiveBayes(unlabelled="em", tol=1e-3, calibration="temperature").fit(X, labels)
-    plain = tb.NaiveBayes(unlabelled="em", tol=1e-3).fit(X, labels).calibrate(X, labels)
+    model = tb.NaiveBayes(unlabeled="em", tol=1e-3, calibration="temperature").fit(X, labels)
+    plain = tb.NaiveBayes(unlabeled="em", tol=1e-3).fit(X, labels).calibrate(X, labels)
     assert model.calibration_.temperature == pytest.approx(plain.calibration_.temperature)
     assert tb.cross_validate(model, X, labels, 4).refitted
 
@@ -412,5 +412,5 @@ def test_a_word_that_is_none_is_refused_before_anything_changes(tmp_path):
     model.save(tmp_path / "model.tally")
     back = tb.load(tmp_path / "model.tally")
     assert back.calibration == "auto"
-    assert back.calibration_.tried == model.calibration_.tried
+    assert back.calibration_.loss_by_method == model.calibration_.loss_by_method
     np.testing.assert_array_equal(back.predict_proba(X), model.predict_proba(X))

@@ -17,15 +17,15 @@ def mixed_rows(n=120, seed=0):
     """Labels, yes/no and measured columns of three classes, some cells missing."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(n) % 3)
-    colour = np.array(["red", "green", "blue", "grey"])[np.minimum(rng.poisson(1 + y), 3)].astype(object)
-    colour[rng.random(n) < 0.1] = None
+    color = np.array(["red", "green", "blue", "gray"])[np.minimum(rng.poisson(1 + y), 3)].astype(object)
+    color[rng.random(n) < 0.1] = None
     length, width = (rng.normal(y, 1.0 + y / 2), rng.normal(-y, 2.0))
     length[rng.random(n) < 0.1] = np.nan
     ripe = np.where(rng.random(n) < 0.1, np.nan, rng.random(n) < 0.2 + 0.3 * y)
-    return pd.DataFrame({"colour": colour, "ripe": ripe, "length": length, "width": width}), y
+    return pd.DataFrame({"color": color, "ripe": ripe, "length": length, "width": width}), y
 
 
-COLUMNS = {"colour": tb.Categorical(), "ripe": tb.Bernoulli(), ("length", "width"): tb.Gaussian()}
+COLUMNS = {"color": tb.Categorical(), "ripe": tb.Bernoulli(), ("length", "width"): tb.Gaussian()}
 
 
 def counted_out(model, X, y):

@@ -22,7 +22,7 @@ MARKED = np.where(HIDDEN, -1, K)
 
 
 def em(y, rows=X, **options):
-    return tb.NaiveBayes(unlabelled="em", **options).fit(rows, y)
+    return tb.NaiveBayes(unlabeled="em", **options).fit(rows, y)
 
 
 def objects(labels, missing):
@@ -61,16 +61,16 @@ TARGETS = {
 
 class TestWhatIsMissing:
     @pytest.mark.parametrize("case", TARGETS)
-    @pytest.mark.parametrize("unlabelled", ["em", "skip"])
-    def test_in_any_type(self, case, unlabelled):
+    @pytest.mark.parametrize("unlabeled", ["em", "skip"])
+    def test_in_any_type(self, case, unlabeled):
         y, missing_label, levels = TARGETS[case]
-        model = tb.NaiveBayes(unlabelled=unlabelled, missing_label=missing_label).fit(X, y)
+        model = tb.NaiveBayes(unlabeled=unlabeled, missing_label=missing_label).fit(X, y)
         assert model.classes_.tolist() == levels
         assert type(model.classes_.tolist()[0]) in (type(levels[0]), float)
         assert (model.predict(X) == model.classes_[K]).all()
-        weight = 40 if unlabelled == "em" else 20
+        weight = 40 if unlabeled == "em" else 20
         assert model.tally_.statistics[0].table.sum() == pytest.approx(weight)
-        assert model.tally_.soft == (unlabelled == "em")
+        assert model.tally_.soft == (unlabeled == "em")
 
     @pytest.mark.parametrize("case", ["None", "-1", "NaN in a list of strings", "-1 among strings"])
     def test_is_refused_without_a_word_on_it(self, case):
@@ -108,35 +108,35 @@ class TestByName:
     def test_the_target_and_the_weights_are_columns(self, of):
         whole = self.frame.assign(t=objects(["x", "y"], None))
         rows = {"pandas": whole, "polars": pl.from_pandas(whole), "records": whole.to_dict("records")}[of]
-        model = tb.NaiveBayes(unlabelled="em").fit(rows, "t", "w")
-        apart = tb.NaiveBayes(unlabelled="em").fit(self.frame.drop(columns="w"), whole["t"], whole["w"])
+        model = tb.NaiveBayes(unlabeled="em").fit(rows, "t", "w")
+        apart = tb.NaiveBayes(unlabeled="em").fit(self.frame.drop(columns="w"), whole["t"], whole["w"])
         assert model.classes_.tolist() == ["x", "y"]
         np.testing.assert_allclose(model.history_, apart.history_, rtol=1e-12)
         np.testing.assert_allclose(model.predict_proba(rows), apart.predict_proba(self.frame.drop(columns="w")))
 
     def test_numbers_with_gaps(self):
-        model = tb.NaiveBayes(unlabelled="em").fit(self.frame.assign(t=np.where(HIDDEN, np.nan, K)), "t", "w")
+        model = tb.NaiveBayes(unlabeled="em").fit(self.frame.assign(t=np.where(HIDDEN, np.nan, K)), "t", "w")
         assert model.classes_.tolist() == [0, 1]
 
 
 class TestSkip:
     def test_is_as_if_they_were_not_there(self):
         weight = np.random.default_rng(1).uniform(0.5, 2, 40)
-        model = tb.NaiveBayes(unlabelled="skip", missing_label=-1).fit(X, MARKED, weight)
+        model = tb.NaiveBayes(unlabeled="skip", missing_label=-1).fit(X, MARKED, weight)
         assert model.tally_ == tb.NaiveBayes().fit(X[~HIDDEN], K[~HIDDEN], weight[~HIDDEN]).tally_
         assert (model.history_, model.objective_, model.converged_) == ([], None, True)
 
     def test_holds_for_more_rows_and_fewer(self):
-        model = tb.NaiveBayes(unlabelled="skip", missing_label=-1).partial_fit(X[:21], MARKED[:21])
+        model = tb.NaiveBayes(unlabeled="skip", missing_label=-1).partial_fit(X[:21], MARKED[:21])
         model.partial_fit(X[21:], MARKED[21:])
-        whole = tb.NaiveBayes(unlabelled="skip", missing_label=-1).fit(X, MARKED)
+        whole = tb.NaiveBayes(unlabeled="skip", missing_label=-1).fit(X, MARKED)
         assert model.tally_.isclose(whole.tally_)
         model.forget(X[21:], MARKED[21:])
         assert model.tally_.isclose(tb.NaiveBayes().fit(X[:21][~HIDDEN[:21]], K[:21][~HIDDEN[:21]]).tally_)
 
     def test_needs_a_label(self):
         with pytest.raises(DataError, match="no row has a label"):
-            tb.NaiveBayes(unlabelled="skip", missing_label=-1).fit(X, np.full(40, -1))
+            tb.NaiveBayes(unlabeled="skip", missing_label=-1).fit(X, np.full(40, -1))
 
 
 class TestExpectation:
@@ -146,7 +146,7 @@ class TestExpectation:
         for model in (
             em(K[~HIDDEN], X[~HIDDEN]),
             em(K[~HIDDEN], X[~HIDDEN], n_classes=2),
-            tb.NaiveBayes(unlabelled="em", missing_label=-1).fit(X, MARKED, weightless),
+            tb.NaiveBayes(unlabeled="em", missing_label=-1).fit(X, MARKED, weightless),
         ):
             assert model.tally_ == plain.tally_
             assert not model.tally_.soft
@@ -154,7 +154,7 @@ class TestExpectation:
         model.forget(X[~HIDDEN][:2], K[~HIDDEN][:2])
 
     def test_weightless_labels_are_no_labels(self):
-        model = tb.NaiveBayes(unlabelled="em", missing_label=-1, n_classes=2, random_state=0)
+        model = tb.NaiveBayes(unlabeled="em", missing_label=-1, n_classes=2, random_state=0)
         model.fit(X, MARKED, HIDDEN * 1.0)
         assert model.tally_.statistics[0].table.sum() == pytest.approx(20)
         with pytest.raises(DataError, match=r"no row has a label(.|\n)*Pass n_classes"):
@@ -166,7 +166,7 @@ class TestExpectation:
     def test_a_single_label_of_every_class_is_enough(self, estimate):
         labels = np.where(np.isin(np.arange(40), [3, 30]), K, -1)
         for model in (tb.NaiveBayes(), tb.GaussianDiscriminant()):
-            model.set_params(unlabelled="em", missing_label=-1, estimate=estimate).fit(X, labels)
+            model.set_params(unlabeled="em", missing_label=-1, estimate=estimate).fit(X, labels)
             assert (model.predict(X) == K).all()
 
     def test_helps_where_labels_are_few(self):
@@ -174,22 +174,22 @@ class TestExpectation:
         k = rng.integers(0, 2, 1000)
         rows = rng.normal(1.5 * k[:, None], 1.0, (1000, 6))
         few = np.where(np.isin(np.arange(1000), [*np.flatnonzero(k)[:3], *np.flatnonzero(1 - k)[:3]]), k, -1)
-        skipped = tb.NaiveBayes(unlabelled="skip", missing_label=-1).fit(rows, few)
+        skipped = tb.NaiveBayes(unlabeled="skip", missing_label=-1).fit(rows, few)
         assert em(few, rows, missing_label=-1).score(rows, k) > skipped.score(rows, k) + 0.02
 
     def test_levels_seen_only_without_a_label(self):
         rows = {"c": ["a", "b", "a", "b", "z", "z"]}
         for estimate in ("bayes", "mle"):
-            model = tb.NaiveBayes(unlabelled="em", estimate=estimate).fit(rows, [0, 1, 0, 1, None, None])
+            model = tb.NaiveBayes(unlabeled="em", estimate=estimate).fit(rows, [0, 1, 0, 1, None, None])
             assert set(model.tally_.domains["c"].levels) == {"a", "b", "z"}
             assert model.tally_.statistics[1].table.sum() == pytest.approx(6)
             np.testing.assert_allclose(model.predict_proba({"c": ["z"]}), [[0.5, 0.5]], atol=1e-6)
 
     def test_little_weight_is_like_none_and_much_like_rows(self):
-        skipped = tb.NaiveBayes(unlabelled="skip", missing_label=-1).fit(X, MARKED)
-        light = em(MARKED, missing_label=-1, unlabelled_weight=1e-9)
+        skipped = tb.NaiveBayes(unlabeled="skip", missing_label=-1).fit(X, MARKED)
+        light = em(MARKED, missing_label=-1, unlabeled_weight=1e-9)
         np.testing.assert_allclose(light.predict_proba(X), skipped.predict_proba(X), atol=1e-6)
-        heavy = em(MARKED, missing_label=-1, unlabelled_weight=3.0)
+        heavy = em(MARKED, missing_label=-1, unlabeled_weight=3.0)
         thrice = np.where(HIDDEN, 3, 1)
         repeated = em(np.repeat(MARKED, thrice), np.repeat(X, thrice, axis=0), missing_label=-1)
         np.testing.assert_allclose(heavy.history_, repeated.history_, rtol=1e-11)
@@ -209,7 +209,7 @@ class TestExpectation:
         k, order = rng.integers(0, 2, 60), rng.permutation(60)
         rows, labels = rng.normal(1.5 * k[:, None], 1.0, (60, 2)), np.where(rng.random(60) < 0.5, -1, k)
         for model in (tb.NaiveBayes(), tb.GaussianDiscriminant("tied")):
-            model.set_params(unlabelled="em", missing_label=-1)
+            model.set_params(unlabeled="em", missing_label=-1)
             first = clone(model).fit(rows, labels)
             again = clone(model).fit(rows[order], labels[order])
             np.testing.assert_allclose(again.history_, first.history_, rtol=1e-10)
@@ -294,22 +294,22 @@ class TestMoreClasses:
             (MARKED, {"n_classes": 2.5}, "n_classes is 2.5; expected a whole number"),
             (MARKED, {"n_classes": "a"}, "n_classes is 'a'; expected a whole number"),
             (K, {"n_classes": 3}, "n_classes is 3, but every row has a label and these show 2 classes"),
-            (K, {"n_classes": 3, "unlabelled": None}, "n_classes=3 needs rows without labels"),
+            (K, {"n_classes": 3, "unlabeled": None}, "n_classes=3 needs rows without labels"),
             (np.full(40, -1), {}, "no row has a label"),
             (MARKED, {"max_iter": 0}, "max_iter is 0; expected a whole number"),
             (MARKED, {"max_iter": 2.5}, "max_iter is 2.5; expected a whole number"),
             (MARKED, {"n_init": "x"}, "n_init is 'x'; expected a whole number"),
             (MARKED, {"tol": -1.0}, "tol is -1.0; expected a number of at least 0"),
             (MARKED, {"tol": np.nan}, "tol is nan; expected a number of at least 0"),
-            (MARKED, {"unlabelled_weight": 0}, "unlabelled_weight is 0; expected a positive number"),
-            (MARKED, {"unlabelled_weight": "x"}, "unlabelled_weight is 'x'; expected a positive number"),
-            (MARKED, {"unlabelled": "EM"}, "unlabelled is 'EM'; expected 'em', 'skip' or None"),
+            (MARKED, {"unlabeled_weight": 0}, "unlabeled_weight is 0; expected a positive number"),
+            (MARKED, {"unlabeled_weight": "x"}, "unlabeled_weight is 'x'; expected a positive number"),
+            (MARKED, {"unlabeled": "EM"}, "unlabeled is 'EM'; expected 'em', 'skip' or None"),
         ],
         ids=str,
     )
     def test_settings_that_cannot_be(self, labels, options, message):
         with pytest.raises((DataError, EstimateError), match=message):
-            tb.NaiveBayes(**({"unlabelled": "em", "missing_label": -1} | options)).fit(X, labels)
+            tb.NaiveBayes(**({"unlabeled": "em", "missing_label": -1} | options)).fit(X, labels)
 
     def test_an_estimate_that_is_none(self):
         with pytest.raises(EstimateError, match="estimate is 'best'"):
@@ -327,7 +327,7 @@ class TestAfterwards:
         assert model.tally_ is before
         assert model.history_ == history
 
-    def test_labelled_rows_can_be_added(self):
+    def test_labeled_rows_can_be_added(self):
         model = em(MARKED, missing_label=-1)
         total = model + em(MARKED, missing_label=-1)
         assert total.tally_.isclose(model.tally_ + model.tally_)
@@ -350,7 +350,7 @@ class TestAfterwards:
         assert model.history_
 
     def test_classes_can_be_declared(self):
-        model = tb.NaiveBayes(unlabelled="em", missing_label=-1).partial_fit(X, MARKED, classes=[0, 1, 2])
+        model = tb.NaiveBayes(unlabeled="em", missing_label=-1).partial_fit(X, MARKED, classes=[0, 1, 2])
         assert model.classes_.tolist() == [0, 1, 2]
         assert model.tally_.soft
         assert ((model.predict_proba(X)[:, 2] > 0) & (model.predict(X) != 2)).all()
@@ -360,11 +360,11 @@ class TestAfterwards:
         model = em(MARKED, missing_label=-1)
         for score in (tb.leave_one_out, tb.cross_validate):
             for y in (MARKED, np.where(HIDDEN, np.nan, K)):
-                for unlabelled in ("em", "skip"):
-                    found = score(tb.NaiveBayes(unlabelled=unlabelled, missing_label=-1), X, y)
-                    assert (found.accuracy.value, found.refitted) == (1.0, unlabelled == "em")
+                for unlabeled in ("em", "skip"):
+                    found = score(tb.NaiveBayes(unlabeled=unlabeled, missing_label=-1), X, y)
+                    assert (found.accuracy.value, found.refitted) == (1.0, unlabeled == "em")
                     np.testing.assert_array_equal(found.fold < 0, HIDDEN)
-            with pytest.raises(LabelError, match="Pass unlabelled='em' or 'skip'"):
+            with pytest.raises(LabelError, match="Pass unlabeled='em' or 'skip'"):
                 score(tb.NaiveBayes(missing_label=-1), X, MARKED)
             assert score(model, X[~HIDDEN], K[~HIDDEN]).accuracy.value == 1.0
         with pytest.raises(EstimateError, match="has no evidence: EM filled in"):
@@ -387,6 +387,6 @@ class TestAfterwards:
         assert first.history_ == second.history_
 
 
-@parametrize_with_checks([tb.NaiveBayes(unlabelled="em"), tb.GaussianDiscriminant(unlabelled="skip")])
+@parametrize_with_checks([tb.NaiveBayes(unlabeled="em"), tb.GaussianDiscriminant(unlabeled="skip")])
 def test_keeps_the_contract(estimator, check):
     check(estimator)

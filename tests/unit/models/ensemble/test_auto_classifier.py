@@ -47,21 +47,21 @@ def mixed_table(n=160, seed=0):
 @pytest.fixture(scope="module")
 def wine():
     X, y = load_wine(return_X_y=True)
-    return X, y, tb.choose(X, y)
+    return X, y, tb.AutoClassifier().fit(X, y)
 
 
 def test_it_beats_every_member_it_has(wine):
     X, y, model = wine
-    losses = [one.loss for one in model.report_.tried]
-    assert model.report_.loss <= min(losses) + 1e-3
+    losses = [one.loss for one in model.leaderboard_.tried]
+    assert model.leaderboard_.loss <= min(losses) + 1e-3
     assert model.score(X, y) > 0.97
-    weights = [member.choice.weight for member in model.members_]
+    weights = [member.spec.weight for member in model.members_]
     assert sum(weights) == pytest.approx(1.0)
     assert weights == sorted(weights, reverse=True)
-    assert len({member.choice.kind for member in model.members_}) == len(weights)
-    alone = tb.choose(X, y, single=True)
+    assert len({member.spec.kind for member in model.members_}) == len(weights)
+    alone = tb.AutoClassifier(single=True).fit(X, y)
     assert len(alone.members_) == 1
-    assert alone.members_[0].choice.name == alone.report_.tried[0].name
+    assert alone.members_[0].spec.name == alone.leaderboard_.tried[0].name
 
 
 def test_the_mixture_is_that_of_its_members(wine):
@@ -70,7 +70,7 @@ def test_the_mixture_is_that_of_its_members(wine):
     for choice, member in model.members_:
         log_p = choice.mending.apply(member.predict_log_proba(choice.view.apply(_table(X))), (0, 1, 2))
         by_hand = by_hand + choice.weight * np.exp(log_p)
-    mended = np.exp(model.choice_.mending.apply(np.log(by_hand), (0, 1, 2)))
+    mended = np.exp(model.spec_.mending.apply(np.log(by_hand), (0, 1, 2)))
     np.testing.assert_allclose(model.predict_proba(X), mended / mended.sum(axis=1, keepdims=True), rtol=1e-9)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
     np.testing.assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
@@ -188,17 +188,17 @@ def test_views():
 
 def test_a_table_as_people_have_it():
     frame, y = mixed_table()
-    model = tb.choose(frame, y)
+    model = tb.AutoClassifier().fit(frame, y)
     assert model.score(frame, y) > 0.8
-    assert model.report_.left_out.keys() >= {"same", "again"}
+    assert model.leaderboard_.dropped_columns.keys() >= {"same", "again"}
     assert list(model.feature_names_in_) == list(frame)
-    text = repr(model.report_)
+    text = repr(model.leaderboard_)
     assert "candidate" in text
     assert "log-loss" in text
     assert "because" in text
     assert "'" not in text.splitlines()[0]
-    assert len(model.report_.to_frame()) == len(model.report_.tried)
-    by_name = tb.choose(frame.assign(answer=y), "answer")
+    assert len(model.leaderboard_.to_frame()) == len(model.leaderboard_.tried)
+    by_name = tb.AutoClassifier().fit(frame.assign(answer=y), "answer")
     np.testing.assert_array_equal(by_name.predict_proba(frame), model.predict_proba(frame))
     lost = frame.copy()
     lost.loc[:, "size"] = np.nan
@@ -210,20 +210,20 @@ def test_a_table_as_people_have_it():
 @pytest.mark.slow
 def test_it_adds_and_forgets_member_by_member():
     frame, y = mixed_table()
-    whole = tb.choose(frame, y)
-    parts = [tb.Chosen(choice=whole.choice_).fit(frame[part], y[part]) for part in (slice(90), slice(90, None))]
+    whole = tb.AutoClassifier().fit(frame, y)
+    parts = [tb.AutoClassifier(spec=whole.spec_).fit(frame[part], y[part]) for part in (slice(90), slice(90, None))]
     both = parts[0] + parts[1]
     np.testing.assert_allclose(both.predict_proba(frame), whole.predict_proba(frame), rtol=1e-10)
-    assert sum(parts).choice_ == whole.choice_
+    assert sum(parts).spec_ == whole.spec_
     grown = copy.deepcopy(parts[0]).partial_fit(frame[90:], y[90:])
     np.testing.assert_allclose(grown.predict_proba(frame), whole.predict_proba(frame), rtol=1e-10)
     grown.forget(frame[90:], y[90:])
     np.testing.assert_allclose(grown.predict_proba(frame), parts[0].predict_proba(frame), rtol=1e-8)
     with pytest.raises(tb.StatisticsError):
         parts[0].forget(frame[90:], np.where(y[90:] == "no", "yes", "no"))
-    fresh = tb.Chosen(choice=whole.choice_).fit(frame[:90], y[:90])
+    fresh = tb.AutoClassifier(spec=whole.spec_).fit(frame[:90], y[:90])
     np.testing.assert_array_equal(parts[0].predict_proba(frame), fresh.predict_proba(frame))  # nothing changed
-    other = tb.choose(frame[90:], y[90:])
+    other = tb.AutoClassifier().fit(frame[90:], y[90:])
     with pytest.raises(tb.StatisticsError, match=r"chosen differently(.|\n)*choice=one.choice_"):
         whole + other
 
@@ -232,9 +232,9 @@ def test_weights_are_repetitions():
     frame, y = mixed_table(100)
     weight = np.where(np.arange(100) % 4 == 0, 0.0, 1.0)
     kept = weight > 0
-    found = tb.choose(frame, y, sample_weight=weight)
-    wanted = tb.choose(frame[kept], y[kept])
-    assert found.choice_ == wanted.choice_
+    found = tb.AutoClassifier().fit(frame, y, sample_weight=weight)
+    wanted = tb.AutoClassifier().fit(frame[kept], y[kept])
+    assert found.spec_ == wanted.spec_
     np.testing.assert_allclose(found.predict_proba(frame), wanted.predict_proba(frame), rtol=1e-9)
 
 
@@ -247,17 +247,17 @@ def test_the_same_bits_every_time(wine, tmp_path):
         clone(model).fit(X, y),
         pickle.loads(pickle.dumps(model)),
         tb.load(tmp_path / "chosen.tally"),
-        tb.Chosen(choice=model.choice_).fit(X, y),
+        tb.AutoClassifier(spec=model.spec_).fit(X, y),
     ):
         np.testing.assert_array_equal(other.predict_proba(X), answer)
-        assert other.choice_ == model.choice_
+        assert other.spec_ == model.spec_
     loaded = tb.load(tmp_path / "chosen.tally")
     np.testing.assert_allclose(
         loaded.forget(X[:50], y[:50]).predict_proba(X), copy.deepcopy(model).forget(X[:50], y[:50]).predict_proba(X)
     )
     assert clone(model).get_params() == model.get_params()
-    scores = cross_val_score(tb.Chosen(single=True, folds=3), X, y, cv=2, n_jobs=2)
-    np.testing.assert_array_equal(scores, cross_val_score(tb.Chosen(single=True, folds=3), X, y, cv=2))
+    scores = cross_val_score(tb.AutoClassifier(single=True, folds=3), X, y, cv=2, n_jobs=2)
+    np.testing.assert_array_equal(scores, cross_val_score(tb.AutoClassifier(single=True, folds=3), X, y, cv=2))
 
 
 def test_a_member_to_which_absence_tells_is_saved_and_loaded(tmp_path):
@@ -267,7 +267,7 @@ def test_a_member_to_which_absence_tells_is_saved_and_loaded(tmp_path):
         {"sky": np.where(rng.random(60) < 0.3 + 0.4 * y, "sun", "rain"), "deck": rng.choice([*"ABC"], 60)}
     )
     frame.loc[rng.random(60) < 0.1 + 0.8 * y, "deck"] = None
-    model = tb.choose(frame, y)
+    model = tb.AutoClassifier().fit(frame, y)
     families = [family for _, one in model.members_ for family in getattr(one, "columns_", {}).values()]
     assert any(isinstance(family, tb.WithMissing) for family in families)
     model.save(tmp_path / "chosen.tally")
@@ -276,9 +276,9 @@ def test_a_member_to_which_absence_tells_is_saved_and_loaded(tmp_path):
 
 def test_explanations_are_those_of_the_heaviest_member():
     frame, y = mixed_table()
-    model = tb.choose(frame, y)
+    model = tb.AutoClassifier().fit(frame, y)
     found = model.explain(frame[:5])
-    heaviest = model.members_[0].choice
+    heaviest = model.members_[0].spec
     assert heaviest.name in repr(found)
     np.testing.assert_allclose(found.contributions.sum(axis=1), found.log_odds, atol=1e-9)
     assert set(found.columns) & {"size", "sky"}
@@ -286,7 +286,7 @@ def test_explanations_are_those_of_the_heaviest_member():
 
 def test_a_class_that_comes_later():
     X, y = load_iris(return_X_y=True)
-    model = tb.choose(X[y < 2], y[y < 2])
+    model = tb.AutoClassifier().fit(X[y < 2], y[y < 2])
     with pytest.warns(tb.CalibrationWarning, match="class 2 was not there"):
         model.add_class(2, X[y == 2])
     assert model.classes_.tolist() == [0, 1, 2]
@@ -300,9 +300,9 @@ def test_it_says_what_it_would_get():
         X, y = load(return_X_y=True)
         order = np.random.default_rng(0).permutation(len(y))
         train, test = order[: 2 * len(y) // 3], order[2 * len(y) // 3 :]
-        model = tb.choose(X[train], y[train])
+        model = tb.AutoClassifier().fit(X[train], y[train])
         p = model.predict_proba(X[test])[np.arange(len(test)), y[test]]
-        gaps.append(-np.log(p).mean() - model.report_.loss)
+        gaps.append(-np.log(p).mean() - model.leaderboard_.loss)
     assert abs(np.mean(gaps)) < 0.05
 
 
@@ -313,17 +313,17 @@ def test_few_rows(n):
     X, y = rng.normal(size=(n, 3)), np.arange(n) % 2
     if n == 1:
         with pytest.raises(tb.DataError, match="1 row"):
-            tb.choose(X, y)
+            tb.AutoClassifier().fit(X, y)
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = tb.choose(X, y)
+        model = tb.AutoClassifier().fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
 
 
 def test_columns_that_no_row_shows():
     nothing = pd.DataFrame({"number": [np.nan] * 20, "label": [None] * 20})
-    model = tb.choose(nothing, ["u", "v", "v", "v"] * 5)
+    model = tb.AutoClassifier().fit(nothing, ["u", "v", "v", "v"] * 5)
     assert list(model.predict(nothing[:2])) == ["v", "v"]
 
 
@@ -332,9 +332,9 @@ def test_identifiers_take_no_part_in_any_member():
     order = np.argsort(y, kind="stable")  # sorted by class: a running number would tell it
     X, y = X.iloc[order], np.asarray(y)[order]
     named = X.assign(number=range(len(X)), name=[f"row {k}" for k in range(len(X))])
-    model = tb.choose(named, y)
-    assert {"number", "name"} <= set(model.report_.left_out)
-    np.testing.assert_array_equal(model.predict_proba(named), tb.choose(X, y).predict_proba(X))
+    model = tb.AutoClassifier().fit(named, y)
+    assert {"number", "name"} <= set(model.leaderboard_.dropped_columns)
+    np.testing.assert_array_equal(model.predict_proba(named), tb.AutoClassifier().fit(X, y).predict_proba(X))
 
 
 def test_labels_of_many_levels_take_no_part_in_pairs_and_indicators(monkeypatch):
@@ -342,19 +342,19 @@ def test_labels_of_many_levels_take_no_part_in_pairs_and_indicators(monkeypatch)
     X["place"] = [f"place {k % 50}" for k in range(len(X))]
     monkeypatch.setattr(candidate_models, "_MOST_PAIRS", 2 * 40**2)
     monkeypatch.setattr(candidate_models, "_MOST_WIDE", 40)
-    model = tb.choose(X, y)
-    assert list(model.report_.skipped) == ["pairs with place", "indicators of place"]
-    reads = {member.choice.name: member.choice.view.read_names() for member in model.members_}
+    model = tb.AutoClassifier().fit(X, y)
+    assert list(model.leaderboard_.skipped) == ["pairs with place", "indicators of place"]
+    reads = {member.spec.name: member.spec.view.read_names() for member in model.members_}
     assert [name for name, columns in reads.items() if "place" in columns] in ([], ["naive Bayes, suggested"])
-    assert any("levels as numbers" in one.name for one in model.report_.tried)
+    assert any("levels as numbers" in one.name for one in model.leaderboard_.tried)
     monkeypatch.setattr(candidate_models, "_MOST_PAIRS_AT_ALL", 100)
-    assert tb.choose(X, y).report_.skipped["pairs"].startswith("5 columns have more pairs")
+    assert tb.AutoClassifier().fit(X, y).leaderboard_.skipped["pairs"].startswith("5 columns have more pairs")
 
 
 def test_one_class_and_constant_columns():
-    model = tb.choose(np.random.default_rng(0).normal(size=(20, 2)), ["only"] * 20)
+    model = tb.AutoClassifier().fit(np.random.default_rng(0).normal(size=(20, 2)), ["only"] * 20)
     np.testing.assert_allclose(model.predict_proba(np.zeros((2, 2))), 1.0)
-    model = tb.choose(np.ones((20, 2)), ["a", "b"] * 10)
+    model = tb.AutoClassifier().fit(np.ones((20, 2)), ["a", "b"] * 10)
     np.testing.assert_allclose(model.predict_proba([[1.0, 1.0]]), 0.5, atol=0.02)
 
 
@@ -369,7 +369,7 @@ def test_one_class_and_constant_columns():
 )
 def test_wrong_rows(X, y, match):
     with pytest.raises(ValueError, match=match):
-        tb.choose(np.array(X), y)
+        tb.AutoClassifier().fit(np.array(X), y)
 
 
 @pytest.mark.slow_after(1)
@@ -377,8 +377,8 @@ def test_wrong_rows(X, y, match):
 def test_infinite_cells_are_refused_by_name_later(method):
     X, y = load_wine(return_X_y=True)
     X = pd.DataFrame(X, columns=[f"column {k}" for k in range(X.shape[1])])
-    model = tb.choose(X, y)
-    assert any(isinstance(member.choice.view, NumericBlock) for member in model.members_)
+    model = tb.AutoClassifier().fit(X, y)
+    assert any(isinstance(member.spec.view, NumericBlock) for member in model.members_)
     wrong = X[:4].copy()
     wrong.iloc[2, 5] = -np.inf
     with pytest.raises(tb.DataError, match="found -inf in row 2, column 'column 5'"):
@@ -389,13 +389,13 @@ def test_words_are_refused_by_name():
     from scipy import sparse
 
     with pytest.raises(tb.DataError, match="sparse block"):
-        tb.choose({"words": sparse.csr_matrix(np.eye(4))}, [0, 1, 0, 1])
+        tb.AutoClassifier().fit({"words": sparse.csr_matrix(np.eye(4))}, [0, 1, 0, 1])
     with pytest.raises(tb.DataError, match="choice_"):
-        tb.Chosen(choice="best").fit([[1.0], [2.0]], [0, 1])
+        tb.AutoClassifier(spec="best").fit([[1.0], [2.0]], [0, 1])
 
 
 @pytest.mark.slow_after(1)
-@parametrize_with_checks([tb.Chosen(folds=2, single=True)])
+@parametrize_with_checks([tb.AutoClassifier(folds=2, single=True)])
 def test_keeps_the_contract(estimator, check):
     if "check_sample_weight_equivalence" in str(check):
         pytest.skip("a row of weight 2 is in one fold, two rows that are equal may be in two")
@@ -411,7 +411,7 @@ def _fitted():
     rng = np.random.default_rng(0)
     y = rng.choice(["a", "b", "c"], 240)
     rows = {"x": rng.normal((y == "a") * 2.0), "z": rng.normal((y == "b") * 1.5), "s": rng.choice(["u", "v"], 240)}
-    return rows, y, tb.Chosen(folds=3).fit(rows, y)
+    return rows, y, tb.AutoClassifier(folds=3).fit(rows, y)
 
 
 def test_other_shares_of_the_classes_shift_what_is_said():
@@ -455,7 +455,7 @@ def test_it_tells_what_it_consists_of():
     assert [one.weight for one in found.members] == [choice.weight for choice, _ in model.members_]
     assert "columns as numbers" not in repr(found)
     assert set(found.to_frame()["member"]) == {choice.name for choice, _ in model.members_}
-    assert repr(tb.Chosen()) == "Chosen()"
+    assert repr(tb.AutoClassifier()) == "Chosen()"
 
 
 @pytest.mark.slow_after(1)
@@ -473,11 +473,11 @@ def test_it_tells_what_it_consists_of():
 def test_what_mends_nothing_is_refused(changed):
     _, _, model = _fitted()
     with pytest.raises(DataError):
-        model.choice_.mending.replace(**changed)
+        model.spec_.mending.replace(**changed)
 
 
 def test_a_choice_that_is_none_is_refused():
-    choice = _fitted()[2].choice_
+    choice = _fitted()[2].spec_
     first = choice.members[0]
     for changed in ({"weight": np.nan}, {"weight": -1.0}, {"view": "names"}, {"model": "os"}, {"mending": None}):
         with pytest.raises(DataError):

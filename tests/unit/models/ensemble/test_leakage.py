@@ -33,11 +33,11 @@ def test_a_copy_of_the_target_is_one_warning():
     assert "Possible target leakage: column 'alive' alone predicts 'survived' with accuracy 100.0%" in str(leak)
     assert tb.find_leakage(rows.drop(columns="alive"), "survived") == []
     assert tb.find_leakage(rows.drop(columns="survived"), rows["survived"]) == [leak]
-    report = tb.choose(rows, "survived", folds=3).report_
+    report = tb.AutoClassifier(folds=3).fit(rows, "survived").leaderboard_
     assert [one.column for one in report.leaks] == ["alive"]
     assert repr(report).count("Possible target leakage") == 1
     assert "Possible target leakage" in report._repr_html_()
-    assert tb.choose(rows.drop(columns="alive"), "survived", folds=3).report_.leaks == []
+    assert tb.AutoClassifier(folds=3).fit(rows.drop(columns="alive"), "survived").leaderboard_.leaks == []
 
 
 def test_a_copy_with_gaps_or_as_a_number_is_found():
@@ -76,6 +76,6 @@ def test_no_alarm_where_every_column_tells_the_class_or_there_is_one():
 def test_titanic_has_one_and_the_odor_of_mushrooms_is_none():
     titanic = pd.read_csv(DATA / "tables" / "titanic.csv")
     assert [leak.column for leak in tb.find_leakage(titanic, "survived")] == ["alive"]
-    assert [leak.column for leak in tb.choose(titanic, "survived").report_.leaks] == ["alive"]
+    assert [leak.column for leak in tb.AutoClassifier().fit(titanic, "survived").leaderboard_.leaks] == ["alive"]
     mushrooms = pd.read_csv(DATA / "tables" / "agaricus-lepiota.data", header=None).rename(columns=str)
     assert tb.find_leakage(mushrooms, "0") == []

@@ -29,13 +29,13 @@ def drawn(seed, lengths=(120, 1, 80, 0)):
     return X, y
 
 
-def labelled(seed=0, **options):
+def labeled(seed=0, **options):
     X, y = drawn(seed)
     return X, y, tb.HiddenMarkovModel(columns=tb.Autoregressive(), **{"estimate": "mle", **options}).fit(X, y)
 
 
 def test_lines_are_those_of_least_squares_in_every_state():
-    X, y, model = labelled()
+    X, y, model = labeled()
     before = np.concatenate([steps[:-1] for steps in X if len(steps)])
     now = np.concatenate([steps[1:] for steps in X])
     state = np.concatenate([states[1:] for states in y])
@@ -54,7 +54,7 @@ def test_of_one_state_it_is_a_regression_on_the_steps_before(estimate):
     (steps,) = drawn(1, (60,))[0]
     rows = np.stack([steps[1:-1], steps[:-2], steps[2:]], axis=1)  # one before, two before, and the step
     model = tb.HiddenMarkovModel(1, tb.Autoregressive(order=2), estimate=estimate, max_iter=2).fit([steps])
-    other = tb.Regression(estimate=estimate).fit(rows[:, :2], rows[:, 2])
+    other = tb.LinearRegression(estimate=estimate).fit(rows[:, :2], rows[:, 2])
     line = model.emission_[0]
     by_hand = steps[-1] * line.slope[0, 0] + steps[-2] * line.slope[0, 1] + line.intercept[0]
     assert by_hand == pytest.approx(float(other.predict([[steps[-1], steps[-2]]])[0]), rel=1e-6)
@@ -63,7 +63,7 @@ def test_of_one_state_it_is_a_regression_on_the_steps_before(estimate):
 
 @pytest.mark.parametrize("holes", [(), (3,)], ids=["whole", "with a missing step"])
 def test_answers_are_those_of_all_paths(holes):
-    _, _, model = labelled()
+    _, _, model = labeled()
     steps = np.array([0.3, 0.5, -0.4, 1.2, 0.9, 1.0])
     steps[list(holes)] = np.nan
     line, total = model.emission_[0], {}
@@ -85,11 +85,11 @@ def test_answers_are_those_of_all_paths(holes):
     for path, value in total.items():
         smoothed[np.arange(len(steps)), path] += np.exp(value - whole)
     np.testing.assert_allclose(model.predict_proba([steps])[0], smoothed, atol=1e-10)
-    assert model.surprise([steps])[0].sum() == pytest.approx(-whole, abs=1e-9)
+    assert model.surprisal([steps])[0].sum() == pytest.approx(-whole, abs=1e-9)
 
 
 def test_counts_add_and_are_forgotten_exactly():
-    X, y, model = labelled()
+    X, y, model = labeled()
     first = tb.HiddenMarkovModel(columns=tb.Autoregressive(), estimate="mle").fit(X[:2], y[:2])
     rest = tb.HiddenMarkovModel(columns=tb.Autoregressive(), estimate="mle").fit(X[2:], y[2:])
     assert (first + rest).tally_.isclose(model.tally_)
@@ -100,7 +100,7 @@ def test_counts_add_and_are_forgotten_exactly():
 
 
 def test_one_step_of_em_counts_what_all_paths_expect():
-    _, _, model = labelled()
+    _, _, model = labeled()
     steps = np.array([0.3, 0.5, -0.4, 1.2])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -146,9 +146,9 @@ def test_states_are_found_that_differ_in_how_they_go_on():
 
 
 def test_the_next_step_follows_the_last_ones():
-    X, _, model = labelled()
+    X, _, model = labeled()
     steps, line = X[0], model.emission_[0]
-    (ahead,) = model.forecast([steps], level=0.8)
+    (ahead,) = model.forecast([steps], mass=0.8)
     means = line.slope[:, 0] * steps[-1] + line.intercept
     assert ahead.mean[0][0] == pytest.approx(ahead.proba[0] @ means)
     assert ahead.proba[0] @ norm.cdf(ahead.high[0][0], means, np.sqrt(line.variance)) == pytest.approx(0.9, abs=1e-9)
@@ -165,7 +165,7 @@ def test_the_next_step_follows_the_last_ones():
 
 @pytest.mark.slow
 def test_steps_are_drawn_one_after_the_other():
-    _, _, model = labelled()
+    _, _, model = labeled()
     (steps,), (states,) = model.sample(20_000, random_state=0)
     again = tb.HiddenMarkovModel(columns=tb.Autoregressive(), estimate="mle").fit([steps], [states])
     np.testing.assert_allclose(again.emission_[0].slope, model.emission_[0].slope, atol=0.03)
@@ -175,33 +175,31 @@ def test_steps_are_drawn_one_after_the_other():
 def test_beside_other_columns_with_names_and_in_files(tmp_path):
     rng = np.random.default_rng(0)
     X, y = drawn(4)
-    frames = [
-        {"y": x, "z": rng.normal(size=len(x)), "colour": rng.choice(["a", "b"], len(x)).astype(object)} for x in X
-    ]
-    columns = {"y": tb.Autoregressive(2), "z": tb.Autoregressive(), "colour": tb.Categorical()}
+    frames = [{"y": x, "z": rng.normal(size=len(x)), "color": rng.choice(["a", "b"], len(x)).astype(object)} for x in X]
+    columns = {"y": tb.Autoregressive(2), "z": tb.Autoregressive(), "color": tb.Categorical()}
     model = tb.HiddenMarkovModel(columns=columns).fit(frames, y)
     assert model.columns_ == columns
     assert model.emission_["y"].slope.shape == (2, 2)
-    assert tuple(model.table("y").columns)[:3] == ("intercept", "weight of 1 before", "weight of 2 before")
-    low, high = model.table("y").interval()
-    assert (low < model.table("y").values).all()
-    assert (model.table("y").values < high).all()
+    assert tuple(model.parameter_table("y").columns)[:3] == ("intercept", "weight of 1 before", "weight of 2 before")
+    low, high = model.parameter_table("y").interval()
+    assert (low < model.parameter_table("y").values).all()
+    assert (model.parameter_table("y").values < high).all()
     assert isinstance(model.posterior_["y"], tb.LinearNormalInverseGamma)
     model.save(tmp_path / "lags.tally")
     np.testing.assert_array_equal(tb.load(tmp_path / "lags.tally").score_samples(frames), model.score_samples(frames))
-    assert set(model.sample(5, random_state=0)[0][0]) == {"y", "z", "colour"}
+    assert set(model.sample(5, random_state=0)[0][0]) == {"y", "z", "color"}
     assert model.score(frames, y) == pytest.approx(tb.evaluate(model, frames, y).accuracy.value)
     assert np.isfinite(tb.cross_validate(model, frames * 2, y * 2, folds=2).accuracy.value)
 
 
 def test_what_needs_values_that_are_not_known_is_refused_by_name():
-    X, _, model = labelled()
+    X, _, model = labeled()
     with pytest.raises(DataError, match="a forecast of 2 steps is not told of column 0, which is Autoregressive"):
         model.forecast(X, 2)
     with pytest.raises(DataError, match="filtering step by step is not told of column 0"):
-        model.filter()
+        model.online_filter()
     with pytest.raises(DataError, match="what is missing is not told of column 0"):
-        model.fill(X)
+        model.impute(X)
     with pytest.raises(DataError, match="a predictive check is not told of column 0"):
         tb.predictive_check(model, X)
     with pytest.raises(DataError, match="silent steps lie between these"):

@@ -67,11 +67,11 @@ def test_answers_are_those_of_all_paths(steps):
     assert list(map(tuple, best.paths.tolist())) == sorted(states, key=states.get, reverse=True)[:3]
     for path in itertools.islice(states, 3):
         assert model.log_joint([steps], [list(path)]) == pytest.approx([states[path]], abs=1e-12)
-    now = model.filter()
+    now = model.online_filter()
     for step in steps:
-        now.push(step)
+        now.update(step)
     assert now.log_likelihood == pytest.approx(total, abs=1e-12)
-    assert sum(model.surprise([steps])[0]) == pytest.approx(-total, abs=1e-9)
+    assert sum(model.surprisal([steps])[0]) == pytest.approx(-total, abs=1e-9)
 
 
 def test_a_step_ahead_is_a_mixture_of_all_components():
@@ -92,7 +92,7 @@ def test_a_missing_cell_is_filled_by_the_components_that_the_others_suggest():
         "y": [[{"mean": 1.0, "variance": 1.0}, {"mean": 2.0, "variance": 1.0}]] * 2,
     }
     model = tb.HiddenMarkovModel.from_tables(START, MOVES, emission, component=[[0.5, 0.5]] * 2)
-    (filled,) = model.fill([{"x": [-5.0, 5.0], "y": [np.nan, np.nan]}])
+    (filled,) = model.impute([{"x": [-5.0, 5.0], "y": [np.nan, np.nan]}])
     np.testing.assert_allclose(filled["y"], [1.0, 2.0], atol=1e-9)
 
 
@@ -112,7 +112,7 @@ def test_one_step_of_em_counts_what_all_paths_expect():
         warnings.simplefilter("ignore", ConvergenceWarning)
         step = tb.HiddenMarkovModel(2, tb.Gaussian(), components=2, estimate="mle", max_iter=1)
         found = step.fit([STEPS], initial=model).tally_
-    names = step._names
+    names = step._factor_names
     np.testing.assert_allclose(found[names["start"]].table, starts, atol=1e-12)
     np.testing.assert_allclose(found[names["to"]].table, moves, atol=1e-12)
     np.testing.assert_allclose(found[names["component"]].table, shares, atol=1e-12)
@@ -129,17 +129,17 @@ def drawn(seed, n=(60, 1, 40, 0)):
         state = np.cumsum(rng.random(length) < 0.1) % 2
         which = rng.random(length) < 0.4
         x = rng.normal(np.where(state, np.where(which, 2, 6), np.where(which, -6, 0)), 1.0)
-        colour = np.where(rng.random(length) < 0.8, np.where(which, "red", "blue"), "grey").astype(object)
+        color = np.where(rng.random(length) < 0.8, np.where(which, "red", "blue"), "gray").astype(object)
         pair = rng.normal(np.stack([x, -x], axis=-1), 1.0)
         x[rng.random(length) < 0.1] = np.nan
-        colour[rng.random(length) < 0.1] = None
-        columns = {"x": x, "colour": colour, "n": rng.poisson(3 + 4 * state), "a": pair[:, 0], "b": pair[:, 1]}
+        color[rng.random(length) < 0.1] = None
+        columns = {"x": x, "color": color, "n": rng.poisson(3 + 4 * state), "a": pair[:, 0], "b": pair[:, 1]}
         X.append(columns)
         y.append(np.where(state, "up", "down").astype(object))
     return X, y
 
 
-MIXED = {"x": tb.Gaussian(), "colour": tb.Categorical(), "n": tb.Poisson(), ("a", "b"): tb.MultivariateGaussian()}
+MIXED = {"x": tb.Gaussian(), "color": tb.Categorical(), "n": tb.Poisson(), ("a", "b"): tb.MultivariateGaussian()}
 
 
 def fitted(X, y=None, columns=MIXED, **options):
@@ -178,23 +178,23 @@ def test_several_columns_of_different_families_in_every_answer():
     assert shares.sum(axis=1) == pytest.approx([1, 1])
     assert model.means_.shape == (2, 2, 3)
     assert model.covariances_.shape == (2, 2, 3, 3)
-    assert model.emission_["colour"]["red"].shape == (2, 2)
+    assert model.emission_["color"]["red"].shape == (2, 2)
     assert model.emission_[("a", "b")].covariance.shape == (2, 2, 2, 2)
     # log p(step | state) by hand, of steps in which nothing is missing
-    row = {"x": [1.0], "colour": ["red"], "n": [4], "a": [0.5], "b": [-0.5]}
-    each = np.log(shares) + np.log(model.emission_["colour"]["red"]) + poisson.logpmf(4, model.emission_["n"][..., 0])
+    row = {"x": [1.0], "color": ["red"], "n": [4], "a": [0.5], "b": [-0.5]}
+    each = np.log(shares) + np.log(model.emission_["color"]["red"]) + poisson.logpmf(4, model.emission_["n"][..., 0])
     bell, pair = model.emission_["x"], model.emission_[("a", "b")]
     each += norm.logpdf(1.0, bell.mean[..., 0], np.sqrt(bell.variance[..., 0]))
     for s, c in np.ndindex(2, 2):
         each[s, c] += multivariate_normal.logpdf([0.5, -0.5], pair.mean[s, c], pair.covariance[s, c])
     by_hand = logsumexp(np.log(model.start_)[:, None] + each)
     assert model.score_samples([row]) == pytest.approx([by_hand], abs=1e-10)
-    for asked in ("predict", "predict_proba", "filter_proba", "predict_pairs", "predict_next", "surprise", "tail_proba",
-                  "fill", "forecast", "forward", "backward", "trellis", "best_paths", "sample_paths"):  # fmt: skip
+    for asked in ("predict", "predict_proba", "filter_proba", "predict_transition_proba", "predict_next", "surprisal", "tail_proba",
+                  "impute", "forecast", "forward", "backward", "trellis", "best_paths", "sample_paths"):  # fmt: skip
         assert len(getattr(model, asked)(X)) == len(X)
     assert model.expected_visits(X).steps.sum() == pytest.approx(101)
     steps, states = model.sample([20, 3], random_state=0)
-    assert set(steps[0]) == {"x", "colour", "n", "a", "b"}
+    assert set(steps[0]) == {"x", "color", "n", "a", "b"}
     assert len(states[1]) == 3
     assert "component" in repr(model.parameters_)
     assert "p(x | state, component)" in repr(model.table("x"))
@@ -203,11 +203,11 @@ def test_several_columns_of_different_families_in_every_answer():
     low, high = model.table("component").interval()
     assert (low < shares).all()
     assert (shares < high).all()
-    assert np.isfinite([model.bic_, model.aic_, model.evidence_bound_]).all()
+    assert np.isfinite([model.bic_, model.aic_, model.evidence_lower_bound_]).all()
 
 
 @pytest.mark.slow
-def test_labelled_states_are_mixtures_by_em_within_them():
+def test_labeled_states_are_mixtures_by_em_within_them():
     X, y = drawn(5, (150, 100))
     model = fitted(X, y, columns={"x": tb.Gaussian()}, max_iter=100)
     assert model.tally_.soft
@@ -239,7 +239,7 @@ def test_states_of_different_numbers_of_components():
     model = fitted(X, columns={"x": tb.Gaussian()}, components={1: 2}, max_iter=100)
     assert model.component_[0].tolist() == [1.0, 0.0]
     assert model.means_.shape == (3, 1)
-    assert model.table("x").given == ("state, component",)
+    assert model.parameter_table("x").given == ("state, component",)
     assert model.table("x")[(1, 1), "mean"] == model.means_[2, 0]
     assert model.n_parameters_ == 1 + 2 + 1 + 6
     again = tb.HiddenMarkovModel.from_tables(
@@ -255,7 +255,7 @@ def test_states_of_different_numbers_of_components():
 def test_tied_states_share_the_whole_mixture():
     X, _ = drawn(4, (120, 80))
     tied = {0: "same", 1: "same"}
-    model = fitted(X, columns={"x": tb.Gaussian()}, tied=tied, allowed="banded")
+    model = fitted(X, columns={"x": tb.Gaussian()}, tied=tied, allowed_transitions="banded")
     assert (model.component_[0] == model.component_[1]).all()
     assert (model.means_[0] == model.means_[1]).all()
     assert model.n_parameters_ == 1 + 2 + 1 + 4

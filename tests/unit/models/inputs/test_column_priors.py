@@ -45,7 +45,9 @@ def test_columns_are_estimated_as_by_themselves(name, estimate):
             continue
         one = tb.NaiveBayes({column: family} if family == tb.Bernoulli() else family, prior=own, estimate=estimate)
         one.fit(alone, "y")
-        np.testing.assert_allclose(together.table(column).values, one.table(column).values, rtol=1e-12)
+        np.testing.assert_allclose(
+            together.parameter_table(column).values, one.parameter_table(column).values, rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("table", [ZERO_ONE, BOOLS, WORDS], ids=["Bernoulli", "booleans", "words"])
@@ -57,7 +59,7 @@ def test_a_beta_means_the_same_for_labels_of_every_type(table, estimate):
     for name, beta in BETAS.items():
         for label in ("u", "v"):
             some = BOOLS[name][label == Y]
-            posterior = tb.Beta(beta.successes + some.sum(), beta.failures + (~some).sum())
+            posterior = tb.Beta(beta.alpha + some.sum(), beta.beta + (~some).sum())
             known[name, label] = posterior.mean() if estimate == "bayes" else posterior.mode()
     rows = {name: column[:1] for name, column in table.items()}
     log_odds = np.diff(model.predict_joint_log_proba(rows)[0])[0] - np.diff(model.class_log_prior_)[0]

@@ -28,7 +28,7 @@ def test_the_rest():
         "id": tb.Gaussian(),
         "sky": tb.Categorical(),
     }
-    assert model.left_out_ == {}
+    assert model.dropped_columns_ == {}
     first = tb.NaiveBayes({...: "auto", "eggs": tb.Poisson()}).fit(FRAME, Y)
     assert first.columns_ == model.columns_
     np.testing.assert_array_equal(first.predict_proba(FRAME), model.predict_proba(FRAME))
@@ -36,7 +36,7 @@ def test_the_rest():
     assert every.columns_ == {"sky": tb.Categorical(), **dict.fromkeys(["eggs", "weight", "id"], tb.Gaussian())}
     chosen = tb.NaiveBayes({"eggs": tb.Gaussian(), ...: "suggest"}).fit(FRAME, Y)
     assert chosen.columns_ == {"eggs": tb.Gaussian(), "weight": tb.LogNormal(), "sky": tb.Categorical()}
-    assert set(chosen.left_out_) == {"id"}
+    assert set(chosen.dropped_columns_) == {"id"}
 
 
 def test_words_for_single_columns():
@@ -56,7 +56,7 @@ def test_words_for_single_columns():
 def test_a_mapping_without_the_rest_leaves_it_out():
     model = tb.NaiveBayes({"eggs": tb.Poisson()}).fit(FRAME, Y)
     assert model.columns_ == {"eggs": tb.Poisson()}
-    assert model.left_out_ == dict.fromkeys(["weight", "sky", "id"], "columns= does not name it")
+    assert model.dropped_columns_ == dict.fromkeys(["weight", "sky", "id"], "columns= does not name it")
 
 
 def test_all_models_that_have_columns():
@@ -92,7 +92,7 @@ def test_the_rest_in_a_file(tmp_path):
     back = tb.load(tmp_path / "model")
     assert back.columns == {"eggs": tb.Poisson(), ...: "suggest"}
     assert back.columns_ == model.columns_
-    assert back.left_out_ == model.left_out_
+    assert back.dropped_columns_ == model.dropped_columns_
 
 
 @pytest.mark.parametrize(

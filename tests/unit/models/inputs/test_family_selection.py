@@ -21,15 +21,15 @@ from tallybayes.models.inputs import family_evidence
 def draw(n=400, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
-    colour = rng.choice(["red", "green", "blue"], n, p=[0.5, 0.3, 0.2])
+    color = rng.choice(["red", "green", "blue"], n, p=[0.5, 0.3, 0.2])
     frame = pd.DataFrame(
         {
             "size": np.exp(rng.normal(y, 1.0)),
             "age": rng.normal(40.0 + 5 * y, 9.0),
             "calls": rng.poisson(2 + y),
             "spend": np.where(rng.random(n) < 0.7, 0.0, np.exp(rng.normal(3 + y, 1, n))),
-            "colour": colour,
-            "farbe": pd.Series(colour).map({"red": "rot", "green": "gruen", "blue": "blau"}),
+            "color": color,
+            "farbe": pd.Series(color).map({"red": "rot", "green": "gruen", "blue": "blau"}),
             "number": np.arange(n) + 1000,
             "name": [f"row {k}" for k in rng.permutation(n)],
             "country": "here",
@@ -44,18 +44,18 @@ LEFT_OUT = {
     "name": "an identifier: nearly every label is another",
     "country": "constant",
     "nothing": "no known cell",
-    "farbe": "repeats 'colour'",
+    "farbe": "repeats 'color'",
 }
 
 
 def test_it_is_what_suggest_columns_says():
     frame, y = draw()
     model = tb.NaiveBayes("suggest").fit(frame, y)
-    found = tb.suggest_columns(frame, y)
+    found = tb.suggest_families(frame, y)
     assert model.columns_ == found.columns
-    assert model.left_out_ == found.left_out == LEFT_OUT
+    assert model.dropped_columns_ == found.dropped_columns == LEFT_OUT
     kinds = {name: type(family).__name__ for name, family in model.columns_.items()}
-    wanted = {"size": "LogNormal", "age": "Gaussian", "calls": "Poisson", "spend": "Binned", "colour": "Categorical"}
+    wanted = {"size": "LogNormal", "age": "Gaussian", "calls": "Poisson", "spend": "Binned", "color": "Categorical"}
     assert kinds == wanted
     fixed = tb.NaiveBayes(model.columns_).fit(frame, y)
     assert fixed.tally_ == model.tally_
@@ -65,7 +65,7 @@ def test_it_is_what_suggest_columns_says():
 def test_the_word_stays_and_so_does_the_choice(tmp_path):
     frame, y = draw()
     model = tb.NaiveBayes("suggest").fit(frame[:300], y[:300])
-    chosen, left_out = model.columns_, model.left_out_
+    chosen, left_out = model.columns_, model.dropped_columns_
     assert clone(model).columns == "suggest"
     whole = tb.NaiveBayes(chosen).fit(frame, y)
     model.partial_fit(frame[300:], y[300:])
@@ -78,9 +78,9 @@ def test_the_word_stays_and_so_does_the_choice(tmp_path):
     for back in (tb.load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), model.reestimate(estimate="map")):
         assert back.columns == "suggest"
         assert back.columns_ == chosen
-        assert back.left_out_ == left_out
+        assert back.dropped_columns_ == left_out
     np.testing.assert_array_equal(tb.load(tmp_path / "model").predict_proba(frame), model.predict_proba(frame))
-    assert model.fit(frame[::2], y[::2]).columns_ == tb.suggest_columns(frame[::2], y[::2]).columns
+    assert model.fit(frame[::2], y[::2]).columns_ == tb.suggest_families(frame[::2], y[::2]).columns
 
 
 def test_models_that_chose_otherwise_do_not_add():
@@ -93,7 +93,7 @@ def test_models_that_chose_otherwise_do_not_add():
     assert (fixed[0] + fixed[1]).tally_.isclose(tb.NaiveBayes(one.columns_).fit(frame, y).tally_)
     same = tb.NaiveBayes("suggest").fit(frame[:200], y[:200])
     assert (one + same).columns_ == one.columns_
-    assert (one + same).left_out_ == one.left_out_
+    assert (one + same).dropped_columns_ == one.dropped_columns_
     parts = [frame[:200][["age", "country"]], frame[200:][["age"]].assign(country=["here", "there"] * 100)]
     here, there = (tb.NaiveBayes("suggest").fit(part, y[:200]) for part in parts)
     with pytest.raises(StatisticsError, match="column 'country' is left out here and Categorical"):
@@ -106,7 +106,7 @@ def test_scikit_learn_chooses_again_in_every_fold():
     scores = cross_val_score(tb.NaiveBayes("suggest"), numbers, y, cv=3, scoring="neg_log_loss")
     assert np.isfinite(scores).all()
     line = make_pipeline(FunctionTransformer(), tb.NaiveBayes("suggest")).fit(numbers, y)
-    assert line[-1].columns_ == tb.suggest_columns(numbers, y).columns
+    assert line[-1].columns_ == tb.suggest_families(numbers, y).columns
     search = GridSearchCV(tb.NaiveBayes(), {"columns": ["auto", "suggest"]}, cv=3, scoring="neg_log_loss")
     assert search.fit(numbers, y).best_params_ == {"columns": "suggest"}
 
@@ -114,7 +114,7 @@ def test_scikit_learn_chooses_again_in_every_fold():
 def test_cross_validation_holds_the_choice():
     frame, y = draw()
     left = tb.leave_one_out(tb.NaiveBayes("suggest").fit(frame, y), frame, y)
-    held = tb.leave_one_out(tb.NaiveBayes(tb.suggest_columns(frame, y).columns).fit(frame, y), frame, y)
+    held = tb.leave_one_out(tb.NaiveBayes(tb.suggest_families(frame, y).columns).fit(frame, y), frame, y)
     assert left.log_loss.value == held.log_loss.value
 
 
@@ -127,12 +127,12 @@ def test_order_does_not_matter_and_weights_are_repetitions(seed):
     expected = tb.NaiveBayes("suggest").fit(frame, y)
     shuffled = tb.NaiveBayes("suggest").fit(frame.iloc[order], y[order])
     assert shuffled.columns_ == expected.columns_
-    assert shuffled.left_out_ == expected.left_out_
+    assert shuffled.dropped_columns_ == expected.dropped_columns_
     if len(set(y[times > 0])) == 2:
         weighed = tb.NaiveBayes("suggest").fit(frame, y, sample_weight=times)
         repeated = tb.NaiveBayes("suggest").fit(frame.loc[np.repeat(np.arange(60), times)], np.repeat(y, times))
         assert weighed.columns_ == repeated.columns_
-        assert weighed.left_out_ == repeated.left_out_
+        assert weighed.dropped_columns_ == repeated.dropped_columns_
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -158,7 +158,7 @@ def test_many_rows_are_sampled(monkeypatch):
     some = sampled_rows(1000, 100)
     fewer = tb.NaiveBayes("suggest").fit(frame.iloc[some].drop(columns="number"), y[some])
     assert model.columns_ == fewer.columns_
-    assert model.left_out_ == LEFT_OUT  # a tenth of consecutive numbers, too
+    assert model.dropped_columns_ == LEFT_OUT  # a tenth of consecutive numbers, too
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_family_is_one_that_rows_not_looked_at_allow_too(monkeypatch, cells, s
 def test_truth_values_may_be_missing():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"b": pd.array(rng.choice([True, False, None], 100), dtype="boolean")})
-    found = tb.suggest_columns(frame, rng.integers(0, 2, 100)).details["b"]
+    found = tb.suggest_families(frame, rng.integers(0, 2, 100)).details["b"]
     assert {type(candidate.family) for candidate in found.candidates} == {tb.Categorical, tb.Bernoulli}
 
 
@@ -198,8 +198,8 @@ def test_truth_values_may_be_missing():
 def test_a_mixture_judges_columns_by_themselves():
     frame, _ = draw()
     model = tb.Mixture(2, "suggest", random_state=0, n_init=1).fit(frame)
-    assert model.columns_ == tb.suggest_columns(frame, np.zeros(400, int)).columns
-    assert model.left_out_ == LEFT_OUT
+    assert model.columns_ == tb.suggest_families(frame, np.zeros(400, int)).columns
+    assert model.dropped_columns_ == LEFT_OUT
     model.sample(3)
 
 
@@ -207,8 +207,8 @@ def test_rows_without_a_label_take_no_part():
     frame, y = draw()
     frame = frame.drop(columns=["number", "name"])
     known = np.arange(400) % 3 == 0
-    model = tb.NaiveBayes("suggest", unlabelled="em").fit(frame, np.where(known, y, None))
-    assert model.columns_ == tb.suggest_columns(frame[known], y[known]).columns
+    model = tb.NaiveBayes("suggest", unlabeled="em").fit(frame, np.where(known, y, None))
+    assert model.columns_ == tb.suggest_families(frame[known], y[known]).columns
 
 
 def test_steps_of_sequences():
@@ -216,12 +216,12 @@ def test_steps_of_sequences():
     frame = frame.drop(columns="nothing")
     steps = [frame[:200], frame[200:]]
     model = tb.HiddenMarkovModel(columns="suggest").fit(steps, [y[:200], y[200:]])
-    expected = tb.suggest_columns(frame, y)
+    expected = tb.suggest_families(frame, y)
     assert model.columns_ == expected.columns
-    assert model.left_out_ == {name: reason for name, reason in LEFT_OUT.items() if name != "nothing"}
+    assert model.dropped_columns_ == {name: reason for name, reason in LEFT_OUT.items() if name != "nothing"}
     model.predict(steps)
-    unlabelled = tb.HiddenMarkovModel(2, columns="suggest", random_state=0, tol=0.1).fit(steps)
-    assert set(unlabelled.columns_) == set(expected.columns)
+    unlabeled = tb.HiddenMarkovModel(2, columns="suggest", random_state=0, tol=0.1).fit(steps)
+    assert set(unlabeled.columns_) == set(expected.columns)
 
 
 # ---- What says nothing ---------------------------------------------------------------------------------------------
@@ -229,7 +229,9 @@ def test_steps_of_sequences():
 
 def left_out(columns, n=200):
     y = np.random.default_rng(1).integers(0, 2, n)
-    return tb.NaiveBayes("suggest").fit({**columns, "other": np.random.default_rng(2).normal(size=n)}, y).left_out_
+    return (
+        tb.NaiveBayes("suggest").fit({**columns, "other": np.random.default_rng(2).normal(size=n)}, y).dropped_columns_
+    )
 
 
 def test_identifiers():
@@ -246,10 +248,10 @@ def test_identifiers():
 
 
 @pytest.mark.parametrize("part", [slice(None, None, 2), np.random.default_rng(0).choice(300, 150, replace=False)])
-def test_running_numbers_are_recognised_in_part_of_the_rows(part):
+def test_running_numbers_are_recognized_in_part_of_the_rows(part):
     frame = pd.DataFrame({"number": np.arange(300), "age": np.arange(300) % 50}).iloc[part]
     y = (np.arange(300) < 150)[part]  # the rows are sorted by class
-    assert tb.NaiveBayes("suggest").fit(frame, y).left_out_ == {
+    assert tb.NaiveBayes("suggest").fit(frame, y).dropped_columns_ == {
         "number": "an identifier: whole numbers, one after the other"
     }
 
@@ -285,8 +287,8 @@ def test_yes_or_no_with_cells_that_lack(dtype):
     known = np.flatnonzero(np.arange(60) % 5)
     flag = pd.Series(y == 1, dtype=dtype)
     flag[::5] = None
-    found = tb.suggest_columns(pd.DataFrame({"flag": flag}), y)
-    alone = tb.suggest_columns(pd.DataFrame({"flag": (y == 1)[known]}), y[known])
+    found = tb.suggest_families(pd.DataFrame({"flag": flag}), y)
+    alone = tb.suggest_families(pd.DataFrame({"flag": (y == 1)[known]}), y[known])
     assert [one.bits for one in found.details["flag"].candidates] == [
         one.bits for one in alone.details["flag"].candidates
     ]

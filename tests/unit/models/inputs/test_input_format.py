@@ -16,7 +16,7 @@ MODELS = [
     tb.NaiveBayes(),
     tb.AveragedOneDependence(bins=2),
     tb.TreeAugmentedNaiveBayes(bins=2),
-    tb.Chosen(folds=2),
+    tb.AutoClassifier(folds=2),
     tb.GaussianDiscriminant(),
     tb.NearestClassMean(),
 ]
@@ -50,7 +50,7 @@ def test_named_target_is_used_by_answers():
     assert model.tally_.domains["kind"].levels == ("cat", "dog")
     assert "p(kind)" in str(model.parameters_)
     assert "kind" in model.report(X.assign(kind=KIND)).html
-    legend = model.plot_decision(X, NAMED).axes[0].get_legend()
+    legend = model.plot_decision_boundary(X, NAMED).axes[0].get_legend()
     assert legend.get_title().get_text() == "kind"
     with pytest.raises(tb.StatisticsError, match="kind 'cat'"):
         model.forget(X.iloc[[0, 0, 0, 0]], pd.Series(["cat"] * 4, name="kind"))
@@ -73,8 +73,8 @@ def test_models_with_named_and_unnamed_targets_add_up(model):
     rows = rows_for(model)
     named = model.fit(rows, NAMED)
     unnamed = named.without_rows().partial_fit(rows, NAMED)
-    if isinstance(model, tb.Chosen):
-        unnamed = tb.Chosen(choice=named.choice_).fit(rows, KIND)
+    if isinstance(model, tb.AutoClassifier):
+        unnamed = tb.AutoClassifier(spec=named.spec_).fit(rows, KIND)
     elif type(model) in (tb.NaiveBayes, tb.GaussianDiscriminant, tb.NearestClassMean):
         unnamed = type(model)().fit(rows, KIND)
         assert unnamed.target_ == "class"
@@ -100,7 +100,12 @@ def test_sum_keeps_the_calibration_owed():
 @pytest.mark.parametrize("y", [np.linspace(0.1, 9, 40), pd.Series(np.linspace(0.1, 9, 40)), [0.5, 1.25] * 20])
 def test_continuous_target_names_regression(y):
     rows = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40.0) % 7})
-    for fit in (tb.choose, tb.NaiveBayes().fit, tb.TreeAugmentedNaiveBayes().fit, tb.NearestClassMean().fit):
+    for fit in (
+        tb.AutoClassifier().fit,
+        tb.NaiveBayes().fit,
+        tb.TreeAugmentedNaiveBayes().fit,
+        tb.NearestClassMean().fit,
+    ):
         with pytest.raises(
             tb.LabelError, match=r"(?s)Unknown label type: y is continuous.*tb\.Regression.*y\.astype\(str\)"
         ):
@@ -110,11 +115,11 @@ def test_continuous_target_names_regression(y):
 def test_choose_takes_whole_numbers_for_continuous_where_most_occur_once():
     rows = pd.DataFrame({"a": np.arange(40.0), "price": np.r_[np.arange(30), np.arange(10)]})
     with pytest.raises(tb.LabelError, match=r"(?s)'price'\) has 30 different whole numbers in 40 rows.*tb\.Regression"):
-        tb.choose(rows, "price")
-    assert tb.choose(rows[:40], rows.price // 8, folds=2).classes_.tolist() == [0, 1, 2, 3]
-    assert len(tb.choose(rows, rows.price.astype(str), folds=2).classes_) == 30  # on purpose
+        tb.AutoClassifier().fit(rows, "price")
+    assert tb.AutoClassifier(folds=2).fit(rows[:40], rows.price // 8).classes_.tolist() == [0, 1, 2, 3]
+    assert len(tb.AutoClassifier(folds=2).fit(rows, rows.price.astype(str)).classes_) == 30  # on purpose
 
 
 def test_choose_counts_only_whole_numbers_that_rows_have():
     rows = pd.DataFrame({"a": np.arange(30.0), "speed": [30, 50, 80] * 10})
-    assert tb.choose(rows, "speed", folds=2).classes_.tolist() == [30, 50, 80]
+    assert tb.AutoClassifier(folds=2).fit(rows, "speed").classes_.tolist() == [30, 50, 80]

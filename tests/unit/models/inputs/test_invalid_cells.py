@@ -9,7 +9,7 @@ import scipy.sparse
 
 import tallybayes as tb
 from tallybayes.families.family import out_of_support_cells
-from tallybayes.warnings import OutsideWarning
+from tallybayes.warnings import InvalidValueWarning
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -60,15 +60,15 @@ def test_a_strange_cell_is_missing_with_one_warning(model, column):
         "explain": lambda rows: model.explain(rows).log_odds,
         "decide": lambda rows: model.decide(rows),
         "predict_set": lambda rows: model.predict_set(rows),
-        "predict_interval": lambda rows: np.asarray(model.predict_interval(rows, n_draws=40).low),
-        "fill": lambda rows: np.asarray(model.fill(rows)["eggs"], dtype=float),
+        "predict_proba_interval": lambda rows: np.asarray(model.predict_proba_interval(rows, n_draws=40).low),
+        "impute": lambda rows: np.asarray(model.impute(rows)["eggs"], dtype=float),
         "score": lambda rows: model.score(rows, Y[:5]),
     }
     for name, ask in questions.items():
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             found = ask(strange)
-        assert [w.category for w in said] == [OutsideWarning], name
+        assert [w.category for w in said] == [InvalidValueWarning], name
         assert f"{shown} in column {column!r} (1 cell)" in str(said[0].message)
         assert said[0].filename == __file__, name
         np.testing.assert_array_equal(found, ask(missing), err_msg=name)
@@ -87,7 +87,7 @@ def test_what_is_learned_and_what_is_to_be_refused_is_refused(model, column):
         model.reestimate(unseen="error").predict(strange)
     assert model.tally_ is before
     smooth = model.reestimate(unseen="smooth")
-    with pytest.warns(OutsideWarning):
+    with pytest.warns(InvalidValueWarning):
         found = smooth.predict_proba(strange)
     np.testing.assert_array_equal(found, smooth.predict_proba(with_cell(column, None)[1]))
 
@@ -109,7 +109,7 @@ def test_a_column_of_which_nothing_fits_is_another_one(model, column):
     strange[column] = [STRANGE[column], None, STRANGE[column], None, None]
     with pytest.raises(ValueError, match=column):
         model.predict(strange)
-    with pytest.warns(OutsideWarning, match=column):  # of one row nobody can tell
+    with pytest.warns(InvalidValueWarning, match=column):  # of one row nobody can tell
         found = model.predict_proba(strange.head(1))
     np.testing.assert_array_equal(found, model.predict_proba(with_cell(column, None, row=0)[1].head(1)))
 
@@ -120,7 +120,7 @@ def test_all_columns_are_in_one_warning(model):
         strange.loc[row, column] = value
         strange.loc[row + 1, column] = value
     strange["eggs"] = [0.5, 1.5, 2.5, -1, -2, 3, 4, 5]
-    with pytest.warns(OutsideWarning) as said:
+    with pytest.warns(InvalidValueWarning) as said:
         model.predict(strange)
     assert len(said) == 1
     assert "0.5, 1.5, 2.5 and 2 others in column 'eggs' (5 cells)" in str(said[0].message)
@@ -133,14 +133,14 @@ def test_arrays_and_their_short_way():
     model = tb.NaiveBayes(tb.Poisson()).fit(X, Y)
     strange, missing = X[:4].copy(), X[:4].copy()
     strange[2, 0], missing[2, 0] = -3, np.nan
-    with pytest.warns(OutsideWarning, match=r"-3 in column 0 \(1 cell\)"):
+    with pytest.warns(InvalidValueWarning, match=r"-3 in column 0 \(1 cell\)"):
         found = model.predict_proba(strange)
     np.testing.assert_array_equal(found, model.predict_proba(missing))
-    with pytest.warns(OutsideWarning):
+    with pytest.warns(InvalidValueWarning):
         np.testing.assert_array_equal(model.predict(strange), model.predict(missing))
     labels = tb.NaiveBayes(tb.Categorical()).fit(X.astype(int), Y)
     strange[2, 0] = 0.25
-    with pytest.warns(OutsideWarning, match=r"0\.25"):
+    with pytest.warns(InvalidValueWarning, match=r"0\.25"):
         np.testing.assert_array_equal(labels.predict_proba(strange), labels.predict_proba(missing))
 
 
@@ -149,7 +149,7 @@ def test_sparse_counts():
     model = tb.NaiveBayes(tb.Poisson()).fit(scipy.sparse.csr_array(X), Y)
     strange, missing = X[:4].copy(), X[:4].copy()
     strange[1, 2], missing[1, 2] = 0.5, np.nan
-    with pytest.warns(OutsideWarning, match=r"0\.5"):
+    with pytest.warns(InvalidValueWarning, match=r"0\.5"):
         found = model.predict_proba(scipy.sparse.csr_array(strange))
     np.testing.assert_allclose(found, model.predict_proba(scipy.sparse.csr_array(missing)))
     words = tb.NaiveBayes(tb.Multinomial()).fit(scipy.sparse.csr_array(X), Y)
@@ -177,7 +177,7 @@ def test_a_family_of_your_own_is_asked_cell_by_cell():
 )
 def test_what_a_family_says_is_what_it_counts(family):
     x = np.array([-1.0, -0.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 1e10, np.nan])
-    counted = [family.wrong_cell(np.array([[value]])) is None for value in x]
+    counted = [family.first_invalid_cell(np.array([[value]])) is None for value in x]
     np.testing.assert_array_equal(~out_of_support_cells(family, x), counted)
 
 
@@ -188,7 +188,7 @@ def test_pairs_of_columns(kind):
     missing["floor"] = ["0", "1", "2", None, "1"]
     strange["floor"] = np.array(["0", "1", "2", 1, "1"], dtype=object)
     for ask in (model.predict_proba, model.predict, lambda rows: model.explain(rows).log_odds):
-        with pytest.warns(OutsideWarning, match="'n/a' in column 'weight'") as said:
+        with pytest.warns(InvalidValueWarning, match="'n/a' in column 'weight'") as said:
             found = ask(strange)
         assert len(said) == 1
         np.testing.assert_array_equal(found, ask(missing))
@@ -199,12 +199,12 @@ def test_chosen_models(single):
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"x": rng.normal(size=150), "k": rng.choice(list("uvw"), 150), "z": rng.normal(size=150)})
     y = (rows["x"] + rng.normal(size=150) > 0).astype(int).to_numpy()
-    model = tb.choose(rows, y, single=single)
+    model = tb.AutoClassifier(single=single).fit(rows, y)
     strange, missing = rows.head(5).astype(object), rows.head(5).astype(object)
     strange.loc[1, "x"], missing.loc[1, "x"] = "n/a", None
     strange.loc[2, "k"], missing.loc[2, "k"] = 7, None
     for ask in (model.predict_proba, model.predict, model.predict_log_proba, lambda r: model.explain(r).log_odds):
-        with pytest.warns(OutsideWarning, match="'n/a' in column 'x'") as said:
+        with pytest.warns(InvalidValueWarning, match="'n/a' in column 'x'") as said:
             found = ask(strange)
         assert len(said) == 1
         np.testing.assert_array_equal(found, ask(missing))
@@ -218,7 +218,7 @@ def test_a_mixture():
     model = tb.Mixture(2, {"eggs": tb.Poisson(), "price": tb.LogNormal()}, random_state=0).fit(rows)
     strange, missing = rows.head(4).astype(float), rows.head(4).astype(float)
     strange.loc[1, "price"], missing.loc[1, "price"] = -5.0, np.nan
-    with pytest.warns(OutsideWarning, match="-5 in column 'price'"):
+    with pytest.warns(InvalidValueWarning, match="-5 in column 'price'"):
         found = model.predict_proba(strange)
     np.testing.assert_array_equal(found, model.predict_proba(missing))
 
@@ -228,8 +228,8 @@ def test_a_hidden_markov_model():
     model = tb.HiddenMarkovModel(2, tb.Poisson(), random_state=0).fit(steps)
     strange, missing = steps[0].astype(float), steps[0].astype(float)
     strange[3], missing[3] = 0.5, np.nan
-    for ask in ("predict", "predict_proba", "score_samples", "filter_proba", "fill"):
-        with pytest.warns(OutsideWarning, match=r"0\.5") as said:
+    for ask in ("predict", "predict_proba", "score_samples", "filter_proba", "impute"):
+        with pytest.warns(InvalidValueWarning, match=r"0\.5") as said:
             found = getattr(model, ask)([strange])
         assert len(said) == 1
         np.testing.assert_array_equal(found[0], getattr(model, ask)([missing])[0])
@@ -246,10 +246,10 @@ def test_a_network():
         "predict_proba": lambda r: model.predict_proba(r, "rain"),
         "predict": lambda r: model.predict(r, "rain"),
         "score_samples": lambda r: model.score_samples(r),
-        "fill": lambda r: np.stack(list(model.fill(r).values())),
+        "impute": lambda r: np.stack(list(model.impute(r).values())),
     }
     for name, ask in asked.items():
-        with pytest.warns(OutsideWarning, match="'soaked' in column 'wet'") as said:
+        with pytest.warns(InvalidValueWarning, match="'soaked' in column 'wet'") as said:
             found = ask(strange)
         assert len(said) == 1
         np.testing.assert_array_equal(found, ask(missing), err_msg=name)
@@ -268,7 +268,7 @@ def test_large_whole_numbers_stay_what_they_are_beside_a_strange_cell():
     rows = {"key": [2**62, 5, 2**62, 5], "events": [1, 2, 3, 1], "y": [0, 1, 0, 1]}
     model = tb.NaiveBayes({"key": tb.Categorical(), "events": tb.Poisson()}).fit(rows, "y")
     expected = model.predict_proba({"key": [2**62, 5], "events": [None, 2.0]})
-    with pytest.warns(tb.OutsideWarning, match=r"0\.5 in column 'events' \(1 cell\)\."):
+    with pytest.warns(tb.InvalidValueWarning, match=r"0\.5 in column 'events' \(1 cell\)\."):
         found = model.predict_proba({"key": [2**62, 5], "events": [0.5, 2.0]})
     np.testing.assert_allclose(found, expected)
 
@@ -278,7 +278,7 @@ def test_one_row_is_one_row_in_any_form():
     model = tb.NaiveBayes().fit(rows, ["a", "b", "a", "b"])
     row = {"x": "abc", "k": "u"}
     for one in (row, [row], pd.Series(row), pd.DataFrame([row]), {name: [cell] for name, cell in row.items()}):
-        with pytest.warns(OutsideWarning, match="'abc' in column 'x' \\(1 cell\\)"):
+        with pytest.warns(InvalidValueWarning, match="'abc' in column 'x' \\(1 cell\\)"):
             found = model.predict_proba(one)
         np.testing.assert_array_equal(found, model.predict_proba({"x": np.nan, "k": "u"}))
     for several in ([row, row], pd.DataFrame([row, row])):

@@ -12,7 +12,7 @@ CLASSES = RNG.choice(["p", "q"], 80)
 ROWS = {
     "size": RNG.normal(CLASSES == "p"),
     "width": RNG.normal(size=80),
-    "colour": RNG.choice(["red", "green"], 80),
+    "color": RNG.choice(["red", "green"], 80),
     "class": CLASSES,
 }
 FEATURES = {name: column for name, column in ROWS.items() if name != "class"}
@@ -33,7 +33,7 @@ MODELS = {
         (STEPS, STATES),
     ),
     "Baum-Welch": (tb.HiddenMarkovModel(2, tb.Categorical(), random_state=0), lambda m: m.fit(STEPS), (STEPS,)),
-    "BayesianNetwork": (tb.BayesianNetwork({"colour": ["class"], "size": ["class"]}), lambda m: m.fit(ROWS), (ROWS,)),
+    "BayesianNetwork": (tb.BayesianNetwork({"color": ["class"], "size": ["class"]}), lambda m: m.fit(ROWS), (ROWS,)),
 }
 COUNTED = [name for name in MODELS if name not in ("Mixture", "Baum-Welch")]
 
@@ -102,7 +102,7 @@ def test_criteria_where_em_ended(name):
     best = model.log_likelihood(*rows)
     assert model.aic_ == pytest.approx(-2 * best + 2 * model.n_parameters_, abs=1e-3)  # where the last step began
     assert model.bic_ > model.aic_
-    for measure in (model.log_evidence, model.bits):
+    for measure in (model.log_evidence, model.description_length):
         with pytest.raises(tb.EstimateError, match="EM filled in what was missing"):
             measure()
 
@@ -120,13 +120,13 @@ def test_given_class_probabilities_are_no_parameters():
     counts = np.unique(CLASSES, return_counts=True)[1]
     labels = tb.Dirichlet(1.0).log_evidence(tb.Counts(counts.astype(float)))
     assert free.log_evidence() - given.log_evidence() == pytest.approx(float(labels) + 80 * math.log(2))
-    assert given.bits().evidence == pytest.approx(-given.log_evidence() / math.log(2))
+    assert given.description_length().evidence == pytest.approx(-given.log_evidence() / math.log(2))
 
 
 @pytest.mark.parametrize("name", COUNTED)
 def test_code_lengths_are_the_evidence_in_bits(name):
     model, _ = fitted(name)
-    assert model.bits().evidence == pytest.approx(-model.log_evidence() / math.log(2), rel=1e-12)
+    assert model.description_length().evidence == pytest.approx(-model.log_evidence() / math.log(2), rel=1e-12)
 
 
 def test_labels_that_are_missing_have_no_likelihood():

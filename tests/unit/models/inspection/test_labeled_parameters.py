@@ -37,12 +37,14 @@ def test_beliefs_are_the_prior_after_the_counts(estimate):
     found = model.posterior_
     assert list(found) == ["class", *COLUMNS]
     added = 1 + (estimate == "map")
-    counts = np.array([[((ROWS["sky"] == s) & (c == Y)).sum() for s in model.table("sky").columns] for c in ("a", "b")])
+    counts = np.array(
+        [[((ROWS["sky"] == s) & (c == Y)).sum() for s in model.parameter_table("sky").columns] for c in ("a", "b")]
+    )
     np.testing.assert_allclose(found["sky"].concentration, counts + added)
     assert isinstance(found["sky"], tb.Dirichlet)
     successes = np.array([ROWS["smokes"][c == Y].sum() for c in ("a", "b")])
-    np.testing.assert_allclose(found["smokes"].successes, successes + added)
-    np.testing.assert_allclose(found["smokes"].failures, N / 2 - successes + added)
+    np.testing.assert_allclose(found["smokes"].alpha, successes + added)
+    np.testing.assert_allclose(found["smokes"].beta, N / 2 - successes + added)
     assert isinstance(found["calls"], tb.Gamma)
     assert isinstance(found["warmth"], tb.NormalInverseGamma)
     low, high = found["sky"].interval(0.9)
@@ -56,10 +58,12 @@ def test_beliefs_are_the_prior_after_the_counts(estimate):
     if estimate == "bayes":
         for name in ("sky", "wind", "smokes"):
             mean = np.asarray(found[name].mean())
-            np.testing.assert_allclose(model.table(name).values[..., -1], mean[..., -1] if mean.ndim > 1 else mean)
-        np.testing.assert_allclose(model.table("warmth").values[:, 1], found["warmth"].mean().variance)
+            np.testing.assert_allclose(
+                model.parameter_table(name).values[..., -1], mean[..., -1] if mean.ndim > 1 else mean
+            )
+        np.testing.assert_allclose(model.parameter_table("warmth").values[:, 1], found["warmth"].mean().variance)
     if estimate == "map":
-        np.testing.assert_allclose(model.table("sky").values, found["sky"].mode())
+        np.testing.assert_allclose(model.parameter_table("sky").values, found["sky"].mode())
 
 
 def test_class_probabilities_are_believed_unless_they_are_given():
@@ -71,12 +75,12 @@ def test_class_probabilities_are_believed_unless_they_are_given():
 
 def test_words_have_beliefs_of_their_own():
     words = sp.csr_array(RNG.poisson(1, (N, 6)))
-    model = tb.NaiveBayes({"text": tb.Multinomial()}, prior=1).fit({"text": tb.Named(words, list("uvwxyz"))}, Y)
+    model = tb.NaiveBayes({"text": tb.Multinomial()}, prior=1).fit({"text": tb.NamedMatrix(words, list("uvwxyz"))}, Y)
     whole, one = model.posterior_["text"], model.posterior_["w"]
     assert isinstance(one, tb.Beta)
     np.testing.assert_allclose(one.mean(), np.asarray(whole.mean())[:, 2])
     np.testing.assert_allclose(one.interval().high, np.asarray(whole.interval().high)[:, 2])
-    np.testing.assert_allclose(model.posterior_["text", 2].successes, one.successes)
+    np.testing.assert_allclose(model.posterior_["text", 2].alpha, one.alpha)
 
 
 def test_beliefs_of_networks_chains_and_mixtures():
@@ -94,7 +98,7 @@ def test_beliefs_of_networks_chains_and_mixtures():
     np.testing.assert_allclose(chain.posterior_["end"].mean(), chain.end_)
     assert chain.posterior_[0].interval().low.variance.shape == (2,)
     mixture = tb.Mixture(2, random_state=0).fit(frame)
-    np.testing.assert_allclose(mixture.posterior_["sky"].mean(), mixture.table("sky").values)
+    np.testing.assert_allclose(mixture.posterior_["sky"].mean(), mixture.parameter_table("sky").values)
 
 
 @pytest.mark.parametrize("covariance", tb.GaussianDiscriminant.families)
@@ -108,8 +112,8 @@ def test_means_and_covariances_of_discriminants(covariance, shrinkage, estimate)
     means, spread = model.means_, model.covariances_
     assert (means.shape, spread.shape) == ((3, 3), (3, 3, 3))
     for k in range(3):
-        np.testing.assert_allclose(model.table(k).values[:, 0], means[:, k])
-        np.testing.assert_allclose(model.table(k).values[:, 1], spread[:, k, k])
+        np.testing.assert_allclose(model.parameter_table(k).values[:, 0], means[:, k])
+        np.testing.assert_allclose(model.parameter_table(k).values[:, 1], spread[:, k, k])
     if estimate == "mle":
         np.testing.assert_allclose(means, [X[y == k].mean(axis=0) for k in range(3)])
         own = np.array([np.cov(X[y == k].T, ddof=0) for k in range(3)])
@@ -157,7 +161,9 @@ def test_a_tally_finds_a_column_inside_its_block():
     model = tb.NaiveBayes(COLUMNS).fit(ROWS, Y)
     one = model.tally_["wind"]
     assert one.table.shape == (2, 2)
-    assert one.table[0].tolist() == [((ROWS["wind"] == w) & (Y == "a")).sum() for w in model.table("wind").columns]
+    assert one.table[0].tolist() == [
+        ((ROWS["wind"] == w) & (Y == "a")).sum() for w in model.parameter_table("wind").columns
+    ]
     np.testing.assert_allclose(model.tally_["depth"].mean[:, 0], [ROWS["depth"][c == Y].mean() for c in ("a", "b")])
     assert model.tally_["sky", "wind"] == model.tally_[("sky", "wind")]
     words = sp.csr_array(RNG.poisson(1, (N, 6)))
@@ -182,14 +188,14 @@ UNMEASURED = {
     "nearest": (lambda: tb.NearestClassMean().fit(ROWS["warmth"][:, None], Y), "no density"),
     "tree": (lambda: tb.TreeAugmentedNaiveBayes().fit(ROWS, Y), "made of the same counts"),
     "averaged": (lambda: tb.AveragedOneDependence().fit(ROWS, Y), "made of the same counts"),
-    "chosen": (lambda: tb.Chosen(folds=2).fit(ROWS, Y), "no density"),
+    "chosen": (lambda: tb.AutoClassifier(folds=2).fit(ROWS, Y), "no density"),
 }
 
 
 @pytest.mark.parametrize("name", MEASURED)
 def test_every_model_has_measures(name):
     model = MEASURED[name]()
-    assert np.isfinite([model.bic_, model.aic_, *model.bits()]).all()
+    assert np.isfinite([model.bic_, model.aic_, *model.description_length()]).all()
     assert callable(model.log_likelihood)
 
 
@@ -202,7 +208,7 @@ def test_or_says_why_it_has_none(name):
             getattr(model, what)
         assert not hasattr(model, what)
     with pytest.raises(EstimateError, match=why):
-        model.bits()
+        model.description_length()
     if name in ("tree", "averaged"):
         joint = model.predict_joint_log_proba(ROWS)[np.arange(N), (Y == "b").astype(int)]
         assert model.log_likelihood(ROWS, Y) == pytest.approx(joint.sum())

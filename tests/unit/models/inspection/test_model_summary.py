@@ -40,7 +40,7 @@ def test_every_column_with_family_levels_missing_cells_and_prior():
     assert [columns[name].levels for name in columns] == [None, 2, None]
     assert columns["calls"].prior == "Gamma(2, 1)"
     assert columns["age"].prior.startswith("NormalInverseGamma(")
-    assert found.left_out == dict.fromkeys(["size", "number"], "columns= does not name it")
+    assert found.dropped_columns == dict.fromkeys(["size", "number"], "columns= does not name it")
     assert (
         repr(found).splitlines()[0]
         == f"NaiveBayes of 200 rows, classes no: {(Y == 'no').sum()}, yes: {(Y == 'yes').sum()}"

@@ -1,4 +1,4 @@
-"""What was learnt can be read back: labelled, under every estimate, by every model."""
+"""What was learnt can be read back: labeled, under every estimate, by every model."""
 
 import copy
 import pickle
@@ -54,37 +54,37 @@ def test_every_family_is_told_in_its_own_words(estimate):
     assert found["age"].columns == ("[0, 30)", "[30, 60)", "60 and more")
     assert found["smokes"].columns == found["salary (there)"].columns == (0, 1)
     assert found["calls"].columns == ("rate",)
-    assert found["warmth"].columns == found["salary"].columns == ("mean", "variance", "deviation")
+    assert found["warmth"].columns == found["salary"].columns == ("mean", "variance", "std")
     assert found["price"].columns == ("mean of log", "variance of log", "deviation of log")
     for name in ("sky", "wet", "age", "smokes", "salary (there)"):
         np.testing.assert_allclose(found[name].values.sum(axis=-1), 1, rtol=1e-12)
     for name in ("warmth", "salary"):
         np.testing.assert_allclose(found[name].values[:, 2], np.sqrt(found[name].values[:, 1]))
     assert ("posterior means" in repr(found)) == (estimate == "bayes")
-    assert model.table("sky") is found["sky"]
+    assert model.parameter_table("sky") is found["sky"]
     assert all(name in found.to_frame()["column"].tolist() for name in found)
 
 
 def test_most_likely_parameters_are_those_of_the_cells():
     model = tb.NaiveBayes(COLUMNS, estimate="mle").fit(ROWS, "kind")
     for kind in ("a", "b"):
-        assert model.table("sky")[kind, "fog"] == pytest.approx((of(kind, "sky") == "fog").mean())
-        assert model.table("wet")[kind, True] == pytest.approx(of(kind, "wet").mean())
-        assert model.table("calls")[kind, "rate"] == pytest.approx(of(kind, "calls").mean())
-        assert model.table("smokes")[kind][1] == pytest.approx(of(kind, "smokes").mean())
-        assert model.table("warmth")[kind] == pytest.approx(
+        assert model.parameter_table("sky")[kind, "fog"] == pytest.approx((of(kind, "sky") == "fog").mean())
+        assert model.parameter_table("wet")[kind, True] == pytest.approx(of(kind, "wet").mean())
+        assert model.parameter_table("calls")[kind, "rate"] == pytest.approx(of(kind, "calls").mean())
+        assert model.parameter_table("smokes")[kind][1] == pytest.approx(of(kind, "smokes").mean())
+        assert model.parameter_table("warmth")[kind] == pytest.approx(
             {
                 "mean": of(kind, "warmth").mean(),
                 "variance": of(kind, "warmth").var(),
-                "deviation": of(kind, "warmth").std(),
+                "std": of(kind, "warmth").std(),
             }
         )
-        assert model.table("salary")[kind, "mean"] == pytest.approx(of(kind, "salary").mean())
+        assert model.parameter_table("salary")[kind, "mean"] == pytest.approx(of(kind, "salary").mean())
         there = len(of(kind, "salary")) / (N / 2)
-        assert model.table("salary (there)")[kind, 1] == pytest.approx(there)
-        assert model.table("price")[kind, "mean of log"] == pytest.approx(np.log(of(kind, "price")).mean())
-        assert model.table("age")[kind, "[30, 60)"] == pytest.approx(((of(kind, "age") // 30) == 1).mean())
-    unbiased = model.reestimate(estimate="unbiased").table("warmth")
+        assert model.parameter_table("salary (there)")[kind, 1] == pytest.approx(there)
+        assert model.parameter_table("price")[kind, "mean of log"] == pytest.approx(np.log(of(kind, "price")).mean())
+        assert model.parameter_table("age")[kind, "[30, 60)"] == pytest.approx(((of(kind, "age") // 30) == 1).mean())
+    unbiased = model.reestimate(estimate="unbiased").parameter_table("warmth")
     assert unbiased["a", "variance"] == pytest.approx(of("a", "warmth").var(ddof=1))
 
 
@@ -95,10 +95,14 @@ def test_smoothed_parameters_are_their_closed_forms(estimate):
     model = tb.NaiveBayes(COLUMNS, estimate=estimate, prior=prior).fit(ROWS, "kind")
     for kind in ("a", "b"):
         sky, smokes = of(kind, "sky"), of(kind, "smokes")
-        assert model.table("sky")[kind, "fog"] == pytest.approx(((sky == "fog").sum() + 1) / (len(sky) + 3))
-        assert model.table("smokes")[kind, 1] == pytest.approx((smokes.sum() + 1) / (len(smokes) + 2))
+        assert model.parameter_table("sky")[kind, "fog"] == pytest.approx(((sky == "fog").sum() + 1) / (len(sky) + 3))
+        assert model.parameter_table("smokes")[kind, 1] == pytest.approx((smokes.sum() + 1) / (len(smokes) + 2))
     belief = tb.NormalInverseGamma(10.0, 2.0, 3.0, 40.0)
-    warm = tb.NaiveBayes({"warmth": tb.Gaussian()}, estimate=estimate, prior=belief).fit(ROWS, "kind").table("warmth")
+    warm = (
+        tb.NaiveBayes({"warmth": tb.Gaussian()}, estimate=estimate, prior=belief)
+        .fit(ROWS, "kind")
+        .parameter_table("warmth")
+    )
     x = of("a", "warmth")
     n, scatter = len(x), ((x - x.mean()) ** 2).sum()
     scale = 40 + scatter / 2 + 2 * n / (2 + n) * (x.mean() - 10) ** 2 / 2
@@ -113,21 +117,21 @@ def test_labels_are_those_that_predict_returns():
         model = tb.NaiveBayes().fit(X, y)
         label = model.predict(X[:1])[0]
         assert model.class_prior_.columns == tuple(model.classes_.tolist())
-        assert model.table(0)[label]["mean"] == model.table(0)[label, "mean"]
+        assert model.parameter_table(0)[label]["mean"] == model.parameter_table(0)[label, "mean"]
         assert model.class_prior_[label] == pytest.approx(
             np.exp(model.class_log_prior_)[list(model.classes_).index(label)]
         )
     with pytest.raises(KeyError, match="no True"):  # of a target of 0.0 and 1.0
-        model.table(0)[True]
+        model.parameter_table(0)[True]
 
 
 def test_yes_and_no_go_by_either_name_and_labels_by_their_own():
     rows, kinds = {"wet": [True, False, True, True]}, list("aabb")
-    yes_no = tb.NaiveBayes(tb.Bernoulli()).fit(rows, kinds).table("wet")
+    yes_no = tb.NaiveBayes(tb.Bernoulli()).fit(rows, kinds).parameter_table("wet")
     assert yes_no["a", True] == yes_no["a", 1] == yes_no["a"][True]
     assert yes_no["a", False] == yes_no["a", 0]
     assert pickle.loads(pickle.dumps(yes_no))["a", True] == yes_no["a", 1]
-    whole = tb.NaiveBayes(tb.Categorical()).fit({"wet": [1, 0, 1, 1]}, kinds).table("wet")
+    whole = tb.NaiveBayes(tb.Categorical()).fit({"wet": [1, 0, 1, 1]}, kinds).parameter_table("wet")
     with pytest.raises(KeyError, match="no True"):
         whole["a", True]
 
@@ -150,9 +154,9 @@ def test_a_table_without_anything_given():
 def test_names_that_are_not_there():
     model = tb.NaiveBayes(COLUMNS).fit(ROWS, "kind")
     with pytest.raises(DataError, match="Did you mean 'warmth'"):
-        model.table("warmht")
+        model.parameter_table("warmht")
     with pytest.raises(DataError, match="the name of a column"):
-        model.table(["sky"])
+        model.parameter_table(["sky"])
     assert "nothing" not in model.parameters_
     assert model.parameters_.get("nothing") is None
     assert "warmth" in model.parameters_
@@ -165,7 +169,7 @@ def test_blocks_of_words_are_lazy_brief_and_have_their_names():
     words.data[:] = 1
     names = [f"word{k}" for k in range(n_words)]
     y = np.arange(200) % 20
-    model = tb.NaiveBayes(prior=1).fit({"text": tb.Named(words, names), "length": np.arange(200.0)}, y)
+    model = tb.NaiveBayes(prior=1).fit({"text": tb.NamedMatrix(words, names), "length": np.arange(200.0)}, y)
     found = model.parameters_
     assert list(found) == ["class", "text", "length"] or list(found) == ["class", "length", "text"]
     table = found["text"]
@@ -180,7 +184,7 @@ def test_blocks_of_words_are_lazy_brief_and_have_their_names():
     np.testing.assert_array_equal(found["text", 7].values, one.values)
     counts = np.asarray(words[y == 3].sum(axis=0)).ravel()
     assert table[3, "word7"] == pytest.approx((counts[7] + 1) / (counts.sum() + n_words))
-    again = tb.NaiveBayes(tb.Bernoulli(), prior=tb.Beta(2, 2), estimate="map").fit(words, y).table("x")
+    again = tb.NaiveBayes(tb.Bernoulli(), prior=tb.Beta(2, 2), estimate="map").fit(words, y).parameter_table("x")
     assert again.title == "p(x = 1 | class)"
     assert again[3, 7] == pytest.approx((counts[7] + 1) / 12)
 
@@ -191,21 +195,23 @@ def test_discriminants_tell_columns_and_all_of_them(covariance, estimate):
     X, y = RNG.normal(size=(60, 3)), np.arange(60) % 2
     model = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(X, y)
     for column in range(3):
-        table = model.table(column)
+        table = model.parameter_table(column)
         np.testing.assert_allclose(table.values[:, 2] ** 2, table.values[:, 1])
     if covariance in ("full", "tied"):
-        table = model.table((0, 1, 2))
+        table = model.parameter_table((0, 1, 2))
         assert table.given == ("class", "column")
         assert table.columns[2] == "covariance with 1"
-        assert table[1, 2, "covariance with 2"] == pytest.approx(model.table(2)[1, "variance"])
+        assert table[1, 2, "covariance with 2"] == pytest.approx(model.parameter_table(2)[1, "variance"])
     if estimate == "mle":
-        np.testing.assert_allclose(model.table(1).values[:, 0], [X[y == k, 1].mean() for k in (0, 1)])
+        np.testing.assert_allclose(model.parameter_table(1).values[:, 0], [X[y == k, 1].mean() for k in (0, 1)])
         within = X - np.stack([X[y == k].mean(axis=0) for k in (0, 1)])[y]
         own, pooled = [within[y == k].var(axis=0) for k in (0, 1)], within.var(axis=0)
         meant = {"full": own, "diagonal": own, "tied": [pooled] * 2, "tied_diagonal": [pooled] * 2}
         meant |= {"spherical": [[part.mean()] * 3 for part in own], "tied_spherical": [[pooled.mean()] * 3] * 2}
         for column in range(3):
-            np.testing.assert_allclose(model.table(column).values[:, 1], np.array(meant[covariance])[:, column])
+            np.testing.assert_allclose(
+                model.parameter_table(column).values[:, 1], np.array(meant[covariance])[:, column]
+            )
 
 
 def test_columns_without_spread_are_told_as_they_are():
@@ -217,13 +223,13 @@ def test_columns_without_spread_are_told_as_they_are():
         tb.GaussianDiscriminant("tied"),
         tb.NaiveBayes(estimate="mle"),
     ):
-        table = model.fit(X, y).table(0)
-        assert table[0] == table[1] == {"mean": 7.0, "variance": 0.0, "deviation": 0.0}
+        table = model.fit(X, y).parameter_table(0)
+        assert table[0] == table[1] == {"mean": 7.0, "variance": 0.0, "std": 0.0}
     for covariance in tb.GaussianDiscriminant.families:
         same = tb.GaussianDiscriminant(covariance, estimate="map", prior=None).fit(np.full((6, 2), 3.0), y[:6])
-        assert same.table(1)[0] == {"mean": 3.0, "variance": 0.0, "deviation": 0.0}
+        assert same.parameter_table(1)[0] == {"mean": 3.0, "variance": 0.0, "std": 0.0}
         assert not same.covariances_.any()
-    assert model.table(1)[0, "variance"] > 0  # though rows cannot be scored under mle
+    assert model.parameter_table(1)[0, "variance"] > 0  # though rows cannot be scored under mle
 
 
 def test_hidden_markov_models_tell_their_parts():
@@ -232,23 +238,25 @@ def test_hidden_markov_models_tell_their_parts():
     for estimate in ESTIMATES:
         model = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate=estimate, end_state=True).fit(diary, weather)
         assert list(model.parameters_) == ["start", "transition", "end", 0]
-        np.testing.assert_allclose(model.table("start").values, model.start_)
-        np.testing.assert_allclose(model.table("transition").values, model.transition_)
-        np.testing.assert_allclose(model.table("end").values[:, 1], model.end_)
+        np.testing.assert_allclose(model.parameter_table("start").values, model.start_)
+        np.testing.assert_allclose(model.parameter_table("transition").values, model.transition_)
+        np.testing.assert_allclose(model.parameter_table("end").values[:, 1], model.end_)
         for label, shares in model.emission_[0].items():
-            np.testing.assert_allclose([model.table(0)["cold", label], model.table(0)["hot", label]], shares)
-    smooth = model.reestimate(unseen="smooth").table(0)
+            np.testing.assert_allclose(
+                [model.parameter_table(0)["cold", label], model.parameter_table(0)["hot", label]], shares
+            )
+    smooth = model.reestimate(unseen="smooth").parameter_table(0)
     assert smooth.columns[-1] == "(unseen)"
     np.testing.assert_allclose(smooth.values.sum(axis=1), 1)
     numbers = tb.HiddenMarkovModel(estimate="mle").fit([[1.0, 2.0, 8.0]], [["u", "u", "v"]])  # v has no spread
-    assert numbers.table(0)["u"] == pytest.approx({"mean": 1.5, "variance": 0.25, "deviation": 0.5})
+    assert numbers.parameter_table(0)["u"] == pytest.approx({"mean": 1.5, "variance": 0.25, "std": 0.5})
     named = tb.HiddenMarkovModel().fit([{"start": ["a", "b"]}], [["u", "v"]])
     assert list(named.parameters_) == ["start", "transition", ("start",)]
 
 
 def test_smoothed_levels_have_their_column():
     model = tb.NaiveBayes(COLUMNS, unseen="smooth", prior=1).fit(ROWS, "kind")
-    table, known = model.table("sky"), of("a", "sky")
+    table, known = model.parameter_table("sky"), of("a", "sky")
     assert table.columns[-1] == "(unseen)"
     assert table["a", "(unseen)"] == pytest.approx(1 / (len(known) + 4))
     assert table["a", "fog"] == pytest.approx(
@@ -264,69 +272,69 @@ def test_pairs_tell_of_any_two_columns():
     frame = pd.DataFrame(ROWS)[["sky", "wet", "age", "kind"]]
     tree = tb.TreeAugmentedNaiveBayes(bins=3).fit(frame, "kind")
     for name, parent in tree.parents_.items():
-        table = tree.table(name)
+        table = tree.parameter_table(name)
         assert table.given == (("kind",) if parent is None else ("kind", parent))
         np.testing.assert_allclose(table.values.sum(axis=-1), 1)
     averaged = tb.AveragedOneDependence(bins=3, strength=2.0, prior=1).fit(frame, "kind")
-    assert averaged.table("sky").given == ("kind",)
-    pair = averaged.table(("sky", "wet"))
+    assert averaged.parameter_table("sky").given == ("kind",)
+    pair = averaged.parameter_table(("sky", "wet"))
     assert pair.given == ("kind", "wet")
     assert pair.title == "p(sky | kind, wet)"
     some = (ROWS["kind"] == "a") & ROWS["wet"]
     fog = (ROWS["sky"] == "fog") & some
-    meant = (fog.sum() + 2.0 * averaged.table("sky")["a", "fog"]) / (some.sum() + 2.0)
+    meant = (fog.sum() + 2.0 * averaged.parameter_table("sky")["a", "fog"]) / (some.sum() + 2.0)
     assert pair["a", True, "fog"] == pytest.approx(meant)
-    assert "'" in repr(averaged.table(("sky", "age")))
+    assert "'" in repr(averaged.parameter_table(("sky", "age")))
     # rows are scored by these very tables
     row = frame.drop(columns="kind")[:1]
     log_p = np.log(tree.class_prior_.values)
     cells = {"sky": row["sky"][0], "wet": bool(row["wet"][0])}
-    bins = list(tree.table("age").columns)
+    bins = list(tree.parameter_table("age").columns)
     edges = [edge for edge in tree.columns_["age"].edges if edge is not None]
     cells["age"] = bins[int(np.searchsorted(edges, row["age"][0], side="right"))]
     for name, parent in tree.parents_.items():
         for k, kind in enumerate(("a", "b")):
             given = (kind,) if parent is None else (kind, cells[parent])
-            log_p[k] += np.log(tree.table(name)[(*given, cells[name])])
+            log_p[k] += np.log(tree.parameter_table(name)[(*given, cells[name])])
     np.testing.assert_allclose(tree.predict_joint_log_proba(row)[0], log_p)
 
 
 def test_the_nearest_mean_and_mixtures_and_what_was_chosen():
     X, y = np.concatenate([RNG.normal(size=(40, 2)), RNG.normal(3, 1, size=(40, 2))]), np.repeat(["u", "v"], 40)
     nearest = tb.NearestClassMean().fit(X, y)
-    np.testing.assert_allclose([nearest.table(k).values[:, 0] for k in (0, 1)], nearest.means_.T)
-    assert nearest.table(0).columns == ("mean",)
+    np.testing.assert_allclose([nearest.parameter_table(k).values[:, 0] for k in (0, 1)], nearest.means_.T)
+    assert nearest.parameter_table(0).columns == ("mean",)
     assert nearest.class_prior_["u"] == pytest.approx(0.5)
     mixture = tb.Mixture(2, random_state=0).fit(X)
     assert list(mixture.parameters_) == ["component", 0, 1]
-    assert mixture.table("component").values.sum() == pytest.approx(1)
-    chosen = tb.choose(pd.DataFrame(X, columns=["p", "q"]).assign(y=y), "y")
+    assert mixture.parameter_table("component").values.sum() == pytest.approx(1)
+    chosen = tb.AutoClassifier().fit(pd.DataFrame(X, columns=["p", "q"]).assign(y=y), "y")
     first = chosen.members_[0]
-    assert first.choice.name in repr(chosen.parameters_)
+    assert first.spec.name in repr(chosen.parameters_)
     assert "heaviest of" in repr(chosen.parameters_)
     assert set(chosen.parameters_) >= {"p", "q"}
-    assert chosen.table("p").title.startswith("p(p | y")
+    assert chosen.parameter_table("p").title.startswith("p(p | y")
     assert chosen.class_prior_.columns == ("u", "v")
     with pytest.raises(DataError, match="no column"):
-        chosen.table("r")
+        chosen.parameter_table("r")
 
 
 @pytest.mark.parametrize("estimate", ESTIMATES)
 def test_tables_of_one_class_one_row_and_nothing(estimate):
     rows = {"x": ["u"], "k": [2]}
     one = tb.NaiveBayes({"x": tb.Categorical(), "k": tb.Poisson()}, estimate=estimate).fit(rows, ["only"])
-    assert one.table("x")["only", "u"] == 1.0
+    assert one.parameter_table("x")["only", "u"] == 1.0
     assert one.class_prior_["only"] == 1.0
     empty = one.forget(rows, ["only"])
-    assert empty.table("x").values.shape == (0, 0)
+    assert empty.parameter_table("x").values.shape == (0, 0)
     assert empty.class_prior_.values.shape == (0,)
     assert repr(empty.parameters_)
     assert empty.parameters_._repr_html_()
     assert len(empty.parameters_.to_frame()) == 0
     declared = tb.NaiveBayes(tb.Categorical(), estimate=estimate).partial_fit([["u"]], ["a"], classes=["a", "b"])
-    line = declared.table(0)["b", "u"]
+    line = declared.parameter_table(0)["b", "u"]
     assert np.isnan(line) if estimate in ("mle", "unbiased") else line == 1.0
-    assert ("unknown" in repr(declared.table(0))) == bool(np.isnan(line))
+    assert ("unknown" in repr(declared.parameter_table(0))) == bool(np.isnan(line))
 
 
 X3, Y2 = RNG.normal(size=(40, 3)), np.arange(40) % 2
@@ -340,7 +348,7 @@ MODELS = {
     "averaged": lambda: tb.AveragedOneDependence().fit(FRAME, "kind"),
     "network": lambda: tb.BayesianNetwork({"wet": ["sky"], "warmth": ["wet", "kind"]}).fit(FRAME),
     "chain": lambda: tb.HiddenMarkovModel(end_state=True).fit([X3, X3[:5]], [Y2, Y2[:5]]),
-    "chosen": lambda: tb.Chosen(folds=2).fit(FRAME, "kind"),
+    "chosen": lambda: tb.AutoClassifier(folds=2).fit(FRAME, "kind"),
 }
 
 
@@ -379,12 +387,12 @@ def test_emptied_models_have_empty_tables():
     rows, y = {"x": [1.0, 2.0, 4.0], "s": ["u", "v", "u"]}, ["a", "b", "b"]
     for estimate in ESTIMATES:
         empty = tb.NaiveBayes(estimate=estimate).fit(rows, y).forget(rows, y)
-        assert empty.table("x").values.shape == (0, 3)
+        assert empty.parameter_table("x").values.shape == (0, 3)
         assert repr(empty.parameters_)
         network = tb.BayesianNetwork({"x": ["s"]}, estimate=estimate).fit(rows).forget(rows)
         assert network.cpt("x").values.shape == (0, 3)
         chain = tb.HiddenMarkovModel(estimate=estimate).fit([rows], [y]).forget([rows], [y])
-        assert chain.table("x").values.shape == (0, 3)
+        assert chain.parameter_table("x").values.shape == (0, 3)
         assert repr(chain.parameters_)
     X = np.array([[1.0, 2.0], [3.0, 5.0], [4.0, 1.0]])
     for model in (tb.GaussianDiscriminant(), tb.NearestClassMean("euclidean"), tb.AveragedOneDependence(bins=2)):
@@ -414,7 +422,7 @@ def test_nodes_with_two_parents_and_measurements():
     table = model.cpt("warmth")
     some = frame[(frame["sky"] == "fog") & frame["wet"]]["warmth"]
     assert table["fog", True] == pytest.approx(
-        {"mean": some.mean(), "variance": some.var(ddof=0), "deviation": some.std(ddof=0)}
+        {"mean": some.mean(), "variance": some.var(ddof=0), "std": some.std(ddof=0)}
     )
     assert table["fog", True, "mean"] == table["fog", np.True_]["mean"]
     assert table.to_frame().loc[("fog", True), "mean"] == pytest.approx(some.mean())
@@ -436,7 +444,7 @@ def test_intervals_are_those_of_the_beliefs_and_contain_the_numbers(model):
     rows |= {"size": rng.lognormal(size=60), "kind": rng.choice(["x", "y"], 60)}
     fitted = model.fit(rows, "kind")
     for name in fitted.parameters_:
-        table = fitted.table(name)
+        table = fitted.parameter_table(name)
         low, high = table.interval()
         assert low.shape == high.shape == table.values.shape
         assert ((low <= table.values) & (table.values <= high)).all()
@@ -454,5 +462,5 @@ def test_where_nothing_is_believed_intervals_are_unknown():
     assert np.isnan(coin.cpt("coin").interval()).all()
     rows = {"size": [1.0, 2.0, 4.0, 3.0], "mass": [2.0, 1.0, 3.0, 5.0], "kind": ["x", "x", "y", "y"]}
     full = tb.GaussianDiscriminant().fit(rows, "kind")
-    assert not np.isnan(full.table("size").interval()).any()
-    assert np.isnan(full.table(("size", "mass")).interval()).all()
+    assert not np.isnan(full.parameter_table("size").interval()).any()
+    assert np.isnan(full.parameter_table(("size", "mass")).interval()).all()

@@ -25,11 +25,11 @@ K = np.repeat([0, 1], 30)
 X = RNG.normal(5.0 * K[:, None], 1.0, (60, 2))
 MIXED = {
     "length": np.where(RNG.random(60) < 0.2, np.nan, RNG.normal(5.0 * K)),
-    "colour": np.where(RNG.random(60) < 0.2, None, np.array(["red", "blue"])[K]),
+    "color": np.where(RNG.random(60) < 0.2, None, np.array(["red", "blue"])[K]),
     "number": RNG.poisson(1 + 8 * K),
     "words": sparse.csr_array(RNG.poisson(np.where(np.arange(20) < 10, 1 - 0.9 * K[:, None], 0.1 + 0.9 * K[:, None]))),
 }
-COLUMNS = {"length": tb.Gaussian(), "colour": tb.Categorical(), "number": tb.Poisson(), "words": tb.Multinomial()}
+COLUMNS = {"length": tb.Gaussian(), "color": tb.Categorical(), "number": tb.Poisson(), "words": tb.Multinomial()}
 
 
 def mixture(n_components=2, columns="auto", **options):
@@ -76,11 +76,11 @@ class TestFinds:
         assert set(drawn) == set(MIXED)
         assert drawn["words"].shape == (5, 20)
         assert of.shape == (5,)
-        filled = model.fill(MIXED)
+        filled = model.impute(MIXED)
         gone = np.isnan(MIXED["length"])
         np.testing.assert_array_equal(filled["length"][~gone], MIXED["length"][~gone])
         assert np.abs(filled["length"][gone] - 5.0 * K[gone]).max() < 1.0  # the mean of its heap
-        assert not any(colour is None for colour in filled["colour"])
+        assert not any(color is None for color in filled["color"])
 
     def test_in_sparse_rows(self):
         model = mixture().fit(MIXED["words"])
@@ -126,7 +126,7 @@ class TestNobodyDies:
         assert weights.sum() == pytest.approx(1.0)
         assert np.isfinite(model.history_).all()
         assert np.isfinite(model.predict_proba(rows)).all()
-        assert np.isfinite([model.bic_, model.evidence_bound_]).all()
+        assert np.isfinite([model.bic_, model.evidence_lower_bound_]).all()
         again = tb.Mixture(5, columns).fit_tally(model.tally_)
         assert len(again.classes_) == 5
 
@@ -147,7 +147,7 @@ class TestColumnsThatSayNothing:
         assert model.constant_columns_ == [2]
         np.testing.assert_allclose(model.predict_proba(wide), plain.predict_proba(X), atol=1e-4)
         if columns == "auto":
-            assert model.evidence_bound_ == pytest.approx(plain.evidence_bound_, rel=1e-9)
+            assert model.evidence_lower_bound_ == pytest.approx(plain.evidence_lower_bound_, rel=1e-9)
             assert model.history_ == pytest.approx(plain.history_, rel=1e-9)
 
     def test_whatever_the_weights(self):
@@ -161,7 +161,7 @@ class TestColumnsThatSayNothing:
     def test_labels_that_nobody_has(self):
         plain, model = mixture().fit({"a": X[:, 0]}), mixture().fit({"a": X[:, 0], "b": np.full(60, None)})
         assert model.history_ == pytest.approx(plain.history_, rel=1e-12)
-        assert model.evidence_bound_ == pytest.approx(plain.evidence_bound_, rel=1e-12)
+        assert model.evidence_lower_bound_ == pytest.approx(plain.evidence_lower_bound_, rel=1e-12)
 
     @pytest.mark.parametrize("columns", ["auto", tb.MultivariateGaussian()], ids=["diagonal", "full"])
     def test_rows_without_any_cell(self, columns):
@@ -274,7 +274,7 @@ class TestMeasures:
     def test_the_evidence_bound_lies_below_the_evidence_and_near_it(self, case):
         rows, family, prior, log_evidence = EVIDENCE[case]
         exact = exact_evidence(rows, log_evidence)
-        bound = mixture(2, family, prior=prior).fit(rows).evidence_bound_
+        bound = mixture(2, family, prior=prior).fit(rows).evidence_lower_bound_
         assert bound <= exact - np.log(2) + 1e-9  # the two names of every solution count as two
         assert bound > exact - np.log(2) - 0.7
 
@@ -282,7 +282,7 @@ class TestMeasures:
     def test_the_evidence_bound_prefers_as_many_components_as_there_are_heaps(self):
         rng = np.random.default_rng(7)
         rows = rng.normal(np.repeat([0.0, 8.0, 16.0], 40)[:, None], 1.0, (120, 2))
-        bounds = [quiet(mixture(n), rows).evidence_bound_ for n in (1, 2, 3, 4, 5)]
+        bounds = [quiet(mixture(n), rows).evidence_lower_bound_ for n in (1, 2, 3, 4, 5)]
         measures = [quiet(mixture(n), rows).bic_ for n in (1, 2, 3, 4, 5)]
         assert np.argmax(bounds) == np.argmin(measures) == 2
 
@@ -299,7 +299,7 @@ class TestMeasures:
             hard = tb.NaiveBayes(tb.MultivariateGaussian(), prior=prior).fit(whole, np.zeros(5, int))
             joint.append(hard.log_evidence())
         exact = logsumexp(joint) + np.log(values[1] - values[0])
-        assert exact - 0.5 < model.evidence_bound_ <= exact + 1e-9
+        assert exact - 0.5 < model.evidence_lower_bound_ <= exact + 1e-9
 
     @pytest.mark.slow_after(1)
     @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ class TestMeasures:
         model = mixture().fit(X)
         for changed in (mixture().fit(X).drop_class(0), tb.Mixture(2).fit_tally(model.tally_)):
             assert changed.history_ == []
-            for measure in ("bic_", "evidence_bound_"):
+            for measure in ("bic_", "evidence_lower_bound_"):
                 with pytest.raises(EstimateError, match="counts have changed since EM ended"):
                     getattr(changed, measure)
 
@@ -332,7 +332,7 @@ class TestAsAModel:
             assert other.tally_ == model.tally_
             assert other.tally_.soft
             assert (other.history_, other.objective_, other.bic_) == (model.history_, "log posterior", model.bic_)
-            assert other.evidence_bound_ == model.evidence_bound_
+            assert other.evidence_lower_bound_ == model.evidence_lower_bound_
             np.testing.assert_array_equal(other.predict_proba(MIXED), model.predict_proba(MIXED))
             assert other.predict(MIXED).dtype == np.int64
         assert clone(model).get_params() == model.get_params()
@@ -354,7 +354,7 @@ class TestAsAModel:
         for look in (tb.cross_validate, tb.leave_one_out):
             with pytest.raises(DataError, match="a mixture tells no classes"):
                 look(model, X, model.predict(X))
-        with pytest.raises(EstimateError, match="evidence_bound_"):
+        with pytest.raises(EstimateError, match="evidence_lower_bound_"):
             model.log_evidence()
         for name in ("forget", "partial_fit", "add_class", "calibrate"):  # they need labels
             assert not hasattr(model, name)

@@ -153,8 +153,8 @@ def hidden(seed, n):
     """
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 3, n)
-    centre, deviation = np.array([[-2, 0], [2, 0], [0, 12]]), np.array([[1, 1], [1, 1], [20, 1]])
-    useful = centre[labels] + deviation[labels] * rng.normal(size=(n, 2))
+    center, deviation = np.array([[-2, 0], [2, 0], [0, 12]]), np.array([[1, 1], [1, 1], [20, 1]])
+    useful = center[labels] + deviation[labels] * rng.normal(size=(n, 2))
     return np.column_stack([useful, 6 * rng.normal(size=(n, 30))]), labels
 
 

@@ -59,7 +59,7 @@ def test_rows_of_booleans_are_those_of_words(kind):
     model = building()
     np.testing.assert_array_equal(model.score_samples(ROWS[kind]), model.score_samples(WORDS))
     np.testing.assert_array_equal(model.predict_proba(ROWS[kind], "fire"), model.predict_proba(WORDS, "fire"))
-    assert np.asarray(model.fill(ROWS[kind])["smoke"])[:3].tolist() == ["NO", "YES", "YES"]
+    assert np.asarray(model.impute(ROWS[kind])["smoke"])[:3].tolist() == ["NO", "YES", "YES"]
 
 
 @pytest.mark.filterwarnings("ignore:cells that cannot be")

@@ -93,7 +93,7 @@ def test_rows_with_any_cells_missing_equal_single_questions(nodes, seed):
         rows[node] = column
     if all(value is None for column in rows.values() for value in column):
         return
-    logs, filled = model.score_samples(rows), model.fill(rows)
+    logs, filled = model.score_samples(rows), model.impute(rows)
     for place in range(6):
         known = {node: column[place] for node, column in rows.items() if column[place] is not None}
         assert logs[place] == pytest.approx(math.log(model.probability(known)), abs=1e-7)

@@ -43,11 +43,11 @@ def _reference(tables, rows, weight, more, start, n_steps):
             for share, places in shares:
                 for node, place in places.items():
                     counts[node][place] += w * share / total
-        current = {node: _normalised(table + more) for node, table in counts.items()}
+        current = {node: _normalized(table + more) for node, table in counts.items()}
     return current, value, counts
 
 
-def _normalised(table):
+def _normalized(table):
     total = table.sum(axis=-1, keepdims=True)
     return np.where(total > 0, table / np.where(total > 0, total, 1.0), 1.0 / table.shape[-1])
 
@@ -84,9 +84,9 @@ def test_em_equals_summing_over_all_completions(data):
                 start = _reference(tables, rows, weight, more, start, 1)[0]
                 ends.append(_reference(tables, rows, weight, more, start, len(model.history_))[1:])
             value, counts = max(ends, key=lambda end: end[0])
-            assert model._climb.log_likelihood == pytest.approx(value, abs=1e-9)
+            assert model._em_result.log_likelihood == pytest.approx(value, abs=1e-9)
         for node in tables.parents:
-            np.testing.assert_allclose(model._network.nodes[node].statistics.table, counts[node], atol=1e-9)
+            np.testing.assert_allclose(model._estimated_network.nodes[node].statistics.table, counts[node], atol=1e-9)
         history = np.array(model.history_)
         assert (np.diff(history) > -1e-9).all()
 
@@ -150,7 +150,7 @@ def test_a_node_that_is_never_seen_is_learned_from_many_rows():
     network = tb.BayesianNetwork({name: ["h"] for name in rows}, columns=columns, missing="em", max_iter=5000)
     for seed in range(3):
         found = network.set_params(random_state=seed).fit(rows)
-        assert found._climb.log_likelihood > truth - 100  # where it stopped was 2,300 below
+        assert found._em_result.log_likelihood > truth - 100  # where it stopped was 2,300 below
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_a_network_ends_no_lower_than_under_a_prior():
         columns = {"h": tb.Categorical(levels=range(3))}
         network = tb.BayesianNetwork({name: ["h"] for name in "uvwxy"}, columns=columns, missing="em", max_iter=2000)
         ends = {
-            name: network.set_params(estimate=name, random_state=seed).fit(rows)._climb.log_likelihood
+            name: network.set_params(estimate=name, random_state=seed).fit(rows)._em_result.log_likelihood
             for name in ("mle", "map", "bayes")
         }
         assert ends["mle"] > max(ends["map"], ends["bayes"])
@@ -189,7 +189,7 @@ def test_what_em_cannot_do_is_refused():
         model.forget({"a": [0], "b": [1]})
     with pytest.raises(DataError, match=r"column 'a' has missing cells, which under missing='em'"):
         model.partial_fit({"a": [None], "b": [1]})
-    for ask in (model.log_evidence, model.bits):
+    for ask in (model.log_evidence, model.description_length):
         with pytest.raises(EstimateError, match=r"EM filled in"):
             ask()
     with pytest.raises(AttributeError, match=r"counts have changed since EM ended"):

@@ -245,7 +245,7 @@ def test_the_graph_tells_which_tables_have_a_say(data):
     before, after = (
         tb.BayesianNetwork.from_tables(tables.parents, tables.levels, found) for found in (tables.tables, changed)
     )
-    reached = Graph(tables.parents).reached(node, observed, hints)
+    reached = Graph(tables.parents).influenced_nodes(node, observed, hints)
     for other in tables.parents:
         first, second = (model.query(other, observed | hints).probabilities for model in (before, after))
         if other not in reached:
@@ -401,8 +401,8 @@ def test_evidence_bic_and_bits():
     assert alone.log_evidence() - root.log_evidence() == pytest.approx(expected)
     mle = right.reestimate(estimate="mle")
     assert right.bic_ == pytest.approx(-2 * mle.score_samples(rows).sum() + right.n_parameters_ * math.log(300))
-    assert right.bits().evidence == pytest.approx(-right.log_evidence() / math.log(2))
-    assert right.bits().data > 0
+    assert right.description_length().evidence == pytest.approx(-right.log_evidence() / math.log(2))
+    assert right.description_length().data > 0
     assert (right.n_parameters_, right.n_parameters_joint_) == (1 + 2 + 2, 11)
 
 

@@ -249,7 +249,7 @@ def test_explanations_sum_to_the_log_odds(kind):
     without = X[:40].copy()
     without[:, 5] = np.nan
     joint = model.predict_joint_log_proba(without)
-    order = [np.searchsorted(model.classes_, part) for part in (found.classes, found.others)]
+    order = [np.searchsorted(model.classes_, part) for part in (found.classes, found.against)]
     each_row = np.arange(40)
     rest = joint[each_row, order[0]] - joint[each_row, order[1]]
     np.testing.assert_allclose(found.contributions[:, names.index(5)], found.log_odds - rest, atol=1e-10)
@@ -281,7 +281,7 @@ def test_numbers_are_drawn_from_their_bins(kind):
     drawn, _ = model.sample(500, random_state=0)
     assert drawn.shape == (500, 13)
     assert np.isnan(drawn[:, 4]).all()
-    assert model.left_out_ == {4: "constant"}
+    assert model.dropped_columns_ == {4: "constant"}
     assert 4 not in model.columns_
     spread = np.delete(drawn.std(axis=0) / X.std(axis=0), 4, axis=0)
     assert (spread > 0.6).all()
@@ -293,17 +293,17 @@ def test_numbers_are_drawn_from_their_bins(kind):
 def test_missing_cells_are_filled_by_what_the_row_says(kind):
     frame, y = rows(n=120)
     model = kind().fit(frame, y)
-    found = model.fill(frame, "distribution")
+    found = model.impute(frame, "distribution")
     row = found["c2"].rows[0]
     known = {name: [column[row]] for name, column in frame.items()}
     shares = [np.exp(model.score_samples({**known, "c2": [level]}))[0] for level in found["c2"].levels]
     np.testing.assert_allclose(found["c2"].probabilities[0], np.array(shares) / sum(shares), rtol=1e-9)
-    filled = model.fill(frame)
+    filled = model.impute(frame)
     assert all(cell is not None for column in filled.values() for cell in column)
     X, y = load_wine(return_X_y=True)
     lost = X.copy()
     lost[::3, 6] = np.nan
-    again = kind().fit(X, y).fill(lost)
+    again = kind().fit(X, y).impute(lost)
     assert np.abs(again[::3, 6] - X[::3, 6]).mean() < np.abs(np.median(X[:, 6]) - X[::3, 6]).mean()
     np.testing.assert_array_equal(np.delete(again, 6, axis=1), np.delete(X, 6, axis=1))
 
@@ -311,7 +311,7 @@ def test_missing_cells_are_filled_by_what_the_row_says(kind):
 @each
 def test_no_column_says_anything(kind):
     model = kind().fit(np.ones((6, 2)), [0, 0, 0, 0, 1, 1])
-    assert set(model.left_out_) == {0, 1}
+    assert set(model.dropped_columns_) == {0, 1}
     np.testing.assert_allclose(model.predict_proba([[5.0, 1.0], [np.nan, 2.0]]), np.exp([model.class_log_prior_] * 2))
     assert model.explain([[5.0, 1.0]]).to_dict().keys() == {"(class prior)", "(together)"}
 
@@ -360,12 +360,12 @@ def test_rows_without_labels(kind):
     y[~known] = None
     with pytest.raises(tb.LabelError, match="label of row 0 is missing"):
         kind().fit(frame, y)
-    model = kind(unlabelled="skip").fit(frame, y)
+    model = kind(unlabeled="skip").fit(frame, y)
     some = {name: [c for c, k in zip(column, known, strict=True) if k] for name, column in frame.items()}
     wanted = kind().fit(some, y[known])  # which may meet the levels in another order
     np.testing.assert_allclose(model.predict_log_proba(frame), wanted.predict_log_proba(frame), rtol=1e-12, atol=1e-12)
-    with pytest.raises(tb.EstimateError, match=r"unlabelled is 'em'; expected 'skip' or None\.\n.*tb.NaiveBayes"):
-        kind(unlabelled="em").fit(frame, y)
+    with pytest.raises(tb.EstimateError, match=r"unlabeled is 'em'; expected 'skip' or None\.\n.*tb.NaiveBayes"):
+        kind(unlabeled="em").fit(frame, y)
 
 
 @each
@@ -377,7 +377,7 @@ def test_what_there_is_none_of(kind):
     with pytest.raises(tb.NotLinearError):
         model.to_linear()
     with pytest.raises(tb.EstimateError, match="intervals"):
-        model.predict_interval(frame)
+        model.predict_proba_interval(frame)
     assert not hasattr(model, "bic_")
 
 
@@ -440,10 +440,10 @@ def test_identifiers_take_no_part_unless_they_are_named(kind):
     frame, y = rows()
     named = frame | {"name": [f"row {k}" for k in range(60)]}
     model = kind().fit(named, y)
-    assert model.left_out_ == {"name": "an identifier: nearly every label is another"}
+    assert model.dropped_columns_ == {"name": "an identifier: nearly every label is another"}
     np.testing.assert_array_equal(model.predict_proba(named), kind().fit(frame, y).predict_proba(frame))
     kept = kind({"name": tb.Categorical(), ...: "auto"}).fit(named, y)
-    assert kept.left_out_ == {}
+    assert kept.dropped_columns_ == {}
     assert "name" in kept.columns_
 
 
@@ -492,7 +492,7 @@ def test_what_it_consists_of_is_told_by_bins(kind):
         ("x", "Binned of 8", 8),
         ("s", "Categorical()", 2),
     ]
-    assert found.left_out == {"same": "constant"}
+    assert found.dropped_columns == {"same": "constant"}
     assert repr(model).splitlines()[1:] == [
         "    Binned of 8: x",
         "    Categorical(): s",
@@ -510,7 +510,7 @@ def test_pictures_and_checks_know_the_bins(kind):
     assert labels == list(model.columns_["x"].bins)
     checked = tb.predictive_check(model, rows, y, n_draws=20)
     assert checked.replicates("x", 2)[3] == model.columns_["x"].bins
-    assert not [one for one in checked.surprising if one.column == "x"]
+    assert not [one for one in checked.failed_checks if one.column == "x"]
     path = tb.prior_path(kind(), rows, y, [0.1, 1.0])
     assert "evidence" not in repr(path)
     assert list(path.to_frame()) == ["strength", "log_loss", "accuracy"]

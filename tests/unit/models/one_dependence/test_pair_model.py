@@ -118,10 +118,10 @@ def test_what_is_unknown_is_not_absent(kind):
     summed = np.logaddexp.reduce(joint, axis=0)  # over every level that it may be, absence too
     np.testing.assert_allclose(found, np.exp(summed - np.logaddexp.reduce(summed, axis=1)[:, None]), rtol=1e-9)
     assert np.abs(found - absent).max() > 0.05
-    assert set(model.fill(new)["word"]) == {"never seen"}
+    assert set(model.impute(new)["word"]) == {"never seen"}
     strange = frame.assign(word=frame["word"].where(np.arange(150) % 2 == 0, 7), x=frame["x"].astype(object))
     strange.loc[3, "x"] = "no number"
-    with pytest.warns(tb.OutsideWarning, match="'no number' in column 'x'"):
+    with pytest.warns(tb.InvalidValueWarning, match="'no number' in column 'x'"):
         odd = model.predict_proba(strange)
     np.testing.assert_allclose(odd[0], model.predict_proba(frame[:1])[0], rtol=1e-12)
     expected = frame[3:4].assign(word="never seen")
@@ -167,10 +167,10 @@ def test_samples_and_filled_cells(kind):
     for name in COLUMNS:
         share = [pd.isna(drawn[name][labels == label]).mean() for label in (0, 1)]
         assert share == pytest.approx([0, 0] if name == "z" else [0.2, 0.5], abs=0.07)
-    filled = model.fill(frame)
+    filled = model.impute(frame)
     assert not filled.isna().to_numpy().any()
     assert set(filled["few"]) == {0, 1, 2}
-    found = model.fill(frame, "distribution")
+    found = model.impute(frame, "distribution")
     assert found["word"].levels == ("u", "v")
     np.testing.assert_allclose(found["word"].probabilities.sum(axis=1), 1)
 
@@ -189,8 +189,8 @@ def test_suggest_finds_it_by_evidence(kind):
     assert found == {name for name, family in naive.columns_.items() if isinstance(family, tb.WithMissing)}
     assert {"x", "word", "flag", "of one number"} <= found
     assert "by chance" not in found
-    assert model.left_out_ == {"constant": "constant"}
-    assert len(model.columns_["x"].inner.bins) == 8
+    assert model.dropped_columns_ == {"constant": "constant"}
+    assert len(model.columns_["x"].present_family.bins) == 8
     assert "WithMissing(Binned of 8): x" in repr(model)
     assert kind(model.columns_).fit(frame, y).tally_ == model.tally_
     assert (
@@ -212,19 +212,19 @@ def test_every_answer_is_given(kind):
     tb.cross_validate(model, frame, y)
     tb.predictive_check(model, frame, y)
     model.plot_columns()
-    model.plot_decision(columns=("x", "word"))
+    model.plot_decision_boundary(columns=("x", "word"))
     if kind is tb.AveragedOneDependence:
         with pytest.raises(ExportError, match="absence is a level of column 'x'"):
             model.to_sql("sqlite", "rows")
 
 
-def test_a_plane_marginalises_what_it_does_not_show():
+def test_a_plane_marginalizes_what_it_does_not_show():
     frame, y = draw()
     model = tb.AveragedOneDependence(COLUMNS).fit(frame, y)
     from tallybayes.plotting.classifier.plane_models import _rows
 
-    one = model._plan.joint(_rows(model, {"z": np.array(["r"], dtype=object)}, 1))
-    absent = model._plan.joint(
+    one = model._row_scorer.joint(_rows(model, {"z": np.array(["r"], dtype=object)}, 1))
+    absent = model._row_scorer.joint(
         _rows(model, {n: np.array([v], dtype=object) for n, v in {"z": "r", "word": None}.items()}, 1)
     )
     assert (one > absent).all()
@@ -243,6 +243,6 @@ def test_refusals(tmp_path):
     tally = tb.AveragedOneDependence(COLUMNS).fit(frame, y).tally_
     manifest, arrays = tally_io.tally_to_parts(tally)
     for domain in manifest["domains"]:
-        domain |= {"absent": 17} if "absent" in domain else {}
+        domain |= {"missing_level": 17} if "missing_level" in domain else {}
     with pytest.raises(FileError, match="absence at place 17"):
         tally_io.tally_from_parts(manifest, arrays)

@@ -40,10 +40,10 @@ def database(kind, rows):
 
 
 SETTINGS = {
-    "line": (tb.Regression(), "y"),
-    "polynomial": (tb.Regression(3, estimate="mle"), "y"),
-    "groups": (tb.Regression(2, by="c", estimate="map", prior=1.0), "y"),
-    "targets": (tb.Regression(2), ["y", "z"]),
+    "line": (tb.LinearRegression(), "y"),
+    "polynomial": (tb.LinearRegression(3, estimate="mle"), "y"),
+    "groups": (tb.LinearRegression(2, by="c", estimate="map", prior=1.0), "y"),
+    "targets": (tb.LinearRegression(2), ["y", "z"]),
 }
 
 
@@ -58,21 +58,21 @@ def test_a_database_counts_as_arrays_are_counted(kind, name, weight, monkeypatch
     monkeypatch.setattr(Query, "batches", None)  # no row leaves it
     source = database(kind, rows)
     there, here = (
-        tb.Regression(**model.get_params()).fit(data, target, sample_weight=weight) for data in (source, rows)
+        tb.LinearRegression(**model.get_params()).fit(data, target, sample_weight=weight) for data in (source, rows)
     )
     assert there.terms_ == here.terms_
     np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(there.noise_, here.noise_, rtol=1e-9)
+    np.testing.assert_allclose(there.noise_std_, here.noise_std_, rtol=1e-9)
     np.testing.assert_allclose(there.predict(rows), here.predict(rows), rtol=1e-9)
     assert there.tally_.isclose(here.tally_, 1e-9)
 
 
 def test_a_database_adds_to_and_is_taken_from_what_was_counted():
     rows = FRAME.drop(columns="w")
-    model = tb.Regression(2).fit(rows[:300], "y")
+    model = tb.LinearRegression(2).fit(rows[:300], "y")
     more = database("duckdb", rows[300:])
-    assert model.partial_fit(more, "y").tally_.isclose(tb.Regression(2).fit(rows, "y").tally_, 1e-9)
-    assert model.forget(more, "y").tally_.isclose(tb.Regression(2).fit(rows[:300], "y").tally_, 1e-9)
+    assert model.partial_fit(more, "y").tally_.isclose(tb.LinearRegression(2).fit(rows, "y").tally_, 1e-9)
+    assert model.forget(more, "y").tally_.isclose(tb.LinearRegression(2).fit(rows[:300], "y").tally_, 1e-9)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
@@ -81,28 +81,28 @@ def test_rows_that_lack_an_input_are_not_counted_in_a_database_either(kind, colu
     rows = FRAME.drop(columns="w")
     rows.loc[7, column] = None
     with pytest.warns(DataSourceWarning, match=f"1 of .* rows are not counted: .*column '{column}'"):
-        model = tb.Regression().fit(database(kind, rows), "y")
-    assert model.tally_.isclose(tb.Regression().fit(rows.drop(index=7), "y").tally_, 1e-9)
+        model = tb.LinearRegression().fit(database(kind, rows), "y")
+    assert model.tally_.isclose(tb.LinearRegression().fit(rows.drop(index=7), "y").tally_, 1e-9)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_files_are_read_batch_by_batch(ending, tmp_path, monkeypatch):
     rows, path = HOLES.drop(columns="w"), tmp_path / f"rows.{ending}"
     rows.to_parquet(path) if ending == "parquet" else rows.to_csv(path, index=False)
-    expected = tb.Regression(2).fit(rows, ["y", "z"])
-    model = tb.Regression(2).fit(path, ["y", "z"])
+    expected = tb.LinearRegression(2).fit(rows, ["y", "z"])
+    model = tb.LinearRegression(2).fit(path, ["y", "z"])
     assert model.tally_.isclose(expected.tally_, 1e-12)
     np.testing.assert_allclose(model.predict(path), expected.predict(rows), rtol=1e-9)
     told = model.predict(path, return_std=True)
     assert [part.shape for part in told] == [(N, 2)] * 2
     assert model.score(path, ["y", "z"]) == pytest.approx(expected.score(rows, ["y", "z"]), rel=1e-9)
     batches = tb.table(iter([rows[:100], rows[100:]]))
-    assert tb.Regression(2).fit(batches, ["y", "z"]).tally_.isclose(expected.tally_, 1e-12)
+    assert tb.LinearRegression(2).fit(batches, ["y", "z"]).tally_.isclose(expected.tally_, 1e-12)
     with pytest.raises(tb.DataError, match="'q'"):
-        tb.Regression().fit(path, "q")
+        tb.LinearRegression().fit(path, "q")
 
 
 def test_values_beside_a_source_are_refused(tmp_path):
     FRAME.to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(tb.DataError, match="name of a column"):
-        tb.Regression().fit(tmp_path / "rows.parquet", FRAME["y"].to_numpy())
+        tb.LinearRegression().fit(tmp_path / "rows.parquet", FRAME["y"].to_numpy())

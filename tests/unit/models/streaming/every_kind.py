@@ -34,7 +34,7 @@ KINDS = {
     "one-dependence": (tb.AveragedOneDependence, LABELS, "y"),
     "one-dependence, bins": (lambda: with_bins().without_rows(), None, "y"),
     "tree": (tb.TreeAugmentedNaiveBayes, LABELS, "y"),
-    "regression": (tb.Regression, ["size", "eggs", "flag"], "size"),
+    "regression": (tb.LinearRegression, ["size", "eggs", "flag"], "size"),
     "network": (lambda: tb.BayesianNetwork({"flag": ("sky", "y"), "sky": ("y",)}), LABELS, None),
 }
 

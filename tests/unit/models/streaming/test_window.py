@@ -96,13 +96,13 @@ def test_what_rounding_leaves_of_fractions_of_rows_does_not_stop_a_window(seed):
     duration = float(np.random.default_rng(seed).choice([0.05, 0.1, 0.2, 0.3, 0.7, 1.0, 1.5]))
     order, start = list(range(N)), 0
     draw.shuffle(order)
-    window = tb.Window(tb.Regression(), duration=duration)
+    window = tb.Window(tb.LinearRegression(), duration=duration)
     while start < N:
         some = order[start : start + draw.randint(10, 25)]
         window.partial_fit(frame.iloc[some], "size", weight[some], time=times[some])
         start += len(some)
     inside = times > times.max() - duration
-    assert_same(window.model_, tb.Regression().fit(frame[inside], "size", weight[inside]))
+    assert_same(window.model_, tb.LinearRegression().fit(frame[inside], "size", weight[inside]))
     assert window.advance(9.0).n_rows_ == 0
 
 
@@ -170,9 +170,9 @@ def test_weights_and_models_that_have_chosen():
 
 def test_a_mixture_that_chose_itself():
     frame = rows(7, 120).drop(columns="flag")
-    window = tb.Window(tb.Chosen(), rows=40).partial_fit(frame[:40], "y")
+    window = tb.Window(tb.AutoClassifier(), rows=40).partial_fit(frame[:40], "y")
     window.partial_fit(frame[40:90], "y")
-    expected = tb.Chosen(choice=window.model_.choice_).fit(frame[50:90], "y")
+    expected = tb.AutoClassifier(spec=window.model_.spec_).fit(frame[50:90], "y")
     np.testing.assert_allclose(window.predict_proba(frame), expected.predict_proba(frame), rtol=1e-6)
 
 

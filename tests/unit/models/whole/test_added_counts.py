@@ -61,16 +61,16 @@ def test_the_prior_it_stands_for(family, belief):
 
 
 def test_other_families_take_their_default():
-    rows = {"colour": list("rgbrgb"), "size": [1.0, 2.0, 3.0, 4.0, 5.0, 7.0], "calls": [0, 1, 4, 2, 0, 9]}
-    columns = {"colour": tb.Categorical(), "size": tb.Gaussian(), "calls": tb.Poisson()}
+    rows = {"color": list("rgbrgb"), "size": [1.0, 2.0, 3.0, 4.0, 5.0, 7.0], "calls": [0, 1, 4, 2, 0, 9]}
+    columns = {"color": tb.Categorical(), "size": tb.Gaussian(), "calls": tb.Poisson()}
     y = list("aabbab")
     model = tb.NaiveBayes(columns, prior=0.25).fit(rows, y)
     plain = tb.NaiveBayes(columns).fit(rows, y)
-    assert model.prior_["colour"] == tb.Dirichlet(0.25)
+    assert model.prior_["color"] == tb.Dirichlet(0.25)
     assert [model.prior_[name] for name in ("size", "calls")] == [plain.prior_[name] for name in ("size", "calls")]
     listed = tb.NaiveBayes(columns, prior=[tb.Gamma(3.0, 1.0), 0.25]).fit(rows, y)
-    assert (listed.prior_["colour"], listed.prior_["calls"]) == (tb.Dirichlet(0.25), tb.Gamma(3.0, 1.0))
-    named = tb.NaiveBayes(columns, prior={"colour": 0.25}).fit(rows, y)
+    assert (listed.prior_["color"], listed.prior_["calls"]) == (tb.Dirichlet(0.25), tb.Gamma(3.0, 1.0))
+    named = tb.NaiveBayes(columns, prior={"color": 0.25}).fit(rows, y)
     np.testing.assert_array_equal(named.predict_proba(rows), model.predict_proba(rows))
     with pytest.raises(PriorError, match=r"prior is 1, counts to add to every level, but Gaussian\(\) has no levels"):
         tb.NaiveBayes(columns, prior={"size": 1}).fit(rows, y)
@@ -84,7 +84,7 @@ def test_what_is_no_number_of_counts_is_refused(prior):
     with pytest.raises(PriorError, match="expected a positive, finite number of counts"):
         tb.NaiveBayes(tb.Categorical(), prior={0: prior}).fit(CODES[:, :1], Y)
     with pytest.raises(PriorError, match="expected a positive, finite number of counts"):
-        tb.learn([1, 0], tb.Bernoulli()).posterior(prior)
+        tb.fit_distribution([1, 0], tb.Bernoulli()).posterior(prior)
 
 
 def test_where_no_column_can_use_it_it_is_refused():
@@ -93,7 +93,7 @@ def test_where_no_column_can_use_it_it_is_refused():
         with pytest.raises(PriorError, match=r"(?s)has no levels.*Bernoulli \(0 and 1, if columns= says so\)"):
             model.fit(rows, Y)
     with pytest.raises(PriorError, match="has no levels"):
-        tb.learn([1.0, 2.0], tb.Gaussian()).posterior(1)
+        tb.fit_distribution([1.0, 2.0], tb.Gaussian()).posterior(1)
     model = tb.NaiveBayes().fit(rows, Y)
     with pytest.raises(PriorError, match="has no levels"):
         model.set_params(prior=1)
@@ -140,7 +140,7 @@ def test_a_number_under_map_raises(name):
 
 
 def test_both_spellings_add_what_the_error_says():
-    coin = tb.learn([True, True, False], tb.Bernoulli())
+    coin = tb.fit_distribution([True, True, False], tb.Bernoulli())
     with pytest.raises(PriorError, match=r"tb.Beta\(3, 3\) or tb.Beta\(2, 2\)"):
         coin.estimate("map", prior=2)
     assert coin.estimate("map", prior=tb.Beta(3, 3)) == pytest.approx((2 + 2) / (3 + 4))
@@ -161,9 +161,9 @@ def test_everywhere(tmp_path):
     assert measured.prior_["start"] == tb.Dirichlet(2.0)
     network = tb.BayesianNetwork({"b": ["a"]}, prior=0.5).fit({"a": [0, 1, 1], "b": [0, 1, 0]})
     assert network.prior_ == {"a": tb.Dirichlet(0.5), "b": tb.Dirichlet(0.5)}
-    assert tb.learn([1, 1, 0], tb.Bernoulli()).estimate(prior=0.5) == pytest.approx(2.5 / 4)
+    assert tb.fit_distribution([1, 1, 0], tb.Bernoulli()).estimate(prior=0.5) == pytest.approx(2.5 / 4)
     with pytest.raises(PriorError, match="ambiguous"):
-        tb.learn([1, 1, 0], tb.Bernoulli()).estimate("map", prior=0.5)
+        tb.fit_distribution([1, 1, 0], tb.Bernoulli()).estimate("map", prior=0.5)
     for model in (mixture, chain, measured, network):
         model.save(tmp_path / "it.tally")
         again = tb.load(tmp_path / "it.tally")

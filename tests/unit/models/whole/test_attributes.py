@@ -32,7 +32,7 @@ MAKERS = {
     },
     "AveragedOneDependence": lambda x, y, estimate: tb.AveragedOneDependence().fit(x, y),
     "TreeAugmentedNaiveBayes": lambda x, y, estimate: tb.TreeAugmentedNaiveBayes().fit(x, y),
-    "Chosen": lambda x, y, estimate: tb.Chosen(folds=2).fit(x, y),
+    "AutoClassifier": lambda x, y, estimate: tb.AutoClassifier(folds=2).fit(x, y),
     "NearestClassMean": lambda x, y, estimate: tb.NearestClassMean().fit(x, y),
     "NearestClassMean euclidean": lambda x, y, estimate: tb.NearestClassMean(metric="euclidean").fit(x, y),
     "NearestClassMean callable": lambda x, y, estimate: tb.NearestClassMean(metric=np.subtract).fit(x, y),
@@ -198,7 +198,7 @@ NAMED = {
     "NaiveBayes under mle": lambda prior: tb.NaiveBayes(prior=prior, estimate="mle").fit(
         {"height": X[:, 0], "width": X[:, 1]}, CLASSES
     ),
-    "NaiveBayes by EM": lambda prior: tb.NaiveBayes(prior=prior, unlabelled="em").fit(
+    "NaiveBayes by EM": lambda prior: tb.NaiveBayes(prior=prior, unlabeled="em").fit(
         {"height": X[:, 0], "width": X[:, 1]}, [None, *CLASSES[1:].tolist()]
     ),
     "Mixture": lambda prior: tb.Mixture(2, prior=prior).fit({"height": X[:, 0], "width": X[:, 1]}),

@@ -17,7 +17,7 @@ X = RNG.normal(2.0 * K[:, None], 1.0, (60, 2))
 SOME = np.where(RNG.random(60) < 0.3, K, -1)
 HOLED = np.where(RNG.random(X.shape) < 0.2, np.nan, X)
 DATA = {
-    "naive Bayes": (tb.NaiveBayes(unlabelled="em", missing_label=-1), (X, SOME), (X, K)),
+    "naive Bayes": (tb.NaiveBayes(unlabeled="em", missing_label=-1), (X, SOME), (X, K)),
     "discriminant": (tb.GaussianDiscriminant(estimate="map"), (HOLED, K), (X, K)),
     "mixture": (tb.Mixture(2, random_state=0), (X,), None),
     "hidden Markov": (tb.HiddenMarkovModel(2, estimate="mle", random_state=0), ([X],), ([X], [K])),
@@ -33,13 +33,13 @@ def learned(name):
     return model
 
 
-SOME_LABELLED = DATA["naive Bayes"][0]
+SOME_LABELED = DATA["naive Bayes"][0]
 CALLS = {
-    "partial_fit": lambda: clone(SOME_LABELLED).set_params(max_iter=2).partial_fit(X, SOME),
+    "partial_fit": lambda: clone(SOME_LABELED).set_params(max_iter=2).partial_fit(X, SOME),
     "partial_fit with holes": lambda: tb.GaussianDiscriminant(estimate="map", max_iter=2).partial_fit(HOLED, K),
     "fit_predict": lambda: tb.Mixture(2, max_iter=2, random_state=0).fit_predict(X),
-    "calibration": lambda: clone(SOME_LABELLED).set_params(max_iter=2, calibration="temperature").fit(X, SOME),
-    "cross_validate": lambda: tb.cross_validate(clone(SOME_LABELLED).set_params(max_iter=2), X, SOME),
+    "calibration": lambda: clone(SOME_LABELED).set_params(max_iter=2, calibration="temperature").fit(X, SOME),
+    "cross_validate": lambda: tb.cross_validate(clone(SOME_LABELED).set_params(max_iter=2), X, SOME),
     "cross_validate without labels": lambda: tb.cross_validate(tb.Mixture(2, max_iter=2, random_state=0), X),
 }
 

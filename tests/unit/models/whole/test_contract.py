@@ -13,7 +13,7 @@ ESTIMATORS = [
     tb.TreeAugmentedNaiveBayes(bins="mdl"),
     tb.GaussianDiscriminant(),
     tb.NearestClassMean(),
-    tb.Regression(),
+    tb.LinearRegression(),
 ]
 OTHERWISE = [
     tb.NaiveBayes(estimate="map"),
@@ -23,8 +23,8 @@ OTHERWISE = [
     tb.GaussianDiscriminant("tied", estimate="map"),
     tb.NearestClassMean("euclidean"),
     tb.NearestClassMean("learned"),
-    tb.Regression(estimate="mle"),
-    tb.Regression(2, estimate="map", prior=1.0),
+    tb.LinearRegression(estimate="mle"),
+    tb.LinearRegression(2, estimate="map", prior=1.0),
 ]
 
 

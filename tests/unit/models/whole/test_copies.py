@@ -24,13 +24,13 @@ MODELS = {
     "NearestClassMean": (tb.NearestClassMean, (X, Y)),
     "AveragedOneDependence": (tb.AveragedOneDependence, (LABELS, Y)),
     "TreeAugmentedNaiveBayes": (tb.TreeAugmentedNaiveBayes, (LABELS, Y)),
-    "Chosen": (lambda: tb.Chosen(folds=2), (X, Y)),
-    "Chosen of a table": (lambda: tb.Chosen(folds=2), (TABLE, "y")),
+    "AutoClassifier": (lambda: tb.AutoClassifier(folds=2), (X, Y)),
+    "Chosen of a table": (lambda: tb.AutoClassifier(folds=2), (TABLE, "y")),
     "Mixture": (lambda: tb.Mixture(2, random_state=0, max_iter=5), (X,)),
     "HiddenMarkovModel": (tb.HiddenMarkovModel, ([LABELS[:, 0], LABELS[:9, 0]], [Y, Y[:9]])),
     "HiddenMarkovModel by EM": (lambda: tb.HiddenMarkovModel(n_states=2, random_state=0, max_iter=5), ([X],)),
     "BayesianNetwork": (lambda: tb.BayesianNetwork({"c": ["y"], "x": ["y"]}), (TABLE,)),
-    "Regression": (tb.Regression, (X, X[:, 0] + rng.normal(size=60))),
+    "LinearRegression": (tb.LinearRegression, (X, X[:, 0] + rng.normal(size=60))),
     "Window": (lambda: tb.Window(tb.NaiveBayes(), rows=30), (X, Y)),
     "Decayed": (lambda: tb.Decayed(tb.NaiveBayes(), half_life=30), (X, Y)),
 }
@@ -38,7 +38,7 @@ MODELS = {
 
 # Of the others, counts are soft, or rows are kept.
 MERGED = [name for name in MODELS if name not in {"Mixture", "HiddenMarkovModel by EM", "Window", "Decayed"}]
-REESTIMATED = ["NaiveBayes", "GaussianDiscriminant", "HiddenMarkovModel", "BayesianNetwork", "Regression"]
+REESTIMATED = ["NaiveBayes", "GaussianDiscriminant", "HiddenMarkovModel", "BayesianNetwork", "LinearRegression"]
 
 
 def fitted(name):
@@ -52,11 +52,13 @@ STATES = {
     **{f"{name}, without rows": (lambda name=name: fitted(name).without_rows()) for name in MERGED},
     **{f"{name}, merged": (lambda name=name: fitted(name).without_rows() + fitted(name)) for name in MERGED},
     **{f"{name}, reestimated": (lambda name=name: fitted(name).reestimate(estimate="mle")) for name in REESTIMATED},
-    "choose": lambda: tb.choose(X, Y, folds=2),
-    "choose, without rows": lambda: tb.choose(X, Y, folds=2).without_rows(),
-    "choose, of a table, without rows": lambda: tb.choose(TABLE, "y", folds=2).without_rows(),
-    "choose, chosen before, without rows": lambda: tb.Chosen(choice=fitted("Chosen").choice_).fit(X, Y).without_rows(),
-    "choose, a member without rows": lambda: tb.choose(X, Y, folds=2).without_rows().members_[0].model,
+    "auto": lambda: tb.AutoClassifier(folds=2).fit(X, Y),
+    "auto, without rows": lambda: tb.AutoClassifier(folds=2).fit(X, Y).without_rows(),
+    "auto, of a table, without rows": lambda: tb.AutoClassifier(folds=2).fit(TABLE, "y").without_rows(),
+    "auto, chosen before, without rows": lambda: (
+        tb.AutoClassifier(spec=fitted("AutoClassifier").spec_).fit(X, Y).without_rows()
+    ),
+    "auto, a member without rows": lambda: tb.AutoClassifier(folds=2).fit(X, Y).without_rows().members_[0].model,
 }
 
 

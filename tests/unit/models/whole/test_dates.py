@@ -134,7 +134,7 @@ def test_evaluations_read_dates():
     assert tb.evaluate(model, X, PLACE).accuracy.value == tb.evaluate(REFERENCE, ROWS, "place").accuracy.value
     assert tb.audit(model, X, PLACE).ok
     assert tb.cross_validate(model, X, PLACE).accuracy.value > 0.8
-    assert list(tb.suggest_columns(ROWS, "place").columns) == [*NAMES, "x"]
+    assert list(tb.suggest_families(ROWS, "place").columns) == [*NAMES, "x"]
     assert "when.hour" in str(model.explain(X[1:2]))
 
 
@@ -142,12 +142,12 @@ def test_evaluations_read_dates():
 def test_filling_leaves_dates_as_they_are(kind):
     model, rows = copy.deepcopy(CLASSIFIERS[kind]).fit(ROWS, "place"), X.copy()
     rows.loc[:3, "x"] = np.nan
-    filled = model.fill(rows)
+    filled = model.impute(rows)
     assert list(filled) == ["when", "x"]
     pd.testing.assert_series_equal(filled["when"], rows["when"])
-    assert set(model.fill(rows, "distribution")) == {*NAMES, "x"}
+    assert set(model.impute(rows, "distribution")) == {*NAMES, "x"}
     for row in (rows.iloc[1], rows.iloc[1].to_dict(), rows[1:2].to_dict("list")):
-        one = model.fill(row)
+        one = model.impute(row)
         assert list(one) == ["when", "x"]
         assert [pd.Timestamp(cell) for cell in one["when"]] == [rows["when"][1]]
         assert float(one["x"][0]) == pytest.approx(filled["x"][1], rel=1e-12)
@@ -166,8 +166,8 @@ def test_other_kinds_of_models():
 
 
 def test_the_automatic_classifier_reads_dates(tmp_path):
-    chosen = tb.choose(ROWS, "place")
-    expected = tb.choose(BY_HAND, "place")
+    chosen = tb.AutoClassifier().fit(ROWS, "place")
+    expected = tb.AutoClassifier().fit(BY_HAND, "place")
     np.testing.assert_allclose(chosen.predict_proba(X), expected.predict_proba(BY_HAND), atol=1e-6)
     chosen.save(tmp_path / "chosen.tally")
     np.testing.assert_array_equal(tb.load(tmp_path / "chosen.tally").predict_proba(X), chosen.predict_proba(X))

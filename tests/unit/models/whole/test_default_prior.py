@@ -31,9 +31,9 @@ def test_it_is_the_empirical_one_under_bayes_and_add_one_under_map(name):
     for one in (model, model.reestimate(estimate="mle")):
         assert one.prior_ == model.reestimate(prior="empirical").prior_
     np.testing.assert_array_equal(model.predict_proba(X), model.reestimate(prior="empirical").predict_proba(X))
-    assert list(model.reestimate(estimate="map").prior_.values()) == [family.added_counts(1.0, "map")]
+    assert list(model.reestimate(estimate="map").prior_.values()) == [family.pseudo_count_prior(1.0, "map")]
     assert model.log_evidence() > model.reestimate(prior=1).log_evidence()
-    assert np.isfinite(model.bits()).all()
+    assert np.isfinite(model.description_length()).all()
 
 
 @every_case
@@ -57,7 +57,7 @@ def test_every_column_by_itself():
 
 def test_single_columns_tables_and_networks_stay_add_one():
     for group in (None, Y):
-        found = tb.learn(NAMES[:, 0], tb.Categorical(), group=group)
+        found = tb.fit_distribution(NAMES[:, 0], tb.Categorical(), group=group)
         assert found.posterior() == found.posterior(1)
     rows = {"y": Y, "a": NAMES[:, 0], "b": NAMES[:, 1]}
     network = tb.BayesianNetwork({"a": ["y"], "b": ["y"]}).fit(rows)
@@ -105,8 +105,8 @@ def test_sequences_too():
     X, y = [list(part) for part in np.split(NAMES[:, 1], 8)], [list(part) for part in np.split(Y, 8)]
     whole = tb.HiddenMarkovModel().fit(X, y)
     assert whole.prior_["start"] == whole.prior_["transition"] == tb.Dirichlet(1.0)
-    emission = tb.learn(NAMES[:, 1], tb.Categorical(), group=Y)
-    expected = emission.family.prior("empirical", emission.statistics, "bayes")
+    emission = tb.fit_distribution(NAMES[:, 1], tb.Categorical(), group=Y)
+    expected = emission.family.resolve_prior("empirical", emission.statistics, "bayes")
     assert list(whole.prior_.values())[-1] == expected
     back = tb.HiddenMarkovModel().fit(X[::-1], y[::-1])
     np.testing.assert_array_equal(back.score_samples(X), whole.score_samples(X))
@@ -148,7 +148,7 @@ def check_climb(model, resolved):
     for factor, statistics in zip(model.tally_.factors, model.tally_.statistics, strict=True):
         if factor.columns in resolved or factor.columns[0] in resolved:
             found = resolved.get(factor.columns, resolved.get(factor.columns[0]))
-            assert found == factor.family.prior("empirical", statistics, "bayes")  # of what EM ended with
+            assert found == factor.family.resolve_prior("empirical", statistics, "bayes")  # of what EM ended with
 
 
 @pytest.mark.slow_after(5)
@@ -159,7 +159,7 @@ def test_the_objective_of_em_never_falls(name, seed):
     mixture = tb.Mixture(3, family, random_state=seed, max_iter=500).fit(X)
     check_climb(mixture, mixture.prior_)
     some = np.where(np.random.default_rng(seed).random(120) < 0.3, Y, -1)
-    taught = tb.NaiveBayes(family, unlabelled="em", missing_label=-1, max_iter=500).fit(X, some)
+    taught = tb.NaiveBayes(family, unlabeled="em", missing_label=-1, max_iter=500).fit(X, some)
     check_climb(taught, taught.prior_)
 
 

@@ -93,7 +93,7 @@ def test_a_chain_with_some_states_known_ends_no_lower_than_under_a_prior(family)
     states = np.cumsum(rng.random(300) < 0.1) % 3
     X, known = [drawn(family, states, 3, rng)], [np.where(rng.random(300) < 0.1, states, np.nan)]
     model = tb.HiddenMarkovModel(3, family, max_iter=300, random_state=0)
-    ends = {name: model.set_params(estimate=name).fit(X, known)._climb.log_likelihood for name in ("mle", "bayes")}
+    ends = {name: model.set_params(estimate=name).fit(X, known)._em_result.log_likelihood for name in ("mle", "bayes")}
     assert ends["mle"] > ends["bayes"]
 
 
@@ -105,10 +105,10 @@ def test_a_mixture_ends_no_lower_than_under_a_prior(family, share):
         rng = np.random.default_rng(seed)
         kinds = rng.integers(0, 3, 400)
         X, labels = drawn(family, kinds, 3, rng), np.where(rng.random(400) < share, kinds, -1)
-        options = {"unlabelled": "em", "missing_label": -1, "n_classes": 3, "random_state": seed, "max_iter": 500}
+        options = {"unlabeled": "em", "missing_label": -1, "n_classes": 3, "random_state": seed, "max_iter": 500}
         # The point that EM found: under "bayes" rows have a predictive, which no point need beat.
         ends = {
-            estimate: tb.NaiveBayes(family, estimate=estimate, **options).fit(X, labels)._climb.log_likelihood
+            estimate: tb.NaiveBayes(family, estimate=estimate, **options).fit(X, labels)._em_result.log_likelihood
             for estimate in ("mle", "map")
         }
         assert ends["mle"] > ends["map"]

@@ -18,7 +18,7 @@ def frame():
     target = rng.integers(0, 3, n)
     return pd.DataFrame(
         {
-            "colour": np.array(["red", "green", "blue", None], dtype=object)[(target + rng.integers(0, 2, n)) % 4],
+            "color": np.array(["red", "green", "blue", None], dtype=object)[(target + rng.integers(0, 2, n)) % 4],
             "shape": rng.choice(["round", "long"], n),
             "length": rng.normal(target * 2.0, 1.0),
             "width": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
@@ -29,7 +29,7 @@ def frame():
 
 def test_every_block_has_its_prior(frame):
     model = tb.NaiveBayes(prior="empirical").fit(frame, "kind")
-    labels, numbers = model.prior_["colour", "shape"], model.prior_["length", "width"]
+    labels, numbers = model.prior_["color", "shape"], model.prior_["length", "width"]
     assert isinstance(labels, tb.Dirichlet)
     assert isinstance(numbers, tb.NormalInverseGamma)
     # the column that tells the classes apart has the weak prior, the one that does not a strong one
@@ -58,11 +58,11 @@ def test_settings_are_plain(frame, tmp_path):
 def test_lists_and_mappings(frame):
     both = tb.NaiveBayes(prior="empirical").fit(frame, "kind")
     listed = both.reestimate(prior=[tb.Dirichlet(0.5), "empirical"])
-    assert listed.prior_["colour", "shape"] == tb.Dirichlet(0.5)
+    assert listed.prior_["color", "shape"] == tb.Dirichlet(0.5)
     assert listed.prior_["length", "width"] == both.prior_["length", "width"]
     mapped = both.reestimate(prior={"length": "empirical", "width": "empirical"})
     assert mapped.prior_["length", "width"] == both.prior_["length", "width"]
-    assert mapped.prior_["colour", "shape"] == both.prior_["colour", "shape"]  # the default of labels, too
+    assert mapped.prior_["color", "shape"] == both.prior_["color", "shape"]  # the default of labels, too
     with pytest.raises(EstimateError, match="'empirical'"):
         both.reestimate(prior={"length": "empiric", "width": "empiric"})
 
@@ -105,11 +105,11 @@ def test_counts_learn_and_forget(family, estimate):
 
 def test_a_level_never_seen_and_one_seen_later(frame):
     model = tb.NaiveBayes(prior="empirical", unseen="smooth").fit(frame, "kind")
-    strange = frame.assign(colour="violet")
+    strange = frame.assign(color="violet")
     assert np.isfinite(model.predict_log_proba(strange)).all()
-    row = {"colour": ["violet"], "shape": ["long"], "length": [0.0], "width": [0.1], "kind": ["d"]}
+    row = {"color": ["violet"], "shape": ["long"], "length": [0.0], "width": [0.1], "kind": ["d"]}
     model.partial_fit(pd.DataFrame(row), "kind")
-    assert model.prior_["colour", "shape"].concentration.shape == (6,)
+    assert model.prior_["color", "shape"].concentration.shape == (6,)
     assert model.predict_proba(strange).shape == (60, 4)
 
 

@@ -21,11 +21,11 @@ MODELS = {
     "nearest mean": tb.NearestClassMean(),
     "one-dependence": tb.AveragedOneDependence(),
     "tree": tb.TreeAugmentedNaiveBayes(),
-    "chosen": tb.choose,
+    "chosen": lambda X, y: tb.AutoClassifier().fit(X, y),
     "mixture": tb.Mixture(2, random_state=0, n_init=1, max_iter=5, tol=1e9),
     "network": tb.BayesianNetwork({"t": [], "a": ["t"], "b": ["t"]}),
     "hidden Markov": tb.HiddenMarkovModel(),
-    "regression": tb.Regression(),
+    "regression": tb.LinearRegression(),
 }
 SOURCES = {
     "pandas": lambda rows, _: rows,
@@ -112,7 +112,7 @@ def test_one_row_in_every_form(kind):
     forms = [row.to_dict(), {name: [cell] for name, cell in row.items()}, row]
     asked = 0
     for name in METHODS.split():
-        method = getattr(model, name, None) if (kind, name) != ("hidden Markov", "fill") else None  # as what came
+        method = getattr(model, name, None) if (kind, name) != ("hidden Markov", "impute") else None  # as what came
         arguments = ["t"] if kind == "network" and name in ("predict", "predict_proba") else []
         try:
             expected = method(frame, *arguments)
@@ -120,7 +120,7 @@ def test_one_row_in_every_form(kind):
             continue
         for form in forms:
             found, asked = method(form, *arguments), asked + 1
-            if name == "fill":
+            if name == "impute":
                 found, expected = ({name: np.asarray(one[name]) for name in frame} for one in (found, expected))
             assert repr(found) == repr(expected), name
     assert asked >= 2 * len(forms)
@@ -167,7 +167,7 @@ def test_a_misspelt_column_is_answered_with_the_closest(kind, apart, tmp_path):
 
 def test_one_row_that_lacks_a_key_is_filled():
     for model in (tb.AveragedOneDependence(), tb.TreeAugmentedNaiveBayes()):
-        filled = model.fit(ROWS, "t").fill({"a": 1.0})
+        filled = model.fit(ROWS, "t").impute({"a": 1.0})
         assert filled["a"].tolist() == [1.0]
         assert np.isfinite(np.asarray(filled["b"], dtype=float)).tolist() == [True]
 

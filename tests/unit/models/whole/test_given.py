@@ -30,7 +30,7 @@ CLOUDS = np.concatenate(
         [[2 + R, 6], [2 - R, 6], [2, 6 + R], [2, 6 - R]],
     ]
 )
-COLOURS = np.repeat(["blue", "green", "red"], 4)
+COLORS = np.repeat(["blue", "green", "red"], 4)
 
 
 def picnic(**options):
@@ -70,7 +70,7 @@ def test_naive_bayes_is_bayes_rule():
     np.testing.assert_allclose(model.predict_proba(one)[0], joint / joint.sum(), rtol=1e-12)
     np.testing.assert_allclose(np.exp(model.score_samples(one)), joint.sum(), rtol=1e-12)
     assert model.parameters_["sky"]["no", "rain"] == 0.75
-    assert model.table("warmth")["yes"]["mean"] == 24.0
+    assert model.parameter_table("warmth")["yes"]["mean"] == 24.0
     assert model.n_parameters_ == 1 + 2 + 4
     assert "as they were given" in repr(model.parameters_)
 
@@ -78,7 +78,7 @@ def test_naive_bayes_is_bayes_rule():
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_a_discriminant_is_the_one_that_is_counted(covariance):
     # The clouds have exactly these moments.
-    counted = tb.GaussianDiscriminant(covariance, estimate="mle").fit(CLOUDS, COLOURS)
+    counted = tb.GaussianDiscriminant(covariance, estimate="mle").fit(CLOUDS, COLORS)
     given, asked = clouds(covariance), [[3, 3], [8, 8], [np.nan, 2]]
     np.testing.assert_allclose(given.predict_joint_log_proba(asked), counted.predict_joint_log_proba(asked), rtol=1e-11)
     np.testing.assert_allclose(given.transform([[3, 3]]) ** 2, counted.transform([[3, 3]]) ** 2 * 12 / 9, rtol=1e-9)
@@ -169,7 +169,7 @@ def test_what_another_model_has_learned_can_be_given():
     found = tb.Mixture(2, estimate="mle", random_state=0).fit(X)
     again = tb.Mixture.from_parameters(found.parameters_)
     np.testing.assert_allclose(again.score_samples(X), found.score_samples(X), rtol=1e-9)
-    whole = tb.GaussianDiscriminant(estimate="mle").fit(CLOUDS, COLOURS)
+    whole = tb.GaussianDiscriminant(estimate="mle").fit(CLOUDS, COLORS)
     same = tb.GaussianDiscriminant.from_parameters(
         whole.means_, whole.covariances_, whole.class_prior_, classes=whole.classes_
     )
@@ -245,7 +245,7 @@ def test_impossible_rows_have_their_class_prior():
 @pytest.mark.parametrize("kind", MAKERS)
 def test_answers_without_counts(kind):
     model, asked = MAKERS[kind](), ASKED[kind]
-    for method in ("predict", "predict_proba", "score_samples", "fill"):
+    for method in ("predict", "predict_proba", "score_samples", "impute"):
         getattr(model, method)(asked)
     model.sample([3] if kind == "HiddenMarkovModel" else 3, random_state=0)
     for show in (repr, lambda m: repr(m.summary()), lambda m: m._repr_html_(), dir, lambda m: repr(m.parameters_)):
@@ -266,7 +266,7 @@ def test_answers_without_counts(kind):
 def test_linear_forms_and_pictures():
     model = clouds("tied")
     model.discriminant_functions_, model.to_linear()
-    model.plot_decision(CLOUDS, COLOURS), model.plot_projection(CLOUDS, COLOURS)
+    model.plot_decision_boundary(CLOUDS, COLORS), model.plot_projection(CLOUDS, COLORS)
     ice_cream().plot_transitions(), ice_cream().plot_states([3, 1, 3])
     plt.close("all")
     with pytest.raises(tb.NotLinearError):
@@ -279,29 +279,39 @@ def test_the_classes_where_it_is_used():
     assert model.estimate_class_prior(rows)["yes"] == pytest.approx(0.9, abs=0.02)
     found = tb.evaluate(model, *picnic().sample(2000, random_state=1))
     assert found.calibration_error.value < 0.03  # its own rows
-    assert not tb.predictive_check(model, *picnic().sample(200, random_state=2)).surprising
+    assert not tb.predictive_check(model, *picnic().sample(200, random_state=2)).failed_checks
 
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_what_needs_counts_is_refused(kind):
     model = MAKERS[kind]()
-    refused = [model.log_evidence, model.bits, lambda: model.bic_, lambda: model.prior_, lambda: model.posterior_]
+    refused = [
+        model.log_evidence,
+        model.description_length,
+        lambda: model.bic_,
+        lambda: model.prior_,
+        lambda: model.posterior_,
+    ]
     refused += [lambda: model.reestimate(estimate="mle"), lambda: model.set_params(prior=1)]
-    refused += [lambda: model.evidence_bound_] if kind == "Mixture" else [lambda: model + model]
+    refused += [lambda: model.evidence_lower_bound_] if kind == "Mixture" else [lambda: model + model]
     if kind == "HiddenMarkovModel":
         refused += [lambda: model.partial_fit([[3]], [["hot"]]), lambda: model.forget([[3]], [["hot"]])]
         refused += [lambda: model.reestimate(unseen="smooth").score_samples([[3]])]
     elif kind != "Mixture":
         X, y = ASKED[kind], model.classes_[[0, 1, 0]][: 3 if kind == "NaiveBayes" else 2]
         refused += [lambda: model.partial_fit(X, y), lambda: model.forget(X, y), lambda: model.drop_class(y[0])]
-        refused += [lambda: model.calibrate(X, y), lambda: model.add_class("new", X), lambda: model.predict_interval(X)]
+        refused += [
+            lambda: model.calibrate(X, y),
+            lambda: model.add_class("new", X),
+            lambda: model.predict_proba_interval(X),
+        ]
         refused += [lambda: model.predict_proba(X, class_prior="frequency")]
     before = pickle.dumps(model.get_params())
     for change in refused:
         with pytest.raises(tb.NoCountsError, match="needs counts"):
             change()
     assert pickle.dumps(model.get_params()) == before
-    assert model._given is not None
+    assert model._fixed_parameters is not None
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -323,7 +333,7 @@ def test_fitted_anew_nothing_is_left_of_what_was_given():
     assert np.isfinite(model.log_evidence())
     given = picnic()
     given.set_params(class_prior={"yes": 0.9, "no": 0.1})
-    assert given._given is not None
+    assert given._fixed_parameters is not None
     np.testing.assert_allclose(given.predict_proba({"sky": [None], "warmth": [None]}), [[0.1, 0.9]])
 
 
@@ -349,9 +359,9 @@ def test_strength_is_so_many_rows_of_labels():
 def test_strength_is_so_many_rows_of_measurements(covariance, tmp_path):
     model = clouds(covariance, strength=30)
     asked = [[3, 3], [8, 8]]
-    told = model._whole.scored[1].point
+    told = model._all_factors.scored[1].point
     np.testing.assert_allclose(told.mean, [MEANS[c] for c in ("blue", "green", "red")])
-    wanted = clouds(covariance)._known.scored[0].parameters
+    wanted = clouds(covariance)._known.checked_scorers[0].parameters
     np.testing.assert_allclose(np.broadcast_to(told[1], wanted[1].shape), wanted[1], rtol=1e-9)  # expected, of no rows
     strong = clouds(covariance, strength=1e9)
     np.testing.assert_allclose(strong.predict_proba(asked), clouds(covariance).predict_proba(asked), rtol=1e-6)
@@ -386,8 +396,8 @@ def test_em_climbs_from_there_and_keeps_the_names(estimate):
     X = np.concatenate([rng.normal(0, 1, 100), rng.normal(5, 2, 100)])[:, None]
     far = tb.Mixture.from_parameters({0: [{"mean": 9, "variance": 4}, {"mean": -3, "variance": 1}]}, [0.5, 0.5])
     model = tb.Mixture(2, columns=far.columns_, estimate=estimate).fit(X, initial=far)
-    assert model.table(0)[0]["mean"] > 4  # not the other way round
-    assert model.table(0)[1]["mean"] < 1
+    assert model.parameter_table(0)[0]["mean"] > 4  # not the other way round
+    assert model.parameter_table(0)[1]["mean"] < 1
     assert (np.diff(model.history_) > -1e-9).all()
     if estimate == "mle":
         assert model.history_[0] == pytest.approx(far.log_likelihood(X))

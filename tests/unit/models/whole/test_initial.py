@@ -255,7 +255,7 @@ def test_a_prior_of_tables_is_where_em_begins_and_what_it_climbs_under():
     model.fit(STEPS)
     assert model.states_.tolist() == ["x", "y"]  # it keeps their names
     start_log_prior = sum(
-        float(np.sum(belief.for_mode().log_prob(table)))
+        float(np.sum(belief.mode_matched().log_prob(table)))
         for belief, table in (
             (prior["start"], known.start_), (prior["transition"], known.transition_),
             (prior["emission"][0], np.stack(list(known.emission_[0].values()), axis=-1)),
@@ -278,5 +278,5 @@ def test_a_prior_of_parameters_serves_a_mixture():
         {0: [{"mean": 6, "variance": 4}, {"mean": -1, "variance": 1}]}, [0.5, 0.5], strength=20
     )
     model.fit(X)
-    assert model.table(0)[0]["mean"] > 4 > 1 > model.table(0)[1]["mean"]
+    assert model.parameter_table(0)[0]["mean"] > 4 > 1 > model.parameter_table(0)[1]["mean"]
     assert len(model.objectives_) == 1

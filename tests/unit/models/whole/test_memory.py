@@ -54,10 +54,10 @@ def refused(work):
     "fit",
     [
         lambda family: tb.NaiveBayes(family).fit(GIGANTIC, LABELS),
-        lambda family: tb.learn(GIGANTIC, family),
+        lambda family: tb.fit_distribution(GIGANTIC, family),
         lambda family: tb.count(GIGANTIC, [tb.Factor("x", (), family)]),
         lambda family: tb.Mixture(2, columns=family).fit(GIGANTIC),
-        lambda family: tb.NaiveBayes(family, unlabelled="em").fit(GIGANTIC, np.array([0, 1, np.nan])),
+        lambda family: tb.NaiveBayes(family, unlabeled="em").fit(GIGANTIC, np.array([0, 1, np.nan])),
         lambda family: tb.HiddenMarkovModel(columns=family).fit(GIGANTIC, LABELS),
         lambda family: tb.HiddenMarkovModel(2, columns=family).fit(GIGANTIC),
         lambda family: tb.BayesianNetwork({"x": ["y"]}, columns={"x": family, "y": tb.Categorical()}).fit(

@@ -78,7 +78,7 @@ def test_nested_columns_are_left_out(kind, columns, tmp_path):
     rows = KINDS[kind](tmp_path)
     with pytest.warns(DataSourceWarning, match=r"tags, place: left out, since .* lists.*\n.*columns={...}"):
         model = tb.NaiveBayes(columns).fit(rows, "y")
-    assert model.left_out_ == NESTED
+    assert model.dropped_columns_ == NESTED
     assert model.tally_.isclose(tb.NaiveBayes(columns).fit(PLAIN, "y").tally_, 1e-9)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -96,7 +96,7 @@ def test_nested_columns_that_are_named_are_refused_together(kind, tmp_path):
         with pytest.raises(tb.DataError, match=r"columns 'tags', 'place': found lists"):
             tb.NaiveBayes(family).fit(KINDS[kind](tmp_path), "y")
     model = tb.NaiveBayes({"x": "auto"}).fit(KINDS[kind](tmp_path), "y")  # without a warning
-    assert model.left_out_ == dict.fromkeys(["tags", "sky", "place"], "columns= does not name it")
+    assert model.dropped_columns_ == dict.fromkeys(["tags", "sky", "place"], "columns= does not name it")
 
 
 def test_maps():
@@ -112,14 +112,14 @@ def test_other_models_that_choose_their_columns(model):
     target = () if isinstance(model, tb.Mixture) else ("y",)
     with pytest.warns(DataSourceWarning, match="tags, place: left out"):
         model.fit(rows, *target)
-    assert model.left_out_ == NESTED
+    assert model.dropped_columns_ == NESTED
     assert model.tally_.isclose(type(model)(**model.get_params()).fit(plain, *target).tally_)
 
 
 def test_choosing():
     with pytest.warns(DataSourceWarning, match="tags, place: left out"):
-        model = tb.choose(ROWS, "y", random_state=0)
-    assert model.predict(ROWS).tolist() == tb.choose(PLAIN, "y", random_state=0).predict(PLAIN).tolist()
+        model = tb.AutoClassifier(random_state=0).fit(ROWS, "y")
+    assert model.predict(ROWS).tolist() == tb.AutoClassifier(random_state=0).fit(PLAIN, "y").predict(PLAIN).tolist()
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_choosing():
         lambda: tb.GaussianDiscriminant().fit(ROWS, "y"),
         lambda: tb.NearestClassMean().fit(ROWS, "y"),
         lambda: tb.BayesianNetwork({"y": [], "tags": ["y"], "place": ["y"]}).fit(ROWS),
-        lambda: tb.Regression().fit(ROWS.drop_columns(["y", "sky"]), "x"),
+        lambda: tb.LinearRegression().fit(ROWS.drop_columns(["y", "sky"]), "x"),
         lambda: tb.learn_tree(ROWS.drop_columns("x").to_pandas()),
         lambda: tb.count(ROWS, [tb.Factor(("tags",), (), tb.Categorical())]),
         lambda: tb.NaiveBayes().fit(ROWS, "tags"),
@@ -192,8 +192,8 @@ def test_columns_of_unread_types_are_dropped(kind, tmp_path, request):
     for columns in ("auto", "suggest", {"x": tb.Gaussian(), ...: "auto"}):
         with pytest.warns(DataSourceWarning, match=rf"{', '.join(expected)}: left out"):
             model = tb.NaiveBayes(columns).fit(rows, "y")
-        assert list(model.left_out_) == expected
-        assert all(reason.startswith("its type is ") for reason in model.left_out_.values())
+        assert list(model.dropped_columns_) == expected
+        assert all(reason.startswith("its type is ") for reason in model.dropped_columns_.values())
         assert model.tally_.isclose(tb.NaiveBayes(columns).fit(PLAIN.select(["x", "y"]), "y").tally_, 1e-9)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -208,7 +208,7 @@ def test_objects_that_no_family_reads_are_dropped(cell):
     rows = {"x": PLAIN["x"], "cell": [None, *[cell] * (N - 1)], "y": Y}
     with pytest.warns(DataSourceWarning, match="cell: left out"):
         model = tb.NaiveBayes().fit(rows, "y")
-    assert model.left_out_ == {"cell": f"its type is {type(cell).__name__}"}
+    assert model.dropped_columns_ == {"cell": f"its type is {type(cell).__name__}"}
 
 
 def test_a_table_of_unread_columns_alone_is_rejected():
@@ -218,5 +218,5 @@ def test_a_table_of_unread_columns_alone_is_rejected():
 
 def test_choosing_drops_columns_of_unread_types():
     with pytest.warns(DataSourceWarning, match="raw, hour, span: left out"):
-        model = tb.choose(UNREAD, "y", random_state=0)
+        model = tb.AutoClassifier(random_state=0).fit(UNREAD, "y")
     assert len(model.predict(UNREAD)) == N

@@ -59,7 +59,7 @@ def test_whole_numbers_with_constant_columns_are_as_good_as_floats(model):
             fitted.predict_proba(rows),
             fitted.score_samples(rows),
             fitted.explain(rows).contributions,
-            numbers(fitted.fill(rows)),
+            numbers(fitted.impute(rows)),
             numbers(fitted.sample(3, random_state=0)[0]),
             tb.leave_one_out(fitted, first(table, 20), NUMBERS[:20]).log_proba,
             tb.cross_validate(fitted, table, NUMBERS, 3).log_proba,
@@ -91,7 +91,7 @@ def test_hidden_markov_models_of_whole_numbers_with_constant_columns(emission):
         fitted = tb.HiddenMarkovModel(columns=emission).fit(table, NUMBERS, lengths)
         for one, other in zip(fitted.predict_proba(table, lengths), expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12, err_msg=name)
-        assert len(fitted.fill(table, lengths)) == len(fitted.predict(table, lengths)) == 2
+        assert len(fitted.impute(table, lengths)) == len(fitted.predict(table, lengths)) == 2
         tb.HiddenMarkovModel(2, emission, random_state=0, max_iter=3, tol=1.0).fit(table, lengths=lengths)
 
 
@@ -116,7 +116,7 @@ def test_a_column_that_no_row_shows_stays_missing(kind):
     other = X[:, :1] if isinstance(X, np.ndarray) else X[["a"]]
     np.testing.assert_allclose(model.predict_proba(X), tb.NaiveBayes().fit(other, y).predict_proba(other))
     for how in ("mean", "mode"):
-        filled = model.fill(X, how)
+        filled = model.impute(X, how)
         assert pd.isna(filled[:, 1] if isinstance(filled, np.ndarray) else filled["b"]).all()
     drawn = model.sample(4, random_state=0)[0]
     assert pd.isna(drawn[:, 1] if isinstance(drawn, np.ndarray) else drawn["b"]).all()
@@ -134,7 +134,7 @@ def test_a_constant_column_is_filled_with_its_constant():
     holed = np.array([[np.nan, 2.0]])
     for model in (tb.NaiveBayes(tb.LogNormal()), tb.NaiveBayes(), tb.GaussianDiscriminant()):
         model.fit(X, [0, 0, 0, 1, 1, 1])
-        assert model.fill(holed)[0, 0] == pytest.approx(3.0, rel=1e-12)
+        assert model.impute(holed)[0, 0] == pytest.approx(3.0, rel=1e-12)
         assert model.sample(1, random_state=0)[0][0, 0] == pytest.approx(3.0, rel=1e-12)
 
 
@@ -159,7 +159,7 @@ def test_states_that_never_show_a_column_are_named_under_maximum_likelihood(kind
     else:
         steps = np.where(y == "a", None, np.array(list("uvw"))[rng.integers(0, 3, 20)])
     model = tb.HiddenMarkovModel(estimate="mle").fit(steps, y, [10, 10])
-    for ask in (model.predict, model.predict_proba, model.score_samples, model.fill, model.filter_proba):
+    for ask in (model.predict, model.predict_proba, model.score_samples, model.impute, model.filter_proba):
         with pytest.raises(DataError, match="in state 'a': nothing was counted"):
             ask(steps, [10, 10])
     with pytest.raises(DataError, match="in state 'a'"):
@@ -171,11 +171,11 @@ def test_steps_that_are_all_missing():
     nothing, numbers_lost = np.full(12, None), np.column_stack([np.arange(12.0), np.full(12, np.nan)])
     states = np.array(list("ab") * 6)
     model = tb.HiddenMarkovModel().fit(nothing, states)
-    assert pd.isna(model.fill(nothing)[0]).all()
+    assert pd.isna(model.impute(nothing)[0]).all()
     assert pd.isna(model.sample(3, random_state=0)[0][0]).all()
     assert tb.HiddenMarkovModel(2, random_state=0).fit(nothing).predict(nothing)[0].shape == (12,)
     model = tb.HiddenMarkovModel().fit(numbers_lost, states)
-    assert np.isnan(model.fill(numbers_lost)[0][:, 1]).all()
+    assert np.isnan(model.impute(numbers_lost)[0][:, 1]).all()
     assert np.isnan(model.sample(3, random_state=0)[0][0][:, 1]).all()
 
 
@@ -219,8 +219,8 @@ def test_pictures_of_columns_without_levels_or_cells():
     yes = np.column_stack([y, np.full(24, np.nan)])
     assert len(tb.NaiveBayes(tb.Bernoulli(), estimate="mle").fit(yes, y).plot_columns().axes) >= 2
     plane = pd.DataFrame({"a": np.arange(24.0) % 5, "b": pd.array([None, 1, 2, 4] * 6, dtype="Int64")})
-    tb.GaussianDiscriminant().fit(plane, y).plot_decision(plane, y)
-    tb.GaussianDiscriminant().fit(plane.assign(b=np.nan), y).plot_decision(plane.assign(b=np.nan), y)
+    tb.GaussianDiscriminant().fit(plane, y).plot_decision_boundary(plane, y)
+    tb.GaussianDiscriminant().fit(plane.assign(b=np.nan), y).plot_decision_boundary(plane.assign(b=np.nan), y)
 
 
 # ---- No columns, no rows yet, numbers too large ----
@@ -265,6 +265,6 @@ def test_a_first_part_whose_column_is_all_missing(cells, missing, alone):
     np.testing.assert_allclose(model.predict_proba(second), whole.predict_proba(second))
     assert (model + whole).tally_[model._target].table.sum() == 16
     model.forget(second, y)
-    assert model.tally_["s"].presence().sum() == 0
+    assert model.tally_["s"].group_weights().sum() == 0
     with pytest.raises(tb.TallybayesError):  # a family that was named stays
         tb.NaiveBayes({"s": tb.Gaussian(), ...: "auto"}).partial_fit(first, y).partial_fit(second.assign(s="p"), y)

@@ -41,7 +41,7 @@ WRONG = {
         [np.nan, 1.0],
         object(),
     ],
-    "unlabelled": ["EM", "semi", True],
+    "unlabeled": ["EM", "semi", True],
     "missing": ["EM", "drop", None],
     "metric": ["Euclidean", "cosine"],
     "prior": ["Empirical", "laplace", -1.0, 0, True, object(), [object()]],

@@ -100,9 +100,9 @@ def test_stored_zeros_and_unsorted_and_repeated_entries(family):
 def test_rows_in_many_stretches_are_the_same(family, monkeypatch):
     _, S, y = rows_of(family, missing=True)
     model = tb.NaiveBayes(FAMILIES[family]).fit(S, y)
-    expected = model._scored[0].cells.score(open_features(S).numbers(["x"]))
+    expected = model._factor_scorers[0].cells.score(open_features(S).numbers(["x"]))
     monkeypatch.setattr(forms, "_CELLS", 7)
-    assert (model._scored[0].cells.score(open_features(S).numbers(["x"])) == expected).all()
+    assert (model._factor_scorers[0].cells.score(open_features(S).numbers(["x"])) == expected).all()
 
 
 @pytest.mark.parametrize("value", [-1.0, 0.5, np.inf])
@@ -128,7 +128,7 @@ class Geometric(tb.Bernoulli):
         return tb.Totals(rows + failures, rows + np.zeros_like(failures))
 
     def log_predictive(self, posterior, x):
-        a, b = posterior.successes, posterior.failures
+        a, b = posterior.alpha, posterior.beta
         x = broadcast_over_groups(x, a.ndim - 1)
         return known_sum(np.log(a / (a + b)) + x * np.log(b / (a + b)), x)
 
@@ -151,7 +151,7 @@ class Twice(tb.Poisson):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Squared(tb.Multinomial):
-    """Words by the squares of their probabilities, without a normaliser."""
+    """Words by the squares of their probabilities, without a normalizer."""
 
     def log_prob(self, parameters, x):
         return 2 * super().log_prob(parameters, x)
@@ -162,7 +162,7 @@ class Squared(tb.Multinomial):
 def test_kernels_leave_families_made_from_theirs_alone(family, name, form):
     X, _, y = rows_of(name)
     model = tb.NaiveBayes(family, estimate="map", class_prior="uniform").fit(form(X), y)
-    terms = family.log_prob(model._scored[0].parameters, X)
+    terms = family.log_prob(model._factor_scorers[0].parameters, X)
     expected = (terms.sum(axis=-1) if family.columnwise else terms) - np.log(3)
     np.testing.assert_allclose(model.predict_joint_log_proba(form(X)), expected, rtol=1e-12)
 

@@ -34,7 +34,7 @@ FAMILIES = {
     "bernoulli": tb.Bernoulli(),
     "poisson": tb.Poisson(),
 }
-SKLEARN = {"token": "sklearn"}
+SKLEARN = {"token_rule": "sklearn"}
 
 
 def as_matrix(texts, known=MAILS, *, binary=False, **options):
@@ -46,11 +46,11 @@ def as_matrix(texts, known=MAILS, *, binary=False, **options):
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("options", [{}, {"ngrams": (1, 2)}, {"ngrams": (2, 3), "characters": True}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"ngram_range": (1, 2)}, {"ngram_range": (2, 3), "characters": True}], ids=str)
 def test_it_is_the_matrix_of_its_words(name, options):
     family, binary = FAMILIES[name], name == "bernoulli"
     how = {"analyzer": "char"} if options.get("characters") else {}
-    known = {"ngram_range": options.get("ngrams", (1, 1)), "binary": binary, **how}
+    known = {"ngram_range": options.get("ngram_range", (1, 1)), "binary": binary, **how}
     text = tb.NaiveBayes(tb.Text(family, **options, **SKLEARN)).fit(MAILS, KINDS)
     matrix = tb.NaiveBayes(family).fit(as_matrix(MAILS, **known), KINDS)
     expected = matrix.predict_proba(as_matrix(NEW, **known))
@@ -62,26 +62,26 @@ def test_it_is_the_matrix_of_its_words(name, options):
 
 @pytest.mark.parametrize("alpha", [1.0, 0.3])
 def test_it_is_scikit_learns_multinomial(alpha):
-    text = tb.NaiveBayes(tb.Text(token="sklearn"), prior=alpha, class_prior="frequency").fit(MAILS, KINDS)
+    text = tb.NaiveBayes(tb.Text(token_rule="sklearn"), prior=alpha, class_prior="frequency").fit(MAILS, KINDS)
     peer = MultinomialNB(alpha=alpha).fit(as_matrix(MAILS), KINDS)
     np.testing.assert_allclose(text.predict_proba(NEW), peer.predict_proba(as_matrix(NEW)), atol=1e-12)
 
 
 def test_it_is_scikit_learns_bernoulli():
-    family = tb.Text(tb.Bernoulli(), token="sklearn")
+    family = tb.Text(tb.Bernoulli(), token_rule="sklearn")
     text = tb.NaiveBayes(family, prior=1, class_prior="frequency").fit(MAILS, KINDS)
     peer = BernoulliNB().fit(as_matrix(MAILS), KINDS)
     np.testing.assert_allclose(text.predict_proba(NEW), peer.predict_proba(as_matrix(NEW)), atol=1e-12)
 
 
 def test_distinct_words_count_once():
-    text = tb.NaiveBayes(tb.Text(distinct=True, **SKLEARN)).fit(MAILS, KINDS)
+    text = tb.NaiveBayes(tb.Text(binary=True, **SKLEARN)).fit(MAILS, KINDS)
     matrix = tb.NaiveBayes(tb.Multinomial()).fit(as_matrix(MAILS, binary=True), KINDS)
     np.testing.assert_allclose(text.predict_proba(NEW), matrix.predict_proba(as_matrix(NEW, binary=True)), atol=1e-12)
 
 
 def test_hashes_are_words_where_none_collide():
-    hashed = tb.NaiveBayes(tb.Text(hashing=20), prior=1).fit(MAILS, KINDS)
+    hashed = tb.NaiveBayes(tb.Text(hash_bits=20), prior=1).fit(MAILS, KINDS)
     assert hashed.predict(MAILS).tolist() == KINDS.tolist()
     assert hashed.tally_["text"].n_columns == 2**20
     assert "text" not in hashed.tally_.domains
@@ -94,7 +94,7 @@ def test_hashes_are_words_where_none_collide():
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("options", [{}, {"hashing": 6}, {"distinct": True}, {"ngrams": (1, 2)}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"hash_bits": 6}, {"binary": True}, {"ngram_range": (1, 2)}], ids=str)
 def test_any_split_is_the_whole(name, options):
     family = tb.Text(FAMILIES[name], **options)
     whole = tb.NaiveBayes(family).fit(MAILS, KINDS)
@@ -166,11 +166,11 @@ def test_words_are_chosen_when_estimating(options, kept, name):
 def test_ties_among_the_most_frequent_go_by_the_alphabet():
     one = tb.NaiveBayes(tb.Text(max_features=2)).fit(["b c", "a a"], [0, 1])
     other = tb.NaiveBayes(tb.Text(max_features=2)).fit(["c b", "a a"], [0, 1])
-    assert list(one.table("text").columns) == list(other.table("text").columns) == ["b", "a"]
+    assert list(one.parameter_table("text").columns) == list(other.parameter_table("text").columns) == ["b", "a"]
 
 
 def test_hashed_columns_are_chosen_too():
-    model = tb.NaiveBayes(tb.Text(hashing=16, min_count=2), prior=1).fit(MAILS, KINDS)
+    model = tb.NaiveBayes(tb.Text(hash_bits=16, min_count=2), prior=1).fit(MAILS, KINDS)
     words = tb.NaiveBayes(tb.Text(min_count=2), prior=1).fit(MAILS, KINDS)
     np.testing.assert_allclose(model.predict_proba(NEW), words.predict_proba(NEW), atol=1e-12)
 
@@ -271,15 +271,15 @@ def test_what_is_no_text_is_refused(column, said):
     [
         ({"family": tb.Gaussian()}, "the family of Text"),
         ({"family": tb.Text()}, "the family of Text"),
-        ({"ngrams": (2, 1)}, "ngrams"),
-        ({"ngrams": 2}, "ngrams"),
-        ({"token": "regex"}, "rule of tokens"),
+        ({"ngram_range": (2, 1)}, "ngram_range"),
+        ({"ngram_range": 2}, "ngram_range"),
+        ({"token_rule": "regex"}, "rule of tokens"),
         ({"min_count": -1}, "min_count"),
         ({"max_features": 0}, "max_features"),
-        ({"hashing": 40}, "hashing"),
+        ({"hash_bits": 40}, "hash_bits"),
         ({"stop_words": "english"}, "stop_words"),
         ({"stop_words": [1]}, "stop_words"),
-        ({"stop_words": ["a"], "hashing": 4}, "hashing"),
+        ({"stop_words": ["a"], "hash_bits": 4}, "hash_bits"),
     ],
     ids=str,
 )
@@ -325,11 +325,11 @@ def test_left_out_rows_are_those_of_a_new_fit(name):
 
 
 @pytest.mark.parametrize("name", ["multinomial", "bernoulli"])
-def test_unlabelled_text_is_what_its_matrix_is(name):
+def test_unlabeled_text_is_what_its_matrix_is(name):
     family, binary = FAMILIES[name], name == "bernoulli"
     labels = np.array([*KINDS[:6], None, None], dtype=object)
-    text = tb.NaiveBayes(tb.Text(family, **SKLEARN), unlabelled="em").fit(MAILS, labels)
-    matrix = tb.NaiveBayes(family, unlabelled="em").fit(as_matrix(MAILS, binary=binary), labels)
+    text = tb.NaiveBayes(tb.Text(family, **SKLEARN), unlabeled="em").fit(MAILS, labels)
+    matrix = tb.NaiveBayes(family, unlabeled="em").fit(as_matrix(MAILS, binary=binary), labels)
     expected = matrix.predict_proba(as_matrix(NEW, binary=binary))
     np.testing.assert_allclose(text.predict_proba(NEW), expected, atol=1e-6)
     assert text.tally_.soft
@@ -375,7 +375,7 @@ def test_networks_expect_labels_beside_text():
     rows.loc[[1, 4], "y"] = None
     columns = {"subject": tb.Text(tb.Bernoulli())}
     net = tb.BayesianNetwork({"y": [], "subject": ["y"]}, columns=columns, missing="em").fit(rows)
-    bayes = tb.NaiveBayes(columns, unlabelled="em", prior=1).fit(rows, "y")
+    bayes = tb.NaiveBayes(columns, unlabeled="em", prior=1).fit(rows, "y")
     assert net.tally_["subject"].weight.sum() == pytest.approx(8)
     np.testing.assert_allclose(net.predict_proba(rows, "y"), bayes.predict_proba(rows), atol=1e-4)
 
@@ -402,15 +402,15 @@ def test_two_columns_of_text_keep_their_words_apart():
 def test_tables_and_linear_forms_name_words():
     model = tb.NaiveBayes(tb.Text()).fit(MAILS, KINDS)
     words = list(model.tally_.domains["text"].levels)
-    assert list(model.table("text").columns) == words
-    assert model.table("win")["spam", "share"] > model.table("win")["ham", "share"]
+    assert list(model.parameter_table("text").columns) == words
+    assert model.parameter_table("win")["spam", "share"] > model.parameter_table("win")["ham", "share"]
     assert "meeting" in repr(model.to_linear())
     drawn, _ = model.sample(5, random_state=0)
     assert set(" ".join(drawn).split()) <= set(words)
 
 
 def test_files_keep_words(tmp_path):
-    for family in (tb.Text(), tb.Text(tb.Bernoulli(), ngrams=(1, 2), stop_words=["the"]), tb.Text(hashing=8)):
+    for family in (tb.Text(), tb.Text(tb.Bernoulli(), ngram_range=(1, 2), stop_words=["the"]), tb.Text(hash_bits=8)):
         model = tb.NaiveBayes(family).fit(MAILS, KINDS)
         model.save(tmp_path / "model.tally")
         again = tb.load(tmp_path / "model.tally")
@@ -472,7 +472,7 @@ def test_models_of_numbers_say_so(kind):
 
 def test_learn_says_what_counts_text():
     with pytest.raises(tb.DataError, match=r"tb\.count"):
-        tb.learn(MAILS, tb.Text())
+        tb.fit_distribution(MAILS, tb.Text())
 
 
 @pytest.mark.slow

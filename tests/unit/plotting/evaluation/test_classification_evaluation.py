@@ -44,9 +44,9 @@ def test_confusion_shows_the_table():
     shown = np.zeros((3, 3))
     for text in ax.texts:
         shown[round(text.get_position()[1]), round(text.get_position()[0])] = float(text.get_text())
-    np.testing.assert_array_equal(shown, found.confusion)
+    np.testing.assert_array_equal(shown, found.confusion_matrix)
     np.testing.assert_allclose(
-        ax.images[0].get_array(), found.confusion / found.confusion.sum(axis=1, keepdims=True), rtol=1e-6
+        ax.images[0].get_array(), found.confusion_matrix / found.confusion_matrix.sum(axis=1, keepdims=True), rtol=1e-6
     )
     assert ax.get_yticklabels()[2].get_text().endswith("cut 2")
 

@@ -29,7 +29,7 @@ def drawn(name):
 
 
 def edges_of(sizes, layout, node):
-    (x, y), (width, height) = layout.centres[node], sizes[node]
+    (x, y), (width, height) = layout.centers[node], sizes[node]
     return x - width / 2, x + width / 2, y - height / 2, y + height / 2
 
 
@@ -56,7 +56,7 @@ def test_arrows_run_from_parents_to_children_and_through_no_box(name):
     boxes = {node: edges_of(sizes, layout, node) for node in parents}
     for (parent, child), route in layout.routes.items():
         start, end = boxes[parent], boxes[child]
-        assert route[0] == pytest.approx((layout.centres[parent][0], start[3]))
+        assert route[0] == pytest.approx((layout.centers[parent][0], start[3]))
         assert start[0] <= route[0][0] <= start[1]
         assert route[-1][1] == pytest.approx(end[2])
         assert end[0] <= route[-1][0] <= end[1]
@@ -72,9 +72,9 @@ def test_arrows_run_from_parents_to_children_and_through_no_box(name):
 
 def test_long_arrows_keep_clear_of_the_boxes_they_pass():
     layout = lay_out({"a": [], "b": ["a"], "c": ["a", "b"]}, dict.fromkeys("abc", (80.0, 20.0)))
-    passing = [x for x, y in layout.routes["a", "c"] if abs(y - layout.centres["b"][1]) <= 10]
+    passing = [x for x, y in layout.routes["a", "c"] if abs(y - layout.centers["b"][1]) <= 10]
     assert len(passing) == 2
-    assert min(abs(x - layout.centres["b"][0]) for x in passing) >= 40 + 8
+    assert min(abs(x - layout.centers["b"][0]) for x in passing) >= 40 + 8
 
 
 def test_arrows_that_need_not_cross_do_not():
@@ -95,10 +95,10 @@ def test_arrows_that_need_not_cross_do_not():
 
 def test_an_only_child_stands_below_its_parent_and_a_star_is_wrapped():
     layout = lay_out(GRAPHS["chain"], dict.fromkeys(range(6), (30.0, 12.0)))
-    assert np.ptp([x for x, _ in layout.centres.values()]) < 1e-6
+    assert np.ptp([x for x, _ in layout.centers.values()]) < 1e-6
     layout = lay_out(GRAPHS["wide star"], dict.fromkeys(range(40), (30.0, 12.0)))
     assert layout.width < 14 * 46
-    root = layout.centres[0][0]
+    root = layout.centers[0][0]
     assert abs(root - layout.width / 2) < 0.25 * layout.width
 
 

@@ -27,12 +27,12 @@ def test_lines_by_strength(bootstrap):
     lines = [one for one in picture.axes[0].get_children() if isinstance(one, FancyArrowPatch)]
     assert len(lines) == len(found.edges) == 3
     headless = [one for one in lines if type(one.get_arrowstyle()).__name__ == "Curve"]
-    assert len(headless) == sum(edge.free for edge in found.edges) == 1  # x – y
+    assert len(headless) == sum(edge.reversible for edge in found.edges) == 1  # x – y
     if not bootstrap:
         widths = sorted(line.get_linewidth() for line in lines)
         assert widths[0] < widths[-1]
     frame = picture.to_frame()
-    assert list(frame["worth"]) == [edge.worth for edge in found.edges]
+    assert list(frame["worth"]) == [edge.score_gain for edge in found.edges]
 
 
 def test_no_arrow_at_all():

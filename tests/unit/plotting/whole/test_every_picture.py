@@ -25,7 +25,7 @@ CLASSIFIERS = {
     "NearestClassMean": tb.NearestClassMean("euclidean"),
     "AveragedOneDependence": tb.AveragedOneDependence(),
     "TreeAugmentedNaiveBayes": tb.TreeAugmentedNaiveBayes(),
-    "Chosen": tb.Chosen(single=True, folds=2),
+    "AutoClassifier": tb.AutoClassifier(single=True, folds=2),
     "Mixture": None,
 }
 BASES = {"ParameterDistribution", "ClassConditionalModel", "Classifier"}  # drawn as their subclasses
@@ -73,14 +73,14 @@ def worded(kind, n_classes, n_words):
 ARGUMENTS = {
     "plot_words": lambda rows, y: {},
     "plot_columns": lambda rows, y: {"X": rows, "y": y} if y is not None else {},
-    "plot_decision": lambda rows, y: {"X": rows, "y": y},
+    "plot_decision_boundary": lambda rows, y: {"X": rows, "y": y},
     "plot_joint": lambda rows, y: {"X": rows, "y": y},
-    "plot_classes": lambda rows, y: {"shape": (15, 20) if len(rows) == 300 else (1, 3)},
+    "plot_class_means": lambda rows, y: {"shape": (15, 20) if len(rows) == 300 else (1, 3)},
     "plot_graph": lambda rows, y: {},
     "plot_explanation": lambda rows, y: {"row": {name: column[:1] for name, column in rows.items()}},
     "plot_projection": lambda rows, y: {"X": rows, "y": y},
 }
-OF_CLASSIFIERS = sorted(pair for pair in methods() if pair[0] in CLASSIFIERS and pair[1] != "plot_climb")
+OF_CLASSIFIERS = sorted(pair for pair in methods() if pair[0] in CLASSIFIERS and pair[1] != "plot_convergence")
 
 
 def sizes():
@@ -104,7 +104,7 @@ def test_pictures_of_classifiers(kind, method, n_classes, n_columns):
 
 def learned(n):
     values = {f"{LONG} {k}": k + 1 for k in range(n)}
-    return tb.learn([name for name, times in values.items() for _ in range(times)], tb.Categorical())
+    return tb.fit_distribution([name for name, times in values.items() for _ in range(times)], tb.Categorical())
 
 
 def network(n):
@@ -121,7 +121,7 @@ def path(n):
 
 def curve(n):
     rows, y = numbers(n, 3, 600)
-    return tb.learning_curves({f"{LONG} {k}": tb.NaiveBayes() for k in range(3)}, rows, y, [120, 480], repeats=2)
+    return tb.learning_curves({f"{LONG} {k}": tb.NaiveBayes() for k in range(3)}, rows, y, [120, 480], n_repeats=2)
 
 
 def states(n):
@@ -132,14 +132,14 @@ def states(n):
 def numbers_of_states(n):
     steps = np.random.default_rng(0).normal(size=200)
     model = tb.HiddenMarkovModel(columns=tb.Gaussian(), max_iter=2, tol=1e9, random_state=0)
-    return tb.choose_states(model, steps, range(1, n + 1), by="bic")
+    return tb.select_n_states(model, steps, range(1, n + 1), by="bic")
 
 
 def streamed(n):
     rng = np.random.default_rng(0)
     rows = {f"{LONG} {k}": rng.normal(size=60) for k in range(n)} | {"y": np.arange(60) % 2}
     models = {f"{LONG} {k}": tb.NaiveBayes() for k in range(min(n, 9))}
-    return tb.prequential(models, rows, "y", batch=10, drift=True)
+    return tb.prequential(models, rows, "y", batch_size=10, drift=True)
 
 
 def check(n):
@@ -170,14 +170,14 @@ def lines(n):
     rows = {LONG: rng.normal(size=20 * n), "group": np.array([f"{LONG} {k % n}" for k in range(20 * n)])}
     rows["y"] = rows[LONG] * 2 + rng.normal(size=20 * n)
     if n == 2:
-        return tb.Regression(by="group").fit(rows, "y").plot(rows, "y")
+        return tb.LinearRegression(by="group").fit(rows, "y").plot(rows, "y")
     del rows["group"]
-    return tb.Regression(4).fit(rows, "y").plot(rows, "y", candidates={"degree": [1, 2, 4], "prior": [0.1, 1e6]})
+    return tb.LinearRegression(4).fit(rows, "y").plot(rows, "y", candidates={"degree": [1, 2, 4], "prior": [0.1, 1e6]})
 
 
-def some_labelled(model, n):
+def some_labeled(model, n):
     rows, y = numbers(n, 3, 120)
-    return climbed(model.set_params(unlabelled="em"), rows, np.where(np.arange(120) % 4, None, y))
+    return climbed(model.set_params(unlabeled="em"), rows, np.where(np.arange(120) % 4, None, y))
 
 
 def climbed(model, *data):
@@ -195,35 +195,41 @@ def audited(n):
 
 
 DRAWN = {
-    ("Mixture", "plot_climb"): lambda n: climbed(
+    ("Mixture", "plot_convergence"): lambda n: climbed(
         tb.Mixture(2, n_init=n, random_state=0), numbers(2, 3)[0]
-    ).plot_climb(),
-    ("HiddenMarkovModel", "plot_climb"): lambda n: climbed(
+    ).plot_convergence(),
+    ("HiddenMarkovModel", "plot_convergence"): lambda n: climbed(
         tb.HiddenMarkovModel(2, n_init=n, random_state=0), [chain(2, 3)[1]]
-    ).plot_climb(),
-    ("NaiveBayes", "plot_climb"): lambda n: some_labelled(tb.NaiveBayes(), n).plot_climb(),
-    ("GaussianDiscriminant", "plot_climb"): lambda n: some_labelled(tb.GaussianDiscriminant("tied"), n).plot_climb(),
-    ("BayesianNetwork", "plot_climb"): lambda n: climbed(
+    ).plot_convergence(),
+    ("NaiveBayes", "plot_convergence"): lambda n: some_labeled(tb.NaiveBayes(), n).plot_convergence(),
+    ("GaussianDiscriminant", "plot_convergence"): lambda n: some_labeled(
+        tb.GaussianDiscriminant("tied"), n
+    ).plot_convergence(),
+    ("BayesianNetwork", "plot_convergence"): lambda n: climbed(
         tb.BayesianNetwork({"b": ["a"]}, missing="em"),
         {"a": [None, *"xyyyx"] * n, "b": [*"xyxyx", None] * n},
-    ).plot_climb(),
+    ).plot_convergence(),
     ("Audit", "plot"): lambda n: audited(n).plot(),
     ("Beta", "plot"): lambda n: tb.Beta(np.arange(1, n + 1.0), 2.0).plot(),
     ("Dirichlet", "plot"): lambda n: tb.Dirichlet(np.arange(1.0, n + 1)).plot(),
     ("Gamma", "plot"): lambda n: tb.Gamma(np.arange(1, n + 1.0), 2.0).plot(),
     ("NormalInverseGamma", "plot"): lambda n: (
-        tb.learn(np.arange(4.0 * n) % 7, tb.Gaussian(), group=np.arange(4 * n) % n).posterior().plot()
+        tb.fit_distribution(np.arange(4.0 * n) % 7, tb.Gaussian(), group=np.arange(4 * n) % n).posterior().plot()
     ),
     ("NormalInverseWishart", "plot"): lambda n: (
-        tb.learn(np.random.default_rng(0).normal(size=(99, min(n, 5))), tb.MultivariateGaussian()).posterior().plot()
+        tb.fit_distribution(np.random.default_rng(0).normal(size=(99, min(n, 5))), tb.MultivariateGaussian())
+        .posterior()
+        .plot()
     ),
     ("LinearNormalInverseGamma", "plot"): lambda n: (
-        tb.learn(np.random.default_rng(0).normal(size=(99, min(n, 5))), tb.LinearGaussian()).posterior().plot()
+        tb.fit_distribution(np.random.default_rng(0).normal(size=(99, min(n, 5))), tb.LinearGaussian())
+        .posterior()
+        .plot()
     ),
-    ("Regression", "plot"): lambda n: lines(n),
+    ("LinearRegression", "plot"): lambda n: lines(n),
     ("Hypotheses", "plot"): lambda n: tb.Hypotheses({f"{LONG} {k}": (k + 1) / (n + 1) for k in range(n)}).plot(),
-    ("Learned", "plot"): lambda n: learned(n).plot(),
-    ("LearnedWithMissing", "plot"): lambda n: tb.learn(
+    ("FittedDistribution", "plot"): lambda n: learned(n).plot(),
+    ("LearnedWithMissing", "plot"): lambda n: tb.fit_distribution(
         [*(f"{LONG} {k}" for k in range(n)), None], tb.WithMissing(tb.Categorical())
     ).plot(),
     ("Structure", "plot"): lambda n: tb.learn_structure(
@@ -254,7 +260,7 @@ DRAWN = {
     ("ChosenStates", "plot"): lambda n: numbers_of_states(n).plot(),
     ("Trellis", "plot"): lambda n: states(n)[0].trellis([states(n)[1]])[0].plot(),
     ("BiasVariance", "plot"): lambda n: tb.bias_variance(
-        tb.Regression(), np.arange(6.0)[:, None], np.ravel, candidates={"prior": list(range(1, n + 1))}, n_draws=3
+        tb.LinearRegression(), np.arange(6.0)[:, None], np.ravel, candidates={"prior": list(range(1, n + 1))}, n_draws=3
     ).plot(),
     ("LearningCurves", "plot"): lambda n: curve(n).plot(),
     ("PredictiveCheck", "plot"): lambda n: check(n).plot(),

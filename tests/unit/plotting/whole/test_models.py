@@ -42,11 +42,11 @@ def _no_figures_left():
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("pair", [("sky", "x"), ("x", "price"), ("calls", "sky"), ("price", "calls")], ids=str)
-def test_decisions_marginalise_what_is_not_drawn(pair):
+def test_decisions_marginalize_what_is_not_drawn(pair):
     model = tb.NaiveBayes(COLUMNS).fit(ROWS, KIND)
-    picture = model.plot_decision(ROWS, KIND, pair)
+    picture = model.plot_decision_boundary(ROWS, KIND, pair)
     assert_readable(picture)
-    assert "the other 2 are marginalised" in picture.axes[0].get_title()
+    assert "the other 2 are marginalized" in picture.axes[0].get_title()
     drawn = picture.to_frame().iloc[::977]
     asked = {name: [None] * len(drawn) for name in ROWS} | {name: drawn[name].tolist() for name in pair}
     asked |= {name: np.full(len(drawn), np.nan) for name in ("x", "calls", "price") if name not in pair}
@@ -56,9 +56,9 @@ def test_decisions_marginalise_what_is_not_drawn(pair):
 @pytest.mark.parametrize("name", ["x", "sky", "calls", "price"])
 def test_along_one_column_probabilities_are_drawn(name):
     model = tb.NaiveBayes(COLUMNS).fit(ROWS, KIND)
-    picture = model.plot_decision(ROWS, KIND, name)
+    picture = model.plot_decision_boundary(ROWS, KIND, name)
     assert_readable(picture)
-    assert "the other 3 are marginalised" in picture.axes[0].get_title()
+    assert "the other 3 are marginalized" in picture.axes[0].get_title()
     drawn = picture.to_frame().iloc[::37]
     asked = {other: [None] * len(drawn) for other in ROWS} | {name: drawn[name].tolist()}
     asked |= {other: np.full(len(drawn), np.nan) for other in ("x", "calls", "price") if other != name}
@@ -71,17 +71,17 @@ def test_along_one_column_probabilities_are_drawn(name):
 )
 def test_one_column_of_every_kind_of_answer(model):
     model = model.fit(IRIS, SPECIES)
-    assert_readable(model.plot_decision(IRIS, SPECIES, [3]))
-    told = type(model)(**model.get_params()).fit(IRIS[:, :1], SPECIES).plot_decision()  # all there is
+    assert_readable(model.plot_decision_boundary(IRIS, SPECIES, [3]))
+    told = type(model)(**model.get_params()).fit(IRIS[:, :1], SPECIES).plot_decision_boundary()  # all there is
     assert_readable(told)
     np.testing.assert_allclose(told.to_frame().filter(like="p(").sum(axis=1), 1.0)
 
 
 def test_bins_are_drawn_in_the_plane():
     model = tb.NaiveBayes(tb.Binned(np.linspace(0, 8, 17))).fit(IRIS, SPECIES)
-    assert_readable(model.plot_decision(IRIS, SPECIES, (2, 3)))
+    assert_readable(model.plot_decision_boundary(IRIS, SPECIES, (2, 3)))
     with pytest.raises(tb.DataError, match=r"shape \(3,\); expected 2 names, .* or 1 name"):
-        model.plot_decision(columns=[0, 1, 2])
+        model.plot_decision_boundary(columns=[0, 1, 2])
     with pytest.raises(tb.DataError, match="expected 2 names, to draw in the plane"):
         model.plot_joint(columns=[0])
 
@@ -99,16 +99,16 @@ def test_bins_are_drawn_in_the_plane():
 )
 def test_decisions_of_every_classifier(model):
     model = model.fit(IRIS, SPECIES)
-    picture = model.plot_decision(IRIS, SPECIES, (2, 3))
+    picture = model.plot_decision_boundary(IRIS, SPECIES, (2, 3))
     assert_readable(picture)
     assert legend_of(picture) == ["0", "1", "2"]
     mixture = tb.Mixture(3, random_state=0).fit(IRIS)
-    assert_readable(mixture.plot_decision(IRIS))
+    assert_readable(mixture.plot_decision_boundary(IRIS))
 
 
 def test_decisions_of_nearest_means():
     model = tb.NearestClassMean("euclidean").fit(IRIS[:, 2:], SPECIES)
-    picture = model.plot_decision(IRIS[:, 2:], SPECIES)
+    picture = model.plot_decision_boundary(IRIS[:, 2:], SPECIES)
     assert_readable(picture)
     drawn = picture.to_frame()
     gap = drawn[["0", "1"]].to_numpy()[:, None] - model.means_
@@ -123,26 +123,26 @@ def test_decisions_of_nearest_means():
 )
 def test_nearest_means_in_any_two_columns_have_the_others_at_their_mean(metric):
     model = tb.NearestClassMean(metric).fit(IRIS, SPECIES)
-    picture = model.plot_decision(IRIS, SPECIES, (3, 1))
+    picture = model.plot_decision_boundary(IRIS, SPECIES, (3, 1))
     assert "the other 2 are at the mean of all rows" in picture.axes[0].get_title().replace("\n", " ")
     drawn = picture.to_frame().iloc[::977]
     rows = np.tile(IRIS.mean(axis=0), (len(drawn), 1))
     rows[:, [3, 1]] = drawn[["3", "1"]]
     assert model.predict(rows).tolist() == drawn["predicted"].tolist()
-    said = model.plot_decision().axes[0]
+    said = model.plot_decision_boundary().axes[0]
     assert (said.get_xlabel(), said.get_ylabel()) == ("column 2", "column 3")  # petals tell most
 
 
 @cache
 def mixture_of_kinds():
-    return tb.choose(ROWS, KIND)
+    return tb.AutoClassifier().fit(ROWS, KIND)
 
 
 def alone(number):
     """A chosen classifier of one member."""
-    choice = mixture_of_kinds().choice_
+    choice = mixture_of_kinds().spec_
     only = replace(choice.members[number], weight=1.0)
-    return tb.Chosen(choice=replace(choice, members=(only,))).fit(ROWS, KIND)
+    return tb.AutoClassifier(spec=replace(choice, members=(only,))).fit(ROWS, KIND)
 
 
 @pytest.mark.slow_after(1)
@@ -150,10 +150,10 @@ def alone(number):
 @pytest.mark.parametrize("number", [None, *range(4)])
 def test_decisions_of_a_chosen_mixture_take_the_other_columns_for_missing(pair, number):
     model = mixture_of_kinds() if number is None else alone(number)
-    picture = model.plot_decision(ROWS, KIND, pair)
+    picture = model.plot_decision_boundary(ROWS, KIND, pair)
     assert_readable(picture)
     title = picture.axes[0].get_title().replace("\n", " ")
-    assert title.startswith(f"Chosen: {model.members_[0].choice.name}")
+    assert title.startswith(f"Chosen: {model.members_[0].spec.name}")
     assert "the other 2 are missing" in title
     assert (pair is None) == ("the two of 4 columns that tell most" in title)
     frame = picture.to_frame()
@@ -167,7 +167,7 @@ def test_decisions_of_a_chosen_mixture_take_the_other_columns_for_missing(pair, 
 @pytest.mark.slow
 def test_a_chosen_mixture_draws_its_heaviest_member_and_says_so():
     model = mixture_of_kinds()
-    said = f"by {model.members_[0].choice.name}, the heaviest of {len(model.members_)}"
+    said = f"by {model.members_[0].spec.name}, the heaviest of {len(model.members_)}"
     row = {name: column[:1] for name, column in ROWS.items()}
     two = [name for name in model.parameters_ if name in ROWS][:2]
     for picture in (
@@ -186,8 +186,8 @@ def test_a_chosen_mixture_draws_its_heaviest_member_and_says_so():
 @pytest.mark.slow
 def test_classes_are_images_where_a_member_leaves_columns_out():
     images, digits = load_digits(return_X_y=True)
-    model = tb.choose(images[:200], digits[:200], single=True)
-    frame = model.plot_classes((8, 8)).to_frame()
+    model = tb.AutoClassifier(single=True).fit(images[:200], digits[:200])
+    frame = model.plot_class_means((8, 8)).to_frame()
     assert len(frame) == 640
     assert frame.loc[frame["column"] == 0, "expected"].isna().all()  # 0 in every row
     close = frame.loc[frame["column"] == 20].set_index("class")["expected"]
@@ -197,12 +197,12 @@ def test_classes_are_images_where_a_member_leaves_columns_out():
 
 def test_columns_of_a_named_matrix_have_their_names_in_pictures():
     matrix = scipy.sparse.csr_array(rng.poisson(np.where(KIND[:, None] == "a", 4, 1), (300, 3)))
-    counts = tb.Named(matrix, ["free", "money", "lunch"])
+    counts = tb.NamedMatrix(matrix, ["free", "money", "lunch"])
     model = tb.NaiveBayes(tb.Poisson()).fit(counts, KIND)
     picture = model.plot_columns(columns=["money", "free"])
     assert [axes.get_title() for axes in picture.axes] == ["money", "free"]
-    assert model.plot_decision(counts, KIND, columns=("lunch", "free")).axes[0].get_xlabel() == "lunch"
-    assert model.plot_decision(columns=(("x", 2), "free")).axes[0].get_xlabel() == "lunch"
+    assert model.plot_decision_boundary(counts, KIND, columns=("lunch", "free")).axes[0].get_xlabel() == "lunch"
+    assert model.plot_decision_boundary(columns=(("x", 2), "free")).axes[0].get_xlabel() == "lunch"
     words = tb.NaiveBayes(tb.Multinomial()).fit(counts, KIND).plot_columns()
     assert set(words.to_frame()["value"]) == {"free", "money", "lunch"}
 
@@ -212,7 +212,11 @@ def test_places_go_by_the_names_of_their_columns():
     rows = {"class": rng.normal(size=40), "predicted": rng.normal(size=40)}
     y = np.arange(40) % 2
     for model in (tb.NaiveBayes(), tb.NearestClassMean()):
-        assert model.fit(rows, y).plot_decision().to_frame().columns.tolist() == ["class_", "predicted_", "predicted"]
+        assert model.fit(rows, y).plot_decision_boundary().to_frame().columns.tolist() == [
+            "class_",
+            "predicted_",
+            "predicted",
+        ]
     found = tb.NaiveBayes().fit(rows, y).plot_joint(rows, y).to_frame()
     assert found.columns.tolist() == ["class", "class_", "predicted_", "log_joint", "log_product"]
     labels = tb.NaiveBayes(COLUMNS).fit(ROWS, KIND).plot_joint(ROWS, KIND, ("sky", "x")).to_frame()
@@ -221,17 +225,17 @@ def test_places_go_by_the_names_of_their_columns():
 
 def test_a_model_as_given_has_no_estimate():
     given = tb.GaussianDiscriminant.from_parameters({"a": [0, 0], "b": [6, 1]}, np.eye(2), covariance="tied")
-    assert given.plot_decision().axes[0].get_title() == "tied covariance, as given"
-    counted = tb.GaussianDiscriminant("tied").fit(IRIS[:, :2], SPECIES).plot_decision()
+    assert given.plot_decision_boundary().axes[0].get_title() == "tied covariance, as given"
+    counted = tb.GaussianDiscriminant("tied").fit(IRIS[:, :2], SPECIES).plot_decision_boundary()
     assert counted.axes[0].get_title() == "tied covariance, bayes estimate"
 
 
 def test_columns_to_decide_by_are_two_and_known():
     model = tb.NaiveBayes(COLUMNS).fit(ROWS, KIND)
     with pytest.raises(DataError, match="no column 'sea'"):
-        model.plot_decision(columns=("sky", "sea"))
+        model.plot_decision_boundary(columns=("sky", "sea"))
     with pytest.raises(DataError, match=r"\(3,\); expected 2 names"):
-        model.plot_decision(columns=("sky", "x", "calls"))
+        model.plot_decision_boundary(columns=("sky", "x", "calls"))
 
 
 def test_a_joint_beside_the_product_of_its_marginals():
@@ -316,10 +320,14 @@ def test_numbers_far_from_zero_and_classes_that_cannot_be():
     y = np.arange(100) % 2
     X = np.column_stack([1e12 + 1e-3 * rng.normal(size=100), 1e-9 * rng.normal(size=100) + y])
     for model in (tb.NaiveBayes(class_prior=[0, 1]).fit(X, y), tb.GaussianDiscriminant().fit(X, y)):
-        for picture in (model.plot_columns(X=X, y=y), model.plot_decision(X, y), model.plot_joint(X, y)):
+        for picture in (model.plot_columns(X=X, y=y), model.plot_decision_boundary(X, y), model.plot_joint(X, y)):
             assert_readable(picture)
     sure = tb.NaiveBayes(tb.Categorical(), estimate="mle").fit([["u", "p"], ["v", "q"]], [0, 1])
-    for picture in (sure.plot_columns(), sure.plot_decision(), sure.plot_joint([["u", "p"], ["v", "q"]], [0, 1])):
+    for picture in (
+        sure.plot_columns(),
+        sure.plot_decision_boundary(),
+        sure.plot_joint([["u", "p"], ["v", "q"]], [0, 1]),
+    ):
         assert_readable(picture)
 
 
@@ -346,7 +354,7 @@ def test_columns_with_their_data_behind():
 def test_classes_are_images_of_their_means(covariance):
     digits, y = load_digits(return_X_y=True)
     model = tb.GaussianDiscriminant(covariance, estimate="map").fit(digits, y)
-    picture = model.plot_classes((8, 8))
+    picture = model.plot_class_means((8, 8))
     assert_readable(picture)
     assert [ax.get_title() for ax in picture.axes] == [str(k) for k in range(10)]
     np.testing.assert_allclose(picture.axes[3].images[0].get_array(), model.means_[3].reshape(8, 8), rtol=1e-12)
@@ -356,15 +364,15 @@ def test_classes_are_images_of_their_means(covariance):
 def test_classes_of_yes_and_no_are_shares_and_few_of_many():
     X, y = rng.integers(0, 2, (500, 6)), np.arange(500) % 50
     model = tb.NaiveBayes(tb.Bernoulli()).fit(X, y)
-    picture = model.plot_classes((2, 3))
+    picture = model.plot_class_means((2, 3))
     assert_readable(picture)
     assert len(picture.axes) == 40
     assert picture.figure.texts[0].get_text() == "showing 40 of 50 classes, the most frequent"
     assert picture.axes[0].images[0].get_clim() == (0.0, 1.0)
     with pytest.raises(DataError, match="whose product is 6"):
-        model.plot_classes((2, 2))
+        model.plot_class_means((2, 2))
     with pytest.raises(DataError, match="column 'sky' holds labels"):
-        tb.NaiveBayes(COLUMNS).fit(ROWS, KIND).plot_classes((2, 2))
+        tb.NaiveBayes(COLUMNS).fit(ROWS, KIND).plot_class_means((2, 2))
 
 
 # ---- Graphs and trellises --------------------------------------------------------------------------------------------
@@ -456,7 +464,7 @@ def test_a_notebook_shows_a_picture_once(monkeypatch):
 def test_one_class_and_columns_that_say_nothing():
     rows = {"same": np.ones(20), "lost": np.full(20, np.nan), "x": rng.normal(size=20)}
     model = tb.NaiveBayes().fit(rows, np.zeros(20, dtype=int))
-    for picture in (model.plot_columns(), model.plot_decision(columns=("x", "same")), model.plot_graph()):
+    for picture in (model.plot_columns(), model.plot_decision_boundary(columns=("x", "same")), model.plot_graph()):
         assert_readable(picture)
 
 

@@ -84,7 +84,7 @@ class TestModels:
     @pytest.mark.slow
     def test_decision(self, n_classes, n_columns):
         rows, y = numbers(n_classes, n_columns)
-        picture = tb.NaiveBayes().fit(rows, y).plot_decision(rows, y)
+        picture = tb.NaiveBayes().fit(rows, y).plot_decision_boundary(rows, y)
         assert_readable(picture)
         assert len(legend_of(picture)) == min(n_classes, 8)
         assert f"of {n_columns} columns that tell most; the other" in picture.axes[0].get_title().replace("\n", " ")
@@ -175,5 +175,5 @@ def test_columns_that_tell_most_are_those_of_most_information():
     X = rng.normal(size=(2000, 20))
     X[:, [4, 17]] += 2 * y[:, None]
     for model in (tb.NaiveBayes(), tb.GaussianDiscriminant()):
-        picture = model.fit(X, y).plot_decision()
+        picture = model.fit(X, y).plot_decision_boundary()
         assert (picture.axes[0].get_xlabel(), picture.axes[0].get_ylabel()) == ("column 4", "column 17")

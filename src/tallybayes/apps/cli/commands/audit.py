@@ -56,14 +56,14 @@ def audit(
     import tallybayes as tb
 
     found = load(model)
-    if isinstance(found, tb.Regression | tb.HiddenMarkovModel | tb.NearestClassMean):
+    if isinstance(found, tb.LinearRegression | tb.HiddenMarkovModel | tb.NearestClassMean):
         raise CommandError(
             f"{model} is a {type(found).__name__}; expected a model that describes whole rows.\n"
             "    'tally evaluate' measures what it predicts, --by group."
         )
     with OpenResources() as places:
         rows = read_by(found, places.source(data, reading, needed=(target, by)))
-        result = tb.audit(found, rows, target, by=by, learned=learned, first_row=1)
+        result = tb.audit(found, rows, target, by=by, in_training_data=learned, first_row=1)
     if json:
         parts = {name: getattr(result, name) for name in ("rows", "cells", "columns", "labels", "groups")}
         told = {name: [one._asdict() for one in part] for name, part in parts.items()}

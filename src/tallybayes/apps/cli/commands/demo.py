@@ -31,9 +31,9 @@ def demo(*, output: Annotated[File, Parameter(name=["--output", "-o"], show_defa
     """
     start = time.perf_counter()
     import tallybayes as tb
-    from tallybayes.datasets import penguins
+    from tallybayes.datasets import make_penguins
 
-    table = penguins(_N)
+    table = make_penguins(_N)
     train, test = ({name: column[part] for name, column in table.items()} for part in _halves(_N))
     columns: Any = {("island", "sex"): tb.Categorical(), ("bill_mm", "mass_g"): tb.Gaussian(), "eggs": tb.Poisson()}
     model = tb.NaiveBayes(columns)

@@ -88,18 +88,18 @@ def evaluate(
 def measured(result: Any) -> dict[str, Any]:
     """All that was measured."""
     found: dict[str, Any] = {"rows": result.n_rows, "mass": result.mass}
-    if not hasattr(result, "confusion"):
-        names = ("bits_per_row", "l1", "l2", "rmse", "r2", "log_loss")
+    if not hasattr(result, "confusion_matrix"):
+        names = ("bits_per_row", "mean_absolute_error", "mean_squared_error", "rmse", "r2", "log_loss")
         found |= {name: getattr(result, name) for name in names if getattr(result, name, None) is not None}
         return found | {"groups": {label: measured(part) for label, part in (result.groups or {}).items()}}
-    for name in ("accuracy", "error_rate", "log_loss", "brier", "auc", "calibration_error", "bits_per_row"):
+    for name in ("accuracy", "error_rate", "log_loss", "brier_score", "roc_auc", "calibration_error", "bits_per_row"):
         found[name] = getattr(result, name)
     labels = result.classes.tolist()
-    parts = {"precision": result.precision, "recall": result.recall, "f_score": result.f_score}
+    parts = {"precision": result.precision, "recall": result.recall, "f1_score": result.f1_score}
     found["classes"] = [
         {"class": label, "support": result.support[label], **{name: part[label] for name, part in parts.items()}}
         for label in labels
     ]
-    found["confusion"] = result.confusion
+    found["confusion_matrix"] = result.confusion_matrix
     found["groups"] = [{"group": label, **measured(part)} for label, part in (result.groups or {}).items()]
     return found

@@ -102,5 +102,5 @@ def _as_json(model: Any, table: Any, why: Any, place: int) -> dict[str, Any]:
         for column, weight in why.to_dict().items()
     ]
     proba = dict(zip(map(str, model.classes_.tolist()), model.predict_proba(table)[0], strict=True))
-    head = {"row": place, "class": why.classes[0], "against": why.others[0], "log_odds": why.log_odds[0]}
+    head = {"row": place, "class": why.classes[0], "against": why.against[0], "log_odds": why.log_odds[0]}
     return {**head, "note": why.note or None, "probabilities": proba, "weights": weights}

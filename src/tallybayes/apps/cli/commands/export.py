@@ -63,7 +63,7 @@ def export(
     method, path = ("to_sql", output) if sql else ("to_onnx", onnx) if onnx else ("to_bif", bif)
     if not hasattr(found, method):
         kind = type(found).__name__
-        chosen = isinstance(found, tb.Chosen)
+        chosen = isinstance(found, tb.AutoClassifier)
         way = "tally fit --model naive-bayes makes one that can." if chosen else "tally show says what it is."
         raise CommandError(f"{model} is a {kind}, which has no {method[3:].upper()}.\n    {way}")
     if path is not None:

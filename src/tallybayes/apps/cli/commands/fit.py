@@ -18,7 +18,7 @@ from tallybayes.apps.cli.rich_tables import show_report, show_summary
 from tallybayes.messages import redacted
 
 Model = Literal[
-    "choose",
+    "auto",
     "naive-bayes",
     "one-dependence",
     "tree-augmented",
@@ -39,7 +39,7 @@ def fit(
     /,
     *,
     target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
-    model: Annotated[Model, Parameter(name=["--model", "-m"], show_default=True)] = "choose",
+    model: Annotated[Model, Parameter(name=["--model", "-m"], show_default=True)] = "auto",
     out: Annotated[File | None, Parameter(name=["--out", "-o"])] = None,
     force: bool = False,
     columns: tuple[str, ...] = (),
@@ -47,7 +47,7 @@ def fit(
     prior: str | None = None,
     class_prior: Literal["uniform", "frequency"] | None = None,
     calibration: Literal["temperature", "isotonic", "auto"] | None = None,
-    unlabelled: Literal["em", "skip"] | None = None,
+    unlabeled: Literal["em", "skip"] | None = None,
     weight: str | None = None,
     covariance: Covariance | None = None,
     structure: tuple[str, ...] = (),
@@ -104,7 +104,7 @@ def fit(
         The classes' probabilities before a row is seen: all the same, or their share of the rows.
     calibration
         Mend the probabilities by rows left out.
-    unlabelled
+    unlabeled
         What becomes of rows without a class: used by EM, or left out. Otherwise they are refused.
     weight
         The column that says how often a row counts.
@@ -141,7 +141,7 @@ def fit(
         "estimate": estimate,
         "prior": read_prior(prior, estimate or "bayes"),
     }
-    settings |= {"class_prior": class_prior, "calibration": calibration, "unlabelled": unlabelled, "single": single}
+    settings |= {"class_prior": class_prior, "calibration": calibration, "unlabeled": unlabeled, "single": single}
     settings |= {"covariance": None if covariance is None else covariance.replace("-", "_"), "n_states": states}
     settings |= {"n_components": components, "degree": degree}
     settings |= {"random_state": seed}
@@ -149,7 +149,7 @@ def fit(
         needed = (target, weight, sequence, order)
         source = places.source(data, reading, ignored, needed=needed)
         if like_model is not None:
-            if any(value not in (None, {}) for value in settings.values()) or model != "choose" or structure:
+            if any(value not in (None, {}) for value in settings.values()) or model != "auto" or structure:
                 raise UsageError("--like takes the kind and the settings of another model; expected no others.")
             other = load(like_model)
             if isinstance(other, tb.Mixture):
@@ -164,7 +164,7 @@ def fit(
         check_free(path, force)  # before the work, not after it
         fitted = _fitted(fresh, kind, source, target, weight, sequence, order, structure)
     save(fitted, path, force=force)  # before anything is printed: its reader may be gone
-    report = getattr(fitted, "report_", None)
+    report = getattr(fitted, "leaderboard_", None)
     if json:
         told = model_to_json(fitted) | {"file": path}
         answer_json(told | ({} if report is None else {"report": _told(report)}))
@@ -200,7 +200,7 @@ def _check_classes(source: Any, target: str) -> None:
     """Reject a target of measured numbers, of which every value would be a class."""
     import pyarrow.compute as pc
 
-    column = source.first()[target]
+    column = source.first_batch()[target]
     if not str(column.type).startswith(("int", "uint", "float", "double", "halffloat", "decimal")):
         return
     known = pc.drop_null(pc.cast(column, "float64"))
@@ -270,5 +270,5 @@ def _told(report: Any) -> dict[str, Any]:
         "held_out": held_out,
         **counted,
         "columns": columns,
-        "left_out": report.left_out,
+        "dropped_columns": report.dropped_columns,
     }

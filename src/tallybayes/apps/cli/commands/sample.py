@@ -42,7 +42,7 @@ def sample(
     given
         Of a classifier: the class of all rows.
     length
-        Of hidden-markov: how many steps a sequence has (at most, where its end is modelled).
+        Of hidden-markov: how many steps a sequence has (at most, where its end is modeled).
     out
         The file to write, by its ending: .csv, .jsonl, .parquet …; or a database. Otherwise CSV on standard output.
     to_table
@@ -78,7 +78,7 @@ def _drawn(model: Any, path: str, n: int, length: int, given: str | None, seed: 
         names = parts[0] if parts else {}
         found |= {name: np.concatenate([part[name] for part in parts]) for name in names}
         return {**found, "state": np.concatenate(states) if states else np.zeros(0)}
-    if not hasattr(model, "sample") or isinstance(model, tb.Regression):
+    if not hasattr(model, "sample") or isinstance(model, tb.LinearRegression):
         raise CommandError(
             f"{path} is a {type(model).__name__}, which describes a target and not rows; "
             "expected a model that draws rows.\n"

@@ -56,7 +56,7 @@ def show(
     if small_counts is not None:
         _show_small(whole, found, small_counts, all_lines, json)
         return
-    if column and isinstance(found, tb.Regression):
+    if column and isinstance(found, tb.LinearRegression):
         raise UsageError("--column is of models of columns; a regression shows all its weights without it.")
     names = [_named(found, one) for one in column]
     if json:
@@ -70,8 +70,8 @@ def show(
         if hasattr(found, "class_prior_"):
             print_result("")
             show_parameters(parameters_to_json(found, getattr(found, "target_", "component"), mass), mass, all_lines)
-        if isinstance(found, tb.Regression):
-            print_result(f"\n{found.table(mass)!r}")
+        if isinstance(found, tb.LinearRegression):
+            print_result(f"\n{found.coefficient_table(mass)!r}")
     for place, name in enumerate(names):
         print_result("") if place else None
         show_parameters(parameters_to_json(found, name, mass), mass, all_lines)
@@ -79,7 +79,7 @@ def show(
 
 def _show_small(whole: Any, model: Any, below: float, all_lines: bool, json: bool) -> None:
     """What was counted of few rows: a count of one is somebody."""
-    tallies = {one.choice.name: one.model.tally_ for one in getattr(model, "members_", ())} or {"": model.tally_}
+    tallies = {one.spec.name: one.model.tally_ for one in getattr(model, "members_", ())} or {"": model.tally_}
     lines = [(name, *line) for name, tally in tallies.items() for line in tally.small_counts(below)]
     kept = getattr(whole, "n_kept_", None)
     if json:

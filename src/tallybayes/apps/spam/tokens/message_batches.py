@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tallybayes.apps.spam.spam_calibration import by_kind
-from tallybayes.apps.spam.spam_score import PSEUDO_COUNT, Judgement, Thresholds, kinds_of, log_base, log_prior, logistic
+from tallybayes.apps.spam.spam_score import PSEUDO_COUNT, Judgment, Thresholds, kinds_of, log_base, log_prior, logistic
 from tallybayes.apps.spam.store.backends import storable
 from tallybayes.apps.spam.store.message_codec import Batch, Message, as_words, batch_of
 from tallybayes.apps.spam.store.spam_store import Store
@@ -89,7 +89,7 @@ def judge_batch(store: Store, raws: Sequence[bytes], thresholds: Thresholds) -> 
         together = by_kind(rows, kinds[tokens], weights[tokens], len(raws))
         log_odds += calibration.intercept + together @ np.array(calibration.slopes)
     known = np.bincount(rows, seen[tokens], len(raws)).astype(int).tolist()
-    found = [Judgement(odds, logistic(odds), [], learned) for odds in log_odds.tolist()]
+    found = [Judgment(odds, logistic(odds), [], learned) for odds in log_odds.tolist()]
     return [verdict_of(one, n, thresholds) for one, n in zip(found, known, strict=True)]
 
 

@@ -35,7 +35,7 @@ class CalculationSheet:
         """What is above the line adds up to what is below."""
         self._lines.append(("", "", []))
 
-    def written(self, prediction: Any) -> str:
+    def to_text(self, prediction: Any) -> str:
         """All lines, numbers below their classes."""
         counted = [line for line in self._lines if line[2]]
         wide = max((len(title) for title, _, _ in counted), default=0) + 2

@@ -49,18 +49,18 @@ def sample(model: Any, n: int, given: Hashable = None, *, random_state: RandomSt
     rng = np.random.default_rng(random_state)
     codes = draw_classes(model, n, given, rng)
     columns: dict[Name, Any] = {}
-    for scored, (factor, statistics) in zip(model._known.scored, model._known.pairs, strict=True):
+    for scored, (factor, statistics) in zip(model._estimated.checked_scorers, model._estimated.pairs, strict=True):
         rows = sample_factor(scored, codes, statistics, rng)
-        if factor.family.reads == "codes":
+        if factor.family.cell_type == "codes":
             for place, name in enumerate(factor.columns):
                 columns[name] = labels_at(model.tally_.domains[str(name)].levels, rows[:, place].astype(int))
-        elif factor.columns[0] in model._kept_words:
-            columns[factor.columns[0]] = counts_to_text(rows, model._names_within(factor.columns[0]))
+        elif factor.columns[0] in model._selected_words:
+            columns[factor.columns[0]] = counts_to_text(rows, model._block_column_names(factor.columns[0]))
         elif len(factor.columns) == 1 and rows.shape[1] > 1:
             columns[factor.columns[0]] = rows
         else:
             columns.update({name: rows[:, place] for place, name in enumerate(factor.columns)})
-    return shaped(model._shape, with_absences(columns), model._frame), model.classes_[codes]
+    return shaped(model._shape, with_absences(columns), model._frame_library), model.classes_[codes]
 
 
 def draw_classes(model: Any, n: int, given: Any, rng: np.random.Generator) -> np.ndarray:
@@ -77,7 +77,7 @@ def draw_classes(model: Any, n: int, given: Any, rng: np.random.Generator) -> np
 
 
 @answering
-def fill(model: Any, X: Rows, how: str = "mean") -> Any:
+def impute(model: Any, X: Rows, how: str = "mean") -> Any:
     """Fill in missing cells by what the rest of their row says about the class.
 
     Parameters
@@ -102,12 +102,12 @@ def fill(model: Any, X: Rows, how: str = "mean") -> Any:
         if not is_presence(name, table.columns)
     }
     found: dict[Any, MissingCellPrediction] = {}
-    for scored, (_, statistics) in zip(model._scored, model._feature_factors(), strict=True):
+    for scored, (_, statistics) in zip(model._factor_scorers, model._feature_factors(), strict=True):
         names = scored.factor.columns
         if table.source_of(names[0]) is not None:  # what is not there is filled in, not whether it is
             continue
-        domains = [model.tally_.domains[str(name)] for name in names] if scored.family.reads == "codes" else []
-        rows = model._rows(table, scored)
+        domains = [model.tally_.domains[str(name)] for name in names] if scored.family.cell_type == "codes" else []
+        rows = model._factor_cells(table, scored)
         for place, cells in missing_cells(scored, statistics, table, rows, weights, domains).items():
             name = scored.factor.column(place, table.width(names[0]))
             found[name] = cells

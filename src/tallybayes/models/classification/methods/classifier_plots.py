@@ -12,10 +12,10 @@ from tallybayes.typing import Labels, Name, Names, Rows
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 
-def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Picture:
+def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Plot:
     """A picture of every column's distribution in each class; needs matplotlib.
 
     Parameters
@@ -35,7 +35,7 @@ def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None
     return plot_columns(model, columns, X, y)
 
 
-def plot_words(model: Any, column: Name | None = None, most: int = 10, mass: float = 0.95) -> Picture:
+def plot_words(model: Any, column: Name | None = None, most: int = 10, mass: float = 0.95) -> Plot:
     """Of every class the words that tell it from the others most, with credible intervals; needs matplotlib.
 
     Words are first that say most for the class: how often they occur in it, times the log of how much more often than
@@ -60,16 +60,16 @@ def plot_words(model: Any, column: Name | None = None, most: int = 10, mass: flo
     return plot_words(model, column, most, mass)
 
 
-def plot_decision(
+def plot_decision_boundary(
     model: Any,
     X: Rows | None = None,
     y: Labels | None = None,
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
-) -> Picture:
+) -> Plot:
     """The regions of the classes in the plane of two columns, or p(class | x) along one; needs matplotlib.
 
-    All other columns are marginalised, which missing cells are: nothing is assumed of them. Where both columns are
+    All other columns are marginalized, which missing cells are: nothing is assumed of them. Where both columns are
     Gaussian, every class has the ellipse of two deviations.
 
     Parameters
@@ -87,10 +87,10 @@ def plot_decision(
     Picture
     """
     check_is_fitted(model, "tally_")
-    from tallybayes.plotting.classifier.decision_boundary import plot_decision
+    from tallybayes.plotting.classifier.decision_boundary import plot_decision_boundary
     from tallybayes.plotting.classifier.plane_models import ClassConditionalPlane
 
-    return plot_decision(ClassConditionalPlane(model), X, y, columns, ax)
+    return plot_decision_boundary(ClassConditionalPlane(model), X, y, columns, ax)
 
 
 def plot_joint(
@@ -99,7 +99,7 @@ def plot_joint(
     y: Labels | None = None,
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
-) -> Picture:
+) -> Plot:
     """Plot p(a, b | class) beside p(a | class) p(b | class), the naive assumption; needs matplotlib.
 
     The title says how many bits per row the product loses: the conditional mutual information I(a; b | class), of two
@@ -128,7 +128,7 @@ def plot_joint(
     return plot_joint(model, X, y, columns, ax)
 
 
-def plot_classes(model: Any, shape: tuple[int, int]) -> Picture:
+def plot_class_means(model: Any, shape: tuple[int, int]) -> Plot:
     """Every class as an image: what is expected of its columns, which are pixels row by row; needs matplotlib.
 
     Parameters
@@ -141,12 +141,12 @@ def plot_classes(model: Any, shape: tuple[int, int]) -> Picture:
     Picture
     """
     check_is_fitted(model, "tally_")
-    from tallybayes.plotting.classifier.class_means import plot_classes
+    from tallybayes.plotting.classifier.class_means import plot_class_means
 
-    return plot_classes(model, shape)
+    return plot_class_means(model, shape)
 
 
-def plot_graph(model: Any, ax: Axes | None = None) -> Picture:
+def plot_graph(model: Any, ax: Axes | None = None) -> Plot:
     """The model as a graph with plates: what depends on what, and how often it is repeated; needs matplotlib.
 
     Shaded is what is seen; small circles are parameters.
@@ -171,7 +171,7 @@ def plot_nearest(
     y: Labels | None = None,
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
-) -> Picture:
+) -> Plot:
     """The regions of the nearest means in the plane of two columns; needs matplotlib.
 
     Distances need whole rows, so all other columns are at the mean of all rows.
@@ -186,7 +186,7 @@ def plot_nearest(
     Picture
     """
     check_is_fitted(model, "tally_")
-    from tallybayes.plotting.classifier.decision_boundary import plot_decision
+    from tallybayes.plotting.classifier.decision_boundary import plot_decision_boundary
     from tallybayes.plotting.classifier.plane_models import DistancePlane
 
-    return plot_decision(DistancePlane(model), X, y, columns, ax)
+    return plot_decision_boundary(DistancePlane(model), X, y, columns, ax)

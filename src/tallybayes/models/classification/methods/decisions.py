@@ -1,4 +1,4 @@
-"""Decisions: the least expected cost, and the class prior that fits some unlabelled rows."""
+"""Decisions: the least expected cost, and the class prior that fits some unlabeled rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.input_format import read_codes
 from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.models.inputs.threshold import Threshold, find_threshold, log_odds_of, place_of
-from tallybayes.typing import ClassPrior, Labels, Rows, Weights
+from tallybayes.typing import ClassPrior, Labels, Rows, SampleWeights
 from tallybayes.warnings import warn
 
 
@@ -138,9 +138,9 @@ def _by_threshold(model: Any, log_proba: np.ndarray, threshold: Threshold) -> np
 
 @answering
 def estimate_class_prior(
-    model: Any, X: Rows, *, sample_weight: Weights = None, max_iter: int = 100, tol: float = 1e-9
+    model: Any, X: Rows, *, sample_weight: SampleWeights = None, max_iter: int = 100, tol: float = 1e-9
 ) -> dict[Any, float]:
-    """The share of the classes among unlabelled rows: the one under which they are most probable.
+    """The share of the classes among unlabeled rows: the one under which they are most probable.
 
     What the classes look like is taken as learned, only how frequent they are is new: the maximum that EM on the
     prior alone climbs to (Saerens, Latinne and Decaestecker, 2002), here by Newton steps. Where the rows cannot
@@ -176,10 +176,10 @@ def estimate_class_prior(
     check_is_fitted(model)
     if not max_iter >= 1 or not tol > 0:
         raise EstimateError(f"max_iter is {max_iter!r} and tol {tol!r}; expected at least one step, and a tol above 0.")
-    counts: Any = model.tally_[model._target] if model._given is None else model._given[0]
-    seen = counts.table > 0  # what was never seen has no rows to recognise it by
+    counts: Any = model.tally_[model._target] if model._fixed_parameters is None else model._fixed_parameters[0]
+    seen = counts.table > 0  # what was never seen has no rows to recognize it by
     if not seen.any():
-        raise DataError("no class has any rows, so unlabelled ones cannot be told apart; expected at least one.")
+        raise DataError("no class has any rows, so unlabeled ones cannot be told apart; expected at least one.")
     if isinstance(sample_weight, str):
         sample_weight = np.asarray(open_features(X)._column(sample_weight))
     with np.errstate(divide="ignore"):
@@ -214,7 +214,7 @@ def estimate_class_prior(
 def _most_likely_shares(
     likelihood: np.ndarray, weight: np.ndarray, start: np.ndarray, max_iter: int, tol: float
 ) -> tuple[np.ndarray, float]:
-    """The π that maximises Σ w log Σ_c π_c p_c, and how far below the maximum it may still be.
+    """The π that maximizes Σ w log Σ_c π_c p_c, and how far below the maximum it may still be.
 
     EM multiplies π_c by its gradient g_c: a great stride where a share must at least double, a creep where classes
     overlap. There a Newton step is taken. With R = p/Σπp, −Σ w log Σ π_c p_c + Σ π_c + (Σ π_c − 1)²/2, whose minimum

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 PRIOR = "(class prior)"
 ABSENT_WORDS = "(absent words)"
@@ -68,11 +68,11 @@ class Explanation:
         parts: Sequence[ExplanationPart],
         log_odds: np.ndarray,
         classes: np.ndarray,
-        others: np.ndarray,
+        against: np.ndarray,
         impossible: np.ndarray,
         frame: str | None = None,
     ) -> None:
-        self.columns, self.log_odds, self.classes, self.others = columns, log_odds, classes, others
+        self.columns, self.log_odds, self.classes, self.against = columns, log_odds, classes, against
         self._parts, self._impossible, self._frame = parts, impossible, frame
         self.note = ""  # whose explanation it is, where a model has several to give
 
@@ -94,7 +94,7 @@ class Explanation:
 
     def _gaps(self, rows: slice) -> np.ndarray:
         """The contributions to some rows; NaN where a cell is impossible in both classes."""
-        return np.concatenate([part.gaps(rows) for part in self._parts], axis=1)
+        return np.concatenate([part.log_ratios(rows) for part in self._parts], axis=1)
 
     def to_dict(self, row: int = 0) -> dict[Any, float]:
         """The contributions to one row, largest magnitude first."""
@@ -120,7 +120,7 @@ class Explanation:
         columns: dict[Any, Any] = {
             "row": np.repeat(np.arange(n), d),
             "class": np.repeat(self.classes, d),
-            "against": np.repeat(self.others, d),
+            "against": np.repeat(self.against, d),
             "column": names,
             "value": cells,
             "contribution": self.contributions.ravel(),
@@ -143,7 +143,7 @@ class Explanation:
         return html_parts(*parts, *([f"… {more} more rows"] if more > 0 else []))
 
     def _head(self, row: int) -> str:
-        top, other = printable(self.classes[row]), printable(self.others[row])
+        top, other = printable(self.classes[row]), printable(self.against[row])
         head = f"row {row}: {top} against {other}, log-odds {self.log_odds[row]:+.3f}"
         head += f" ({self.note})" if self.note else ""
         if self._impossible[row]:
@@ -171,7 +171,7 @@ class Explanation:
             lines.append(f"  {f'{len(found) - most} more':<{widths[0]}}  {'':>{widths[1]}}  {text}")
         return "\n".join(lines)
 
-    def plot(self, row: int = 0, ax: Axes | None = None) -> Picture:
+    def plot(self, row: int = 0, ax: Axes | None = None) -> Plot:
         """A picture of one row's contributions; needs matplotlib.
 
         Parameters
@@ -212,7 +212,7 @@ class ExplanationPart:
     def __init__(self, top: np.ndarray, other: np.ndarray) -> None:
         self.top, self.other = top, other
 
-    def gaps(self, rows: slice) -> np.ndarray:
+    def log_ratios(self, rows: slice) -> np.ndarray:
         """The contributions to some rows, shape (rows, columns); NaN where both classes forbid a cell."""
         raise NotImplementedError
 
@@ -237,7 +237,7 @@ class PriorPart(ExplanationPart):
         super().__init__(top, other)
         self.log_prior = log_prior
 
-    def gaps(self, rows: slice) -> np.ndarray:
+    def log_ratios(self, rows: slice) -> np.ndarray:
         """The log-odds of the prior, one column."""
         terms = np.broadcast_to(self.log_prior[:, None], (len(self.top[rows]), len(self.log_prior), 1))
         return self._between(terms, rows)
@@ -256,7 +256,7 @@ class _Evidence(ExplanationPart):
         self.rows: Any = copy.deepcopy(rows)
         self.sparse = scored.cells if isinstance(rows, SparseRows) else None
 
-    def gaps(self, rows: slice) -> np.ndarray:
+    def log_ratios(self, rows: slice) -> np.ndarray:
         if self.sparse is not None:
             each = range(len(self.top))[rows]
             return np.stack([self._sparse_gap(row) for row in each])
@@ -264,7 +264,7 @@ class _Evidence(ExplanationPart):
             step = chunk_rows(self.n_classes, n_columns(self.rows))
             if step < rows.stop - rows.start:
                 starts = range(rows.start, rows.stop, step)
-                return np.concatenate([self.gaps(slice(start, min(start + step, rows.stop))) for start in starts])
+                return np.concatenate([self.log_ratios(slice(start, min(start + step, rows.stop))) for start in starts])
         return self._between(self.scored.contributions(chunk_of(self.rows, rows)), rows)
 
     def _sparse_gap(self, row: int) -> np.ndarray:
@@ -285,7 +285,7 @@ class _Words(_Evidence):
         self.places = np.unique(rows.indices)
         assert self.sparse is not None
         silent = rows.n_columns == len(self.places) or not np.any(self.sparse.at_zero)
-        self.names = [model._called(scored.factor.column(int(place), rows.n_columns)) for place in self.places]
+        self.names = [model._display_name(scored.factor.column(int(place), rows.n_columns)) for place in self.places]
         self.names += [] if silent else [ABSENT_WORDS]
 
     def _sparse_gap(self, row: int) -> np.ndarray:
@@ -339,18 +339,20 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     prior = PriorPart(model.class_log_prior_, top, other)
     parts: list[ExplanationPart] = [prior]
     names: list[Any] = [PRIOR]
-    for scored in model._scored:
-        cells = model._rows(table, scored)
-        if scored.factor.columns[0] in model._kept_words and scored.cells is not None:
+    for scored in model._factor_scorers:
+        cells = model._factor_cells(table, scored)
+        if scored.factor.columns[0] in model._selected_words and scored.cells is not None:
             words = _Words(model, scored, cells, top, other)
             parts.append(words)
             names += words.names
             continue
         parts.append(_Evidence(model, scored, cells, top, other))
         width = n_columns(cells)
-        names += [model._called(scored.factor.column(place, width)) for place in range(width)]
+        names += [model._display_name(scored.factor.column(place, width)) for place in range(width)]
     log_odds, impossible = log_odds_of(joint, top, other, prior)
-    return Explanation(names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame)
+    return Explanation(
+        names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame_library
+    )
 
 
 def log_odds_of(
@@ -361,7 +363,9 @@ def log_odds_of(
     first, second = joint[rows, top], joint[rows, other]
     impossible = np.isneginf(first) & np.isneginf(second)
     with np.errstate(invalid="ignore"):
-        return np.where(impossible, np.nan_to_num(prior.gaps(slice(0, len(rows)))[:, 0]), first - second), impossible
+        return np.where(
+            impossible, np.nan_to_num(prior.log_ratios(slice(0, len(rows)))[:, 0]), first - second
+        ), impossible
 
 
 def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -375,7 +379,7 @@ def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[
 
 
 @answering
-def plot_explanation(model: Any, row: Rows, against: Hashable = None, ax: Axes | None = None) -> Picture:
+def plot_explanation(model: Any, row: Rows, against: Hashable = None, ax: Axes | None = None) -> Plot:
     """A picture of one row's weights of evidence; needs matplotlib.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Feature importance: how much the log loss of labelled rows grows where a column is marginalized out."""
+"""Feature importance: how much the log loss of labeled rows grows where a column is marginalized out."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tallybayes.errors import DataError
 from tallybayes.estimation.importance import FeatureImportance, chosen_columns
 from tallybayes.models.inputs.input_format import read_codes
 from tallybayes.models.inputs.invalid_cells import answering
-from tallybayes.typing import Labels, Name, Rows, Weights
+from tallybayes.typing import Labels, Name, Rows, SampleWeights
 
 _LEAST = -700.0  # log p(class | row) below is as good as impossible
 
 
 def feature_importance(
-    model: Any, X: Rows, y: Labels, *, columns: Iterable[Name] | None = None, sample_weight: Weights = None
+    model: Any, X: Rows, y: Labels, *, columns: Iterable[Name] | None = None, sample_weight: SampleWeights = None
 ) -> FeatureImportance:
-    """Return the increase of the log loss of labelled rows without each column.
+    """Return the increase of the log loss of labeled rows without each column.
 
     A column is removed by marginalizing it out, as a missing value is: exact under the model, without refitting and
     without randomness. Permutation importance (Breiman 2001; scikit-learn's ``permutation_importance``) replaces the
@@ -54,8 +54,8 @@ def feature_importance(
     """
     check_is_fitted(model)
     codes, rows, weights = read_codes(model, X, y, sample_weight)
-    known = set(model._read_names)
-    known_names = [name for name in dict.fromkeys(model._read_names) if not is_presence(name, known)]
+    known = set(model._required_columns)
+    known_names = [name for name in dict.fromkeys(model._required_columns) if not is_presence(name, known)]
     names = chosen_columns(columns, known_names)
     for name in names:
         if rows.is_block(name) or rows.kind(name) == "text":

@@ -39,7 +39,7 @@ class LinearForm(NamedTuple):
         scores = scores - scores.max(axis=1, keepdims=True)
         return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
 
-    def odds(self, label: Any, against: Any = None) -> LinearForm:
+    def log_odds_coefficients(self, label: Any, against: Any = None) -> LinearForm:
         """The log-odds of a class against another: one row of weights, positive where they speak for it.
 
         Parameters
@@ -224,12 +224,12 @@ def to_linear(model: Any) -> LinearForm:
       winner        1.099
     """
     check_is_fitted(model, "tally_")
-    scored, classes = model._scored, model.classes_
+    scored, classes = model._factor_scorers, model.classes_
     parts = [linear_terms(part) for part in scored]
     coef = np.concatenate([weights for weights, _ in parts], axis=-1)
     intercept = model.class_log_prior_ + sum(bias for _, bias in parts)
     columns = [
-        model._called(part.factor.column(place, weights.shape[-1]))
+        model._display_name(part.factor.column(place, weights.shape[-1]))
         for part, (weights, _) in zip(scored, parts, strict=True)
         for place in range(weights.shape[-1])
     ]

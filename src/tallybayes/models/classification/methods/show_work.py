@@ -35,7 +35,7 @@ def show_work(model: Any, row: Rows) -> str:
     """Bayes' rule for one row, line by line with its numbers, as a textbook would write it.
 
     The lines that are not indented add up to log p(class, x). Columns that vary together are one of them, by the
-    quadratic form of their density, which is told; missing cells are marginalised.
+    quadratic form of their density, which is told; missing cells are marginalized.
 
     Parameters
     ----------
@@ -46,16 +46,16 @@ def show_work(model: Any, row: Rows) -> str:
     str
     """
     table = one_row(model, row)
-    word = "component" if model._groups == "components" else "class"
+    word = "component" if model._group_word == "components" else "class"
     joint = model._joint(row)[0]  # refuses what is not estimated
-    together = any(is_joint(_form(scored)) for scored in model._scored)
+    together = any(is_joint(_form(scored)) for scored in model._factor_scorers)
     product = f"Π p(block | {word}), the columns of a block together" if together else f"Π p(x_j | {word})"
-    if together and len(model._scored) == 1:
+    if together and len(model._factor_scorers) == 1:
         product = f"p(x | {word}), all columns together"
     sheet = CalculationSheet(f"p({word} | x) ∝ p({word}) · {product}", list(model.classes_))
     sheet.add(f"log p({word})", model.class_log_prior_)
-    for scored in model._scored:
-        cells = chunk_of(model._rows(table, scored), slice(None))
+    for scored in model._factor_scorers:
+        cells = chunk_of(model._factor_cells(table, scored), slice(None))
         levels = [domain.levels for domain in model._level_domains(scored)]
         if is_joint(_form(scored)):
             _write_joint(sheet, model, scored, cells, word)
@@ -74,7 +74,7 @@ def finished(sheet: CalculationSheet, model: Any, row: Any, joint: np.ndarray, w
         sheet.note(f"x is impossible in every {word}: it has p({word})")
     if model._calibration is not None:
         sheet.add(f"p({word} | x), calibrated", np.exp(model._calibration.apply(found.log_proba)[0]))
-    return sheet.written(model.predict(row)[0])
+    return sheet.to_text(model.predict(row)[0])
 
 
 def _form(scored: FactorScorer) -> Any:
@@ -99,18 +99,18 @@ def _write_columns(
         possible = np.isfinite(whole)  # what is left is the same in every class
         common = np.full(len(whole), (whole[possible] - terms[possible].sum(axis=-1))[0] if possible.any() else 0.0)
         said = "log coefficient"  # of a multinomial row
-    described = {} if urn is not None else scored.family.describe(scored.parameters)
+    described = {} if urn is not None else scored.family.named_parameters(scored.parameters)
     width, is_block = terms.shape[-1], len(scored.factor.columns) != terms.shape[-1]
     places = np.arange(width)
     if is_block and width > MOST_COLUMNS:  # of many words, those that are there
         places = np.flatnonzero(cells[0])[:MOST_COLUMNS]
     values = shown_cells([levels[place] for place in places] if levels else [], cells[0, places])
     for place, value in zip(places.tolist(), values, strict=True):
-        name = model._called(scored.factor.column(place, width))
+        name = model._display_name(scored.factor.column(place, width))
         title = f"log urn term of {printable(name)}" if urn is not None else _title(name, word)
         sheet.add(title, terms[:, place], shown(value))
         if value is None:
-            sheet.note("  missing: marginalised, adds 0")
+            sheet.note("  missing: marginalized, adds 0")
             continue
         for what, numbers in described.items():
             sheet.add(f"  {what}", numbers[:, place])
@@ -125,7 +125,7 @@ def _write_joint(sheet: CalculationSheet, model: Any, scored: FactorScorer, cell
     """Columns that vary together, by their quadratic form."""
     row = scored._varied(cells)[0]
     worked, known = worked_row(_form(scored), row), np.flatnonzero(~np.isnan(row))
-    names = [printable(model._called(scored.factor.column(place, len(row)))) for place in range(len(row))]
+    names = [printable(model._display_name(scored.factor.column(place, len(row)))) for place in range(len(row))]
     some = ", ".join(names[place] for place in known[:3]) + (", …" if len(known) > 3 else "")
     sheet.add(_title(some or "nothing", word), scored.log_prob(cells)[0])
     sheet.note(f"  {worked.note}")
@@ -135,7 +135,7 @@ def _write_joint(sheet: CalculationSheet, model: Any, scored: FactorScorer, cell
         value = None if np.isnan(cells[0, place]) else float(cells[0, place])
         sheet.add(f"  mean of {names[place]}", worked.means[:, place], shown(value))
         if value is None:
-            sheet.note("    missing: marginalised")
+            sheet.note("    missing: marginalized")
         elif np.isnan(row[place]):
             sheet.note("    the same in every row that was learnt: adds nothing")
     if len(row) > MOST_COLUMNS:

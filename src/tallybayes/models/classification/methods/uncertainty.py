@@ -22,7 +22,7 @@ _CELLS = 16_000_000  # probabilities held at a time: rows come in chunks, so tha
 
 
 @answering
-def predict_interval(
+def predict_proba_interval(
     model: Any, X: Rows, mass: float = 0.95, *, n_draws: int = 400, random_state: RandomState = 0
 ) -> Interval:
     """Credible intervals of the predicted probabilities: how much they may yet change with more rows.
@@ -60,14 +60,14 @@ def predict_interval(
     (True, True)
     """
     check_is_fitted(model, "tally_")
-    model._need_counts("how sure a probability is")
+    model._require_counts("how sure a probability is")
     ends = tail_probabilities(mass)
     _check_draws(n_draws, mass)
     if not read_estimate(model.estimate).integrates:
-        model = model._derive("posterior", lambda: model.reestimate(estimate="bayes"))
+        model = model._cached("posterior", lambda: model.reestimate(estimate="bayes"))
     model._check_estimated(model.class_log_prior_)
     table = _read_once(model, open_rows(model, X))
-    model._plan.joint(table, whole=False)  # a cell that cannot be scored is named here, by its row among all
+    model._row_scorer.joint(table, whole=False)  # a cell that cannot be scored is named here, by its row among all
     rng = np.random.default_rng(random_state)
     log_priors = _draw_log_priors(model, n_draws, rng)
     # A seed for every draw, not one stream: each chunk of rows meets the same parameters, however many there are, and
@@ -133,14 +133,14 @@ def _check_draws(n_draws: int, mass: float) -> None:
 def _shares(model: Any, table: Table, log_priors: np.ndarray, seeds: np.ndarray) -> np.ndarray:
     """p(class | row) under the parameters of every draw: (draws, n, classes)."""
     out = np.empty((len(seeds), table.n_rows, log_priors.shape[1]))
-    domains = [model._level_domains(part) for part in model._scored]
+    domains = [model._level_domains(part) for part in model._factor_scorers]
     for seed, log_prior, shares in zip(seeds, log_priors, out, strict=True):
         rng = np.random.default_rng(seed)
         scored = [
             part._replace(
-                parameters=part.family.from_belief(part.parameters, "sample", random_state=rng), predictive=False
+                parameters=part.family.parameters_from(part.parameters, "sample", random_state=rng), predictive=False
             )
-            for part in model._scored
+            for part in model._factor_scorers
         ]
         joint = RowScorer(scored, log_prior, domains, model.unseen).joint(table, whole=False)
         best = joint.max(axis=1, keepdims=True)
@@ -167,8 +167,8 @@ def _read_once(model: Any, table: Table) -> Table:
     if table.matrix is not None:
         return table
     columns = dict(table.columns)
-    for part in model._scored:
-        if part.family.reads != "codes":
+    for part in model._factor_scorers:
+        if part.family.cell_type != "codes":
             for name in part.factor.columns:
                 block = table.numbers((name,))
                 columns[name] = block[0] if isinstance(block, list) else block

@@ -71,7 +71,7 @@ def fit_baum_welch(
     hint, name = "Pass a smaller n_states.", type(model).__name__
     check_size(moves, n_states, n_states, model=name, scored=moves.family, copies=3, hint=hint)
     levels = [*domain.levels, *new_names(list(domain.levels), n_more)]
-    states = Domain(levels, names["state"], ordered=True)
+    states = Domain(levels, names["state"], is_sorted=True)
     structure = Topology.of(model, states.levels, whole=True)
     codes = np.full(int(sequences.offsets[-1]), -1)
     if labels is not None:
@@ -143,20 +143,20 @@ class _BaumWelch:
 
     # ---- The steps ------------------------------------------------------------------------------------------------
 
-    def maximise(self, expected: Expected | HMMParameters) -> tuple[HMMParameters, float]:
+    def maximize(self, expected: Expected | HMMParameters) -> tuple[HMMParameters, float]:
         """The M-step: the most probable chain for some statistics, and its log prior; a chain to start from is one."""
         if isinstance(expected, HMMParameters):
             return expected, self.start_log_prior
         read = self.structure.read(expected)
-        otherwise = {0: partial(self._settled, expected[0].table)} if self.structure.stationary else {}
-        found, log_prior = self.hill.top(read, [self.structure.groups] * len(read), otherwise=otherwise)
+        otherwise = {0: partial(self._with_stationary_initial, expected[0].table)} if self.structure.stationary else {}
+        found, log_prior = self.hill.maximize(read, [self.structure.groups] * len(read), otherwise=otherwise)
         found = self.structure.spread(found)
         parts = dict(zip(self.structure.parts, found, strict=False))
         scored = found[len(parts) :]
         for code, column in chain.from_iterable(map(undefined_parameters, scored)):
             raise DataError.no_data(f"column {column!r} in {self.structure.called(code)}", self.model.estimate)
         # A state that nothing was counted of goes anywhere that it may, and never ends.
-        transition = log_shares(parts["transition"].parameters, self.structure.evenly)
+        transition = log_shares(parts["transition"].parameters, self.structure.uniform_transitions)
         if self.structure.stationary:
             start = log_shares(stationary_distribution(np.exp(transition)))
         else:
@@ -171,18 +171,18 @@ class _BaumWelch:
             )
         return HMMParameters(start, transition, end[0] if end else None, wide, domains, "missing", mixed), log_prior
 
-    def _settled(self, starts: np.ndarray, found: Any) -> LevelProbabilities:
+    def _with_stationary_initial(self, starts: np.ndarray, found: Any) -> LevelProbabilities:
         """The most probable transitions where sequences begin as they go on; no worse than those before."""
         counts = found.table if isinstance(found, Counts) else np.maximum(found.concentration - 1, 0.0)
         allowed = self.structure.allowed
-        moves = self.moves = stationary_mle(starts, self.structure.filled(counts), allowed, self.moves)
+        moves = self.moves = stationary_mle(starts, self.structure.as_full_matrix(counts), allowed, self.moves)
         kept = moves if allowed is None else moves[allowed]
         return LevelProbabilities(kept, Segments([self.n_states] if allowed is None else allowed.sum(axis=1)))
 
     def expect(self, found: HMMParameters) -> tuple[Expected, float]:
         """The E-step: the statistics that a chain expects of all sequences, and their log likelihood."""
         total: Expected | None = None
-        value, emit = 0.0, found.emitter() if found.mixed is None else found.joint()
+        value, emit = 0.0, found.emission_scorer() if found.mixed is None else found.joint()
         log_table = np.zeros(0) if self.labels is None else found.log_table()
         for first, last in self.blocks:
             part, offsets, table = self._block(first, last)
@@ -190,7 +190,7 @@ class _BaumWelch:
             joint: Any = emission  # of components, where states are mixtures
             emission = emission if found.mixed is None else found.mixed.summed(joint)
             if self.clamped:
-                emission = self._clamp(emission, self.codes[part])
+                emission = self._fix_known_states(emission, self.codes[part])
             weight = self.weight[first:last]
             start, moves, end = found.arguments
             moves = self.sequences.moves(moves, part.start, part.stop)
@@ -201,7 +201,7 @@ class _BaumWelch:
                 statistics: list[Any] = [Counts(done.emission.T, (len(done.emission),))]
             else:
                 shares = done.emission if found.mixed is None else found.mixed.parted_by(joint, done.emission)
-                statistics, _ = self.counter.soft(table, shares, found.scored)
+                statistics, _ = self.counter.count_soft(table, shares, found.scored)
                 statistics = [*self._shares(shares), *statistics]
             more = [*self._moves(done.start, done.transition, done.transition.sum(axis=1), done.end), *statistics]
             total = more if total is None else [a + b for a, b in zip(total, more, strict=True)]
@@ -209,7 +209,7 @@ class _BaumWelch:
         return total, value
 
     def _moves(self, start: np.ndarray, transition: np.ndarray, goes_on: np.ndarray, ends: np.ndarray) -> Expected:
-        """The statistics of starts, transitions and, if they are modelled, ends."""
+        """The statistics of starts, transitions and, if they are modeled, ends."""
         trials = Totals((goes_on + ends)[:, None], ends[:, None], failures=goes_on[:, None])
         sizes = (self.n_states,)
         return [Counts(start, sizes), Counts(transition, sizes), trials][: 2 + self.structure.ends]
@@ -224,7 +224,7 @@ class _BaumWelch:
         part = slice(int(offsets[0]), int(offsets[-1]))
         return part, offsets - offsets[0], self.sequences.table.rows(part)
 
-    def _clamp(self, emission: Any, codes: np.ndarray) -> Any:
+    def _fix_known_states(self, emission: Any, codes: np.ndarray) -> Any:
         """Emissions that are impossible in all states but the one that is known."""
         known = np.flatnonzero(codes >= 0)
         if not len(known):
@@ -243,7 +243,7 @@ class _BaumWelch:
     def from_model(self, initial: Any) -> HMMParameters:
         """The chain of another model, over the levels that there are now; priors are found from what it expects."""
         refuse_other_words(initial, self.words)
-        counted, found = initial._counted, initial._counted.answering
+        counted, found = initial._estimated_hmm, initial._estimated_hmm.checked_parameters
         if self.model.end_state and found.end is None:
             raise DataError("initial= does not model the end of sequences, and end_state is True; expected both to.")
         end = found.end if self.model.end_state else None
@@ -263,8 +263,8 @@ class _BaumWelch:
         if self.hill.has_prior:
             self._hold(self._known(expected))
             n = self.n_states
-            if self.hill.leaves_out:  # from the start, as in all steps after it
-                scored = self.hill.narrowed(scored)
+            if self.hill.has_constant_columns:  # from the start, as in all steps after it
+                scored = self.hill.without_constant_columns(scored)
                 wide = [with_constant_columns(part, like) for part, like in zip(scored, self.counter.like, strict=True)]
                 chain = chain._replace(scored=wide)
                 expected, _ = self.expect(chain)
@@ -292,7 +292,7 @@ class _BaumWelch:
         with np.errstate(divide="ignore"):
             start = np.log(np.ones(n) if self.structure.starts is None else self.structure.starts)
             moves = np.log(np.ones((n, n)) if self.structure.allowed is None else self.structure.allowed)
-        known, asked = self._clamp(np.zeros((len(self.codes), n)), self.codes), self.sequences.moves(moves)
+        known, asked = self._fix_known_states(np.zeros((len(self.codes), n)), self.codes), self.sequences.moves(moves)
         lost = np.flatnonzero(np.isneginf(kernels.log_likelihood(start, asked, None, known, self.sequences.offsets)))
         if len(lost):
             raise DataError(
@@ -301,24 +301,24 @@ class _BaumWelch:
             )
 
     def starts(self, rng: np.random.Generator) -> Iterator[Callable[[], Expected]]:
-        """Where to start: at what labelled steps expect of the others or, if a state has none, at nearest centres."""
+        """Where to start: at what labeled steps expect of the others or, if a state has none, at nearest centers."""
         if len(np.unique(self.codes[self.codes >= 0])) == self.n_states:
             for _ in range(1 if self.components is None else self.model.n_init):
                 parts = self._emitting(self.codes, rng)
-                yield from (partial(self._from_labels, parts, n_steps) for n_steps in self.hill.ways)
+                yield from (partial(self._from_labels, parts, n_steps) for n_steps in self.hill.warm_up_iterations)
             return
         # The priors are found from the first start and held for all, so it had better be the best one.
         data, n_starts = (self.sequences.table, self.codes, self.per_step), self.model.n_init
-        for nearest in self.counter.seeds(*data, n_starts, rng, self.n_states):
-            path = self._arranged(self._nearest_path(nearest, rng))
+        for nearest in self.counter.kmeans_assigners(*data, n_starts, rng, self.n_states):
+            path = self._order_states(self._nearest_path(nearest, rng))
             parts = self._emitting(path, rng)
-            yield from (partial(self._from_path, path, parts, n_steps) for n_steps in self.hill.ways)
+            yield from (partial(self._from_path, path, parts, n_steps) for n_steps in self.hill.warm_up_iterations)
             if self.components is not None and not self.clamped and self.n_states > 1:
-                path = self._arranged(
+                path = self._order_states(
                     states_from_context(self.sequences, self.counter, self.n_states, self.per_step, rng)
                 )
                 parts = self._emitting(path, rng)
-                yield from (partial(self._from_path, path, parts, n_steps) for n_steps in self.hill.ways)
+                yield from (partial(self._from_path, path, parts, n_steps) for n_steps in self.hill.warm_up_iterations)
 
     def _emitting(self, path: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """What emits at every step of a path: its state or, where states are mixtures, a component of it."""
@@ -344,24 +344,24 @@ class _BaumWelch:
         ends = counted(last, path[last])
         moves = self._moves(counted(first, path[first]), pairs, counted(steps, path[steps]) - ends, ends)
         moves += self._shares(shares)
-        seen, _ = self.counter.soft(self.sequences.table, shares, None)
+        seen, _ = self.counter.count_soft(self.sequences.table, shares, None)
         if self.hill.has_prior and not self.settled:
             self._hold([*moves, *seen])
         n_parts = len(self.structure.parts)
         filled = [
-            FactorScorer(f, diagonal_moments_estimate(s) if f.family.needs_whole_rows else None, False, flat)
-            for f, s, flat in zip(self.emissions, seen, self.hill.flat[n_parts:], strict=True)
+            FactorScorer(f, diagonal_moments_estimate(s) if f.family.requires_complete_rows else None, False, flat)
+            for f, s, flat in zip(self.emissions, seen, self.hill.constant_columns[n_parts:], strict=True)
         ]
-        statistics, _ = self.counter.soft(self.sequences.table, shares, filled)
+        statistics, _ = self.counter.count_soft(self.sequences.table, shares, filled)
         return [*moves, *statistics]
 
     def _hold(self, known: Expected) -> None:
         """Find the priors, for all starts and steps."""
         self.settled = True
-        self.hill.hold(self.structure.read(known), self.priors)
+        self.hill.fix_priors(self.structure.read(known), self.priors)
 
     def _from_labels(self, parts: np.ndarray, n_steps: int) -> Expected:
-        """What a model of the labelled steps expects of all; under default priors where it finds some impossible."""
+        """What a model of the labeled steps expects of all; under default priors where it finds some impossible."""
         start = self._started(self.codes, parts)
         expected = self.expect(self._for_new_labels(start))[0] if self.hill.has_prior else None
         whole = self.weight[self.sequences.lengths > 0].sum()
@@ -374,28 +374,28 @@ class _BaumWelch:
     def _known(self, expected: Expected) -> Expected:
         """The statistics without products of columns, as priors are found from them."""
         factors = [*self.parts, *self.emissions]
-        return [f.family.known_statistics(s) for f, s in zip(factors, expected, strict=True)]
+        return [f.family.columnwise_statistics(s) for f, s in zip(factors, expected, strict=True)]
 
     def _by_defaults(self, start: Expected, n_steps: int) -> Expected:
         """What is expected of all steps after so many steps of EM under default priors."""
-        with self.hill.by_defaults(self.structure.read(self._known(start))):
+        with self.hill.with_default_priors(self.structure.read(self._known(start))):
             expected = self.expect(self._for_new_labels(start))[0]
             if n_steps > 1:
-                self.hill.hold(self.structure.read(self._known(expected)))
+                self.hill.fix_priors(self.structure.read(self._known(expected)))
                 expected = self.hill.climb(self, expected, n_steps)
         return expected
 
     def _for_new_labels(self, start: Expected) -> HMMParameters:
-        """The chain of the labelled steps, where labels that only other steps have are as likely as new ones.
+        """The chain of the labeled steps, where labels that only other steps have are as likely as new ones.
 
         By the prior alone they would be most probable in the states with the fewest steps.
         """
-        found, _ = self.maximise(start)
+        found, _ = self.maximize(start)
         scored, unseen = [], meaning_of(self.model.unseen, self.model.estimate)
         for part, counts in zip(found.scored, start[len(self.parts) :], strict=True):
-            if part.family.reads == "codes":
+            if part.family.cell_type == "codes":
                 (table, segments), never = part.parameters, counts.table.sum(axis=0) == 0
-                new = segments.spread(unseen_mass(counts)) if unseen in ("new", "smooth") else 1.0
+                new = segments.broadcast_to_cells(unseen_mass(counts)) if unseen in ("new", "smooth") else 1.0
                 part = part._replace(parameters=LevelProbabilities(np.where(never, new, table), segments))
             scored.append(part)
         return found._replace(scored=scored)
@@ -406,7 +406,7 @@ class _BaumWelch:
         return start if self.hill.has_prior else self._by_defaults(start, n_steps)
 
     def _nearest_path(self, nearest: AssignNearest, rng: np.random.Generator) -> np.ndarray:
-        """Labelled steps in their states, the others in that of the nearest centre."""
+        """Labeled steps in their states, the others in that of the nearest center."""
         path, free = self.codes.copy(), np.flatnonzero(self.codes < 0)
         asked, place = self._unlike(free)
         path[free] = in_pieces(nearest, self.sequences.table, asked)[place]
@@ -415,7 +415,7 @@ class _BaumWelch:
             path[rng.choice(free, max(1, len(free) // (10 * self.n_states)))] = k
         return path
 
-    def _arranged(self, path: np.ndarray) -> np.ndarray:
+    def _order_states(self, path: np.ndarray) -> np.ndarray:
         """The path with its states in an order that the structure allows best, where none has a name."""
         if self.clamped or (self.structure.allowed is None and self.structure.starts is None):
             return path
@@ -429,7 +429,7 @@ class _BaumWelch:
         path = rank[path]
         pairs = np.bincount(path[after - 1] * n + path[after], self.per_step[after], n * n).reshape(n, n)
         begun = np.bincount(path[first], self.per_step[first], n)
-        return self.structure.arranged(begun, pairs)[path]
+        return self.structure.best_state_order(begun, pairs)[path]
 
     def _unlike(self, steps: np.ndarray) -> tuple[np.ndarray, Any]:
         """One step for every label, where a step is one, otherwise all; and which of them stands for each step."""
@@ -452,7 +452,7 @@ class _BaumWelch:
         domains = {**self.counter.domains, **self.words, self.names["state"]: self.states}
         if self.components is not None:
             n_parts, name = len(self.parts), self.names["component"]
-            expected[n_parts:] = [self.components.laid_out(part) for part in expected[n_parts:]]
+            expected[n_parts:] = [self.components.unflatten_components(part) for part in expected[n_parts:]]
             domains[name] = component_domain(name, self.components.most)
         factors, statistics = [every[k] for k in order], [expected[k] for k in order]
         return Tally(factors, statistics, domains, state_schema(self.names), soft=True)

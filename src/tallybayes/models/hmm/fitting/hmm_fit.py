@@ -1,4 +1,4 @@
-"""Learning a hidden Markov model: labelled sequences by counting, others by EM."""
+"""Learning a hidden Markov model: labeled sequences by counting, others by EM."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tallybayes.models.receipt import with_receipt
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
@@ -49,10 +49,10 @@ def fit(
     *,
     sequence: str | None = None,
     order: str | None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     initial: HiddenMarkovModel | None = None,
 ) -> H:
-    """Count labelled sequences, or learn from those without labels by EM; forget any learned before.
+    """Count labeled sequences, or learn from those without labels by EM; forget any learned before.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def fit(
         there = None if read else steps_there(X, y, lengths, sequence, order, sample_weight)
         if there is not None and _learn_there(model, there):
             return model
-    sequences, y = open_labelled(X, y, lengths, sequence, order)
+    sequences, y = open_labeled(X, y, lengths, sequence, order)
     sequences = sequences.with_gaps(model.gaps)
     sequences = sequences._replace(table=with_parts_of_dates(sequences.table))
     weight = step_weights(sample_weight, sequences)
@@ -117,9 +117,9 @@ def fit(
         from tallybayes.models.hmm.fitting.baum_welch import fit_baum_welch
 
         tally, climbed = fit_baum_welch(model, sequences, labels, domain, weight, names, emissions, initial)
-    model._names, model._left_out = names, found.left_out
-    model._frame = frame_kind(X[0] if isinstance(X, list | tuple) and len(X) else X)
-    return model._adopt(tally, climbed)
+    model._factor_names, model._dropped_columns = names, found.dropped_columns
+    model._frame_library = frame_kind(X[0] if isinstance(X, list | tuple) and len(X) else X)
+    return model._set_tally(tally, climbed)
 
 
 def _learn_there(model: HiddenMarkovModel, steps: DatabaseSteps) -> bool:
@@ -134,8 +134,8 @@ def _learn_there(model: HiddenMarkovModel, steps: DatabaseSteps) -> bool:
     if n_unnamed(model, states):
         raise _too_few_states(model, states)
     Topology.of(model, states.levels).refuse_counted(tally[names["start"]], tally[names["to"]])
-    model._names, model._left_out, model._frame = names, found.left_out, None
-    model._adopt(tally)
+    model._factor_names, model._dropped_columns, model._frame_library = names, found.dropped_columns, None
+    model._set_tally(tally)
     return True
 
 
@@ -154,9 +154,9 @@ def partial_fit(
     *,
     sequence: str | None = None,
     order: str | None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
 ) -> H:
-    """Count more labelled sequences; new states and labels may appear.
+    """Count more labeled sequences; new states and labels may appear.
 
     Parameters
     ----------
@@ -169,8 +169,8 @@ def partial_fit(
     """
     if not hasattr(model, "tally_"):
         return model.fit(X, y, lengths, sequence=sequence, order=order, sample_weight=sample_weight)
-    model._need_counts("adding sequences")
-    return model._adopt(model.tally_ + _count_labelled(model, X, y, lengths, sequence, order, sample_weight))
+    model._require_counts("adding sequences")
+    return model._set_tally(model.tally_ + _count_labeled(model, X, y, lengths, sequence, order, sample_weight))
 
 
 @with_receipt
@@ -182,9 +182,9 @@ def forget(
     *,
     sequence: str | None = None,
     order: str | None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
 ) -> H:
-    """Take labelled sequences out again, exactly.
+    """Take labeled sequences out again, exactly.
 
     Parameters
     ----------
@@ -196,8 +196,8 @@ def forget(
     self
     """
     check_is_fitted(model, "tally_")
-    model._need_counts("taking sequences out")
-    return model._adopt(model.tally_ - _count_labelled(model, X, y, lengths, sequence, order, sample_weight))
+    model._require_counts("taking sequences out")
+    return model._set_tally(model.tally_ - _count_labeled(model, X, y, lengths, sequence, order, sample_weight))
 
 
 def fit_tally(model: H, tally: Tally) -> H:
@@ -214,12 +214,12 @@ def fit_tally(model: H, tally: Tally) -> H:
     self
     """
     model._check_settings()
-    model._check_prior(model._with_prior(tally))
-    model._names = names_in(tally, model.end_state)
-    return model._adopt(tally)
+    model._check_prior(model._factors_with_prior(tally))
+    model._factor_names = names_in(tally, model.end_state)
+    return model._set_tally(tally)
 
 
-def open_labelled(X: Any, y: Any, lengths: Any, sequence: Any, order: Any) -> tuple[Sequences, Any]:
+def open_labeled(X: Any, y: Any, lengths: Any, sequence: Any, order: Any) -> tuple[Sequences, Any]:
     """The sequences without the column of their states, and the states."""
     sequences = open_sequences(X, lengths, sequence, order)
     if y is None:
@@ -233,11 +233,11 @@ def open_labelled(X: Any, y: Any, lengths: Any, sequence: Any, order: Any) -> tu
 def read_states(y: Any) -> tuple[np.ndarray | None, Domain]:
     """The states as codes, −1 where unknown."""
     if y is None:
-        return None, Domain([], "state", ordered=True)
+        return None, Domain([], "state", is_sorted=True)
     found, (local,) = Table({"state": y}).levels(["state"], lambda _: True)
     codes = np.asarray(found.columns[0]).astype(np.int64)
     used = np.unique(codes[codes >= 0])
-    domain = Domain([local.levels[k] for k in used], "state", ordered=True)
+    domain = Domain([local.levels[k] for k in used], "state", is_sorted=True)
     where = np.full(len(local.levels) + 1, -1)
     where[used] = domain.positions_of([local.levels[k] for k in used])
     return where[codes], domain
@@ -247,7 +247,7 @@ def _states_of_initial(
     model: HiddenMarkovModel, initial: Any, labels: np.ndarray | None, domain: Domain
 ) -> tuple[np.ndarray | None, Domain]:
     """The states as codes among those of the model that EM starts from."""
-    states = Domain(initial._counted.states.levels, "state", ordered=True)
+    states = Domain(initial._estimated_hmm.states.levels, "state", is_sorted=True)
     if model.n_states is not None:
         check_n_groups(len(states.levels), "states", "n_states", model.n_states)
     unknown = [level for level in domain.levels if level not in states.index]
@@ -270,19 +270,19 @@ def n_unnamed(model: HiddenMarkovModel, domain: Domain) -> int:
     return int(given) - n_named
 
 
-def _count_labelled(
+def _count_labeled(
     model: HiddenMarkovModel, X: Any, y: Any, lengths: Any, sequence: Any, order: Any, sample_weight: Any
 ) -> Tally:
     """The tally of sequences as they are given; refused where a step lacks its state."""
     source = open_source(X)
     with nullcontext() if source is None else source.snapshot():
-        alone = model.gaps is not None or "component" in model._names
+        alone = model.gaps is not None or "component" in model._factor_names
         there = None if alone else steps_there(X, y, lengths, sequence, order, sample_weight)
-        emissions = model._with_prior(model.tally_)
-        tally = None if there is None else there.counted(model, model._names, emissions)
+        emissions = model._factors_with_prior(model.tally_)
+        tally = None if there is None else there.counted(model, model._factor_names, emissions)
     if tally is not None:
         return tally
-    sequences, y = open_labelled(X, y, lengths, sequence, order)
+    sequences, y = open_labeled(X, y, lengths, sequence, order)
     sequences = sequences.with_gaps(model.gaps)
     if sequences.gaps is not None:
         raise LabelError(
@@ -302,19 +302,19 @@ def _count_labelled(
 def count_more(
     model: HiddenMarkovModel, sequences: Sequences, labels: np.ndarray, domain: Domain, weight: np.ndarray | None
 ) -> Tally:
-    """The tally of labelled sequences that are added to others, or taken out of them."""
-    emissions = model._with_prior(model.tally_)
+    """The tally of labeled sequences that are added to others, or taken out of them."""
+    emissions = model._factors_with_prior(model.tally_)
     sequences = with_lags(sequences, emissions)
-    if "component" in model._names:
+    if "component" in model._factor_names:
         raise LabelError(
             "which component of its state a step is of is not known, so that sequences cannot be counted one by one.\n"
             "    Use fit on all sequences."
         )
-    if model.allowed is not None or model.start is not None:
-        states = model.tally_.domains[model.tally_.schema.domain(model._names["state"])].union(domain)
+    if model.allowed_transitions is not None or model.start is not None:
+        states = model.tally_.domains[model.tally_.schema.domain(model._factor_names["state"])].union(domain)
         structure = Topology.of(model, states.levels)
         structure.refuse_steps(states.positions_of(domain.levels)[labels], sequences.offsets)
-    return _count(model, sequences, labels, domain, weight, model._names, emissions, model.tally_)
+    return _count(model, sequences, labels, domain, weight, model._factor_names, emissions, model.tally_)
 
 
 def _count(
@@ -327,7 +327,7 @@ def _count(
     emissions: list[Factor],
     like: Tally | None = None,
 ) -> Tally:
-    """The tally of labelled sequences: starts, transitions, ends and steps."""
+    """The tally of labeled sequences: starts, transitions, ends and steps."""
     first, last, after = sequences.places()
     per_step = None if weight is None else np.repeat(weight, sequences.lengths)
     schema = state_schema(names)

@@ -10,13 +10,13 @@ from tallybayes.estimation.em.soft_counts import AssignNearest, SoftCounter
 from tallybayes.models.hmm.mixture_emissions import MixtureEmissions
 from tallybayes.models.inputs.sequences import Sequences
 
-_STEPS = 1 << 16  # whose nearest centres are found at a time
+_STEPS = 1 << 16  # whose nearest centers are found at a time
 _AROUND = 5  # steps before and after, whose company tells a state that is a mixture
-_SAMPLE = 10_000  # steps that centres are sought among
+_SAMPLE = 10_000  # steps that centers are sought among
 
 
 def in_pieces(nearest: AssignNearest, table: Table, steps: np.ndarray) -> np.ndarray:
-    """The nearest centre of some steps."""
+    """The nearest center of some steps."""
     found = np.empty(len(steps), dtype=np.intp)
     for start in range(0, len(steps), _STEPS):
         part = slice(start, start + _STEPS)
@@ -32,14 +32,14 @@ def initial_components(
     weight: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """The component of every step of a path of states: that of the nearest centre in its state; −1 of no state."""
+    """The component of every step of a path of states: that of the nearest center in its state; −1 of no state."""
     out, first = np.full(len(path), -1), np.searchsorted(components.owner, np.arange(len(components.states)))
     for state, n_components in enumerate(components.numbers.tolist()):
         mine = np.flatnonzero(path == state)
         out[mine] = first[state]
         if n_components > 1 and len(mine):
             unknown = np.full(len(mine), -1)
-            (nearest,) = counter.seeds(table.rows(mine), unknown, weight[mine], 1, rng, n_components)
+            (nearest,) = counter.kmeans_assigners(table.rows(mine), unknown, weight[mine], 1, rng, n_components)
             out[mine] += in_pieces(nearest, table, mine)
     return out
 
@@ -54,7 +54,7 @@ def states_from_context(
     """
     n_steps, n_heaps = int(sequences.offsets[-1]), counter.n_groups
     unknown = np.full(n_steps, -1)
-    (nearest,) = counter.seeds(sequences.table, unknown, weight, 1, rng)
+    (nearest,) = counter.kmeans_assigners(sequences.table, unknown, weight, 1, rng)
     heap, upto = in_pieces(nearest, sequences.table, np.arange(n_steps)), np.zeros((n_steps + 1, n_heaps))
     upto[np.arange(1, n_steps + 1), heap] = 1.0
     np.cumsum(upto, axis=0, out=upto)
@@ -62,6 +62,6 @@ def states_from_context(
     low, high = np.maximum(np.arange(n_steps) - _AROUND, first), np.minimum(np.arange(n_steps) + _AROUND + 1, last)
     shares = (upto[high] - upto[low]) / (high - low)[:, None]
     some = np.arange(n_steps) if n_steps <= _SAMPLE else np.sort(rng.choice(n_steps, _SAMPLE, replace=False))
-    centres = kmeans_plus_plus(shares[some], n_states, np.zeros((0, n_heaps)), rng, weight[some])
-    path: np.ndarray = squared_distances_to_centers(shares, centres).argmin(axis=1)
+    centers = kmeans_plus_plus(shares[some], n_states, np.zeros((0, n_heaps)), rng, weight[some])
+    path: np.ndarray = squared_distances_to_centers(shares, centers).argmin(axis=1)
     return path

@@ -1,4 +1,4 @@
-"""Labelled sequences that lie in a database, which counts their starts, transitions, ends and steps by itself."""
+"""Labeled sequences that lie in a database, which counts their starts, transitions, ends and steps by itself."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def steps_there(X: Any, y: Any, lengths: Any, sequence: Any, order: Any, sample_
     if not all(isinstance(name, str) for name in (y, sequence, order)):
         return None
     query.check_columns((y, sequence, order))
-    n_rows, n_apart, n_orders, n_states, is_text = query.steps_known(y, sequence, order)
+    n_rows, n_apart, n_orders, n_states, is_text = query.count_complete_steps(y, sequence, order)
     if n_apart < n_rows:
         raise DataError(
             f"{n_rows - n_apart} rows of {query.name} have no {sequence!r}; expected one for every step.\n"
@@ -75,7 +75,7 @@ def steps_there(X: Any, y: Any, lengths: Any, sequence: Any, order: Any, sample_
         )
     if not n_rows or n_orders < n_rows or n_states < n_rows or is_text:
         return None
-    twice = query.steps_at_once(sequence, order)
+    twice = query.first_duplicate_step(sequence, order)
     if twice is not None:
         raise DataError(
             f"two steps of sequence {twice[0]!r} have the same {order!r}, {twice[1]!r}; expected one place for each.\n"

@@ -14,7 +14,7 @@ from tallybayes.data.indicator_columns import with_unknown
 from tallybayes.errors import DataError
 from tallybayes.kernels import hmm as kernels
 from tallybayes.kernels import hmm_messages
-from tallybayes.models.hmm.fitting.hmm_fit import open_labelled, read_states
+from tallybayes.models.hmm.fitting.hmm_fit import open_labeled, read_states
 from tallybayes.models.hmm.hmm_parameters import HMMParameters
 from tallybayes.models.hmm.lagged_columns import with_lags
 from tallybayes.models.inputs.features import as_rows
@@ -22,7 +22,7 @@ from tallybayes.models.inputs.input_format import bound_texts
 from tallybayes.models.inputs.invalid_cells import answering, tolerated
 from tallybayes.models.inputs.sequences import Sequences, open_sequences
 from tallybayes.models.inspection.information_criteria import weighted_sum
-from tallybayes.typing import Labels, Rows, Weights
+from tallybayes.typing import Labels, Rows, SampleWeights
 from tallybayes.warnings import warn
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def score_samples(
     ndarray of shape (sequences,)
     """
     sequences = open_sequences_for_query(model, X, lengths, sequence, order)
-    chain = model._counted.answering
-    found = np.concatenate([kernels.log_likelihood(*asked) for asked in chain.questions(sequences)])
+    chain = model._estimated_hmm.checked_parameters
+    found = np.concatenate([kernels.log_likelihood(*asked) for asked in chain.kernel_arguments(sequences)])
     warn_impossible(model, sequences, found)
     return found
 
@@ -65,7 +65,7 @@ def log_likelihood(
     *,
     sequence: str | None = None,
     order: str | None = None,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
 ) -> float:
     """log p(all sequences) or, with states, log p(all sequences and their states), in nats.
 
@@ -95,13 +95,13 @@ def score(
     """
     if y is None:
         return float(score_samples(model, X, lengths, **where).mean())
-    sequences, y = open_labelled(X, y, lengths, where.get("sequence"), where.get("order"))
+    sequences, y = open_labeled(X, y, lengths, where.get("sequence"), where.get("order"))
     sequences = read_steps(model, sequences.with_gaps(model.gaps))
     codes, domain = read_states(y)
     assert codes is not None
-    paths, _ = run_kernel(model._counted.answering, kernels.viterbi, sequences)
+    paths, _ = run_kernel(model._estimated_hmm.checked_parameters, kernels.viterbi, sequences)
     path = np.maximum(np.concatenate([np.zeros(0, dtype=np.int64), *paths]), 0)
-    truth = np.append(model._counted.states.positions_of(domain.levels), -2)[codes]
+    truth = np.append(model._estimated_hmm.states.positions_of(domain.levels), -2)[codes]
     known = codes >= 0
     return float(np.mean(path[known] == truth[known]))
 
@@ -146,7 +146,7 @@ def predict(
 _DECODERS = {"viterbi": kernels.viterbi, "posterior": kernels.posterior}
 
 
-def labelled(states: np.ndarray, path: np.ndarray) -> np.ndarray:
+def labeled(states: np.ndarray, path: np.ndarray) -> np.ndarray:
     """The states at the places of a path, of their own type, so that they compare with what was given; None for −1."""
     if len(path) and path[0] < 0:
         return np.full(len(path), None)
@@ -205,7 +205,7 @@ def filter_proba(
 
 
 @answering
-def predict_pairs(
+def predict_transition_proba(
     model: HiddenMarkovModel,
     X: Rows,
     lengths: npt.ArrayLike | None = None,
@@ -224,8 +224,11 @@ def predict_pairs(
     -------
     list of ndarray of shape (steps − 1, states, states)
     """
-    sequences, chain = open_sequences_for_query(model, X, lengths, sequence, order), model._counted.answering
-    parts = [hmm_messages.pairs(*asked) for asked in chain.questions(sequences)]
+    sequences, chain = (
+        open_sequences_for_query(model, X, lengths, sequence, order),
+        model._estimated_hmm.checked_parameters,
+    )
+    parts = [hmm_messages.pairs(*asked) for asked in chain.kernel_arguments(sequences)]
     warn_impossible(model, sequences, np.concatenate([score for _, score in parts]))
     return [each for found, _ in parts for each in found]
 
@@ -255,7 +258,7 @@ def predict_next(
     if n < 1:
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 1")
     sequences = open_sequences_for_query(model, X, lengths, sequence, order)
-    chain = model._counted.answering
+    chain = model._estimated_hmm.checked_parameters
     filtered, _ = run_kernel(chain, kernels.filter, sequences)
     start, transition = chain.start, np.exp(chain.transition)
     out = np.empty((len(filtered), n, len(start)))
@@ -288,12 +291,15 @@ def log_joint(
     -------
     ndarray of shape (sequences,)
     """
-    sequences, y = open_labelled(X, y, lengths, sequence, order)
+    sequences, y = open_labeled(X, y, lengths, sequence, order)
     sequences = read_steps(model, sequences.with_gaps(model.gaps))
     labels, domain = read_states(y)
     if labels is None or (labels < 0).any():
         raise DataError("every step needs its state here.\n    Use score_samples where some are not known.")
-    path, chain = model._counted.states.positions_of(domain.levels)[labels], model._counted.answering
+    path, chain = (
+        model._estimated_hmm.states.positions_of(domain.levels)[labels],
+        model._estimated_hmm.checked_parameters,
+    )
     start, transition, end = chain.arguments
     emission = dense(chain.emission(sequences.table)) if len(path) else np.zeros((0, len(start)))
     known = path >= 0
@@ -325,7 +331,7 @@ def open_sequences_for_query(
             f"silent steps lie between these (column {model.gaps!r}), and this question is about every step.\n"
             "    Put them in as missing."
         )
-    known = [name for factor, _ in model._counted.emissions for name in factor.columns]
+    known = [name for factor, _ in model._estimated_hmm.emissions for name in factor.columns]
     table = sequences.table
     if not table.n_rows:  # sequences without steps have no columns either
         return sequences
@@ -336,9 +342,9 @@ def open_sequences_for_query(
     sequences = read_steps(model, sequences)
     table = sequences.table
     absence = [name for name in known if name not in table.names]
-    unseen = model._counted.meaning_of_unseen
+    unseen = model._estimated_hmm.meaning_of_unseen
     if absence and unseen != "error":
-        levels = {n: model.tally_.domains[str(n)] for f, _ in model._counted.emissions for n in f.level_columns}
+        levels = {n: model.tally_.domains[str(n)] for f, _ in model._estimated_hmm.emissions for n in f.level_columns}
         table = with_unknown(table, absence, levels if unseen == "missing" else {})
     return sequences if table is sequences.table else sequences._replace(table=table)
 
@@ -347,9 +353,9 @@ def read_steps(model: HiddenMarkovModel, sequences: Sequences) -> Sequences:
     """The sequences as the model reads them: text in its words, and the past beside steps that depend on it."""
     if not sequences.table.n_rows:
         return sequences
-    table = tolerated(bound_texts(model, sequences.table), lambda: _parts(model._counted.answering))
+    table = tolerated(bound_texts(model, sequences.table), lambda: _parts(model._estimated_hmm.checked_parameters))
     read = sequences if table is sequences.table else sequences._replace(table=table)
-    return with_lags(read, [factor for factor, _ in model._counted.emissions])
+    return with_lags(read, [factor for factor, _ in model._estimated_hmm.emissions])
 
 
 def _parts(chain: HMMParameters) -> list[Any]:
@@ -363,7 +369,7 @@ def run_kernel(
     """What a kernel says of the steps, one array a sequence, and of the sequences."""
     steps: list[np.ndarray] = []
     scores = []
-    for asked in chain.questions(sequences):
+    for asked in chain.kernel_arguments(sequences):
         found, score = question(*asked)
         steps += [found[a:b] for a, b in pairwise(asked[-1].tolist())]
         scores.append(score)
@@ -372,7 +378,7 @@ def run_kernel(
 
 def _query(model: HiddenMarkovModel, question: Any, *where: Any) -> tuple[list[np.ndarray], np.ndarray]:
     """What a kernel says of sequences as they are given; a warning names the first that is impossible."""
-    sequences, chain = open_sequences_for_query(model, *where), model._counted.answering
+    sequences, chain = open_sequences_for_query(model, *where), model._estimated_hmm.checked_parameters
     steps, score = run_kernel(chain, question, sequences)
     warn_impossible(model, sequences, score)
     return steps, score
@@ -384,11 +390,15 @@ def warn_impossible(model: HiddenMarkovModel, sequences: Sequences, score: np.nd
     if not len(lost):
         return
     first = int(lost[0])
-    (filtered,), _ = run_kernel(model._counted.answering, kernels.filter, sequences.some(lost[:1])[1])
+    (filtered,), _ = run_kernel(model._estimated_hmm.checked_parameters, kernels.filter, sequences.some(lost[:1])[1])
     never = np.flatnonzero(filtered.sum(axis=1) == 0)
     where = f" at step {never[0]}" if len(never) else " at its end"
     more = f", and {len(lost) - 1} more," if len(lost) > 1 else ""
-    hint = " With estimate='bayes' nothing is impossible only because it was not seen." if model._given is None else ""
+    hint = (
+        " With estimate='bayes' nothing is impossible only because it was not seen."
+        if model._fixed_parameters is None
+        else ""
+    )
     warn(f"sequence {first}{more} is impossible{where}.{hint}", UserWarning)
 
 

@@ -23,7 +23,7 @@ from tallybayes.typing import Rows
 
 if TYPE_CHECKING:
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 _STEPS, _COLUMNS = 12, 4  # that are shown
 _PAST = 100  # steps before, in the picture
@@ -36,7 +36,7 @@ def forecast(
     horizon: int = 1,
     lengths: npt.ArrayLike | None = None,
     *,
-    level: float = 0.9,
+    mass: float = 0.9,
     sequence: str | None = None,
     order: str | None = None,
 ) -> list[Forecast]:
@@ -52,19 +52,19 @@ def forecast(
         As for `fit`. After an empty sequence comes its first step.
     horizon : int, default 1
         How many steps ahead.
-    level : float, default 0.9
+    mass : float, default 0.9
         The probability of an interval; of counts, at least that.
 
     Returns
     -------
     list of Forecast
     """
-    check_asked(horizon, level)
+    check_asked(horizon, mass)
     sequences = open_sequences_for_query(model, X, lengths, sequence, order)
-    chain = model._counted.answering
+    chain = model._estimated_hmm.checked_parameters
     filtered, score = run_kernel(chain, kernels.filter, sequences)
     warn_impossible(model, sequences, score)
-    found, orders = [], orders_of(factor for factor, _ in model._counted.emissions)
+    found, orders = [], orders_of(factor for factor, _ in model._estimated_hmm.emissions)
     blocks = {name: np.asarray(sequences.table.columns[name]) for name in orders if sequences.table.n_rows}
     for steps, start in zip(filtered, sequences.offsets.tolist(), strict=False):
         first = np.exp(chain.start) if not len(steps) else steps[-1] @ np.exp(chain.transition)
@@ -75,29 +75,29 @@ def forecast(
         }
         last = {name: block[start + len(steps) - 1] for name, block in blocks.items() if len(steps)}
         past |= {name: block[start : start + len(steps), -1][-_PAST:] for name, block in blocks.items()}
-        found.append(forecast_from(model, first, horizon, level, past, len(steps), last))
+        found.append(forecast_from(model, first, horizon, mass, past, len(steps), last))
     return found
 
 
-def check_asked(horizon: Any, level: Any) -> None:
+def check_asked(horizon: Any, mass: Any) -> None:
     """Refuse a horizon or a level that makes no sense."""
     if not is_integer_at_least(horizon, 1):
         raise DataError.wrong_type("horizon", repr(horizon), "a whole number of at least 1")
-    if not isinstance(level, int | float | np.number) or not 0 < level < 1:
-        raise DataError.wrong_type("level", repr(level), "a number between 0 and 1")
+    if not isinstance(mass, int | float | np.number) or not 0 < mass < 1:
+        raise DataError.wrong_type("level", repr(mass), "a number between 0 and 1")
 
 
 def forecast_from(
     model: HiddenMarkovModel,
     first: np.ndarray,
     horizon: int,
-    level: float,
+    mass: float,
     past: dict[Any, np.ndarray],
     n_steps: int,
     last: Mapping[Any, np.ndarray] = MappingProxyType({}),
 ) -> Forecast:
     """The forecast from p(state) of the first step ahead, and the last step of columns that depend on their past."""
-    counted, chain = model._counted, model._counted.answering
+    counted, chain = model._estimated_hmm, model._estimated_hmm.checked_parameters
     moves = np.exp(chain.transition)
     if horizon > 1:
         factors = (factor for factor, _ in counted.emissions)
@@ -112,16 +112,16 @@ def forecast_from(
     total = proba.sum(axis=1, keepdims=True)
     # Where nothing is known to come after a state, or the sequence was impossible, there is nothing to say.
     states = np.divide(proba, total, out=np.full_like(proba, np.nan), where=total > 0)
-    shares = chain.emitting(states)
+    shares = chain.component_proba(states)
     mean: dict[Any, np.ndarray] = {}
     low: dict[Any, np.ndarray] = {}
     high: dict[Any, np.ndarray] = {}
     labels: dict[Any, dict[Any, np.ndarray]] = {}
     for part, domains, (factor, statistics) in zip(counted.scored, counted.domains, counted.emissions, strict=True):
         names, family = factor.columns, part.family
-        if names[0] in model._kept_words or family.tokens:
+        if names[0] in model._selected_words or family.is_bag_of_words:
             continue
-        if family.reads == "codes":
+        if family.cell_type == "codes":
             for name, domain, table in zip(
                 names, domains, part.parameters.segments.split(part.parameters.table), strict=True
             ):
@@ -135,15 +135,15 @@ def forecast_from(
             parameters, family, width = line.ahead(parameters, before), Gaussian(), 1
             known &= bool(len(before)) and not np.isnan(before).any()
         ends = np.full((3, len(shares), width), np.nan)
-        ends[0][known] = shares[known] @ np.asarray(family.expected(parameters))
-        for place, share in enumerate([(1 - level) / 2, (1 + level) / 2]):
+        ends[0][known] = shares[known] @ np.asarray(family.mean(parameters))
+        for place, share in enumerate([(1 - mass) / 2, (1 + mass) / 2]):
             ends[place + 1][known] = mixture_quantile(family, parameters, shares[known], share)
         if len(part.constant):
             ends[..., part.constant] = family.pooled_value(statistics)[part.constant]
         for place in range(ends.shape[-1]):
             found: Any = names[place] if len(names) == ends.shape[-1] else (names[0], place)
             mean[found], low[found], high[found] = ends[0, :, place], ends[1, :, place], ends[2, :, place]
-    return Forecast(model.states_, states, float(level), mean, low, high, labels, past, n_steps)
+    return Forecast(model.states_, states, float(mass), mean, low, high, labels, past, n_steps)
 
 
 class Forecast:
@@ -181,7 +181,7 @@ class Forecast:
         self,
         states: np.ndarray,
         proba: np.ndarray,
-        level: float,
+        mass: float,
         mean: dict[Any, np.ndarray],
         low: dict[Any, np.ndarray],
         high: dict[Any, np.ndarray],
@@ -189,7 +189,7 @@ class Forecast:
         past: dict[Any, np.ndarray],
         n_steps: int,
     ) -> None:
-        self.states, self.proba, self.level = states, proba, level
+        self.states, self.proba, self.mass = states, proba, mass
         self.mean, self.low, self.high, self.labels = mean, low, high, labels
         self._past, self._n_steps = past, n_steps
 
@@ -214,7 +214,7 @@ class Forecast:
         ]
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"step": steps})
 
-    def plot(self, ax: Any = None) -> Picture:
+    def plot(self, ax: Any = None) -> Plot:
         """A picture: the last steps of the sequence, and those ahead with their intervals; needs matplotlib.
 
         Parameters
@@ -246,7 +246,7 @@ class Forecast:
             rows.append(row)
         more = len(numbers) + len(labels) - len(shown)
         title = f"{len(self)} steps ahead" if len(self) > 1 else "1 step ahead"
-        title += f", intervals of {100 * self.level:.4g} %" if numbers else ""
+        title += f", intervals of {100 * self.mass:.4g} %" if numbers else ""
         title += f"; {more} more columns" if more else ""
         rows += [["…", f"{len(self) - _STEPS} more", *[""] * len(shown)]] if len(self) > _STEPS else []
         return title, ["step", "state", *map(printable, shown)], rows

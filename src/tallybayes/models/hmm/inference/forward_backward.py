@@ -13,13 +13,13 @@ from tallybayes._utils.html import html_table
 from tallybayes._utils.text_table import text_table
 from tallybayes.errors import printable
 from tallybayes.kernels import hmm_messages
-from tallybayes.models.hmm.inference.decoding import labelled, open_sequences_for_query, warn_impossible
+from tallybayes.models.hmm.inference.decoding import labeled, open_sequences_for_query, warn_impossible
 from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.typing import Rows
 
 if TYPE_CHECKING:
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 _STEPS, _STATES = 8, 24  # that are shown
 
@@ -44,7 +44,7 @@ def forward(
     -------
     list of Messages
         Scaled, they are p(state | steps so far), as `filter_proba`; the scale is p(steps so far). The last step's add
-        up to p(sequence), where its end is not modelled.
+        up to p(sequence), where its end is not modeled.
     """
     found = _asked(model, _passed, X, lengths, sequence, order)
     return [
@@ -62,7 +62,7 @@ def backward(
     sequence: str | None = None,
     order: str | None = None,
 ) -> list[ForwardBackwardTable]:
-    """β: p(steps to come | state now) of every step and state, and that it ends there, where the end is modelled.
+    """β: p(steps to come | state now) of every step and state, and that it ends there, where the end is modeled.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class Trellis:
     def __init__(self, states: np.ndarray, best: hmm_messages.Best) -> None:
         self.states, self.log_delta, self.pointers, self.log_prob = states, best.log_delta, best.pointers, best.log_prob
         self._places = best.path
-        self.path = labelled(states, best.path)
+        self.path = labeled(states, best.path)
 
     def to_frame(self) -> Any:
         """A pandas data frame: step, state, log_delta, the state before, and whether it is on the best path."""
@@ -206,8 +206,8 @@ class Trellis:
             }
         )
 
-    def plot(self, ax: Any = None) -> Picture:
-        """A picture: states against steps, back-pointers as lines, the best path in colour; needs matplotlib.
+    def plot(self, ax: Any = None) -> Plot:
+        """A picture: states against steps, back-pointers as lines, the best path in color; needs matplotlib.
 
         Parameters
         ----------
@@ -268,8 +268,8 @@ def _passed(*asked: Any) -> list[_ForwardBackward]:
 
 def _asked(model: HiddenMarkovModel, question: Callable[..., list[Any]], *where: Any) -> list[Any]:
     """What is found of sequences as they are given; a warning names the first that is impossible."""
-    sequences, chain = open_sequences_for_query(model, *where), model._counted.answering
-    found = [one for asked in chain.questions(sequences) for one in question(*asked)]
+    sequences, chain = open_sequences_for_query(model, *where), model._estimated_hmm.checked_parameters
+    found = [one for asked in chain.kernel_arguments(sequences) for one in question(*asked)]
     warn_impossible(model, sequences, np.array([one.log_prob for one in found]))
     return found
 

@@ -11,7 +11,7 @@ import numpy as np
 from tallybayes._utils import sealed_file
 from tallybayes.errors import FileError, printable
 from tallybayes.kernels.reference.hmm_gaps import log_power
-from tallybayes.models.hmm.inference.decoding import dense, labelled, open_sequences_for_query
+from tallybayes.models.hmm.inference.decoding import dense, labeled, open_sequences_for_query
 from tallybayes.models.hmm.inference.forecast import Forecast, check_asked, forecast_from
 from tallybayes.models.hmm.lagged_columns import check_no_lags
 from tallybayes.models.inputs.invalid_cells import answering
@@ -61,9 +61,9 @@ class OnlineFilter:
     ...     start={"hot": 0.8, "cold": 0.2},
     ...     transition={"hot": {"hot": 0.6, "cold": 0.4}, "cold": {"hot": 0.5, "cold": 0.5}},
     ...     emission={"hot": {1: 0.2, 2: 0.4, 3: 0.4}, "cold": {1: 0.5, 2: 0.4, 3: 0.1}})
-    >>> now = machine.filter()
+    >>> now = machine.online_filter()
     >>> for eaten in [3, 1, 1]:
-    ...     now.push(eaten)
+    ...     now.update(eaten)
     >>> now
     filter after 3 steps: cold (0.68), hot (0.32)
     >>> now.state, now.proba.round(3)
@@ -71,23 +71,23 @@ class OnlineFilter:
     """
 
     def __init__(self, model: HiddenMarkovModel) -> None:
-        chain = model._counted.answering
-        factors = (factor for factor, _ in model._counted.emissions)
+        chain = model._estimated_hmm.checked_parameters
+        factors = (factor for factor, _ in model._estimated_hmm.emissions)
         check_no_lags(
             factors, "filtering step by step", "nothing is kept of the steps.\n    Ask filter_proba of all of them."
         )
         self._model = copy.copy(model)  # which learns by taking another tally: this one keeps its own
         self._start, transition, _ = chain.arguments
         self._log_moves, self._moves = transition, np.exp(transition)
-        self._emit = chain.emitter()
+        self._emit = chain.emission_scorer()
         self._known: dict[Any, np.ndarray] = {}  # what a step that is one label says, by type and label
         if chain.is_coded:
             rows = zip(chain.domains[0][0].levels, chain.log_table(), strict=False)
             self._known = {(type(level), level): row for level, row in rows}
         self._log: np.ndarray | None = None  # log p(state | steps so far)
-        self.n_steps, self.log_likelihood, self.surprise = 0, 0.0, 0.0
+        self.n_steps, self.log_likelihood, self.surprisal = 0, 0.0, 0.0
 
-    def push(self, step: Any) -> None:
+    def update(self, step: Any) -> None:
         """Take in the next step.
 
         Parameters
@@ -105,10 +105,10 @@ class OnlineFilter:
         if np.isneginf(top):
             if not np.isneginf(self.log_likelihood):
                 warn(f"step {self.n_steps} is impossible after those before it; nothing is known from here on.")
-            self._log, self.surprise, self.log_likelihood = np.full(len(joint), -np.inf), np.inf, -np.inf
+            self._log, self.surprisal, self.log_likelihood = np.full(len(joint), -np.inf), np.inf, -np.inf
         else:
             total = float(top + np.log(np.exp(joint - top).sum()))
-            self._log, self.surprise = joint - total, -total
+            self._log, self.surprisal = joint - total, -total
             self.log_likelihood += total
         self.n_steps += 1
 
@@ -122,21 +122,21 @@ class OnlineFilter:
         """The most probable state now; None after an impossible step."""
         known = not np.isneginf(self.log_likelihood)
         best = int(self.proba.argmax()) if known else -1
-        found = labelled(self._model.states_, np.array([best]))[0]
+        found = labeled(self._model.states_, np.array([best]))[0]
         return found.item() if isinstance(found, np.generic) else found
 
-    def forecast(self, horizon: int = 1, *, level: float = 0.9) -> Forecast:
+    def forecast(self, horizon: int = 1, *, mass: float = 0.9) -> Forecast:
         """What comes in the next steps, if there are any, as `HiddenMarkovModel.forecast` has it.
 
         Parameters
         ----------
         horizon : int, default 1
-        level : float, default 0.9
+        mass : float, default 0.9
         """
-        check_asked(horizon, level)
-        moves = np.exp(self._model._counted.answering.transition)
+        check_asked(horizon, mass)
+        moves = np.exp(self._model._estimated_hmm.checked_parameters.transition)
         first = np.exp(self._start) if self._log is None else self.proba @ moves
-        return forecast_from(self._model, first, horizon, level, {}, self.n_steps)
+        return forecast_from(self._model, first, horizon, mass, {}, self.n_steps)
 
     def save(self, path: Any) -> None:
         """Write the filter and its model to a sealed file; `tb.load` gives a filter that goes on, to the last bit.
@@ -147,12 +147,12 @@ class OnlineFilter:
         """
         manifest, arrays = model_to_parts(self._model)
         told = {} if self._log is None else {"filter/log": self._log}
-        numbers = np.array([self.log_likelihood, self.surprise])
+        numbers = np.array([self.log_likelihood, self.surprisal])
         content = {"model": manifest, "n_steps": self.n_steps}
         sealed_file.write(path, "OnlineFilter", content, {**arrays, **told, "filter/numbers": numbers})
 
     @classmethod
-    def _from_parts(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def _from_manifest(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         log, numbers, n_steps = arrays.pop("filter/log", None), arrays.pop("filter/numbers"), manifest.pop("n_steps")
         found = cls(model_from_parts(manifest.pop("model"), arrays))
         sealed_file.refuse_rest("the filter", manifest)
@@ -164,16 +164,16 @@ class OnlineFilter:
         if not fits:
             raise FileError("what the filter knows of the state does not fit its model.")
         found._log, found.n_steps = log, n_steps
-        found.log_likelihood, found.surprise = map(float, numbers)
+        found.log_likelihood, found.surprisal = map(float, numbers)
         return found
 
     def __getstate__(self) -> tuple[Any, ...]:  # to be copied, or sent elsewhere: all else follows from the model
-        return self._model, self._log, self.n_steps, self.log_likelihood, self.surprise
+        return self._model, self._log, self.n_steps, self.log_likelihood, self.surprisal
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         model, *known = state
         self.__init__(model)  # type: ignore[misc]
-        self._log, self.n_steps, self.log_likelihood, self.surprise = known
+        self._log, self.n_steps, self.log_likelihood, self.surprisal = known
 
     def _ahead(self, gap: int) -> np.ndarray:
         """log p(next state, and that it goes on | steps so far), however small; behind so many silent steps."""

@@ -34,8 +34,8 @@ def stationary(model: HiddenMarkovModel) -> np.ndarray:
     -------
     ndarray of shape (states,)
     """
-    chain = model._counted.answering
-    transition, states = np.exp(chain.transition), model._counted.states.levels
+    chain = model._estimated_hmm.checked_parameters
+    transition, states = np.exp(chain.transition), model._estimated_hmm.states.levels
     unknown = np.flatnonzero(~(transition.sum(axis=1) > 0))
     if len(unknown):
         raise EstimateError(
@@ -57,13 +57,13 @@ def durations(model: HiddenMarkovModel) -> np.ndarray:
     """How many steps a stay in every state lasts on average, 1 / (1 − p(stay)): inf for a state that is never left.
 
     NaN where no step after a state was seen. A stay is geometric: its most probable length is always 1. Where the end
-    is modelled, the end ends it, too.
+    is modeled, the end ends it, too.
 
     Returns
     -------
     ndarray of shape (states,)
     """
-    _, transition, end = model._counted.answering.arguments
+    _, transition, end = model._estimated_hmm.checked_parameters.arguments
     moves = np.exp(transition)
     unknown = ~(moves.sum(axis=1) + (0.0 if end is None else np.exp(end)) > 0)
     np.fill_diagonal(moves, 0.0)  # what leaves is added up: 1 − p(stay) has no digits where a state is hardly ever left
@@ -95,7 +95,7 @@ def expected_visits(
     """
     sequences, chain = (
         open_sequences_for_query(model, X, lengths, sequence, order, silent=False),
-        model._counted.answering,
+        model._estimated_hmm.checked_parameters,
     )
     filtered, found = run_kernel(chain, kernels.filter, sequences)
     smoothed, score = run_kernel(chain, kernels.posterior, sequences)

@@ -12,7 +12,7 @@ from tallybayes._utils.html import html_table
 from tallybayes.errors import DataError, printable
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.kernels import hmm as kernels
-from tallybayes.models.hmm.inference.decoding import labelled, open_sequences_for_query, warn_impossible
+from tallybayes.models.hmm.inference.decoding import labeled, open_sequences_for_query, warn_impossible
 from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.typing import RandomState, Rows
 
@@ -50,9 +50,12 @@ def best_paths(
     """
     if not is_integer_at_least(k, 1):
         raise DataError.wrong_type("k", repr(k), "a whole number of at least 1")
-    sequences, chain = open_sequences_for_query(model, X, lengths, sequence, order), model._counted.answering
+    sequences, chain = (
+        open_sequences_for_query(model, X, lengths, sequence, order),
+        model._estimated_hmm.checked_parameters,
+    )
     states, found, scores = model.states_, [], []
-    for asked in chain.questions(sequences):
+    for asked in chain.kernel_arguments(sequences):
         totals, offsets = kernels.log_likelihood(*asked), asked[-1].tolist()
         scores.append(totals)
         longest = max(np.diff(offsets).tolist(), default=0)
@@ -95,13 +98,16 @@ def sample_paths(
     """
     if not is_integer_at_least(n, 0):
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
-    sequences, chain = open_sequences_for_query(model, X, lengths, sequence, order), model._counted.answering
+    sequences, chain = (
+        open_sequences_for_query(model, X, lengths, sequence, order),
+        model._estimated_hmm.checked_parameters,
+    )
     rng, states, found, scores = np.random.default_rng(random_state), model.states_, [], []
-    for asked in chain.questions(sequences):
+    for asked in chain.kernel_arguments(sequences):
         offsets = asked[-1].tolist()
         paths, score = kernels.draw_paths(*asked, rng.random((offsets[-1], int(n))))
         scores.append(score)
-        found += [labelled(states, paths[a:b].T.ravel()).reshape(int(n), b - a) for a, b in pairwise(offsets)]
+        found += [labeled(states, paths[a:b].T.ravel()).reshape(int(n), b - a) for a, b in pairwise(offsets)]
     warn_impossible(model, sequences, np.concatenate(scores))
     return found
 
@@ -134,7 +140,7 @@ class BestPaths:
 
     def __init__(self, states: np.ndarray, places: np.ndarray, log_prob: np.ndarray, log_likelihood: float) -> None:
         self.states, self.log_prob = states, log_prob
-        self.paths: np.ndarray = labelled(states, places.ravel()).reshape(places.shape)
+        self.paths: np.ndarray = labeled(states, places.ravel()).reshape(places.shape)
         self.probability = np.exp(np.minimum(log_prob - log_likelihood, 0.0)) if len(log_prob) else np.zeros(0)
 
     def __len__(self) -> int:

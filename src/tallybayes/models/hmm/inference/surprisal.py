@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @answering
-def surprise(
+def surprisal(
     model: HiddenMarkovModel,
     X: Rows,
     lengths: npt.ArrayLike | None = None,
@@ -32,7 +32,7 @@ def surprise(
 ) -> list[np.ndarray]:
     """−log p(step | steps before it) of every step, in nats; inf from an impossible step on.
 
-    A sequence's add up to −`score_samples`. Where the end is modelled, that it went on is part of a step, and what is
+    A sequence's add up to −`score_samples`. Where the end is modeled, that it went on is part of a step, and what is
     left of the sum is −log p(end). A missing step is no surprise: 0.
 
     Parameters
@@ -44,7 +44,10 @@ def surprise(
     -------
     list of ndarray of shape (steps,)
     """
-    sequences, chain = open_sequences_for_query(model, X, lengths, sequence, order), model._counted.answering
+    sequences, chain = (
+        open_sequences_for_query(model, X, lengths, sequence, order),
+        model._estimated_hmm.checked_parameters,
+    )
     _, told = _predicted(chain, sequences)
     _warn_lost(model, sequences, told)
     return [told[a:b] for a, b in pairwise(sequences.offsets.tolist())]
@@ -75,17 +78,22 @@ def tail_proba(
     list of ndarray of shape (steps, columns)
         NaN for missing cells, for columns of text or of the counts of words, and from an impossible step on.
     """
-    sequences, chain = open_sequences_for_query(model, X, lengths, sequence, order), model._counted.answering
+    sequences, chain = (
+        open_sequences_for_query(model, X, lengths, sequence, order),
+        model._estimated_hmm.checked_parameters,
+    )
     n_steps, (shares, told) = int(sequences.offsets[-1]), _predicted(chain, sequences)
     with np.errstate(invalid="ignore"):
         shares = np.exp(shares - shares.max(axis=1, keepdims=True, initial=-np.inf))
         shares /= shares.sum(axis=1, keepdims=True)  # that it went on is known; NaN after what could not be
     _warn_lost(model, sequences, told)
-    shares, columns = chain.emitting(shares), []
-    for part, domains, (factor, statistics) in zip(chain.scored, chain.domains, model._counted.emissions, strict=True):
+    shares, columns = chain.component_proba(shares), []
+    for part, domains, (factor, statistics) in zip(
+        chain.scored, chain.domains, model._estimated_hmm.emissions, strict=True
+    ):
         family, names = part.family, factor.columns
-        if names[0] in model._kept_words or family.tokens:
-            width = 1 if names[0] in model._kept_words else int(statistics.n_columns)
+        if names[0] in model._selected_words or family.is_bag_of_words:
+            width = 1 if names[0] in model._selected_words else int(statistics.n_columns)
             columns.append(np.full((n_steps, width), np.nan))
             continue
         cells = (
@@ -93,14 +101,16 @@ def tail_proba(
             if n_steps
             else np.zeros((0, len(names)))
         )
-        width = int(part.parameters.table.shape[-1]) if family.reads == "codes" else int(statistics.n_columns)
+        width = int(part.parameters.table.shape[-1]) if family.cell_type == "codes" else int(statistics.n_columns)
         alone = family.order > 0  # a step given those before it: of its own cells the last
-        found = np.zeros((0, 1 if alone else len(names) if family.reads == "codes" else width))
-        step = chunk_rows(chain.n_emitting, width)
+        found = np.zeros((0, 1 if alone else len(names) if family.cell_type == "codes" else width))
+        step = chunk_rows(chain.n_emission_groups, width)
         for start in range(0, n_steps, step):
             rows, mine = chunk_of(cells, slice(start, start + step)), shares[start : start + step]
             tails = (
-                _tail_of_labels(part, mine, rows) if family.reads == "codes" else _tail(part, statistics, mine, rows)
+                _tail_of_labels(part, mine, rows)
+                if family.cell_type == "codes"
+                else _tail(part, statistics, mine, rows)
             )
             found = np.concatenate([found, tails])
         columns.append(found)
@@ -114,7 +124,7 @@ def _tail(part: FactorScorer, statistics: Any, shares: np.ndarray, cells: np.nda
     at_most = mixture_cumulative(family, part.parameters, shares, cells)
     if family.order:
         return np.minimum(2 * np.minimum(at_most, 1 - at_most), 1.0)
-    below = at_most if family.measured else mixture_cumulative(family, part.parameters, shares, cells - 1)
+    below = at_most if family.is_continuous else mixture_cumulative(family, part.parameters, shares, cells - 1)
     found = np.minimum(2 * np.minimum(at_most, 1 - below), 1.0)
     if len(part.constant):
         same = cells[:, part.constant] == family.pooled_value(statistics)[part.constant]
@@ -136,7 +146,7 @@ def _tail_of_labels(part: FactorScorer, shares: np.ndarray, codes: np.ndarray) -
 
 def _predicted(chain: HMMParameters, sequences: Sequences) -> tuple[np.ndarray, np.ndarray]:
     """log p(state, and that it goes on | steps before) of every step, and −log p(step | steps before)."""
-    parts = [hmm_messages.one_step_predictive(*asked) for asked in chain.questions(sequences)]
+    parts = [hmm_messages.one_step_predictive(*asked) for asked in chain.kernel_arguments(sequences)]
     shares = np.concatenate([np.zeros((0, len(chain.start))), *(each for each, _ in parts)])
     return shares, -np.concatenate([np.zeros(0), *(each for _, each in parts)])
 

@@ -296,8 +296,8 @@ def _means(found: NetworkInference, outcome: Name, axes: tuple[Name, ...], known
     if found.widths[outcome] > 1:
         raise DataError(f"node {outcome!r} has {found.widths[outcome]} columns; expected one.")
     scored, parents = found.leaves[found.leaf_of(outcome)], found.graph.parents[found.leaf_of(outcome)]
-    _, column = found.places.get(outcome, (outcome, 0))
-    means = np.nan_to_num(scored.family.expected(scored.parameters))[..., column].reshape(
+    _, column = found.component_index.get(outcome, (outcome, 0))
+    means = np.nan_to_num(scored.family.mean(scored.parameters))[..., column].reshape(
         [len(found.levels[parent]) for parent in parents]
     )
     means = means[tuple(known.get(parent, slice(None)) for parent in parents)]

@@ -95,14 +95,14 @@ def linear_causal_effect(
     every value of a Gaussian node is possible.
     """
     found, graph = model._inference, model.graph_
-    if treatment not in found.places or outcome not in found.places:
+    if treatment not in found.component_index or outcome not in found.component_index:
         raise DataError(
             f"{treatment!r} is continuous, and no edge leads from it to {outcome!r}: its effect is zero.\n"
             "    Use an outcome with continuous parents."
         )
     sizes = {node: len(found.levels[node]) if node in found.levels else 1 for node in graph.nodes}
     how = identify(graph, (treatment, outcome), given, adjust, unobserved, sizes)
-    if found.places[treatment][1] in found.leaves[found.leaf_of(treatment)].constant:
+    if found.component_index[treatment][1] in found.leaves[found.leaf_of(treatment)].constant:
         raise EstimateError(
             f"{treatment!r} is the same in every row, so its effect on {outcome!r} is not identifiable."
         )

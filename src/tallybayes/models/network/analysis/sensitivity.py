@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from tallybayes.models.network.bayesian_network import BayesianNetwork
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 _SHOWN = 12
 
@@ -74,7 +74,7 @@ def sensitivity(
     0.00107
     """
     given = one_row(given)
-    found = model._inference.under(do)
+    found = model._inference.intervened(do)
     if not isinstance(event, Mapping) or not event:
         raise DataError.wrong_type("event", repr(event)[:60], "a mapping from nodes to levels, as in {'fire': True}")
     if isinstance(odds, bool) or not isinstance(odds, int | float | np.number) or not odds > 1:
@@ -243,7 +243,7 @@ class Sensitivity(Sequence[Entry]):
         names = ["node", "level", "given", "value", "low", "high", "slope"]
         return pd.DataFrame([[getattr(entry, name) for name in names] for entry in self], columns=names)
 
-    def plot(self, ax: Axes | None = None, *, most: int = 15) -> Picture:
+    def plot(self, ax: Axes | None = None, *, most: int = 15) -> Plot:
         """Plot the range of the probability for each entry, the widest first (tornado plot); needs matplotlib.
 
         Parameters
@@ -304,11 +304,11 @@ def _functions(
     p(event, given) and p(given) are linear in the entries of a row of a CPT: each is R + Σ gᵢθᵢ, where gᵢ is the
     probability of all other factors. Both are divided by p(given), so that the denominator is 1 at current values.
     """
-    compiled, graph = found.compile(do), found.graph.cut(found.cut(do))
+    compiled, graph = found.compile(do), found.graph.without_incoming_edges(found.nodes_to_cut(do))
     likelihoods, offset = found.likelihoods(rows, slice(0, 2), do)
     answer = compiled.tree.propagate(compiled.potentials, likelihoods, 2)
     scale = np.exp(answer.log_likelihood + offset - log_given)
-    bearing = graph.bearing_on(event, [*known.codes, *known.cells], known.likelihoods)
+    bearing = graph.relevant_nodes(event, [*known.codes, *known.cells], known.likelihoods)
     places: list[tuple[Name, tuple[int, ...]]] = []
     values, functions = [np.zeros(0)], [np.zeros((0, 4))]
     for node, table in found.tables.items():

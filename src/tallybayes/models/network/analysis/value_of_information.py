@@ -83,7 +83,7 @@ def value_of_information(
       smoke  0.6791  3.6    2     1.6
     """
     given = one_row(given)
-    found = model._inference.under(do)
+    found = model._inference.intervened(do)
     require_labels(model, [target])
     nodes = _candidates(model, target, given, do, candidates)
     labels = labels_of(found.levels[target], None)

@@ -71,8 +71,8 @@ def _components(
         if leaf in inference.components:
             parameters, family = inference.leaves[leaf].parameters, JointGaussian()
             cells = evidence.cells.get(leaf, np.full((1, parameters.mean.shape[-1]), np.nan))
-            conditional = family.told_by(parameters, np.flatnonzero(~np.isnan(cells[0])))
-            columns = [inference.places[nodes[k]][1] for k in mine]
+            conditional = family.condition_on(parameters, np.flatnonzero(~np.isnan(cells[0])))
+            columns = [inference.component_index[nodes[k]][1] for k in mine]
             index = np.array([np.flatnonzero(conditional.others == column)[0] for column in columns])
             locations[:, mine] = family.conditional_means(parameters, cells)[0][group][:, columns]
             scatters[:, mine[:, None], mine] = conditional.covariance[group][:, index[:, None], index]
@@ -85,14 +85,14 @@ def _components(
 
 def is_normal(found: NetworkInference, node: Name) -> bool:
     """Return whether a continuous node is one Gaussian column, so that its posterior is a mixture."""
-    if node in found.places:
+    if node in found.component_index:
         return True
     if node in found.presence:  # its missing-value indicator has evidence, too
         return False
     scored = found.leaves[node]
     family = scored.family
     return bool(
-        family.measured
+        family.is_continuous
         and family.columnwise
         and not family.transforms
         and found.widths[node] == 1

@@ -55,7 +55,7 @@ class Evidence(NamedTuple):
             if isinstance(cells, SparseRows):
                 some = cells.rows(rows)
                 known = some.sum_rows(np.isnan(some.data)) < max(some.n_columns, 1)
-                return known if some.absent is None else known & ~some.absent
+                return known if some.missing_rows is None else known & ~some.missing_rows
             cells = chunk_of(cells, rows)
             return ~np.isnan(cells).reshape(len(cells), -1).all(axis=1)
         return node in self.likelihoods
@@ -87,7 +87,7 @@ def read_rows(network: NetworkInference, table: Table, unseen: str, without: Ite
         if (found >= 0).any():
             codes[node] = found
     cells = {}
-    measured = with_unknown(table, network.presence.values(), {}) if network.presence and table.unknown else table
+    measured = with_unknown(table, network.presence.values(), {}) if network.presence and table.invalid_cells else table
     for node, scored in network.leaves.items():
         if node in network.components:
             found = _read_linked(network, node, measured, left_out, unseen)
@@ -103,7 +103,7 @@ def read_rows(network: NetworkInference, table: Table, unseen: str, without: Ite
 def with_absent_levels(domains: Mapping[Name, Domain], table: Table) -> Table:
     """Return the rows with "missing" as a level of the nodes that have it."""
     return with_missing_level(
-        table, [node for node, domain in domains.items() if domain.absent and node in table.columns]
+        table, [node for node, domain in domains.items() if domain.has_missing_level and node in table.columns]
     )
 
 
@@ -122,9 +122,9 @@ def _read_linked(
         if width != 1:
             raise DataError(f"node {node!r} has {width} columns here; expected 1, as at fitting.")
         out[:, nodes.index(node)] = np.asarray(cells, dtype=float).reshape(len(cells))
-    wrong = family.wrong_cell(out)
+    wrong = family.first_invalid_cell(out)
     if wrong is not None:
-        raise DataError.bad_cell(cell(out, *wrong), wrong[0], nodes[wrong[1]], family.expects)
+        raise DataError.bad_cell(cell(out, *wrong), wrong[0], nodes[wrong[1]], family.allowed_values)
     return out
 
 
@@ -135,9 +135,9 @@ def _read_leaf(network: NetworkInference, node: Name, found: Any) -> Any:
     if width != network.widths.get(node, width):
         raise DataError(f"node {node!r} has {width} columns here; expected {network.widths[node]}, as at fitting.")
     rows = cells if isinstance(cells, SparseRows) else np.asarray(cells, dtype=float).reshape(len(cells), width)
-    wrong = family.wrong_cell(rows)
+    wrong = family.first_invalid_cell(rows)
     if wrong is not None:
-        raise DataError.bad_cell(cell(rows, *wrong), wrong[0], node, family.expects)
+        raise DataError.bad_cell(cell(rows, *wrong), wrong[0], node, family.allowed_values)
     return cells
 
 
@@ -185,7 +185,7 @@ def with_more(before: Any, found: Any) -> Any:
 
 def _code(network: NetworkInference, node: Name, level: Any) -> int:
     domain = network.domains[node]
-    if domain.absent and _is_absent(level):
+    if domain.has_missing_level and _is_absent(level):
         return domain.index[None]
     plain = level.item() if isinstance(level, np.generic) else level
     plain = int(plain) if isinstance(plain, float) and plain.is_integer() else plain
@@ -195,8 +195,8 @@ def _code(network: NetworkInference, node: Name, level: Any) -> int:
     if known is None or type(domain.levels[known]) is not type(plain):
         hint = "Check its spelling and type, or leave the node out where it is not known."
         raise LabelError(
-            f"node {node!r} has no level {level!r} (known: {', '.join(map(repr, domain.shown[:8]))}).\n"
-            f"    {did_you_mean([plain] if isinstance(plain, str) else [], domain.shown, hint)}"
+            f"node {node!r} has no level {level!r} (known: {', '.join(map(repr, domain.display_levels[:8]))}).\n"
+            f"    {did_you_mean([plain] if isinstance(plain, str) else [], domain.display_levels, hint)}"
         )
     return known
 

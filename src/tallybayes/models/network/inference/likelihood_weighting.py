@@ -38,7 +38,7 @@ def query_by_sampling(
     if needed > here:
         raise TooLargeError.of("the answer", needed, here, "Ask for fewer nodes at a time.")
     observed = [*known.codes, *known.cells, *known.likelihoods]
-    wanted = found.graph.cut(found.cut(do)).ancestors([*query_nodes, *observed])
+    wanted = found.graph.without_incoming_edges(found.nodes_to_cut(do)).ancestors([*query_nodes, *observed])
     rng, top = np.random.default_rng(random_state), -np.inf
     first, second = np.zeros(math.prod(shape)), np.zeros(math.prod(shape))  # sums of weights and of their squares
     for codes, logs in draws(found, known, do, n_draws, rng, wanted):
@@ -100,8 +100,8 @@ def draws(
     wanted : nodes, optional
         Nodes to sample, with their ancestors; None samples all.
     """
-    done, chosen = found.cut(do), None if wanted is None else set(wanted)
-    cut = found.graph.cut(done)
+    done, chosen = found.nodes_to_cut(do), None if wanted is None else set(wanted)
+    cut = found.graph.without_incoming_edges(done)
     nodes = [node for node in cut.nodes if chosen is None or node in chosen]
     ends = {node: np.cumsum(found.tables[node], axis=-1) for node in nodes if node in found.tables}
     cells = {node: found.leaf_logs(node, column)[0] for node, column in known.cells.items() if node not in done}
@@ -118,7 +118,7 @@ def draws(
             above = tuple(codes[name] for name in cut.parents[node])
             unknown = np.flatnonzero(lost[node][above] & ~np.isneginf(logs)) if node in lost else np.zeros(0, np.intp)
             if len(unknown):
-                raise found.not_known(node, [int(code[unknown[0]]) for code in above])
+                raise found.undefined_row_error(node, [int(code[unknown[0]]) for code in above])
             with np.errstate(divide="ignore"):
                 if node in cells:
                     logs += cells[node][found.group(node, codes, size)]

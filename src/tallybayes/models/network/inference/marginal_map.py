@@ -47,7 +47,7 @@ def _factors(
     found: NetworkInference, query_nodes: tuple[Name, ...], known: Evidence, do: set[Name], held: Mapping[Name, int]
 ) -> tuple[list[tuple[Scope, np.ndarray]], float]:
     """Return the log factors of relevant nodes reduced by the evidence, and the log of the constant factor."""
-    graph = found.graph.cut(found.cut(do))
+    graph = found.graph.without_incoming_edges(found.nodes_to_cut(do))
     relevant = graph.ancestors([*query_nodes, *known.codes, *known.likelihoods, *known.cells])
     likelihoods, offset = found.likelihoods(known, slice(0, 1), do)
 

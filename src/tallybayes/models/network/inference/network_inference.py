@@ -73,11 +73,11 @@ class NetworkInference:
     ) -> None:
         self.structure, self.components = graph, components or {}
         self.graph = with_leaves(graph, self.components)
-        self.places = {
+        self.component_index = {
             node: (leaf, place) for leaf, found in self.components.items() for place, node in enumerate(found.nodes)
         }
         self.domains, self.widths, self.readers = domains, widths or {}, readers or {}
-        self.presence, levels = presence or {}, {node: domain.shown for node, domain in domains.items()}
+        self.presence, levels = presence or {}, {node: domain.display_levels for node, domain in domains.items()}
         self.levels: dict[Name, tuple[Any, ...]] = levels
         self.leaves = {node: _without_flat_groups(scored) for node, scored in leaves.items()}
         self.index = {node: place for place, node in enumerate(levels)}
@@ -99,15 +99,15 @@ class NetworkInference:
 
     def is_measured(self, node: Name) -> bool:
         """Return whether a node is continuous."""
-        return node in self.leaves or node in self.places
+        return node in self.leaves or node in self.component_index
 
     def leaf_of(self, node: Name) -> Name:
         """Return the leaf of a continuous node: itself, or that of its connected component."""
-        return self.places[node][0] if node in self.places else node
+        return self.component_index[node][0] if node in self.component_index else node
 
-    def under(self, do: Mapping[Any, Any] | None) -> NetworkInference:
+    def intervened(self, do: Mapping[Any, Any] | None) -> NetworkInference:
         """Return the network under interventions on connected continuous nodes; those on others act in `compile`."""
-        if not isinstance(do, Mapping) or self.places.keys().isdisjoint(do):
+        if not isinstance(do, Mapping) or self.component_index.keys().isdisjoint(do):
             return self
         other = copy.copy(self)  # its tables and trees are the same
         cells = read_evidence(self, None, do).cells
@@ -116,9 +116,9 @@ class NetworkInference:
         }
         return other
 
-    def cut(self, do: Iterable[Name]) -> frozenset[Name]:
+    def nodes_to_cut(self, do: Iterable[Name]) -> frozenset[Name]:
         """Return the intervened nodes whose incoming edges are to be removed; `under` did it for connected ones."""
-        return frozenset(do).difference(self.places)
+        return frozenset(do).difference(self.component_index)
 
     @cached_property
     def order(self) -> list[int]:
@@ -136,13 +136,13 @@ class NetworkInference:
 
         Those of `fixed` are known in every row: they have one level, and tables that have them are looked up by row.
         """
-        key = cut, joined, held = self.cut(do), frozenset(together), frozenset(fixed)
+        key = cut, joined, held = self.nodes_to_cut(do), frozenset(together), frozenset(fixed)
         if joined:
             plain, wanted = self.compile(cut), set(self.scope(joined))
             if any(wanted.issubset(clique.variables) for clique in plain.tree.cliques):
                 return plain
         if key not in self.compiled:
-            graph = self.graph.cut(cut)
+            graph = self.graph.without_incoming_edges(cut)
             families = [(*graph.parents[node], node) for node in self.levels]
             families += [nodes for nodes in (*(graph.parents[leaf] for leaf in self.leaves), tuple(joined)) if nodes]
             scopes = [self.scope(name for name in nodes if name not in held) for nodes in families]
@@ -167,8 +167,8 @@ class NetworkInference:
         self, known: Evidence, rows: slice, do: Iterable[Name] = (), fixed: frozenset[Name] = frozenset()
     ) -> tuple[list[Likelihood], np.ndarray]:
         """Return the evidence of some rows as likelihoods, and the logs of the factors divided out of them."""
-        n_rows, cut = len(range(known.n_rows)[rows]), self.cut(do)
-        found, offset, graph = [], np.zeros(n_rows), self.graph.cut(cut)
+        n_rows, cut = len(range(known.n_rows)[rows]), self.nodes_to_cut(do)
+        found, offset, graph = [], np.zeros(n_rows), self.graph.without_incoming_edges(cut)
         for node, codes in known.codes.items():
             part = codes[rows]
             if node not in fixed and (part >= 0).any():
@@ -290,7 +290,7 @@ class NetworkInference:
             )  # an impossible row is so whatever the others say
             if len(undefined_rows):
                 where = [int(some.codes[name][undefined_rows[0]]) for name in self.graph.parents[node]]
-                raise self.not_known(node, where, f" (row {int(rows[undefined_rows[0]])})")
+                raise self.undefined_row_error(node, where, f" (row {int(rows[undefined_rows[0]])})")
         return out
 
     def leaf_logs(self, node: Name, cells: Any, rows: slice = slice(None)) -> np.ndarray:
@@ -336,8 +336,8 @@ class NetworkInference:
 
     def expected(self, node: Name, found: Propagated, known: Evidence, rows: slice) -> np.ndarray:
         """Return the mean of a continuous node in every row: its value if observed, NaN if probably missing."""
-        if node in self.places:
-            leaf, place = self.places[node]
+        if node in self.component_index:
+            leaf, place = self.component_index[node]
             return self._expected(leaf, found, known, rows)[:, place]
         return self._expected(node, found, known, rows)
 
@@ -348,7 +348,7 @@ class NetworkInference:
         absent = np.zeros(n_rows, dtype=bool)
         if node in self.presence:
             shares, absent = self._if_there(node, shares, known, rows)
-        means = scored.family.expected(scored.parameters).reshape(self.n_groups(node), -1)
+        means = scored.family.mean(scored.parameters).reshape(self.n_groups(node), -1)
         if node not in known.cells:
             out = shares.T @ np.nan_to_num(means)
         elif isinstance(known.cells[node], SparseRows) and not known.cells[node].has_missing:
@@ -367,7 +367,7 @@ class NetworkInference:
         absent.
         """
         beside = self.leaves[self.presence[node]]
-        there = np.nan_to_num(beside.family.expected(beside.parameters).reshape(-1, 1))
+        there = np.nan_to_num(beside.family.mean(beside.parameters).reshape(-1, 1))
         total = (shares * there).sum(axis=0)
         absent, n_rows = total < 0.5, shares.shape[1]
         if self.presence[node] in known.cells:
@@ -377,7 +377,7 @@ class NetworkInference:
             absent = np.isnan(chunk_of(known.cells[node], rows)).reshape(n_rows)
         return shares * there / np.where(total > 0, total, 1.0), absent
 
-    def not_known(self, node: Name, place: Sequence[int], where: str = "") -> EstimateError:
+    def undefined_row_error(self, node: Name, place: Sequence[int], where: str = "") -> EstimateError:
         """Return the error for a result that depends on an undefined row of a CPT, given by its parents' levels."""
         pairs = zip(self.graph.parents[node], place, strict=True)
         shown = ", ".join(f"{parent} = {self.levels[parent][k]!r}" for parent, k in pairs) or "nothing is given"
@@ -391,7 +391,7 @@ class NetworkInference:
 
     # ---- Undefined parameters ---------------------------------------------------------------------------------------
 
-    def refuse_unknown(
+    def check_defined(
         self,
         found: Propagated,
         known: Evidence,
@@ -406,8 +406,8 @@ class NetworkInference:
         lost_rows = self.unknown_lines()
         if not lost_rows:
             return
-        cut = self.cut(do)
-        graph = self.graph.cut(cut)
+        cut = self.nodes_to_cut(do)
+        graph = self.graph.without_incoming_edges(cut)
         possible = ~np.isneginf(found.log_likelihood)
         sure = [known.is_known(node, rows) & (node not in known.likelihoods) for node in graph.nodes]
         patterns = np.stack([np.broadcast_to(here, len(possible)) for here in sure], axis=1)
@@ -425,11 +425,11 @@ class NetworkInference:
                         depends[key] = node in graph.ancestors([*observed, *known.likelihoods])
                     else:
                         asked_for = {self.leaf_of(other) for other in undefined_rows}
-                        depends[key] = bool(graph.reached(node, observed, known.likelihoods) & asked_for)
+                        depends[key] = bool(graph.influenced_nodes(node, observed, known.likelihoods) & asked_for)
                 if depends[key]:
                     place = int(np.flatnonzero(some[:, row])[0])
                     of_row = f" (row {rows.start + row})" if known.n_rows > 1 else ""
-                    raise self.not_known(node, np.argwhere(lost)[place].tolist() if parents else [], of_row)
+                    raise self.undefined_row_error(node, np.argwhere(lost)[place].tolist() if parents else [], of_row)
 
     def unknown_lines(self) -> dict[Name, np.ndarray]:
         """Return the combinations of parents' levels with undefined parameters, by node."""
@@ -447,7 +447,11 @@ class NetworkInference:
 
 def _without_flat_groups(scored: FactorScorer) -> FactorScorer:
     """Return the scorer of a continuous node; groups of zero variance are undefined, as groups without rows."""
-    return scored if scored.predictive else scored._replace(parameters=scored.family.without_flat(scored.parameters))
+    return (
+        scored
+        if scored.predictive
+        else scored._replace(parameters=scored.family.mask_degenerate_groups(scored.parameters))
+    )
 
 
 def _filled(table: np.ndarray) -> np.ndarray:

@@ -83,7 +83,7 @@ def query(
     """
     query_nodes = tuple(listed(nodes))
     given = one_row(given)
-    found = model._inference.under(do)
+    found = model._inference.intervened(do)
     found.structure.require(query_nodes)
     _INFERENCE.check("inference", inference)
     measured = [node for node in query_nodes if found.is_measured(node)]
@@ -106,8 +106,8 @@ def query(
 
 def _require_rows(model: BayesianNetwork, query_nodes: tuple[Name, ...]) -> None:
     """Raise EstimateError if a continuous node has no observed rows, so that its parameters are undefined."""
-    nodes = model._network.nodes if model._given is None else {}
-    unseen = [node for node in query_nodes if node in nodes and not np.any(nodes[node].flat().presence())]
+    nodes = model._estimated_network.nodes if model._fixed_parameters is None else {}
+    unseen = [node for node in query_nodes if node in nodes and not np.any(nodes[node].flat().group_weights())]
     if unseen:
         beside = " together with its measured parents" if nodes[unseen[0]].inputs else ""
         raise EstimateError(
@@ -177,7 +177,7 @@ def most_probable(
       sky  'rain'
     """
     given = one_row(given)
-    found = model._inference.under(do)
+    found = model._inference.intervened(do)
     if nodes is not None:
         query_nodes = tuple(listed(nodes))
         require_labels(model, query_nodes)
@@ -209,10 +209,10 @@ def probability(model: BayesianNetwork, given: Mapping[Name, Any], *, do: Mappin
     float
     """
     given = one_row(given)
-    found = model._inference.under(do)
+    found = model._inference.intervened(do)
     known = read_evidence(found, given, do)
     ((rows, answer),) = found.batches(known, do or ())
-    found.refuse_unknown(answer, known, rows, None, do or ())
+    found.check_defined(answer, known, rows, None, do or ())
     return float(np.exp(answer.log_likelihood[0]))
 
 
@@ -249,7 +249,7 @@ def sample(
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
     rng = np.random.default_rng(random_state)
     given = one_row(given)
-    found = model._inference.under(do)
+    found = model._inference.intervened(do)
     known = read_evidence(found, given, do)
     try:
         _, answer = run_query(found, found.structure.nodes, given, do)
@@ -269,16 +269,16 @@ def sample(
             out[node] = np.repeat(np.asarray([measured[node]]) if whole else known.cells[node][:, 0], n, axis=0)
         elif any(node == beside and other in measured for other, beside in found.presence.items()):
             continue  # its missing-value indicator is determined
-        elif node in found.places:
-            leaf, place = found.places[node]
+        elif node in found.component_index:
+            leaf, place = found.component_index[node]
             if leaf not in linked:
                 linked[leaf] = _draw_linked(found, leaf, known, codes, int(n), rng)
             out[node] = linked[leaf][:, place]
         else:
             group = found.group(node, codes, int(n))
-            drawn = sample_factor(found.leaves[node], group, model._network.nodes[node].flat(), rng)
+            drawn = sample_factor(found.leaves[node], group, model._estimated_network.nodes[node].flat(), rng)
             out[node] = drawn if drawn.shape[1] > 1 else drawn[:, 0]
-    return as_frame(with_absences(out) if found.presence else out, model._frame)
+    return as_frame(with_absences(out) if found.presence else out, model._frame_library)
 
 
 def _draw_linked(
@@ -307,7 +307,7 @@ def run_query(
     known = read_evidence(found, given, do)
     ((rows, answer),) = found.batches(known, do or (), together=together)
     refuse_impossible(found, answer.log_likelihood[0], given, do)
-    found.refuse_unknown(answer, known, rows, nodes, do or ())
+    found.check_defined(answer, known, rows, nodes, do or ())
     return known, answer
 
 

@@ -30,7 +30,7 @@ from tallybayes.models.network.inference.query_result import NodePosteriors
 from tallybayes.models.network.network_fit import named_weights, open_rows
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
-from tallybayes.typing import Names, Rows, Weights
+from tallybayes.typing import Names, Rows, SampleWeights
 from tallybayes.warnings import warn
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _log_likelihood(model: BayesianNetwork, known: Evidence) -> np.ndarray:
     unsure = not read_estimate(model.estimate).has_prior
     for rows, answer in found.batches(rest, down=unsure, what="scoring", look_up=True):
         if unsure:
-            found.refuse_unknown(answer, rest, rows, None)
+            found.check_defined(answer, rest, rows, None)
         partly[rows] = answer.log_likelihood
     out[~whole] = partly
     return out
@@ -92,7 +92,7 @@ def answer_node(model: BayesianNetwork, X: Any, node: Name) -> ClassPosterior:
 
 @answering
 def log_likelihood(
-    model: BayesianNetwork, X: Rows, *, sample_weight: Weights = None, names: Iterable[Name] | None = None
+    model: BayesianNetwork, X: Rows, *, sample_weight: SampleWeights = None, names: Iterable[Name] | None = None
 ) -> float:
     """Compute the log-likelihood of all rows, in nats.
 
@@ -225,7 +225,7 @@ def predict(
 
 @predict_in_batches
 @answering
-def fill(
+def impute(
     model: BayesianNetwork, X: Rows, *, do: Mapping[Any, Any] | None = None, names: Iterable[Name] | None = None
 ) -> Any:
     """Impute missing cells with the prediction given the observed cells of the row.
@@ -244,7 +244,7 @@ def fill(
     >>> import tallybayes as tb
     >>> rows = {"rain": [0, 0, 0, 1, 1, 0], "wet": [1, 0, 0, 1, 1, 0]}
     >>> model = tb.BayesianNetwork({"wet": ["rain"]}).fit(rows)
-    >>> model.fill({"rain": [None, 0], "wet": [1, None]})
+    >>> model.impute({"rain": [None, 0], "wet": [1, None]})
     {'rain': array([1, 0]), 'wet': array([1, 0])}
     """
     out, table = _best(model, X, None, list(model.graph_.nodes), do, names), _asked(model, X, names)
@@ -269,7 +269,7 @@ def _predict(
     model: BayesianNetwork, X: Any, columns: Any, query_nodes: list[Name], do: Mapping[Any, Any] | None, names: Any
 ) -> tuple[dict[Name, np.ndarray], dict[Name, np.ndarray], np.ndarray]:
     """Return posteriors of discrete nodes, means of continuous nodes, and the log-likelihood of every row."""
-    found, done = model._inference.under(do), do or {}
+    found, done = model._inference.intervened(do), do or {}
     known = _read(model, X, names, () if columns is None else query_nodes, do)
     posteriors = {
         node: np.empty((known.n_rows, len(found.levels[node]))) for node in query_nodes if node in found.levels
@@ -279,7 +279,7 @@ def _predict(
     needed = [*query_nodes, *(found.presence[node] for node in query_nodes if node in found.presence)]
     for rows, answer in found.batches(known, done, what="predicting", look_up=True):
         log_likelihood[rows] = answer.log_likelihood
-        found.refuse_unknown(answer, known, rows, needed, done)
+        found.check_defined(answer, known, rows, needed, done)
         for node, table in posteriors.items():
             table[rows] = found.shares([node], answer, known, rows).T
         for node, parts in means.items():
@@ -314,9 +314,11 @@ def _asked(model: BayesianNetwork, X: Any, names: Any) -> Table:
 
     def parts() -> list[Any]:
         labels = [([node], Categorical(), [found.domains[node]]) for node in found.levels]
-        linked: list[Any] = [([node], found.leaves[leaf].family, []) for node, (leaf, _) in found.places.items()]
+        linked: list[Any] = [
+            ([node], found.leaves[leaf].family, []) for node, (leaf, _) in found.component_index.items()
+        ]
         alone: list[Any] = [
-            ([node], part.family, []) for node, part in found.leaves.items() if node not in found.places
+            ([node], part.family, []) for node, part in found.leaves.items() if node not in found.component_index
         ]
         return [*labels, *alone, *linked]
 
@@ -346,10 +348,10 @@ def _mend_impossible(
     wrong = np.flatnonzero(np.isneginf(log_likelihood))
     if not len(wrong):
         return
-    found = model._inference.under(do)
+    found = model._inference.intervened(do)
     nothing = read_evidence(found, None, do)
     ((rows, answer),) = found.batches(nothing, do or ())
-    found.refuse_unknown(answer, nothing, rows, [*posteriors, *means], do or ())
+    found.check_defined(answer, nothing, rows, [*posteriors, *means], do or ())
     for node, table in posteriors.items():
         table[wrong] = answer.marginal(found.scope([node])).T
     for node, mean in means.items():

@@ -12,8 +12,8 @@ import numpy as np
 
 _FEW_CELLS = 1 << 14  # of all cliques: no search for fewer
 _TRIES = 8  # with ties that are broken by chance
-_MOST_WORK = 1 << 24  # neighbours looked at, and pairs of them, before the search for a better order ends
-_EXACT_DEGREE = 64  # the fill of nodes with more neighbours is only counted anew when they come up
+_MOST_WORK = 1 << 24  # neighbors looked at, and pairs of them, before the search for a better order ends
+_EXACT_DEGREE = 64  # the fill of nodes with more neighbors is only counted anew when they come up
 
 
 def find_cliques(
@@ -134,7 +134,7 @@ def _rules(graph: list[set[int]]) -> Iterator[_Rule]:
 
 
 def _farthest(graph: list[set[int]], start: int) -> int:
-    """The variable with fewest neighbours among those farthest away."""
+    """The variable with fewest neighbors among those farthest away."""
     seen, layer = {start}, [start]
     while True:
         beyond = sorted({other for variable in layer for other in graph[variable]} - seen)
@@ -147,7 +147,7 @@ def _farthest(graph: list[set[int]], start: int) -> int:
 def _eliminate(
     near: list[set[int]], sizes: Sequence[int], rule: _Rule, most: float, late: frozenset[int], fewest: float
 ) -> tuple[list[tuple[int, frozenset[int]]], int]:
-    """Every variable in turn, with itself and its neighbours of that time, and the work it took.
+    """Every variable in turn, with itself and its neighbors of that time, and the work it took.
 
     It ends at a clique with more cells than allowed, and where there are more cells than the fewest so far.
     """

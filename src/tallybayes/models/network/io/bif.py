@@ -24,7 +24,7 @@ def read_bif(source: Any) -> NetworkTables:
     Parameters
     ----------
     source : str, path-like or file object
-        A path, or anything with ``read`` that gives text or bytes. Packed files (gzip) are recognised by their content.
+        A path, or anything with ``read`` that gives text or bytes. Packed files (gzip) are recognized by their content.
 
     Returns
     -------

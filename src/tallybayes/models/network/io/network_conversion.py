@@ -127,12 +127,14 @@ def from_json(cls: type[BayesianNetwork], path: str | PathLike[str] | IO[Any]) -
 def _from_described(cls: type[BayesianNetwork], given: NetworkSpec) -> BayesianNetwork:
     """A network with these tables and lines, and no counts."""
     columns: dict[Name, Any] = {factor.columns[-1]: factor.family for factor in given.factors}
-    columns |= {node: WithMissing(columns[node]) for node, domain in given.domains.items() if domain.absent}
+    columns |= {node: WithMissing(columns[node]) for node, domain in given.domains.items() if domain.has_missing_level}
     columns |= {node: Gaussian() for node in columns if node not in given.domains}
     model = cls(dict(given.parents), columns=columns)
     domains = {str(node): domain for node, domain in given.domains.items()}
-    schema = Schema(absent=tuple(name for name, domain in domains.items() if domain.absent))
-    return model._adopt(empty_tally(given.factors, given.widths, domains, schema))._state(given.parameters)
+    schema = Schema(missing_level_domains=tuple(name for name, domain in domains.items() if domain.has_missing_level))
+    return model._set_tally(empty_tally(given.factors, given.widths, domains, schema))._set_fixed_parameters(
+        given.parameters
+    )
 
 
 def _from(cls: type[BayesianNetwork], given: NetworkTables) -> BayesianNetwork:
@@ -141,12 +143,12 @@ def _from(cls: type[BayesianNetwork], given: NetworkTables) -> BayesianNetwork:
     for node, found in given.levels.items():
         families[node] = Categorical(tuple(level for level in found if level is not None))
         columns[node] = WithMissing(families[node]) if None in found else families[node]
-        domains[str(node)] = Domain(found, str(node), declared=found, absent=None in found)
+        domains[str(node)] = Domain(found, str(node), declared=found, has_missing_level=None in found)
     model = cls(dict(given.parents), columns=columns)
     factors = [Factor(node, parents, families[node]) for node, parents in given.parents.items()]
-    schema = Schema(absent=tuple(name for name, domain in domains.items() if domain.absent))
+    schema = Schema(missing_level_domains=tuple(name for name, domain in domains.items() if domain.has_missing_level))
     tally = empty_tally(factors, [1] * len(factors), domains, schema)
-    return model._adopt(tally)._state(_parameters(given))
+    return model._set_tally(tally)._set_fixed_parameters(_parameters(given))
 
 
 def _parameters(given: NetworkTables) -> tuple[LevelProbabilities, ...]:
@@ -179,13 +181,17 @@ def to_parameters(model: BayesianNetwork) -> dict[Name, dict[str, Any]]:
     -------
     dict from node to dict
     """
-    network, tables = model._network, to_tables(model) if model.levels_ else None
+    network, tables = model._estimated_network, to_tables(model) if model.levels_ else None
     lines: dict[Name, tuple[tuple[Name, ...], LinearParameters]] = {}
-    for (name, node), scored in zip(network.nodes.items(), network.fitted.scored, strict=True):
+    for (name, node), scored in zip(network.nodes.items(), network.fitted.checked_scorers, strict=True):
         if node.is_label:
             continue
         alone = name not in network.presence and name not in network.presence.values()
-        if scored.family.given_measured is None or not alone or (not node.inputs and node.statistics.n_columns != 1):
+        if (
+            scored.family.family_given_continuous_parents is None
+            or not alone
+            or (not node.inputs and node.statistics.n_columns != 1)
+        ):
             raise DataError(
                 f"node {name!r} is {scored.family!r}; only labels and Gaussian nodes have plain numbers here.\n"
                 "    Use save instead."
@@ -249,7 +255,7 @@ def to_networkx(model: BayesianNetwork) -> nx.DiGraph:
     graph.add_nodes_from(model.graph_.nodes)
     graph.add_edges_from(model.graph_.edges)
     if hasattr(model, "tally_"):
-        for node, table in model._network.tables.items():
+        for node, table in model._estimated_network.tables.items():
             about = {"levels": model.levels_[node], "table": table.copy(), "parents": model.graph_.parents[node]}
             graph.nodes[node].update(about)
     return graph

@@ -25,7 +25,7 @@ def read_json(source: Any) -> NetworkSpec:
     Parameters
     ----------
     source : str, path-like or file object
-        Packed files (gzip) are recognised by their content.
+        Packed files (gzip) are recognized by their content.
 
     Returns
     -------

@@ -13,7 +13,7 @@ from tallybayes.distributions.linear_normal_inverse_gamma import LinearParameter
 from tallybayes.distributions.normal_inverse_gamma import Normal
 from tallybayes.errors import DataError, TooLargeError, short_repr
 from tallybayes.families.categorical import Categorical, LevelProbabilities
-from tallybayes.families.conditional_linear_gaussian import LinearInParents
+from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian
 from tallybayes.families.gaussian import Gaussian
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.io.network_tables import NetworkTables
@@ -95,7 +95,7 @@ def read_network_spec(nodes: Any) -> NetworkSpec:
         inputs = tuple(parent for parent in above if parent not in labels)
         line = _line(node, nodes[node], inputs, _shape(given, labels, node))
         mean, variance = (np.asarray(part)[..., None] for part in (line.intercept, line.variance))
-        factors.append(Factor((*inputs, node), given, LinearInParents() if inputs else Gaussian()))
+        factors.append(Factor((*inputs, node), given, ConditionalLinearGaussian() if inputs else Gaussian()))
         parameters.append(line if inputs else Normal(mean, variance))
         widths.append(len(inputs) + 1)
     return NetworkSpec(graph.parents, domains, factors, widths, tuple(parameters))
@@ -146,7 +146,7 @@ def _domain(node: Name, levels: Any) -> Domain:
     if wrong or not plain:
         what = short_repr(wrong[0]) if wrong else "none"
         raise DataError.wrong_type(f"the levels of {node!r}", what, "strings, whole numbers, or True and False")
-    return Domain(plain, str(node), declared=plain, absent=None in plain)
+    return Domain(plain, str(node), declared=plain, has_missing_level=None in plain)
 
 
 def _shape(names: Sequence[Name], labels: Mapping[Name, Sequence[Any]], node: Name) -> tuple[int, ...]:

@@ -52,7 +52,7 @@ class NetworkTables(FrozenValue):
         levels = {}
         for node in graph.nodes:
             labels = tuple(self.levels[node])
-            levels[node] = Domain(labels, str(node), absent=any(label is None for label in labels)).levels
+            levels[node] = Domain(labels, str(node), has_missing_level=any(label is None for label in labels)).levels
         tables: dict[Name, np.ndarray] = {}
         for node in graph.nodes:
             shape = tuple(len(levels[name]) for name in (*graph.parents[node], node))

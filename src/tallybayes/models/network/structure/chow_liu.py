@@ -21,14 +21,14 @@ from tallybayes.models.network.network_fit import named_weights
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.factor import Factor, Name, Schema
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Rows, Weights
+from tallybayes.typing import Rows, SampleWeights
 
 
 def learn_tree(
     data: Rows,
     target: Name | None = None,
     *,
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     names: Iterable[Name] | None = None,
     **parameters: Any,
 ) -> BayesianNetwork:
@@ -86,7 +86,7 @@ def learn_tree(
     factors = [Factor(name, given, Categorical()) for name in labels]
     factors += [Factor(second, (*given, first), Categorical()) for first, second in pairs]
     factors += [Factor(name, (), Categorical()) for name in given] + [
-        Factor(name, given, families[name].inner or families[name]) for name in measured
+        Factor(name, given, families[name].present_family or families[name]) for name in measured
     ]
     sizes = {name: len(table.levels([name], lambda _: True)[1][0].levels) for name in (*given, *labels)}
     cells = sum(int(np.prod([sizes.get(name, 1) for name in (*f.given, *f.columns)], dtype=object)) for f in factors)
@@ -95,8 +95,8 @@ def learn_tree(
             f"the tables of all pairs of {len(labels)} columns would have {short_int(cells)} cells: too many.\n"
             "    Merge rare levels, or leave columns with very many levels out."
         )
-    absent = tuple(str(name) for name in (*given, *labels) if families[name].inner is not None)
-    schema = Schema(ordered=tuple(str(name) for name in (*given, *labels)), absent=absent)
+    absent = tuple(str(name) for name in (*given, *labels) if families[name].present_family is not None)
+    schema = Schema(sorted_domains=tuple(str(name) for name in (*given, *labels)), missing_level_domains=absent)
     tally = count(table, factors, weight=sample_weight, schema=schema)
     found = {(factor.given, factor.columns[0]): place for place, factor in enumerate(tally.factors)}
     information = np.full((len(labels), len(labels)), -np.inf)
@@ -135,7 +135,7 @@ def _tally_of_tree(tally: Tally, factors: Sequence[Factor]) -> Tally:
         else:  # the pair was counted the other way round
             turned: Any = tally.statistics[found[(*above[:-1], name), above[-1]]]
             kept.append(Counts(np.swapaxes(turned.table, -1, -2)))
-    return Tally(factors, kept, tally.domains, tally.schema).pruned()
+    return Tally(factors, kept, tally.domains, tally.schema).drop_unseen_levels()
 
 
 def conditional_information(table: np.ndarray) -> float:

@@ -103,8 +103,8 @@ def read_rows(data: Any, columns: Any, sample_weight: Any, names: Any, missing: 
             f"column {measured[0]!r} is measured, and a structure is searched among labels.\n    Cut it into bins, "
             f"leave it out, or, if its numbers are labels, pass columns={{{measured[0]!r}: tb.Categorical()}}."
         )
-    absence = [name for name in nodes if families[name].inner is not None]
-    families = {name: family.inner or family for name, family in families.items()}
+    absence = [name for name in nodes if families[name].present_family is not None]
+    families = {name: family.present_family or family for name, family in families.items()}
     table = with_missing_level(table, absence, lambda _: True)
     weight = check_weight(sample_weight, table.n_rows)
     if weight is not None and not (weight > 0).all():
@@ -135,7 +135,7 @@ def _coded(table: Table, name: Name, family: Any) -> tuple[np.ndarray, tuple[Any
     n = len(domain.levels)
     known = (found >= 0) & (found < n)
     occurs = np.bincount(found[known], minlength=n) > 0
-    declared = getattr(family.inner or family, "levels", None) or ()
+    declared = getattr(family.present_family or family, "levels", None) or ()
     unseen = [level for level in declared if level not in domain.index]
     kept = [level for level, there in zip(domain.levels, occurs, strict=True) if there or level in declared]
     if not kept and not unseen:
@@ -143,7 +143,7 @@ def _coded(table: Table, name: Name, family: Any) -> tuple[np.ndarray, tuple[Any
     place = {level: k for k, level in enumerate(kept)}
     moved = np.array([place.get(level, -1) for level in domain.levels] + [-1], dtype=np.int64)
     levels = (*kept, *unseen)
-    if family.inner is not None:  # absence is a level, whether or not a row has it
+    if family.present_family is not None:  # absence is a level, whether or not a row has it
         moved[n], known, found, levels = len(levels), np.ones_like(known), np.where(known, found, n), (*levels, None)
     dtype = np.uint8 if len(levels) <= _BYTES else np.uint32
     codes = moved[np.where(known, found, n)]

@@ -146,16 +146,16 @@ class HillClimber:
         if best != self.parents:
             self.set(best)
 
-    def wander(self, rng: np.random.Generator) -> Iterator[None]:
+    def repeated_covered_arc_reversal(self, rng: np.random.Generator) -> Iterator[None]:
         """Climb, and between the moves turn arrows at random whose two columns have the same other parents.
 
-        That leads to a graph of the same class: under most scores it costs nothing, but it has other neighbours, and a
+        That leads to a graph of the same class: under most scores it costs nothing, but it has other neighbors, and a
         top of one graph is often none of the next (Castelo and Kočka, 2003).
         """
         top, tries = self.score, 0
         while tries < _TRIES:
             for _ in range(int(rng.integers(0, _TURNS + 1))):
-                free = [edge for edge in np.argwhere(self.edges).tolist() if self._is_free(*edge)]
+                free = [edge for edge in np.argwhere(self.edges).tolist() if self._is_covered_edge(*edge)]
                 if free:
                     parent, child = free[rng.integers(len(free))]
                     self.make(Move(TURN, parent, child, 0.0))
@@ -167,7 +167,7 @@ class HillClimber:
             top, tries = (self.score, 0) if higher else (top, tries + 1)
             yield
 
-    def _is_free(self, parent: int, child: int) -> bool:
+    def _is_covered_edge(self, parent: int, child: int) -> bool:
         """Return whether an edge is covered, so that its reversal keeps the score, and may be reversed."""
         same = self.parents[child] ^ 1 << parent == self.parents[parent]
         return same and self.constraints.allowed[child, parent] and not self.constraints.required[parent, child]
@@ -203,7 +203,7 @@ def hill_climb(
     for attempt in range(n_restarts + 1):
         if attempt:
             climber.set(start)
-            for _ in climber.wander(rng):
+            for _ in climber.repeated_covered_arc_reversal(rng):
                 yield best, score
         climber.visited = {climber.key}
         for _ in climber.climb(tabu_length):

@@ -23,7 +23,7 @@ from tallybayes.models.network.structure.learned_structure import Structure
 from tallybayes.models.network.structure.pc import pc_marks
 from tallybayes.models.network.structure.structure_scores import ScoreCache, n_cells_of, places_of, read_score
 from tallybayes.tally.factor import Name
-from tallybayes.typing import Columns, Parents, Prior, RandomState, Rows, Weights
+from tallybayes.typing import Columns, Parents, Prior, RandomState, Rows, SampleWeights
 
 _METHODS = {"hill": "hill climbing", "exact": "exact search", "pc": "PC"}
 _SETTINGS = {"start": "hill", "tabu_length": "hill", "n_restarts": "hill", "alpha": "pc"}  # of one method alone
@@ -47,7 +47,7 @@ def learn_structure(
     n_bootstrap: int = 0,
     missing: str = "error",
     columns: Columns = "auto",
-    sample_weight: Weights = None,
+    sample_weight: SampleWeights = None,
     names: Iterable[Name] | None = None,
     random_state: RandomState = 0,
 ) -> Structure:

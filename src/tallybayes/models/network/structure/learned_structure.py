@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from tallybayes.plotting.plot import Picture
+    from tallybayes.plotting.plot import Plot
 
 _MOST = 40  # lines of a printed table
 
@@ -33,8 +33,8 @@ class LearnedEdge(NamedTuple):
 
     parent: Name
     child: Name
-    worth: float
-    free: bool
+    score_gain: float
+    reversible: bool
     strength: float
     direction: float
 
@@ -79,7 +79,7 @@ class Structure:
         self.seconds: float = info["seconds"]
         self.n_counted: int = info["counted"]
         found = (LearnedEdge(*edge, *what, *self._strength(edge)) for edge, what in edges.items())
-        self.edges = sorted(found, key=lambda edge: -edge.worth)
+        self.edges = sorted(found, key=lambda edge: -edge.score_gain)
 
     def _strength(self, edge: tuple[Name, Name]) -> tuple[float, float]:
         if self.strengths is None:
@@ -128,7 +128,7 @@ class Structure:
 
         return pd.DataFrame(self.edges, columns=list(LearnedEdge._fields))
 
-    def plot(self, ax: Axes | None = None) -> Picture:
+    def plot(self, ax: Axes | None = None) -> Plot:
         """The graph, parents above children; needs matplotlib. The stronger an edge, the thicker its line.
 
         Strength is the share of the searches of drawn rows that found it or, where none were drawn, what the score
@@ -163,13 +163,13 @@ class Structure:
         head = ["", "worth", *(["strength", "direction"] if drawn else [])]
         rows = []
         for edge in self.edges:
-            arrow = f"{printable(edge.parent)} {'–' if edge.free else '→'} {printable(edge.child)}"
+            arrow = f"{printable(edge.parent)} {'–' if edge.reversible else '→'} {printable(edge.child)}"
             shares = [f"{edge.strength:.2f}", f"{edge.direction:.2f}"] if drawn else []
-            rows.append([arrow, f"{edge.worth:.1f}", *shares])
+            rows.append([arrow, f"{edge.score_gain:.1f}", *shares])
         return head, rows
 
     def _reading(self) -> str:
-        return "–: can be turned, no data tell its direction." if any(edge.free for edge in self.edges) else ""
+        return "–: can be turned, no data tell its direction." if any(edge.reversible for edge in self.edges) else ""
 
     def __repr__(self) -> str:
         head, rows = self._lines()

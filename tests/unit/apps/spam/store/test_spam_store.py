@@ -354,21 +354,21 @@ def test_killed_a_hundred_times(place):
 
 def test_the_file_holds_no_sentence(tmp_path):
     # Words are stored one by one, and not in the order of any mail.
-    text = "yesterday our neighbours quietly discussed moving their furniture towards brighter apartments downtown"
+    text = "yesterday our neighbors quietly discussed moving their furniture towards brighter apartments downtown"
     path = tmp_path / "spam.sqlite"
     with Store(str(path), create=True) as store:
         store.learn([Message(b"i" * 32, text.split())], "ham")
         names = ("spam.sqlite", "spam.sqlite-wal")
         content = b"".join((tmp_path / name).read_bytes() for name in names if (tmp_path / name).exists())
         stored = [word for _, word, _, _ in store.words()]
-    assert b"neighbours" in content
+    assert b"neighbors" in content
     for first, second in zip(text.split(), text.split()[1:], strict=False):
         assert f"{first} {second}".encode() not in content
     assert stored == sorted(text.split())
     with Store(str(path)) as store:
         store.forget([b"i" * 32])
         store.database.tidy()
-    assert b"neighbours" not in path.read_bytes()  # forgotten for good, not only marked as free
+    assert b"neighbors" not in path.read_bytes()  # forgotten for good, not only marked as free
     assert path.stat().st_mode & 0o077 == 0
 
 

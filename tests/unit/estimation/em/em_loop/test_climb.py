@@ -96,7 +96,7 @@ class TestClimbBest:
     [
         tb.Mixture(2),
         tb.HiddenMarkovModel(2),
-        tb.NaiveBayes(unlabelled="em"),
+        tb.NaiveBayes(unlabeled="em"),
         tb.BayesianNetwork({"b": ["a"]}, missing="em"),
     ],
     ids=["mixture", "chain", "classifier", "network"],
@@ -179,7 +179,7 @@ def test_the_objective_never_falls(seed, names, start, estimate, prior, class_pr
     if start == "mixture":
         model, data = tb.Mixture(3, columns, **options), (rows, None, weight if weighted else None)
     else:
-        options |= {"unlabelled": "em", "missing_label": -1, "unlabelled_weight": share}
+        options |= {"unlabeled": "em", "missing_label": -1, "unlabeled_weight": share}
         options |= {"n_classes": 4} if start == "one class more" else {}
         model, data = tb.NaiveBayes(columns, **options), (rows, labels, weight if weighted else None)
     try:
@@ -213,7 +213,7 @@ def test_the_objective_of_discriminants_never_falls(seed, covariance, estimate, 
     gone = rng.random(rows.shape) < 0.2
     gone[:12] = False
     labels = np.where((rng.random(len(k)) < 0.5) & (np.arange(len(k)) >= 12), -1, k)
-    model = tb.GaussianDiscriminant(covariance, estimate=estimate, prior=prior, unlabelled="em", missing_label=-1)
+    model = tb.GaussianDiscriminant(covariance, estimate=estimate, prior=prior, unlabeled="em", missing_label=-1)
     model.set_params(random_state=0, n_classes=3 if more else None, max_iter=60)
     try:
         quiet(model, np.where(gone, np.nan, rows), labels)
@@ -230,12 +230,12 @@ def test_the_objective_of_discriminants_never_falls(seed, covariance, estimate, 
 STEPS = 6
 
 
-def textbook(x, weights, parameters, density, maximise, log_prior):
+def textbook(x, weights, parameters, density, maximize, log_prior):
     """Plain EM from given parameters: the objective after every step, and the last responsibilities."""
     history, shares = [], None
     for step in range(STEPS):
         if step:
-            weights, parameters = maximise(x, shares)
+            weights, parameters = maximize(x, shares)
         joint = np.log(weights) + density(x, parameters)
         history.append(logsumexp(joint, axis=1).sum() + log_prior(weights, parameters))
         shares = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
@@ -257,7 +257,7 @@ def test_a_gaussian_mixture_step_by_step(climbs, estimate):
     location, strength, shape, scale = (1.0, 0.5, 2.0, 1.5) if estimate == "map" else (0.0, 0.0, -1.5, 0.0)
     pseudo = 1.0 if estimate == "map" else 0.0
 
-    def maximise(x, shares):
+    def maximize(x, shares):
         n, total = shares.sum(axis=0), shares.T @ x[:, 0]
         mean = (strength * location + total) / (strength + n)
         about = (shares * (x - mean) ** 2).sum(axis=0) + strength * (mean - location) ** 2
@@ -277,7 +277,7 @@ def test_a_gaussian_mixture_step_by_step(climbs, estimate):
     prior = tb.NormalInverseGamma(location, strength, shape, scale) if estimate == "map" else None
     model, weights, first = stepped(climbs, x, tb.Gaussian(), estimate=estimate, prior=prior)
     start = weights, tuple(np.ravel(part) for part in first)
-    history, shares = textbook(x, *start, density, maximise, log_prior)
+    history, shares = textbook(x, *start, density, maximize, log_prior)
     np.testing.assert_allclose(model.history_, history, rtol=1e-12)
     assert model.objective_ == ("log posterior" if estimate == "map" else "log likelihood")
     np.testing.assert_allclose(model.tally_.statistics[0].table, shares.sum(axis=0), rtol=1e-10)
@@ -304,7 +304,7 @@ def test_mixtures_of_counts_step_by_step(climbs, family, estimate):
     def hot(x):
         return np.eye(3)[x.astype(int)]
 
-    def maximise(x, shares):
+    def maximize(x, shares):
         n = shares.sum(axis=0)
         if family == "Bernoulli":
             found = (shares.T @ x + 1.0 + more) / (n[:, None] + 3.0 + 2 * more)
@@ -334,11 +334,11 @@ def test_mixtures_of_counts_step_by_step(climbs, family, estimate):
     if family == "Categorical":
         assert model.tally_.domains["0"].levels == (0, 1, 2)
         first = first.table.reshape(2, 1, 3)
-    history, shares = textbook(x, weights, np.asarray(first), density, maximise, log_prior)
+    history, shares = textbook(x, weights, np.asarray(first), density, maximize, log_prior)
     np.testing.assert_allclose(model.history_, history, rtol=1e-12)
     np.testing.assert_allclose(model.tally_.statistics[0].table, shares.sum(axis=0), rtol=1e-10)
     if estimate == "bayes":  # what is predicted is the mean of what EM ended with
-        weights, last = maximise(x, shares)
+        weights, last = maximize(x, shares)
         joint = np.log(weights) + density(x, last)
         if family != "Poisson":  # whose predictive is no Poisson
             expected = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))

@@ -32,20 +32,20 @@ def test_the_history_is_the_log_posterior_of_what_was_observed(climbs):
         "length": np.where(rng.random(30) < 0.2, np.nan, rng.normal(2.0 * k)),
         "yes": np.where(rng.random(30) < 0.2, np.nan, rng.random(30) < 0.3 + 0.4 * k),
         "number": np.where(rng.random(30) < 0.2, np.nan, rng.poisson(2 + 3 * k)),
-        "colour": np.where(rng.random(30) < 0.2, None, np.array(["red", "blue"])[(rng.random(30) < 0.3 + 0.4 * k) * 1]),
+        "color": np.where(rng.random(30) < 0.2, None, np.array(["red", "blue"])[(rng.random(30) < 0.3 + 0.4 * k) * 1]),
     }
-    columns = {"length": tb.Gaussian(), "yes": tb.Bernoulli(), "number": tb.Poisson(), "colour": tb.Categorical()}
+    columns = {"length": tb.Gaussian(), "yes": tb.Bernoulli(), "number": tb.Poisson(), "color": tb.Categorical()}
     prior = [tb.NormalInverseGamma(0.5, 2.0, 3.0, 2.0), tb.Beta(2, 2), tb.Gamma(3, 1), tb.Dirichlet(2)]
     labels, weight = np.where(rng.random(30) < 0.5, -1, k), rng.uniform(0.2, 2, 30)
-    options = {"estimate": "map", "prior": prior, "class_prior": tb.Dirichlet(1.5), "unlabelled": "em"}
-    model = tb.NaiveBayes(columns, missing_label=-1, unlabelled_weight=0.4, max_iter=4, tol=1e-300, **options)
+    options = {"estimate": "map", "prior": prior, "class_prior": tb.Dirichlet(1.5), "unlabeled": "em"}
+    model = tb.NaiveBayes(columns, missing_label=-1, unlabeled_weight=0.4, max_iter=4, tol=1e-300, **options)
     quiet(model, rows, labels, weight)
     shares = weight * np.where(labels < 0, 0.4, 1.0)
     for found, value in zip(climbs[-1], model.history_, strict=True):
         parts = {scored.factor.columns[0]: scored.parameters for scored in found.scored}
         mean, variance = (np.ravel(part) for part in parts["length"])
-        p, rate, share = np.ravel(parts["yes"]), np.ravel(parts["number"]), parts["colour"].table
-        place = {level: index for index, level in enumerate(model.tally_.domains["colour"].levels)}
+        p, rate, share = np.ravel(parts["yes"]), np.ravel(parts["number"]), parts["color"].table
+        place = {level: index for index, level in enumerate(model.tally_.domains["color"].levels)}
         joint = np.tile(found.log_prior, (30, 1))
         for i in range(30):
             if not np.isnan(rows["length"][i]):
@@ -54,8 +54,8 @@ def test_the_history_is_the_log_posterior_of_what_was_observed(climbs):
                 joint[i] += stats.bernoulli.logpmf(rows["yes"][i], p)
             if not np.isnan(rows["number"][i]):
                 joint[i] += stats.poisson.logpmf(rows["number"][i], rate)
-            if rows["colour"][i] is not None:
-                joint[i] += np.log(share[:, place[rows["colour"][i]]])
+            if rows["color"][i] is not None:
+                joint[i] += np.log(share[:, place[rows["color"][i]]])
         log_p = np.where(labels < 0, logsumexp(joint, axis=1), joint[np.arange(30), labels])
         expected = shares @ log_p
         expected += stats.invgamma.logpdf(variance, 3.0, scale=2.0).sum()
@@ -66,7 +66,7 @@ def test_the_history_is_the_log_posterior_of_what_was_observed(climbs):
         assert value == pytest.approx(expected, rel=1e-12)
 
 
-def half_labelled(seed=0, n=24):
+def half_labeled(seed=0, n=24):
     """Two correlated classes in two columns, a fifth of the cells and half of the labels missing."""
     rng = np.random.default_rng(seed)
     k = np.arange(n) % 2
@@ -79,11 +79,11 @@ def half_labelled(seed=0, n=24):
 @pytest.mark.slow
 @pytest.mark.parametrize("covariance", ["full", "tied"])
 def test_missing_cells_and_missing_labels_against_brute_force(covariance):
-    """The log posterior of known cells and labels, maximised by SciPy over all parameters at once."""
-    rows, labels = half_labelled()
+    """The log posterior of known cells and labels, maximized by SciPy over all parameters at once."""
+    rows, labels = half_labeled()
     scale, freedom, strength = np.array([[2.0, 0.3], [0.3, 1.0]]), 6.0, 2.0
     prior = tb.NormalInverseWishart(np.array([1.0, 1.0]), strength, freedom, scale)
-    options = {"estimate": "map", "prior": prior, "class_prior": tb.Dirichlet(2.0), "unlabelled": "em"}
+    options = {"estimate": "map", "prior": prior, "class_prior": tb.Dirichlet(2.0), "unlabeled": "em"}
     model = tb.GaussianDiscriminant(covariance, missing_label=-1, max_iter=5000, tol=1e-15, **options)
     quiet(model, rows, labels)
 
@@ -110,7 +110,7 @@ def test_missing_cells_and_missing_labels_against_brute_force(covariance):
             value += logsumexp(joint) if label < 0 else joint[label]
         return value
 
-    scored, shares = model._scored[0].parameters, np.exp(model.class_log_prior_)
+    scored, shares = model._factor_scorers[0].parameters, np.exp(model.class_log_prior_)
     roots = np.linalg.cholesky(np.asarray(scored.covariance))[:, [0, 1, 1], [0, 0, 1]]
     roots = roots[0] if covariance == "tied" else roots.ravel()
     top = np.r_[np.log(shares[1] / shares[0]), np.ravel(scored.mean), roots]
@@ -130,7 +130,7 @@ def expectation_of(model, rows, labels, weight=None):
     table = open_features(rows)
     model._shape = InputFormat("class", by_name=False)
     factors = [Factor("class", (), tb.Categorical()), *model._make_factors(table, "class", None)]
-    classes = Domain(range(int(labels.max()) + 1), "class", ordered=True)
+    classes = Domain(range(int(labels.max()) + 1), "class", is_sorted=True)
     return ClassEM(model, table, labels, classes, np.ones(len(classes.levels), dtype=bool), weight, factors)
 
 
@@ -148,22 +148,22 @@ def test_the_shards_of_one_step_add_up():
 
     def made(part):
         some = {name: column[part] for name, column in rows.items()}
-        return expectation_of(tb.NaiveBayes(columns, unlabelled="em"), some, labels[part], weight[part])
+        return expectation_of(tb.NaiveBayes(columns, unlabeled="em"), some, labels[part], weight[part])
 
     whole, first, second = made(slice(None)), made(np.arange(60) % 2 == 0), made(np.arange(60) % 2 == 1)
-    found, _ = whole.maximise(whole._from_labels(1))
+    found, _ = whole.maximize(whole._from_labels(1))
     expected, value = whole.expect(found)
     parts = [shard.expect(found) for shard in (first, second)]
     assert value == pytest.approx(sum(part for _, part in parts), rel=1e-12)
     assert expected.entropy == pytest.approx(sum(part.entropy for part, _ in parts), rel=1e-12)
     tallies = [shard._tally(part) for shard, (part, _) in zip((first, second), parts, strict=True)]
-    assert whole._tally(expected).isclose(sum(tallies), 1e-10)
+    assert whole._selected_tally(expected).isclose(sum(tallies), 1e-10)
     assert sum(tallies).soft
 
 
 def test_blocks_of_rows_make_no_difference(monkeypatch):
-    rows, labels = half_labelled(3, 3000)
-    options = {"unlabelled": "em", "missing_label": -1}
+    rows, labels = half_labeled(3, 3000)
+    options = {"unlabeled": "em", "missing_label": -1}
     whole = tb.GaussianDiscriminant(**options).fit(rows, labels)
     monkeypatch.setattr(class_em, "_CELLS", 1)  # blocks of 1024 rows
     parts = tb.GaussianDiscriminant(**options).fit(rows, labels)
@@ -214,6 +214,6 @@ class TestWhatHasNoTop:
 
     def test_a_column_nobody_of_a_class_can_have(self):
         rows = {"a": [0, 1, 0, 1, 1], "b": [1, 0, None, None, None]}
-        model = tb.NaiveBayes({"a": tb.Bernoulli(), "b": tb.Bernoulli()}, estimate="mle", unlabelled="em")
+        model = tb.NaiveBayes({"a": tb.Bernoulli(), "b": tb.Bernoulli()}, estimate="mle", unlabeled="em")
         with pytest.raises(DataError, match="'mle' estimate of column 'b' in class 1: nothing was counted"):
             model.fit(rows, [0, 0, 1, 1, None])

@@ -85,8 +85,8 @@ def test_the_evidence_of_gaussians_is_the_chain_rule(family):
     made = getattr(tb, family)()
     shape = [2.0] if "Spherical" in family else [2.0, 3.0]
     prior = tb.NormalInverseGamma([0.0, 1.0], 0.5, shape, shape)
-    if made.shared:  # a shared variance couples the classes: the predictive of one row looks at all of them
-        prior = prior.sharing(made.shared)
+    if made.tied_over:  # a shared variance couples the classes: the predictive of one row looks at all of them
+        prior = prior.tied(made.tied_over)
     check_chain(lambda: tb.NaiveBayes({"x": made}, prior=prior, class_prior=tb.Dirichlet(1)), X, Y, 20)
 
 
@@ -106,10 +106,10 @@ def test_the_evidence_of_discriminants_is_the_chain_rule(covariance):
 def test_the_evidence_is_that_of_its_columns_learned_apart():
     columns = {key: family for key, family in COLUMNS.items() if key != "words"}
     model = tb.NaiveBayes(columns, prior=1).fit(ROWS, Y)
-    total = tb.learn(Y, tb.Categorical(levels=("a", "b", "c"))).log_evidence(tb.Dirichlet(1))
+    total = tb.fit_distribution(Y, tb.Categorical(levels=("a", "b", "c"))).log_evidence(tb.Dirichlet(1))
     for key, family in columns.items():
         for name in key if isinstance(key, tuple) else (key,):
-            total += np.sum(tb.learn(ROWS[name], family, group=Y).log_evidence())
+            total += np.sum(tb.fit_distribution(ROWS[name], family, group=Y).log_evidence())
     assert model.log_evidence() == pytest.approx(total, rel=1e-11)
     model = model.reestimate(prior=None)  # by default a prior is resolved as for "bayes"; "map" has its own
     assert model.reestimate(estimate="mle").log_evidence() == model.log_evidence()
@@ -134,7 +134,7 @@ def test_class_priors():
 
 def test_one_row_one_class_and_no_known_cell():
     single = tb.NaiveBayes({"x": tb.Poisson()}, prior=tb.Gamma(2, 1)).fit({"x": [3]}, ["only"])
-    assert single.log_evidence() == pytest.approx(tb.learn([3], tb.Poisson()).log_evidence(tb.Gamma(2, 1)))
+    assert single.log_evidence() == pytest.approx(tb.fit_distribution([3], tb.Poisson()).log_evidence(tb.Gamma(2, 1)))
     missing = tb.NaiveBayes({"x": tb.Gaussian(), "z": tb.Poisson()}).fit({"x": [np.nan] * 3, "z": [1, 2, 3]}, [0, 1, 1])
     assert missing.log_evidence() == tb.NaiveBayes({"z": tb.Poisson()}).fit({"z": [1, 2, 3]}, [0, 1, 1]).log_evidence()
 
@@ -148,7 +148,7 @@ def test_constant_columns_are_left_out(covariance):
     # those of the other two columns alone, under the same belief about them
     if covariance in ("full", "tied"):
         scale = prior.scale[..., [[0], [2]], [0, 2]]
-        belief = tb.NormalInverseWishart(prior.location[..., [0, 2]], 0.01, prior.freedom - 1, scale)
+        belief = tb.NormalInverseWishart(prior.location[..., [0, 2]], 0.01, prior.degrees_of_freedom - 1, scale)
     else:
         kept = [0, 2] if prior.scale.shape[-1] == 3 else [0]
         belief = tb.NormalInverseGamma(prior.location[[0, 2]], 0.01, 1.5, prior.scale[kept])
@@ -204,13 +204,13 @@ def test_the_structure_that_made_the_data_wins(tied, best):
     assert found.best == best
     assert found.bayes_factor("naive", "diagonal") == pytest.approx(0.0, abs=1e-9)  # the same model
     for one in models:
-        assert found.bits[one] == pytest.approx(-models[one].log_evidence() / math.log(2), rel=1e-12)
+        assert found.description_length[one] == pytest.approx(-models[one].log_evidence() / math.log(2), rel=1e-12)
         for other in models:
             expected = (models[one].log_evidence() - models[other].log_evidence()) / math.log(2)
             assert found.bayes_factor(one, other) == pytest.approx(expected, abs=1e-9)
     assert sum(found.probabilities.values()) == pytest.approx(1.0)
-    assert list(found.bits.values()) == sorted(found.bits.values())
-    assert found.n_parameters == {name: models[name].n_parameters_ for name in found.bits}
+    assert list(found.description_length.values()) == sorted(found.description_length.values())
+    assert found.n_parameters == {name: models[name].n_parameters_ for name in found.description_length}
 
 
 def test_probabilities_are_two_to_the_bits():
@@ -227,7 +227,7 @@ def test_probabilities_are_two_to_the_bits():
 )
 def test_readings_are_those_of_kass_and_raftery(factor, words):
     found = tb.Comparison({"a": 0.0, "b": -math.log(factor)}, {"a": 3, "b": 5}, 100.0)
-    text = found.reading("b", "a")
+    text = found.interpretation("b", "a")
     assert text.startswith("a against b")
     assert words in text
     assert ("very" in text) == ("very" in words)
@@ -243,9 +243,9 @@ def test_tables():
         }
     )
     frame = found.to_frame()
-    assert list(frame["model"]) == list(found.bits)
-    assert frame["behind"][0] == 0
-    np.testing.assert_allclose(frame["bits"], list(found.bits.values()))
+    assert list(frame["model"]) == list(found.description_length)
+    assert frame["excess_loss"][0] == 0
+    np.testing.assert_allclose(frame["bits"], list(found.description_length.values()))
     lines = repr(found).splitlines()
     assert "2 models of 3 rows" in lines[0]
     assert lines[2].split()[0] == found.best
@@ -314,7 +314,7 @@ def test_constant_columns_are_left_out_of_all():
     gauss = tb.NaiveBayes({"x": tb.Gaussian(), "k": tb.Gaussian()}).fit(rows, y)
     count = tb.NaiveBayes({"x": tb.Gaussian(), "k": tb.Poisson()}).fit(rows, y)
     found = tb.compare({"gauss": gauss, "count": count})
-    assert found.left_out == ["k"]
+    assert found.excluded_columns == ["k"]
     assert found.bayes_factor("gauss", "count") == pytest.approx(0.0, abs=1e-12)
     assert "left out of all" in repr(found)
     block = {"x": np.array([[1.0, 5.0], [2.0, 5.0], [0.0, 5.0], [4.0, 5.0]])}
@@ -350,5 +350,5 @@ def test_open_bins_against_others_are_named():
     closed = tb.NaiveBayes().fit(rows, y)
     found = tb.compare({"opened": opened, "closed": closed})
     assert found.open_bins == ["x"]
-    assert repr(found).splitlines()[-1].endswith("as wide as their neighbours, against others: x")
+    assert repr(found).splitlines()[-1].endswith("as wide as their neighbors, against others: x")
     assert tb.compare([opened, opened]).open_bins == []

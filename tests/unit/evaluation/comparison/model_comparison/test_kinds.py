@@ -104,7 +104,7 @@ def test_mixtures_are_compared_by_a_bound_that_holds():
     assert found.bounds == [1, 2]
     assert "by a bound of the evidence: 1, 2" in repr(found)
     for k, model in models.items():
-        assert found.log_evidence[k] == pytest.approx(model.evidence_bound_)
+        assert found.log_evidence[k] == pytest.approx(model.evidence_lower_bound_)
 
     def complete(components):
         """log p(rows, components), all parameters integrated out under add-one."""
@@ -128,7 +128,7 @@ def test_constant_columns_are_left_out_of_every_kind():
     rows = {"y": ["a", "b"] * 5, "x": np.ones(10), "z": np.arange(10.0)}
     columns = {"x": tb.Gaussian(), "z": tb.Gaussian()}
     found = tb.compare([tb.NaiveBayes(columns).fit(rows, "y"), network({"x": ["y"], "z": ["y"]}, rows)])
-    assert found.left_out == ["x"]
+    assert found.excluded_columns == ["x"]
     assert found.bayes_factor(0, 1) == pytest.approx(0, abs=1e-9)
 
 

@@ -36,16 +36,16 @@ def test_adult_by_sex(model_and_test):
     assert found.accuracy.value == model.score(test, "income")
     proba = model.predict_proba(test)
     odds = np.diff(model.predict_log_proba(test), axis=1)
-    assert found.auc.value == pytest.approx(roc_auc_score(test["income"] == ">50K", odds), abs=1e-12)
+    assert found.roc_auc.value == pytest.approx(roc_auc_score(test["income"] == ">50K", odds), abs=1e-12)
     # some hundred probabilities round to 1, where scikit-learn sees ties
     assert (proba[:, 1] == 1).sum() > 100
-    assert found.auc.value == pytest.approx(roc_auc_score(test["income"] == ">50K", proba[:, 1]), abs=1e-4)
+    assert found.roc_auc.value == pytest.approx(roc_auc_score(test["income"] == ">50K", proba[:, 1]), abs=1e-4)
     assert list(found.groups) == ["Female", "Male"]
     for sex, part in found.groups.items():
         rows = test["sex"] == sex
         truth, guess = test["income"][rows], model.predict(test[rows])
         (tn, fp), (fn, tp) = confusion_matrix(truth, guess)
-        assert part.confusion.tolist() == [[tn, fp], [fn, tp]]
+        assert part.confusion_matrix.tolist() == [[tn, fp], [fn, tp]]
         assert part.recall[">50K"].value == pytest.approx(tp / (tp + fn))
         assert part.false_positive_rate[">50K"].value == pytest.approx(fp / (fp + tn))
         log_proba = model.predict_log_proba(test[rows])

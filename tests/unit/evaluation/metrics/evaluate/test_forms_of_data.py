@@ -67,7 +67,7 @@ def test_labels_of_every_kind(labels):
     X = np.array([[0.0], [0.2], [1.0], [1.3]])
     y = np.array(labels)[[0, 0, 1, 1]]
     found = tb.evaluate(tb.NaiveBayes().fit(X, y), X, y.tolist())
-    assert found.confusion.tolist() == [[2, 0], [0, 2]]
+    assert found.confusion_matrix.tolist() == [[2, 0], [0, 2]]
     assert list(found.recall) == labels
 
 

@@ -111,7 +111,7 @@ def weather():
 def test_filling_labels_against_enumeration():
     model, frame = weather()
     holes = frame.assign(sky=None)
-    belief = model.fill(holes, how="distribution")["sky"]
+    belief = model.impute(holes, how="distribution")["sky"]
     assert belief.rows.tolist() == list(range(8))
     # p(sky = s | the rest) = p(s, rest) / Σ p(s', rest)
     joint = np.exp([model.score_samples(frame.assign(sky=level)) for level in belief.levels]).T
@@ -119,14 +119,14 @@ def test_filling_labels_against_enumeration():
     np.testing.assert_allclose(belief.weights, model.predict_proba(holes), rtol=1e-13)
     best = [belief.levels[k] for k in joint.argmax(axis=1)]
     for how in ("mean", "mode"):
-        assert model.fill(holes, how)["sky"].tolist() == best
-    assert model.fill(holes)["wind"].tolist() == frame["wind"].tolist()
+        assert model.impute(holes, how)["sky"].tolist() == best
+    assert model.impute(holes)["wind"].tolist() == frame["wind"].tolist()
 
 
 def test_filling_several_cells_of_a_row():
     model, frame = weather()
     holes = frame.assign(sky=None, wind=None)
-    belief = model.fill(holes, how="distribution")
+    belief = model.impute(holes, how="distribution")
     marginal = {}
     for sky, wind in itertools.product(belief["sky"].levels, belief["wind"].levels):
         joint = np.exp(model.score_samples(frame.assign(sky=sky, wind=wind)))
@@ -143,38 +143,38 @@ def test_filling_numbers_against_integration():
         one = {name: [value] * len(grid) for name, value in frame.iloc[row].items()} | {"warmth": grid}
         density = np.exp(model.score_samples(one))
         expected = (grid * density).sum() / density.sum()
-        assert model.fill(holes)["warmth"][row] == pytest.approx(expected, abs=0.02)
+        assert model.impute(holes)["warmth"][row] == pytest.approx(expected, abs=0.02)
     counts = np.arange(400)
     one = {name: [value] * 400 for name, value in frame.iloc[2].items()} | {"calls": counts}
     density = np.exp(model.score_samples(one))
-    filled = model.fill(frame.astype({"calls": object}).assign(calls=None))["calls"]
+    filled = model.impute(frame.astype({"calls": object}).assign(calls=None))["calls"]
     assert filled[2] == pytest.approx((counts * density).sum() / density.sum(), rel=1e-9)
     # the mode takes the most probable class's mean
-    mode, belief = model.fill(holes, "mode")["warmth"], model.fill(holes, "distribution")["warmth"]
+    mode, belief = model.impute(holes, "mode")["warmth"], model.impute(holes, "distribution")["warmth"]
     top = model.predict_proba(holes).argmax(axis=1)
     np.testing.assert_allclose(mode, np.broadcast_to(belief.means, (8, 2))[np.arange(8), top], rtol=1e-13)
-    np.testing.assert_allclose(model.fill(holes)["warmth"], (belief.weights * belief.means).sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(model.impute(holes)["warmth"], (belief.weights * belief.means).sum(axis=1), rtol=1e-12)
 
 
 def test_filling_keeps_the_rest_and_the_input():
     X = np.array([[1.0, 2.0], [np.nan, 4.0], [5.0, np.nan], [3.0, 1.0]])
     before = X.copy()
-    filled = tb.NaiveBayes().fit(X, [0, 1, 1, 0]).fill(X)
+    filled = tb.NaiveBayes().fit(X, [0, 1, 1, 0]).impute(X)
     np.testing.assert_array_equal(X, before)
     assert isinstance(filled, np.ndarray)
     assert not np.isnan(filled).any()
     np.testing.assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
-    whole = tb.NaiveBayes().fit(X, [0, 1, 1, 0]).fill(X[:1])
+    whole = tb.NaiveBayes().fit(X, [0, 1, 1, 0]).impute(X[:1])
     np.testing.assert_array_equal(whole, X[:1])
     mixed = {"block": X, "words": sparse.csr_array(np.eye(4)), "kind": ["a", None, "b", "a"]}
     model = tb.NaiveBayes().fit(mixed, [0, 1, 1, 0])
-    found = model.fill(mixed)
+    found = model.impute(mixed)
     np.testing.assert_array_equal(found["words"].toarray(), np.eye(4))
     assert not np.isnan(found["block"]).any()
     np.testing.assert_array_equal(found["block"][~np.isnan(X)], X[~np.isnan(X)])
-    assert set(model.fill(mixed, "distribution")) == {("block", 0), ("block", 1), "kind"}
+    assert set(model.impute(mixed, "distribution")) == {("block", 0), ("block", 1), "kind"}
     with pytest.raises(DataError, match="'median'"):
-        model.fill(mixed, how="median")
+        model.impute(mixed, how="median")
 
 
 def test_filling_a_joint_gaussian_uses_the_other_columns_of_the_row():
@@ -184,12 +184,12 @@ def test_filling_a_joint_gaussian_uses_the_other_columns_of_the_row():
     holes = np.array([[2.0, np.nan]])
     covariance, mean = np.cov(X.T, bias=True), X.mean(axis=0)
     expected = mean[1] + covariance[1, 0] / covariance[0, 0] * (2.0 - mean[0])
-    assert model.fill(holes)[0, 1] == pytest.approx(expected, rel=1e-10)
+    assert model.impute(holes)[0, 1] == pytest.approx(expected, rel=1e-10)
 
 
 def test_filling_leaves_a_level_that_was_never_seen() -> None:
     model = tb.NaiveBayes().fit({"x": ["a", "b", "a"], "z": [1.0, 2.0, 1.5], "y": [0, 1, 0]}, "y")
-    filled = model.fill({"x": ["strange", None], "z": [1.0, 1.0]})
+    filled = model.impute({"x": ["strange", None], "z": [1.0, 1.0]})
     assert list(filled["x"]) == ["strange", "a"]
 
 

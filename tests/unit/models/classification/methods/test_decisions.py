@@ -1,4 +1,4 @@
-"""Decisions cost as little as they can; the class prior of unlabelled rows is the most likely one."""
+"""Decisions cost as little as they can; the class prior of unlabeled rows is the most likely one."""
 
 import warnings
 
@@ -378,7 +378,7 @@ def achieved(decided, y, positive="spam"):
     return right / (decided == positive).sum(), right / (y == positive).sum()
 
 
-@pytest.mark.parametrize("model", [tb.NaiveBayes(), tb.Chosen(folds=2), tb.NaiveBayes(calibration="isotonic")])
+@pytest.mark.parametrize("model", [tb.NaiveBayes(), tb.AutoClassifier(folds=2), tb.NaiveBayes(calibration="isotonic")])
 @pytest.mark.parametrize("stated", [0.6, 0.8, 0.9])
 def test_threshold_reaches_a_stated_precision_at_the_highest_recall(model, stated):
     model.fit(*mails(400))

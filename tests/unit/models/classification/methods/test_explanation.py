@@ -60,9 +60,9 @@ def test_contributions_sum_to_the_log_odds(family, estimate):
     np.testing.assert_allclose(found.contributions.sum(axis=1), found.log_odds, atol=1e-12)
     for other in model.classes_:
         against = model.explain(X, against=other)
-        assert (against.others == other).all()
+        assert (against.against == other).all()
         assert (against.classes != other).all()
-        np.testing.assert_allclose(against.log_odds, gaps(model, X, against.classes, against.others), atol=1e-11)
+        np.testing.assert_allclose(against.log_odds, gaps(model, X, against.classes, against.against), atol=1e-11)
     np.testing.assert_allclose(found.contributions[:, 0], 0.0, atol=1e-15)  # the classes are of one size
 
 
@@ -76,7 +76,7 @@ def test_a_missing_column_contributes_nothing(family):
         X[:, 1] = np.nan
     found = model.explain(X)
     np.testing.assert_allclose(found.contributions[:, 2], 0.0, atol=1e-12)
-    np.testing.assert_allclose(found.log_odds, gaps(model, X, found.classes, found.others), atol=1e-11)
+    np.testing.assert_allclose(found.log_odds, gaps(model, X, found.classes, found.against), atol=1e-11)
 
 
 def mixed():
@@ -94,7 +94,7 @@ def test_an_explanation_of_mixed_columns():
     model, columns = mixed()
     found = model.explain(columns)
     assert found.columns == ["(class prior)", "sky", "calls", "warmth", *(("words", j) for j in range(4))]
-    np.testing.assert_allclose(found.log_odds, gaps(model, columns, found.classes, found.others), atol=1e-12)
+    np.testing.assert_allclose(found.log_odds, gaps(model, columns, found.classes, found.against), atol=1e-12)
     share = np.log(4 / 6)  # three rows of p, five of q, and one more of each
     np.testing.assert_allclose(found.contributions[:, 0], np.where(found.classes == "p", share, -share), atol=1e-14)
     assert found.contributions[4, 1] == 0
@@ -118,13 +118,13 @@ def test_explaining_impossible_and_unseen_cells():
     model = tb.NaiveBayes(estimate="mle").fit(rows, [0, 0, 1])
     found = model.explain({"u": ["a", "a"], "v": ["x", "y"]})
     assert found.classes.tolist() == [0, 0]
-    assert found.others.tolist() == [1, 1]  # never the class itself
+    assert found.against.tolist() == [1, 1]  # never the class itself
     assert found.log_odds.tolist() == [np.inf, pytest.approx(np.log(2))]  # possible in one class; in none
     assert not np.isnan(found.contributions).any()
     smooth = tb.NaiveBayes(unseen="smooth").fit(rows, [0, 0, 1])
     strange = {"u": ["z"], "v": ["x"]}
     found = smooth.explain(strange)
-    np.testing.assert_allclose(found.log_odds, gaps(smooth, strange, found.classes, found.others), atol=1e-12)
+    np.testing.assert_allclose(found.log_odds, gaps(smooth, strange, found.classes, found.against), atol=1e-12)
     assert found.values[0][1] == "(unseen)"
     assert "adds 0" not in smooth.show_work(strange)
 
@@ -182,7 +182,7 @@ def test_the_worked_row_of_mixed_columns():
     model, columns = mixed()
     row = {"sky": ["sun"], "calls": [2], "warmth": [None], "words": columns["words"][:1]}
     text = model.show_work(row)
-    assert "missing: marginalised, adds 0" in text
+    assert "missing: marginalized, adds 0" in text
     assert re.search(r"log p\(sky \| class\) +sun", text)
     total = next(line for line in text.splitlines() if line.startswith("log p(class, x)"))
     np.testing.assert_allclose(numbers_of(total, 2), model.predict_joint_log_proba(row)[0], atol=1e-4)

@@ -18,7 +18,12 @@ X = pd.DataFrame(
     }
 )
 X.loc[::9, "strong"] = np.nan
-MODELS = [tb.NaiveBayes(), tb.AveragedOneDependence(bins=3), tb.TreeAugmentedNaiveBayes(bins=3), tb.Chosen(folds=3)]
+MODELS = [
+    tb.NaiveBayes(),
+    tb.AveragedOneDependence(bins=3),
+    tb.TreeAugmentedNaiveBayes(bins=3),
+    tb.AutoClassifier(folds=3),
+]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
@@ -56,7 +61,7 @@ def test_absence_that_counts_is_not_mistaken_for_the_removed_column():
     other = tb.NaiveBayes().fit(gaps.drop(columns="strong"), Y)
     expected = log_loss(Y, other.predict_proba(gaps.drop(columns="strong"))) - log_loss(Y, model.predict_proba(gaps))
     assert model.feature_importance(gaps, Y, columns=["strong"]).increase[0] == pytest.approx(expected)
-    chosen = tb.Chosen(single=True, folds=3).fit(gaps, Y)
+    chosen = tb.AutoClassifier(single=True, folds=3).fit(gaps, Y)
     assert chosen.feature_importance(gaps, Y).columns[0] == "strong"
     assert chosen.feature_importance(gaps, Y, columns=["strong"]).increase[0] < log_loss(Y, np.full((N, 2), 0.5))
 

@@ -29,24 +29,24 @@ def test_it_prints_weights_by_column_and_names_its_sign():
 
 def test_the_other_sign_is_that_of_the_other_class():
     form = MODEL.to_linear()
-    other = form.odds("ham")
+    other = form.log_odds_coefficients("ham")
     np.testing.assert_allclose(other.coef, -form.coef)
     np.testing.assert_allclose(other.intercept, -form.intercept)
     np.testing.assert_allclose(other.predict_proba(X)[:, ::-1], MODEL.predict_proba(FRAME))
-    np.testing.assert_allclose(form.odds("spam").coef, form.coef)
+    np.testing.assert_allclose(form.log_odds_coefficients("spam").coef, form.coef)
     with pytest.raises(LabelError, match="no odds of 'eggs'"):
-        form.odds("eggs")
+        form.log_odds_coefficients("eggs")
 
 
 def test_odds_of_two_among_many_classes():
     y = np.arange(80) % 3
     form = tb.NaiveBayes(tb.Bernoulli()).fit(X, y).to_linear()
-    pair = form.odds(2, against=0)
+    pair = form.log_odds_coefficients(2, against=0)
     np.testing.assert_allclose(pair.coef[0], form.coef[2] - form.coef[0])
     proba = tb.NaiveBayes(tb.Bernoulli()).fit(X, y).predict_proba(X)
     np.testing.assert_allclose(pair.predict_proba(X)[:, 1], proba[:, 2] / (proba[:, 0] + proba[:, 2]))
     with pytest.raises(LabelError, match="expected two"):
-        form.odds(2)
+        form.log_odds_coefficients(2)
 
 
 @pytest.mark.slow_after(1)
@@ -101,7 +101,7 @@ def test_what_cannot_be_compared():
 
 def test_words_have_their_names():
     words = sp.csr_array(X)
-    form = tb.NaiveBayes().fit({"text": tb.Named(words, list("uvw"))}, Y).to_linear()
+    form = tb.NaiveBayes().fit({"text": tb.NamedMatrix(words, list("uvw"))}, Y).to_linear()
     assert form.columns == ("u", "v", "w")
     assert tb.NaiveBayes().fit(words, Y).to_linear().columns == (("x", 0), ("x", 1), ("x", 2))
     wide = tb.NaiveBayes(prior=1).fit(sp.random(80, 5000, 0.01, format="csr", random_state=0), Y).to_linear()

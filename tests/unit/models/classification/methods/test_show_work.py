@@ -91,10 +91,10 @@ def test_integrated_parameters_are_shown_as_the_t_they_are(covariance):
     )
     bent = numbers(by_title["−½ (ν + 2) log(1 + q)"])
     np.testing.assert_allclose(bent, -0.5 * (np.array(freedom) + 2) * np.log1p(q), atol=0.02)
-    assert "missing: marginalised" in text
+    assert "missing: marginalized" in text
     belief = model.posterior_[0, 1, 2]
     if covariance == "full":
-        np.testing.assert_allclose(freedom, belief.freedom - 2)
+        np.testing.assert_allclose(freedom, belief.degrees_of_freedom - 2)
         for k in range(3):
             scale = belief.scale[k][np.ix_([0, 2], [0, 2])] * (1 + 1 / belief.strength[k]) / freedom[k]
             t = stats.multivariate_t(belief.location[k][[0, 2]], scale, df=freedom[k])
@@ -124,7 +124,7 @@ def test_words_of_a_block_that_are_there_have_their_lines():
     words = sp.csr_array(RNG.poisson(0.02, (N, 500)))
     for family in (tb.Multinomial(), tb.Bernoulli(), tb.Poisson()):
         rows = words.minimum(1) if family == tb.Bernoulli() else words
-        named = tb.Named(rows, [f"word{k}" for k in range(500)])
+        named = tb.NamedMatrix(rows, [f"word{k}" for k in range(500)])
         model = tb.NaiveBayes({"text": family}, estimate="map").fit({"text": named}, Y)
         first = {"text": rows[:1]}
         parts, total, lines = parts_of(model.show_work(first))
@@ -161,7 +161,7 @@ def test_distances_are_worked_direction_by_direction(metric):
 
 
 def test_what_was_chosen_is_worked_member_by_member():
-    model = tb.Chosen(folds=2).fit(FRAME, Y)
+    model = tb.AutoClassifier(folds=2).fit(FRAME, Y)
     text = model.show_work(FRAME[:1])
     parts, total, lines = parts_of(text)
     weights = [float(line.split()[-4]) for line in lines if line.startswith("by ")]

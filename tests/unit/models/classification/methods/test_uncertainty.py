@@ -116,7 +116,7 @@ WORLDS = {
 }
 
 
-def normalised(log_terms):
+def normalized(log_terms):
     shares = np.exp(log_terms - log_terms.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)
 
@@ -136,8 +136,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say(name):
         model, draw, rows, log_terms = WORLDS[name](rng)
         y = rng.choice(3, 12, p=shares)
         model.partial_fit(draw(y), y, classes=CLASSES)
-        low, high = model.predict_interval(rows, 0.9, n_draws=19, random_state=seed)
-        truth = normalised(np.log(shares) + log_terms)
+        low, high = model.predict_proba_interval(rows, 0.9, n_draws=19, random_state=seed)
+        truth = normalized(np.log(shares) + log_terms)
         covered.append(((low <= truth) & (truth <= high)).mean())
         missed_low.append((truth < low).mean())
     error = np.std(covered) / np.sqrt(len(covered))
@@ -150,12 +150,12 @@ def test_intervals_hold_the_truth_as_often_as_they_say(name):
 def test_a_row_without_cells_has_the_interval_of_the_class_shares():
     X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], ["a", "a", "a", "b", "b", "c"]
     model = tb.NaiveBayes().fit(X, y)
-    low, high = model.predict_interval([[np.nan]], 0.8, n_draws=3000)
+    low, high = model.predict_proba_interval([[np.nan]], 0.8, n_draws=3000)
     exact = tb.Dirichlet([4.0, 3.0, 2.0]).interval(0.8)
     np.testing.assert_allclose(low[0], exact.low, atol=0.03)
     np.testing.assert_allclose(high[0], exact.high, atol=0.03)
     informed = model.reestimate(class_prior=tb.Dirichlet([10.0, 1.0, 1.0]))
-    low, high = informed.predict_interval([[np.nan]], 0.8, n_draws=3000)
+    low, high = informed.predict_proba_interval([[np.nan]], 0.8, n_draws=3000)
     exact = tb.Dirichlet([13.0, 3.0, 2.0]).interval(0.8)
     np.testing.assert_allclose(low[0], exact.low, atol=0.03)
     np.testing.assert_allclose(high[0], exact.high, atol=0.03)
@@ -165,7 +165,7 @@ def test_a_row_without_cells_has_the_interval_of_the_class_shares():
 @pytest.mark.parametrize("given", ["uniform", {"a": 0.2, "b": 0.3, "c": 0.5}, [0.2, 0.3, 0.5]])
 def test_a_class_prior_that_was_given_is_certain(given):
     model = tb.NaiveBayes(class_prior=given).fit([[0.0], [1.0], [2.0]], ["a", "b", "c"])
-    low, high = model.predict_interval([[np.nan]])
+    low, high = model.predict_proba_interval([[np.nan]])
     np.testing.assert_allclose(low, model.predict_proba([[np.nan]]))
     np.testing.assert_allclose(high, low)
 
@@ -182,7 +182,7 @@ def test_one_column_of_yes_and_no_against_integration():
         return integrate.quad(lambda t: first.pdf(t) * second.sf(t * (1 - q) / q), 0, 1)[0]
 
     exact = [optimize.brentq(lambda q, tail=tail: cumulative(q) - tail, 1e-3, 1 - 1e-3) for tail in (0.1, 0.9)]
-    low, high = model.predict_interval([[1]], 0.8, n_draws=4000)
+    low, high = model.predict_proba_interval([[1]], 0.8, n_draws=4000)
     np.testing.assert_allclose([low[0, 0], high[0, 0]], exact, atol=0.025)
     np.testing.assert_allclose([low[0, 1], high[0, 1]], 1 - np.array(exact)[::-1], atol=0.025)
 
@@ -191,8 +191,8 @@ def test_one_column_of_yes_and_no_against_integration():
 @pytest.mark.parametrize("estimate", ["mle", "unbiased", "map"])
 def test_every_estimate_has_the_interval_of_the_one_posterior(estimate):
     bayes = tb.NaiveBayes(FAMILIES).fit(MIXED, LABELS)
-    expected = bayes.predict_interval(MIXED, n_draws=50)
-    found = bayes.reestimate(estimate=estimate).predict_interval(MIXED, n_draws=50)
+    expected = bayes.predict_proba_interval(MIXED, n_draws=50)
+    found = bayes.reestimate(estimate=estimate).predict_proba_interval(MIXED, n_draws=50)
     np.testing.assert_array_equal(found.low, expected.low)
     np.testing.assert_array_equal(found.high, expected.high)
     assert ((expected.low <= expected.high) & (expected.low >= 0) & (expected.high <= 1)).all()
@@ -206,7 +206,7 @@ def test_more_rows_make_narrower_intervals_around_what_is_predicted():
         y = rng.integers(0, 2, n)
         model = tb.GaussianDiscriminant().fit(rng.normal(size=(n, 2)) + 0.7 * y[:, None], y)
         grid = np.array([[-1.0, 0.0], [0.3, 0.4], [1.0, 2.0]])
-        low, high = model.predict_interval(grid)
+        low, high = model.predict_proba_interval(grid)
         predicted = model.predict_proba(grid)
         assert ((low < predicted) & (predicted < high)).all()
         widths.append(high - low)
@@ -217,15 +217,15 @@ def test_more_rows_make_narrower_intervals_around_what_is_predicted():
 @pytest.mark.slow
 def test_the_same_intervals_for_any_chunks_kind_of_input_and_number_of_rows(monkeypatch):
     model = tb.NaiveBayes(FAMILIES).fit(MIXED, LABELS)
-    whole = model.predict_interval(MIXED, n_draws=60)
+    whole = model.predict_proba_interval(MIXED, n_draws=60)
     frame = pd.DataFrame(MIXED)
     dicts = frame.to_dict(orient="records")
     monkeypatch.setattr(uncertainty, "_CELLS", 60 * 3 * 7)  # seven rows at a time
     for data in (MIXED, frame.set_index(pd.Index(range(40, 0, -1))), dicts):
-        low, high = model.predict_interval(data, n_draws=60)
+        low, high = model.predict_proba_interval(data, n_draws=60)
         np.testing.assert_array_equal(low, whole.low)
         np.testing.assert_array_equal(high, whole.high)
-    low, _ = model.predict_interval(dicts[5:6], n_draws=60)
+    low, _ = model.predict_proba_interval(dicts[5:6], n_draws=60)
     np.testing.assert_array_equal(low, whole.low[5:6])
 
 
@@ -236,10 +236,12 @@ def test_sparse_and_dense_rows_have_the_same_intervals(monkeypatch):
     for family in (tb.Multinomial(), tb.DirichletMultinomial(), tb.Bernoulli(), tb.Poisson()):
         cells = np.minimum(words, 1) if family == tb.Bernoulli() else words
         model = tb.NaiveBayes(family).fit(cells, y)
-        expected = model.predict_interval(cells, n_draws=40)
+        expected = model.predict_proba_interval(cells, n_draws=40)
         monkeypatch.setattr(uncertainty, "_CELLS", 40 * 3 * 4)
         found = (
-            tb.NaiveBayes(family).fit(sparse.csr_array(cells), y).predict_interval(sparse.csr_array(cells), n_draws=40)
+            tb.NaiveBayes(family)
+            .fit(sparse.csr_array(cells), y)
+            .predict_proba_interval(sparse.csr_array(cells), n_draws=40)
         )
         np.testing.assert_allclose(found.low, expected.low, rtol=1e-9)
         np.testing.assert_allclose(found.high, expected.high, rtol=1e-9)
@@ -247,13 +249,13 @@ def test_sparse_and_dense_rows_have_the_same_intervals(monkeypatch):
 
 def test_seeds():
     model = tb.NaiveBayes(FAMILIES).fit(MIXED, LABELS)
-    first = model.predict_interval(MIXED, n_draws=40).low
-    np.testing.assert_array_equal(model.predict_interval(MIXED, n_draws=40, random_state=0).low, first)
-    assert not np.array_equal(model.predict_interval(MIXED, n_draws=40, random_state=1).low, first)
+    first = model.predict_proba_interval(MIXED, n_draws=40).low
+    np.testing.assert_array_equal(model.predict_proba_interval(MIXED, n_draws=40, random_state=0).low, first)
+    assert not np.array_equal(model.predict_proba_interval(MIXED, n_draws=40, random_state=1).low, first)
     np.testing.assert_array_equal(
-        model.predict_interval(MIXED, n_draws=40, random_state=np.random.default_rng(0)).low, first
+        model.predict_proba_interval(MIXED, n_draws=40, random_state=np.random.default_rng(0)).low, first
     )
-    assert not np.array_equal(model.predict_interval(MIXED, n_draws=40, random_state=None).low, first)
+    assert not np.array_equal(model.predict_proba_interval(MIXED, n_draws=40, random_state=None).low, first)
 
 
 @pytest.mark.slow
@@ -261,10 +263,10 @@ def test_unseen_levels():
     train, y = {"sky": ["sun", "rain", "sun", "rain"]}, [0, 1, 0, 0]
     model = tb.NaiveBayes().fit(train, y)
     odd, missing = {"sky": ["hail", "sun"]}, {"sky": [None, "sun"]}
-    np.testing.assert_array_equal(model.predict_interval(odd).low, model.predict_interval(missing).low)
+    np.testing.assert_array_equal(model.predict_proba_interval(odd).low, model.predict_proba_interval(missing).low)
     smooth = model.reestimate(unseen="smooth")
-    assert not np.array_equal(smooth.predict_interval(odd).low[0], smooth.predict_interval(missing).low[0])
-    low, high = smooth.predict_interval(odd, n_draws=2000)
+    assert not np.array_equal(smooth.predict_proba_interval(odd).low[0], smooth.predict_proba_interval(missing).low[0])
+    low, high = smooth.predict_proba_interval(odd, n_draws=2000)
     # The unseen level has a third pseudo-count in each class: Beta(1, 5) against Beta(1, 3), and Dirichlet(4, 2).
     rng = np.random.default_rng(0)
     share = rng.beta(4, 2, 200_000)
@@ -272,7 +274,7 @@ def test_unseen_levels():
     exact = np.quantile(ratio / (ratio + (1 - share) * rng.beta(1, 3, 200_000)), [0.025, 0.975])
     np.testing.assert_allclose([low[0, 0], high[0, 0]], exact, atol=0.03)
     with pytest.raises(LabelError, match="hail"):
-        model.reestimate(unseen="error").predict_interval(odd)
+        model.reestimate(unseen="error").predict_proba_interval(odd)
 
 
 @pytest.mark.slow
@@ -284,15 +286,15 @@ def test_every_covariance_with_missing_cells_offsets_and_constant_columns(covari
     model = tb.GaussianDiscriminant(covariance).fit(X, y)
     rows = X[:6].copy()
     rows[0, 1] = rows[1, 0] = rows[2] = np.nan
-    low, high = model.predict_interval(rows, n_draws=300)
+    low, high = model.predict_proba_interval(rows, n_draws=300)
     assert ((low < model.predict_proba(rows)) & (model.predict_proba(rows) < high)).all()
     np.testing.assert_allclose(low[:, 0], 1 - high[:, 1], atol=1e-9)
     exact = tb.Dirichlet(1.0 + np.bincount(y)).interval()
     np.testing.assert_allclose(low[2], exact.low, atol=0.02)
-    far = tb.GaussianDiscriminant(covariance).fit(X + 1e9, y).predict_interval(rows + 1e9, n_draws=300)
+    far = tb.GaussianDiscriminant(covariance).fit(X + 1e9, y).predict_proba_interval(rows + 1e9, n_draws=300)
     np.testing.assert_allclose(far.low, low, atol=1e-4)
     wide = tb.GaussianDiscriminant(covariance).fit(np.c_[X, np.full(60, 7.0)], y)
-    found = wide.predict_interval(np.c_[rows, np.full(6, 7.0)], n_draws=300)
+    found = wide.predict_proba_interval(np.c_[rows, np.full(6, 7.0)], n_draws=300)
     gap = np.abs(wide.predict_proba(np.c_[rows, np.full(6, 7.0)]) - model.predict_proba(rows)).max()
     if covariance.endswith("spherical"):  # which lets a constant column share the variance of the others
         assert gap > 0.05
@@ -306,17 +308,17 @@ def test_every_covariance_with_missing_cells_offsets_and_constant_columns(covari
 @pytest.mark.slow
 def test_one_row_one_class_and_classes_without_rows():
     alone = tb.NaiveBayes().fit([[1.0], [2.0]], ["only", "only"])
-    low, high = alone.predict_interval([[1.5]])
+    low, high = alone.predict_proba_interval([[1.5]])
     assert low.tolist() == high.tolist() == [[1.0]]
     declared = tb.NaiveBayes().partial_fit([[1.0], [2.0], [4.0]], [0, 1, 1], classes=[0, 1, 2])
-    low, high = declared.reestimate(class_prior="frequency").predict_interval([[1.5]])
+    low, high = declared.reestimate(class_prior="frequency").predict_proba_interval([[1.5]])
     assert low[0, 2] == high[0, 2] == 0.0
     for class_prior in (None, tb.Dirichlet(1)):
-        assert declared.reestimate(class_prior=class_prior).predict_interval([[1.5]]).high[0, 2] > 0.05
+        assert declared.reestimate(class_prior=class_prior).predict_proba_interval([[1.5]]).high[0, 2] > 0.05
     single = tb.NaiveBayes().fit([[1.0], [2.0]], [0, 1])
-    low, high = single.predict_interval([[1.0]])
+    low, high = single.predict_proba_interval([[1.0]])
     assert (high - low > 0.8).all()  # one row of each class says next to nothing
-    assert single.predict_interval(np.zeros((0, 1))).low.shape == (0, 2)
+    assert single.predict_proba_interval(np.zeros((0, 1))).low.shape == (0, 2)
 
 
 @pytest.mark.slow_after(1)
@@ -333,7 +335,7 @@ def test_one_row_one_class_and_classes_without_rows():
 def test_priors_whose_draws_underflow(family, prior, cells):
     model = tb.NaiveBayes(family, prior=prior, class_prior="uniform")
     model.partial_fit(cells, [0, 1, 1], classes=[0, 1, 2])
-    for end in model.predict_interval(cells):
+    for end in model.predict_proba_interval(cells):
         assert np.isfinite(end).all()
         assert ((end >= 0) & (end <= 1)).all()
 
@@ -341,34 +343,34 @@ def test_priors_whose_draws_underflow(family, prior, cells):
 def test_shrunk_and_completed_moments_pass_for_counted_ones():
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(40, 3)), np.repeat([0, 1], 20)
-    shrunk = tb.GaussianDiscriminant(shrinkage=0.5).fit(X, y).predict_interval(X, n_draws=50)
+    shrunk = tb.GaussianDiscriminant(shrinkage=0.5).fit(X, y).predict_proba_interval(X, n_draws=50)
     assert (shrunk.low < shrunk.high).all()
     X[0, 0] = np.nan
     soft = tb.GaussianDiscriminant().fit(X, y)
     assert soft.tally_.soft
-    low, high = soft.predict_interval(X, n_draws=50)
+    low, high = soft.predict_proba_interval(X, n_draws=50)
     assert (low < high).all()
 
 
 def test_what_is_refused():
     model = tb.NaiveBayes().fit([[1.0], [2.0]], [0, 1])
     with pytest.raises(NotFittedError):
-        tb.NaiveBayes().predict_interval([[1.0]])
+        tb.NaiveBayes().predict_proba_interval([[1.0]])
     for mass in (0, 1, 1.5, float("nan")):
         with pytest.raises(PriorError, match="mass"):
-            model.predict_interval([[1.0]], mass)
+            model.predict_proba_interval([[1.0]], mass)
         with pytest.raises(PriorError, match="mass"):
             model.predict_set([[1.0]], mass)
     for n_draws in (38, 0, 400.0, True, None):
         with pytest.raises(EstimateError, match="at least 39"):
-            model.predict_interval([[1.0]], n_draws=n_draws)
-    assert (model.predict_interval([[1.0]], n_draws=39).low >= 0).all()
+            model.predict_proba_interval([[1.0]], n_draws=n_draws)
+    assert (model.predict_proba_interval([[1.0]], n_draws=39).low >= 0).all()
     many = np.zeros((500, 1))
     many[411] = np.inf
     with pytest.raises(DataError, match="row 411"):
-        model.predict_interval(many)
+        model.predict_proba_interval(many)
     with pytest.raises(DataError, match="features"):
-        model.predict_interval([[1.0, 2.0]])
+        model.predict_proba_interval([[1.0, 2.0]])
 
 
 def test_sets_are_the_smallest_that_reach_their_mass():

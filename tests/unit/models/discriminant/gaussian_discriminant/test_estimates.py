@@ -34,7 +34,7 @@ class TestDensities:
         assert model.predict(NEW).tolist() == expected.argmax(axis=1).tolist()
 
     @pytest.mark.slow_after(3)
-    def test_missing_cells_are_marginalised(self, covariance, estimate):
+    def test_missing_cells_are_marginalized(self, covariance, estimate):
         model = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(X, Y)
         expected = joint_log_prob(X, Y, HOLED, covariance, estimate)
         assert len({tuple(row) for row in np.isnan(HOLED)}) >= 5
@@ -119,7 +119,7 @@ def test_a_given_prior_of_one_variance(covariance, estimate):
 
 
 def test_the_default_prior_is_shown():
-    centre, typical = default_prior(moments(X, Y), spherical=False)
+    center, typical = default_prior(moments(X, Y), spherical=False)
     for covariance, estimate, factor in [
         ("full", "bayes", 3),
         ("tied", "bayes", 3),
@@ -127,9 +127,9 @@ def test_the_default_prior_is_shown():
         ("tied", "map", 2 * 3 + 3 + 3),
     ]:
         (prior,) = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(X, Y).prior_.values()
-        np.testing.assert_allclose(prior.location, centre, rtol=1e-12)
+        np.testing.assert_allclose(prior.location, center, rtol=1e-12)
         np.testing.assert_allclose(prior.scale, factor * np.diag(typical), rtol=1e-12)
-        assert (float(prior.strength), float(prior.freedom)) == (0.01, 5.0)
+        assert (float(prior.strength), float(prior.degrees_of_freedom)) == (0.01, 5.0)
 
 
 def test_wrong_parameters_are_refused_in_words():
@@ -189,15 +189,15 @@ class TestShrinkage:
             model.shrinkage_path([2.0])[0].predict(NEW)
 
     @pytest.mark.parametrize("seed", range(3))
-    def test_auto_is_scikit_learn_s_oas_of_standardised_columns(self, seed):
+    def test_auto_is_scikit_learn_s_oas_of_standardized_columns(self, seed):
         rows, labels, new = made(seed, sizes=(6, 20, 11), d=4)
         rows = rows * [1.0, 100.0, 0.1, 5.0]
         per_class, residuals = [], np.zeros_like(rows)
         for label in range(3):
             mine = rows[labels == label]
-            centred = mine - mine.mean(axis=0)
-            residuals[labels == label] = centred
-            per_class.append(OAS(assume_centered=True).fit(centred / centred.std(axis=0)).shrinkage_)
+            centered = mine - mine.mean(axis=0)
+            residuals[labels == label] = centered
+            per_class.append(OAS(assume_centered=True).fit(centered / centered.std(axis=0)).shrinkage_)
         pooled = OAS(assume_centered=True).fit(residuals / np.sqrt((residuals**2).mean(axis=0))).shrinkage_
         full = tb.GaussianDiscriminant(shrinkage="auto", estimate="mle").fit(rows, labels)
         np.testing.assert_allclose(full.shrinkage_, per_class, rtol=1e-9)

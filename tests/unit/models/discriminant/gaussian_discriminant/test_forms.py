@@ -132,7 +132,7 @@ class TestPictures:
     @pytest.mark.parametrize("covariance", COVARIANCES)
     def test_decision(self, covariance, estimate):
         model = tb.GaussianDiscriminant(covariance, estimate=estimate).fit(X[:, :2], Y)
-        (ax,) = model.plot_decision(X[:, :2], Y).axes
+        (ax,) = model.plot_decision_boundary(X[:, :2], Y).axes
         assert [text.get_text() for text in ax.get_legend().get_texts()] == ["0", "1", "2"]
         drawn = [line for line in ax.lines if line.get_marker() == "."]
         assert sum(len(line.get_xdata()) for line in drawn) == len(X)
@@ -149,20 +149,20 @@ class TestPictures:
 
         model = tb.GaussianDiscriminant("tied").fit(X[:, :2], Y)
         ax = plt.subplots()[1]
-        assert model.plot_decision(ax=ax).axes[0] is ax
+        assert model.plot_decision_boundary(ax=ax).axes[0] is ax
         assert not [line for line in ax.lines if line.get_marker() == "."]
-        (alone,) = model.plot_decision(X[:, :2]).axes
+        (alone,) = model.plot_decision_boundary(X[:, :2]).axes
         assert [len(line.get_xdata()) for line in alone.lines if line.get_marker() == "."] == [len(X)]
-        model.plot_decision(None, Y)
+        model.plot_decision_boundary(None, Y)
         one = tb.GaussianDiscriminant().fit(X[:, :2], np.zeros(len(X), int))
-        one.plot_decision(X[:, :2], np.zeros(len(X), int))
+        one.plot_decision_boundary(X[:, :2], np.zeros(len(X), int))
         pandas = pytest.importorskip("pandas")
         named = tb.GaussianDiscriminant().fit(pandas.DataFrame(X[:, :2], columns=["width", "height"]), Y)
-        assert named.plot_decision().axes[0].get_xlabel() == "width"
+        assert named.plot_decision_boundary().axes[0].get_xlabel() == "width"
 
     def test_decisions_along_one_column_and_what_needs_two(self):
         model = tb.GaussianDiscriminant().fit(X[:, :1], Y)
-        assert len(model.plot_decision().axes[0].lines) == len(model.classes_)
+        assert len(model.plot_decision_boundary().axes[0].lines) == len(model.classes_)
         with pytest.raises(DataError, match=r"has shape \(1,\); expected 2 or more"):
             model.plot_joint()
 

@@ -143,7 +143,7 @@ def test_a_declared_class_has_no_share_of_the_rows_yet(covariance, estimate, emp
         np.testing.assert_allclose(model.predict_proba(rows)[:, there], without.predict_proba(rows), rtol=1e-10)
         assert (model.predict_proba(rows)[:, empty] == 0).all()
         assert model.predict(rows).tolist() == without.predict(rows).tolist()
-    np.testing.assert_allclose(model.fill(holed), without.fill(holed), rtol=1e-9)
+    np.testing.assert_allclose(model.impute(holed), without.impute(holed), rtol=1e-9)
     if estimate == "bayes":
         shares = np.exp(model.reestimate(class_prior=None).class_log_prior_)
         np.testing.assert_allclose(
@@ -365,4 +365,4 @@ def test_rows_with_a_constant_column_and_fractional_weights_are_forgotten(covari
         np.testing.assert_allclose(model.predict_proba(X), again.predict_proba(X), rtol=1e-9)
         if share == 1.0:
             model.forget(X[:20], y[:20], sample_weight=weight[:20])
-            assert not any(statistic.presence().any() for statistic in model.tally_.statistics)
+            assert not any(statistic.group_weights().any() for statistic in model.tally_.statistics)

@@ -30,15 +30,15 @@ class TestFill:
         share = softmax(joint_log_prob(X, Y, HOLED, covariance, estimate), axis=1)
         within = np.array([[density.conditional_mean(row) for density in classes] for row in HOLED])
         expected = (share[..., None] * within).sum(axis=1)
-        np.testing.assert_allclose(model.fill(HOLED), expected, rtol=1e-9)
+        np.testing.assert_allclose(model.impute(HOLED), expected, rtol=1e-9)
         likeliest = within[np.arange(len(HOLED)), share.argmax(axis=1)]
-        np.testing.assert_allclose(model.fill(HOLED, how="mode"), likeliest, rtol=1e-9)
-        found = model.fill(HOLED, how="distribution")
+        np.testing.assert_allclose(model.impute(HOLED, how="mode"), likeliest, rtol=1e-9)
+        found = model.impute(HOLED, how="distribution")
         for column, cells in found.items():
             assert cells.rows.tolist() == np.flatnonzero(np.isnan(HOLED[:, column])).tolist()
             np.testing.assert_allclose(cells.means, within[cells.rows, :, column], rtol=1e-9)
             np.testing.assert_allclose(cells.weights, share[cells.rows], rtol=1e-9)
-        np.testing.assert_array_equal(model.fill(NEW), NEW)  # nothing is missing, nothing changes
+        np.testing.assert_array_equal(model.impute(NEW), NEW)  # nothing is missing, nothing changes
 
     @pytest.mark.slow_after(5)
     def test_explanations_sum_to_the_log_odds(self, covariance, estimate):
@@ -48,12 +48,12 @@ class TestFill:
         order = np.argsort(-log_proba, axis=1, kind="stable")
         found = model.explain(HOLED)
         assert found.classes.tolist() == order[:, 0].tolist()
-        assert found.others.tolist() == order[:, 1].tolist()
+        assert found.against.tolist() == order[:, 1].tolist()
         odds = log_proba[rows, order[:, 0]] - log_proba[rows, order[:, 1]]
         np.testing.assert_allclose(found.log_odds, odds, rtol=1e-9, atol=1e-10)
         assert (found.contributions[:, 1:][np.isnan(HOLED)] == 0).all()  # a missing cell pulls nowhere
         against = model.explain(HOLED, against=0)
-        assert set(against.others.tolist()) == {0}
+        assert set(against.against.tolist()) == {0}
         odds = log_proba[rows, against.classes] - log_proba[:, 0]
         np.testing.assert_allclose(against.log_odds, odds, rtol=1e-9, atol=1e-10)
 
@@ -135,7 +135,7 @@ def test_samples_are_repeatable_and_learnable():
 def test_fill_says_what_it_can_do():
     model = tb.GaussianDiscriminant().fit(X, Y)
     with pytest.raises(DataError, match="how is 'median'; expected 'mean', 'mode' or 'distribution'"):
-        model.fill(HOLED, how="median")
+        model.impute(HOLED, how="median")
 
 
 def test_frames_keep_their_names():

@@ -196,12 +196,12 @@ def test_a_column_that_nobody_has(family):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_labelled", [0, 1])
-def test_weights_are_repeats(n_labelled):
+@pytest.mark.parametrize("n_labeled", [0, 1])
+def test_weights_are_repeats(n_labeled):
     """Also of where it starts: there are several tops, and the same one is found."""
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(n, 2)) for n in (9, 14, 5, 20, 11)]
-    y = [[0] * len(part) if number < n_labelled else [None] * len(part) for number, part in enumerate(X)]
+    y = [[0] * len(part) if number < n_labeled else [None] * len(part) for number, part in enumerate(X)]
     times = [2, 1, 3, 0, 5]
     found = []
     for seed in range(5):

@@ -45,7 +45,7 @@ def test_gaussian_emissions_are_those_of_the_state():
     state = rng.integers(0, 2, 400)
     x = rng.normal(3.0 * state, 1 + state)
     model = tb.HiddenMarkovModel(estimate="mle").fit([x], [state])
-    mean, variance = model._counted.chain.scored[0].parameters
+    mean, variance = model._estimated_hmm.chain.scored[0].parameters
     for s in (0, 1):
         assert mean[s, 0] == pytest.approx(x[state == s].mean())
         assert variance[s, 0] == pytest.approx(x[state == s].var())
@@ -147,7 +147,7 @@ def test_several_columns_of_several_kinds():
     steps["level"][::7] = np.nan
     model = tb.HiddenMarkovModel().fit([steps], [state])
     assert model.score([steps], [state]) > 0.95
-    by_hand = model._counted.chain.scored
+    by_hand = model._estimated_hmm.chain.scored
     assert {type(part.family).__name__ for part in by_hand} == {"Gaussian", "Categorical"}
 
 
@@ -230,10 +230,10 @@ def test_known_labels_answer_as_without_new_ones(several):
     model = tb.HiddenMarkovModel().fit(steps, states, [50] * 4)
     missing = model.reestimate(unseen="missing")
     steps["kind"][7] = None
-    for question in ("score_samples", "predict_proba", "filter_proba", "predict", "predict_pairs"):
+    for question in ("score_samples", "predict_proba", "filter_proba", "predict", "predict_transition_proba"):
         found, expected = (getattr(each, question)(steps, [50] * 4) for each in (model, missing))
         np.testing.assert_array_equal(found, expected, err_msg=question)
-    assert repr(model.fill(steps, [50] * 4)) == repr(missing.fill(steps, [50] * 4))
+    assert repr(model.impute(steps, [50] * 4)) == repr(missing.impute(steps, [50] * 4))
     assert repr(model.sample(30, random_state=0)) == repr(missing.sample(30, random_state=0))
     steps["kind"][7] = "a new word"
     assert model.score_samples(steps, [50] * 4)[0] < missing.score_samples(steps, [50] * 4)[0]

@@ -1,4 +1,4 @@
-"""Where Baum and Welch begin: at what the labelled steps say, or at centres; and what of a model can be read."""
+"""Where Baum and Welch begin: at what the labeled steps say, or at centers; and what of a model can be read."""
 
 import tracemalloc
 
@@ -29,31 +29,31 @@ def talk(n_sequences=120, n_words=300, seed=0):
     return X, y
 
 
-def some_labelled(y, n_labelled):
-    return [*(part.tolist() for part in y[:n_labelled]), *([None] * len(part) for part in y[n_labelled:])]
+def some_labeled(y, n_labeled):
+    return [*(part.tolist() for part in y[:n_labeled]), *([None] * len(part) for part in y[n_labeled:])]
 
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("estimate", ["bayes", "map", "mle"])
 def test_labels_are_where_it_begins(estimate):
-    """Words that no labelled sequence has are learned from the others, and the states keep their names."""
+    """Words that no labeled sequence has are learned from the others, and the states keep their names."""
     X, y = talk()
     model = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate=estimate, unseen="smooth", max_iter=30)
     alone = model.fit(X[:8], y[:8]).score(X[8:], y[8:])
-    both = model.fit(X, some_labelled(y, 8))
+    both = model.fit(X, some_labeled(y, 8))
     assert np.isfinite(both.score_samples(X)).all()
     assert both.score(X[8:], y[8:]) > max(alone, 0.85)
     assert (np.diff(both.history_) > -1e-7).all()
 
 
 @pytest.mark.parametrize(("n_words", "unseen"), [(5, "new"), (90, "missing"), (90, "smooth"), (90, "new")])
-def test_the_first_step_is_what_the_labelled_ones_expect(n_words, unseen):
-    """An M-step on the labelled steps, an E-step on the others, an M-step on both, an E-step: by hand."""
+def test_the_first_step_is_what_the_labeled_ones_expect(n_words, unseen):
+    """An M-step on the labeled steps, an E-step on the others, an M-step on both, an E-step: by hand."""
     X, y = talk(6, n_words)
     model = tb.HiddenMarkovModel(
         columns=tb.Categorical(levels=range(n_words)), estimate="map", unseen=unseen, max_iter=1
     )
-    found = model.fit(X, some_labelled(y, 3))
+    found = model.fit(X, some_labeled(y, 3))
     fixed = [np.zeros(3), np.zeros((3, 3)), np.zeros((3, n_words))]
     for words, path in zip(X[:3], y[:3], strict=True):
         fixed[0][path[0]] += 1
@@ -64,7 +64,7 @@ def test_the_first_step_is_what_the_labelled_ones_expect(n_words, unseen):
     assert never.any() == (n_words == 90)
     for number in range(2):  # the default of map, Dirichlet(2), adds one
         start, moves, emits = (np.log((part + 1) / (part + 1).sum(axis=-1, keepdims=True)) for part in counts)
-        if number == 0:  # to the labelled steps these words are new: missing, or as likely as those seen once
+        if number == 0:  # to the labeled steps these words are new: missing, or as likely as those seen once
             share = (fixed[2][:, once].sum(axis=1, keepdims=True) + 0.5) / (fixed[2].sum(axis=1, keepdims=True) + 1)
             emits[:, never] = 0.0 if unseen == "missing" else np.log(share)
         rest = hmm.expected(start, moves, None, (np.concatenate(X[3:]), np.ascontiguousarray(emits.T)), offsets)
@@ -76,16 +76,14 @@ def test_the_first_step_is_what_the_labelled_ones_expect(n_words, unseen):
 def test_all_starts_from_labels_are_one():
     X, y = talk(30)
     one, many = (
-        tb.HiddenMarkovModel(columns=tb.Categorical(), n_init=n, random_state=n, max_iter=10).fit(
-            X, some_labelled(y, 5)
-        )
+        tb.HiddenMarkovModel(columns=tb.Categorical(), n_init=n, random_state=n, max_iter=10).fit(X, some_labeled(y, 5))
         for n in (1, 3)
     )
     assert one.history_ == many.history_
 
 
 @pytest.mark.parametrize("prior", [None, {"emission": tb.Dirichlet(1)}], ids=["add-one", "nothing"])
-def test_words_that_no_labelled_step_has_are_not_lost(prior):
+def test_words_that_no_labeled_step_has_are_not_lost(prior):
     """Under a prior that adds nothing they would be impossible in every state, and so their sequences."""
     X, y = [["a", "b"], ["a", "c", "b"]], [["s", "t"], [None, None, None]]
     model = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="map", prior=prior, max_iter=500).fit(X, y)
@@ -96,7 +94,7 @@ def test_words_that_no_labelled_step_has_are_not_lost(prior):
 def test_words_expected_once_are_words_seen_once():
     """Expected counts of a word add up to the times it occurs, but for rounding."""
     X, y = talk(20)
-    model = tb.HiddenMarkovModel(columns=tb.Categorical(), unseen="smooth", max_iter=3).fit(X, some_labelled(y, 5))
+    model = tb.HiddenMarkovModel(columns=tb.Categorical(), unseen="smooth", max_iter=3).fit(X, some_labeled(y, 5))
     counts = model.tally_[0].table
     once = np.bincount(np.concatenate(X), minlength=300)[list(model.tally_.domains["0"].levels)] == 1
     assert once.sum() > 10
@@ -110,7 +108,7 @@ def test_labels_of_numbers_and_ends():
     for family, shape in ((tb.Gaussian(), ()), (tb.MultivariateGaussian(), (2,))):
         X = [rng.normal(3.0 * path.reshape(-1, *(1 for _ in shape)), 1.0, (90, *shape)) for path in states]
         X[1][5] = np.nan
-        model = tb.HiddenMarkovModel(columns=family, end_state=True, max_iter=200).fit(X, some_labelled(states, 1))
+        model = tb.HiddenMarkovModel(columns=family, end_state=True, max_iter=200).fit(X, some_labeled(states, 1))
         assert model.states_.tolist() == [0, 1]
         assert model.score(X, states) > 0.95
         assert model.tally_["end"].total.sum() == pytest.approx(4.0)

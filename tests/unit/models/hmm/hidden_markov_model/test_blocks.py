@@ -42,9 +42,9 @@ def asked(model, X, lengths):
         "predict": np.concatenate(model.predict(X, lengths)),
         "predict_proba": np.concatenate(model.predict_proba(X, lengths)),
         "filter_proba": np.concatenate(model.filter_proba(X, lengths)),
-        "predict_pairs": np.concatenate(model.predict_pairs(X, lengths)),
+        "predict_transition_proba": np.concatenate(model.predict_transition_proba(X, lengths)),
         "predict_next": model.predict_next(X, 2, lengths),
-        "fill": np.concatenate(model.fill(X, lengths)),
+        "impute": np.concatenate(model.impute(X, lengths)),
     }
 
 
@@ -148,13 +148,13 @@ def learned(X, lengths, y=None, **options):
 
 
 @pytest.mark.slow_after(1)
-@pytest.mark.parametrize("labelled", [False, True])
+@pytest.mark.parametrize("labeled", [False, True])
 @pytest.mark.parametrize("kind", ["labels", "numbers"])
-def test_em_in_blocks_climbs_as_all_together(kind, labelled, monkeypatch):
+def test_em_in_blocks_climbs_as_all_together(kind, labeled, monkeypatch):
     X, path, lengths = measured(30)
     X = np.array(["a", "b", "c", "d", None], dtype=object)[np.arange(len(X)) * 7 % 5] if kind == "labels" else X
     family = tb.Categorical() if kind == "labels" else tb.Gaussian()
-    y = np.where(np.arange(len(path)) % 3 == 0, path.astype(object), None) if labelled else None
+    y = np.where(np.arange(len(path)) % 3 == 0, path.astype(object), None) if labeled else None
     together = learned(X, lengths, y, columns=family)
     monkeypatch.setattr(chains, "_CELLS", 30)
     apart = learned(X, lengths, y, columns=family)
@@ -173,7 +173,7 @@ def test_every_number_of_labels_fits_its_codes(n_levels):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = tb.HiddenMarkovModel(2, **options).fit(steps, None, [len(steps)])
-    factor, counts = model._counted.emissions[0]
+    factor, counts = model._estimated_hmm.emissions[0]
     expected = np.bincount(np.delete(codes, n_levels + 7), minlength=n_levels)
     order = model.tally_.domains[str(factor.columns[0])].positions_of(range(n_levels))
     np.testing.assert_allclose(counts.table.sum(axis=0)[order], expected, rtol=1e-12)

@@ -52,7 +52,7 @@ def test_as_if_they_were_missing(estimate, start):
     assert (np.diff(other.history_) > -1e-8).all()
 
 
-def test_labelled_steps_with_silent_ones_between_are_expected(tmp_path):
+def test_labeled_steps_with_silent_ones_between_are_expected(tmp_path):
     rng = np.random.default_rng(1)
     short, long, seen = calls()
     y = [rng.integers(0, 2, len(places)) for places in seen]
@@ -140,7 +140,7 @@ def test_messages_and_surprise_are_those_of_missing_steps(both):
                                            strict=True):  # fmt: skip
             np.testing.assert_allclose(found.log, expected.log[places], atol=1e-10)
             np.testing.assert_allclose(found.log_scale, expected.log_scale[places], atol=1e-10)
-    for found, expected, places, steps in zip(model.surprise(short), other.surprise(long), seen, short, strict=True):
+    for found, expected, places, steps in zip(model.surprisal(short), other.surprisal(long), seen, short, strict=True):
         # That it went on through the silent steps is part of the one after them.
         whole = [expected[k - gap : k + 1].sum() for k, gap in zip(places, steps["missed"].astype(int), strict=True)]
         np.testing.assert_allclose(found, whole, atol=1e-10)
@@ -151,7 +151,13 @@ def test_messages_and_surprise_are_those_of_missing_steps(both):
 def test_pairs_are_of_steps_that_are_seen(both):
     model, other = both
     short, long, seen = calls()
-    told = zip(model.predict_pairs(short), other.predict_pairs(long), other.predict_proba(long), seen, strict=True)
+    told = zip(
+        model.predict_transition_proba(short),
+        other.predict_transition_proba(long),
+        other.predict_proba(long),
+        seen,
+        strict=True,
+    )
     for pairs, whole, proba, places in told:
         np.testing.assert_allclose(pairs.sum(axis=2), proba[places[:-1]], atol=1e-10)
         np.testing.assert_allclose(pairs.sum(axis=1), proba[places[1:]], atol=1e-10)
@@ -182,19 +188,19 @@ def test_paths_of_steps_that_are_seen(both):
 def test_a_filter_is_told_of_silent_steps(both, tmp_path):
     model, other = both
     short, long, _ = calls(1)
-    now, whole = model.filter(), other.filter()
+    now, whole = model.online_filter(), other.online_filter()
     for number, (count, gap) in enumerate(zip(short[0]["calls"], short[0]["missed"], strict=True)):
-        now.push({"calls": count, "missed": gap})
+        now.update({"calls": count, "missed": gap})
         if number == 5:
             now.save(tmp_path / "now.tally")
             now = tb.load(tmp_path / "now.tally")
     for count in long[0]["calls"]:
-        whole.push({"calls": count})
+        whole.update({"calls": count})
     np.testing.assert_allclose(now.proba, whole.proba, atol=1e-10)
     np.testing.assert_allclose(now.proba, model.filter_proba(short)[0][-1], atol=1e-10)
     assert now.log_likelihood == pytest.approx(whole.log_likelihood)
-    behind = model.filter()
-    behind.push({"calls": None, "missed": 10**6})  # in the long run
+    behind = model.online_filter()
+    behind.update({"calls": None, "missed": 10**6})  # in the long run
     moves = model.transition_ * (1 - model.end_)[:, None]
     first = np.abs(np.linalg.eig(moves.T)[1][:, np.linalg.eig(moves.T)[0].argmax()])
     np.testing.assert_allclose(behind.proba, first / first.sum(), atol=1e-9)
@@ -212,7 +218,7 @@ def test_what_is_about_every_step_is_refused(both):
 def test_behind_silent_steps_states_may_have_come_another_way():
     X, y = [{"calls": [1, 5, 9], "missed": [0, 1, 0]}], [["x", "z", "z"]]
     allowed = [("x", "x"), ("x", "y"), ("y", "y"), ("y", "z"), ("z", "z")]
-    options = {"columns": {"calls": tb.Poisson()}, "allowed": allowed, "gaps": "missed"}
+    options = {"columns": {"calls": tb.Poisson()}, "allowed_transitions": allowed, "gaps": "missed"}
     more = [{"calls": [1, 2, 3, 5], "missed": [0, 0, 0, 0]}], [["x", "y", "y", "z"]]
     model = tb.HiddenMarkovModel(**options).fit(X + more[0], y + more[1])
     assert model.transition_[0, 2] == 0

@@ -16,7 +16,7 @@ mpl.use("Agg")
 
 
 @st.composite
-def labelled(draw):
+def labeled(draw):
     n_states, n_symbols = draw(st.integers(1, 3)), draw(st.integers(1, 3))
     lengths = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4).filter(lambda found: sum(found) > 0))
     X = [draw(st.lists(st.integers(0, n_symbols - 1), min_size=n, max_size=n)) for n in lengths]
@@ -24,7 +24,7 @@ def labelled(draw):
     return X, y, draw(st.booleans())
 
 
-@given(labelled(), st.lists(st.sampled_from([0, 1, 2, None]), min_size=1, max_size=4))
+@given(labeled(), st.lists(st.sampled_from([0, 1, 2, None]), min_size=1, max_size=4))
 def test_the_three_problems_by_enumeration(data, steps):
     X, y, end_state = data
     family = tb.Categorical(levels=(0, 1, 2))
@@ -48,7 +48,7 @@ def test_the_three_problems_by_enumeration(data, steps):
             if t:
                 pairs[t - 1, path[t - 1], state] += share
     np.testing.assert_allclose(model.predict_proba(asked)[0], smoothed, atol=1e-10)
-    np.testing.assert_allclose(model.predict_pairs(asked)[0], pairs, atol=1e-10)
+    np.testing.assert_allclose(model.predict_transition_proba(asked)[0], pairs, atol=1e-10)
     for t in range(1, len(steps) + 1):
         so_far = enumerated(model, codes[:t], ended=False)
         weights = np.exp(np.array(list(so_far.values())) - np.logaddexp.reduce(list(so_far.values())))
@@ -71,7 +71,7 @@ def test_one_step_by_hand():
         for path, score in paths.items():
             for a, b in itertools.pairwise(path):
                 expected[a, b] += np.exp(score - total)
-    pairs = sum(part.sum(axis=0) for part in start.predict_pairs(X))
+    pairs = sum(part.sum(axis=0) for part in start.predict_transition_proba(X))
     np.testing.assert_allclose(pairs, expected, atol=1e-12)
 
 
@@ -138,12 +138,12 @@ def test_filling_in():
     holes = x.copy()
     holes[[10, 50, 100]] = np.nan
     model = tb.HiddenMarkovModel().fit([x], [state])
-    filled = model.fill([holes])[0]
+    filled = model.impute([holes])[0]
     means = model.predict_proba([holes])[0] @ model.means_
     np.testing.assert_allclose(filled[[10, 50, 100]], means[[10, 50, 100], 0], rtol=1e-12)
     np.testing.assert_allclose(filled[[10, 50, 100]], [x[state == k].mean() for k in (0, 1, 0)], atol=0.02)
     np.testing.assert_array_equal(filled[~np.isnan(holes)], x[~np.isnan(holes)])
-    words = ice_cream().fill([np.array([3, None, 1], dtype=object)])[0]
+    words = ice_cream().impute([np.array([3, None, 1], dtype=object)])[0]
     assert words.tolist() == [3, 3, 1]  # hot or cold with ½ each: .3, .325 and .375 for one, two and three
 
 

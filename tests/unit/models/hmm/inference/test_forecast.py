@@ -22,7 +22,7 @@ def telephone(**options):
 
 def test_states_are_powers_and_counts_are_mixtures():
     model, steps = telephone(), [{"calls": [3, 4, 11]}]
-    found = model.forecast(steps, 5, level=0.8)[0]
+    found = model.forecast(steps, 5, mass=0.8)[0]
     now = model.filter_proba(steps)[0][-1]
     for step in range(5):
         p = now @ np.linalg.matrix_power(MOVES, step + 1)
@@ -41,7 +41,7 @@ def test_measured_columns_by_their_own_distribution_functions():
         {
             "heat": rng.normal(np.array(y) * 4.0, 1.0),
             "size": np.exp(rng.normal(np.array(y), 0.5)),
-            "sky": np.where(rng.random(50) < 0.3, "grey", "blue"),
+            "sky": np.where(rng.random(50) < 0.3, "gray", "blue"),
             "flat": np.full(50, 7.0),
         }
         for y in states
@@ -53,8 +53,8 @@ def test_measured_columns_by_their_own_distribution_functions():
     for end, level in ((found.low, 0.05), (found.high, 0.95)):
         upto = stats.norm(mean, np.sqrt(variance)).cdf(end["heat"][:, None])
         np.testing.assert_allclose((found.proba * upto).sum(axis=1), level, atol=1e-12)
-    centre, spread = (np.ravel(part) for part in model.emission_["size"][:2])
-    np.testing.assert_allclose(found.mean["size"], found.proba @ np.exp(centre + spread / 2))
+    center, spread = (np.ravel(part) for part in model.emission_["size"][:2])
+    np.testing.assert_allclose(found.mean["size"], found.proba @ np.exp(center + spread / 2))
     for label, p in model.emission_["sky"].items():
         np.testing.assert_allclose(found.labels["sky"][label], found.proba @ p)
     assert found.mean["flat"].tolist() == found.low["flat"].tolist() == found.high["flat"].tolist() == [7.0] * 3

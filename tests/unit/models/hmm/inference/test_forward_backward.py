@@ -100,7 +100,7 @@ def test_a_prediction_that_is_not_the_most_probable_class():
     p = np.log([[0.9, 0.1], [0.6, 0.4]])
     found = tb.Evaluation(["ham", "spam"], [0, 1], p, predicted=[0, 1])
     assert found.accuracy.value == 1.0
-    assert found.confusion.tolist() == [[1, 0], [0, 1]]
+    assert found.confusion_matrix.tolist() == [[1, 0], [0, 1]]
     with pytest.raises(tb.DataError, match="predicted has 2 in row 1"):
         tb.Evaluation(["ham", "spam"], [0, 1], p, predicted=[0, 2])
 

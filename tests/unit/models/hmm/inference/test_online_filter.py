@@ -15,9 +15,9 @@ from tests.unit.models.hmm.chains import DIARY, WEATHER, ice_cream
 
 
 def pushed(model, steps):
-    now = model.filter()
+    now = model.online_filter()
     for step in steps:
-        now.push(step)
+        now.update(step)
     return now
 
 
@@ -35,13 +35,13 @@ def test_step_by_step_is_all_at_once(seed, n_states, end_state, steps):
         rng.dirichlet(np.ones(3), n_states),
         rng.random(n_states) if end_state else None,
     )
-    now, asked = model.filter(), [np.array(steps, dtype=object)]
-    expected, surprise = model.filter_proba(asked)[0], model.surprise(asked)[0]
+    now, asked = model.online_filter(), [np.array(steps, dtype=object)]
+    expected, surprise = model.filter_proba(asked)[0], model.surprisal(asked)[0]
     np.testing.assert_allclose(now.proba, model.start_)
     for t, step in enumerate(steps):
-        now.push(step)
+        now.update(step)
         np.testing.assert_allclose(now.proba, expected[t], atol=1e-12)
-        assert now.surprise == pytest.approx(surprise[t], abs=1e-12)
+        assert now.surprisal == pytest.approx(surprise[t], abs=1e-12)
         assert now.state == expected[t].argmax() or np.ptp(np.sort(expected[t])[-2:]) < 1e-12
     assert now.n_steps == len(steps)
     assert now.log_likelihood == pytest.approx(-surprise.sum(), abs=1e-11)
@@ -82,10 +82,10 @@ def test_cells_that_are_missing_or_strange():
     asked = {"heat": [None, 1.0], "n": [2, None], "sky": ["zzz", None]}
     now = pushed(model, [{name: column[k] for name, column in asked.items()} for k in range(2)])
     np.testing.assert_allclose(now.proba, model.filter_proba([asked])[0][-1], atol=1e-12)
-    with pytest.warns(tb.OutsideWarning, match="-3"):
-        now.push({"heat": 1.0, "n": -3, "sky": "a"})
+    with pytest.warns(tb.InvalidValueWarning, match="-3"):
+        now.update({"heat": 1.0, "n": -3, "sky": "a"})
     with pytest.raises(tb.DataError, match="heat"):
-        now.push({"n": 3, "sky": "a"})
+        now.update({"n": 3, "sky": "a"})
     assert now.n_steps == 3
 
 
@@ -100,10 +100,10 @@ def test_a_filter_goes_on_to_the_last_bit(n, tmp_path):
     assert type(again) is type(now)
     assert again.n_steps == n
     for step in rows[n : n + 10]:
-        now.push(step)
-        again.push(step)
+        now.update(step)
+        again.update(step)
         assert again.proba.tobytes() == now.proba.tobytes()
-        assert (again.log_likelihood, again.surprise) == (now.log_likelihood, now.surprise)
+        assert (again.log_likelihood, again.surprisal) == (now.log_likelihood, now.surprisal)
     assert again.forecast(2).mean["heat"].tobytes() == now.forecast(2).mean["heat"].tobytes()
 
 
@@ -115,20 +115,20 @@ def test_what_em_learned_and_tables_are_kept_with_it(tmp_path):
         pushed(model, steps[:3]).save(tmp_path / "now")
         again = tb.load(tmp_path / "now")
         for step in steps[3:]:
-            again.push(step)
+            again.update(step)
         assert again.proba.tobytes() == pushed(model, steps).proba.tobytes()
 
 
 def test_it_keeps_to_the_model_it_was_made_from(tmp_path):
     model = ice_cream("bayes")
-    now = model.filter()
+    now = model.online_filter()
     before = model.filter_proba([[1, 3]])[0][-1]
     model.partial_fit([[1] * 50], [["hot"] * 50])
-    now.push(1)
+    now.update(1)
     now.save(tmp_path / "now")
     again = tb.load(tmp_path / "now")
     for one in (now, again):
-        one.push(3)
+        one.update(3)
         np.testing.assert_allclose(one.proba, before, atol=1e-12)
 
 
@@ -140,7 +140,7 @@ def test_a_copy_goes_its_own_way(again):
     rows = steps[1].to_dict("records")
     now = pushed(model, rows[:5])
     other = again(now)
-    other.push(rows[5])
+    other.update(rows[5])
     assert (now.n_steps, other.n_steps) == (5, 6)
     assert other.proba.tobytes() == pushed(model, rows[:6]).proba.tobytes()
 
@@ -149,8 +149,8 @@ def test_an_impossible_step_ends_what_is_known(tmp_path):
     model = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle").fit([["a", "b", "a"]], [["s", "t", "s"]])
     now = pushed(model, ["a"])
     with pytest.warns(UserWarning, match="step 1 is impossible"):
-        now.push("a")
-    now.push("b")
+        now.update("a")
+    now.update("b")
     assert now.proba.tolist() == [0, 0]
     assert now.state is None
     assert now.log_likelihood == -np.inf
@@ -174,7 +174,7 @@ def test_a_state_that_floats_cannot_tell_is_not_lost():
 
 def test_how_it_is_shown():
     model = tb.HiddenMarkovModel.from_tables(np.full(5, 0.2), np.full((5, 5), 0.2), np.full((5, 2), 0.5))
-    assert repr(model.filter()) == "filter before the first step: 0 (0.20), 1 (0.20), 2 (0.20) and 2 more"
+    assert repr(model.online_filter()) == "filter before the first step: 0 (0.20), 1 (0.20), 2 (0.20) and 2 more"
     assert repr(pushed(model, [1])).startswith("filter after 1 step: ")
     assert type(pushed(ice_cream(), [1]).state) is str
 

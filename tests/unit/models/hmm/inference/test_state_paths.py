@@ -62,7 +62,9 @@ def test_drawn_paths_agree_with_what_is_known_of_all():
     )
     asked, n = [[1, None, 3, 2, 2], [3, 1]], 20_000
     drawn = model.sample_paths(asked, n, random_state=0)
-    for paths, shares, pairs in zip(drawn, model.predict_proba(asked), model.predict_pairs(asked), strict=True):
+    for paths, shares, pairs in zip(
+        drawn, model.predict_proba(asked), model.predict_transition_proba(asked), strict=True
+    ):
         seen = paths[:, :, None] == model.states_
         assert (np.abs(seen.mean(axis=0) - shares) < 4 * np.sqrt(shares * (1 - shares) / n) + 1e-12).all()
         both = (seen[:, :-1, :, None] & seen[:, 1:, None, :]).mean(axis=0)

@@ -12,7 +12,7 @@ from tests.unit.models.hmm.chains import DIARY, WEATHER, enumerated, ice_cream
 def test_surprises_are_the_terms_of_the_likelihood(end_state):
     model = ice_cream("bayes", end_state=end_state)
     asked = [[1, None, 3, 2], [3], [], [2, 9, 1]]
-    found = model.surprise(asked)
+    found = model.surprisal(asked)
     assert [len(each) for each in found] == [4, 1, 0, 3]
     for steps, told in zip(asked[:2], found[:2], strict=True):
         codes = [-1 if step is None else step - 1 for step in steps]
@@ -30,7 +30,7 @@ def test_surprises_are_the_terms_of_the_likelihood(end_state):
 def test_from_an_impossible_step_on_all_is_infinitely_strange():
     model = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="mle").fit([["a", "b", "a"]], [["s", "t", "s"]])
     with pytest.warns(UserWarning, match="sequence 1 is impossible at step 1"):
-        found = model.surprise([["a", "b"], ["a", "a", "b"]])
+        found = model.surprisal([["a", "b"], ["a", "a", "b"]])
     assert found[0].tolist() == [0, 0]
     assert found[1].tolist() == [0, np.inf, np.inf]
     with pytest.warns(UserWarning, match="impossible"):
@@ -48,7 +48,7 @@ def test_a_state_that_floats_lost_comes_back():
     )
     steps = [np.array([0.0, 125.0, 0.0, 0.0])]
     assert model.filter_proba(steps)[0][0, 0] == 1.0
-    found = model.surprise(steps)[0]
+    found = model.surprisal(steps)[0]
     assert found.sum() == pytest.approx(-model.score_samples(steps)[0], rel=1e-12)
     assert np.isfinite(found).all()
 
@@ -89,14 +89,14 @@ def test_several_columns_missing_cells_and_text():
     steps = [
         {
             "n": rng.poisson(3, 40),
-            "sky": rng.choice(["grey", "blue"], 40),
+            "sky": rng.choice(["gray", "blue"], 40),
             "said": ["good day"] * 40,
             "flat": [1.5] * 40,
         }
     ]
     columns = {"n": tb.Poisson(), "sky": tb.Categorical(), "said": tb.Text(), "flat": tb.Gaussian()}
     model = tb.HiddenMarkovModel(columns=columns).fit(steps, [rng.choice(["u", "v"], 40).tolist()])
-    asked = [{"n": [2, None, 50], "sky": ["grey", "pink", None], "said": ["day"] * 3, "flat": [1.5, 2.0, None]}]
+    asked = [{"n": [2, None, 50], "sky": ["gray", "pink", None], "said": ["day"] * 3, "flat": [1.5, 2.0, None]}]
     found = model.tail_proba(asked)[0]
     assert found.shape == (3, 4)
     assert np.isnan(found[:, 2]).all()
@@ -110,7 +110,7 @@ def test_several_columns_missing_cells_and_text():
 def test_ends_make_going_on_part_of_a_step():
     model = tb.HiddenMarkovModel(columns=tb.Categorical(), end_state=True).fit(DIARY, WEATHER)
     plain = tb.HiddenMarkovModel(columns=tb.Categorical()).fit(DIARY, WEATHER)
-    assert model.surprise([[1, None]])[0][1] == pytest.approx(
+    assert model.surprisal([[1, None]])[0][1] == pytest.approx(
         -np.log(model.filter_proba([[1]])[0][0] @ (1 - model.end_))
     )
-    assert plain.surprise([[1, None]])[0][1] == pytest.approx(0.0)
+    assert plain.surprisal([[1, None]])[0][1] == pytest.approx(0.0)

@@ -78,7 +78,7 @@ def test_a_column_that_no_row_shows_says_nothing(name):
     np.testing.assert_array_equal(model.predict_proba(frame), without.predict_proba(FRAME))
     np.testing.assert_array_equal(model.explain(frame).log_odds, without.explain(FRAME).log_odds)
     model.partial_fit(frame, Y).forget(frame, Y)
-    for ask in (model.predict_interval, model.decide, model.predict_set, model.fill, model.score_samples):
+    for ask in (model.predict_proba_interval, model.decide, model.predict_set, model.impute, model.score_samples):
         ask(frame)
     model.sample(3, random_state=0)
     tb.Mixture(2, random_state=0).fit(frame).predict(frame)
@@ -163,8 +163,8 @@ def test_frames_come_back_as_they_came(kind, tmp_path):
     rows = {"k": ["u", "v", None, "u"] * 3, "x": [1.0, 2.0, None, 4.0] * 3, "n": list(range(N))}
     frame, is_kind = KINDS[kind](rows), type(KINDS[kind]({"x": [1.0]}))
     for model in (tb.NaiveBayes(), tb.AveragedOneDependence()):
-        filled = model.fit(frame, Y).fill(frame)
-        plain = model.fit(rows, Y).fill(rows)
+        filled = model.fit(frame, Y).impute(frame)
+        plain = model.fit(rows, Y).impute(rows)
         assert isinstance(filled, is_kind)
         assert isinstance(plain, dict)
         assert list(listed(filled)) == ["k", "x", "n"]
@@ -181,10 +181,10 @@ def test_frames_come_back_as_they_came(kind, tmp_path):
         assert isinstance(found, is_kind)
         assert len(listed(found)["contribution"]) == N * (4 if isinstance(model, tb.NaiveBayes) else 5)
     mixture = tb.Mixture(2, random_state=0).fit(frame)
-    assert isinstance(mixture.fill(frame), is_kind)
+    assert isinstance(mixture.impute(frame), is_kind)
     assert isinstance(mixture.sample(2)[0], is_kind)
     chain = tb.HiddenMarkovModel(2, random_state=0).fit([frame])
-    assert isinstance(chain.fill([frame])[0], is_kind)
+    assert isinstance(chain.impute([frame])[0], is_kind)
     assert isinstance(chain.sample(3)[0][0], is_kind)
 
 
@@ -193,7 +193,7 @@ def test_networks_answer_in_frames(kind):
     rows = {"k": ["u", "v", None, "u"] * 3, "y": Y.tolist()}
     frame, is_kind = KINDS[kind](rows), type(KINDS[kind]({"x": [1.0]}))
     network, plain = (tb.BayesianNetwork({"k": ["y"]}).fit(data) for data in (frame, rows))
-    for ask in (lambda model, data: model.fill(data), lambda model, data: model.predict(data, ["y", "k"])):
+    for ask in (lambda model, data: model.impute(data), lambda model, data: model.predict(data, ["y", "k"])):
         found = ask(network, frame)
         assert isinstance(found, is_kind)
         assert listed(found) == {name: column.tolist() for name, column in ask(plain, rows).items()}
@@ -207,7 +207,7 @@ def test_a_filled_frame_keeps_its_index_and_the_types_of_what_was_whole():
         {"x": [1.0, None, 3.0], "c": pd.Categorical(["u", "v", "u"]), "n": pd.array([1, 2, 3], dtype="Int64")},
         index=["one", "two", "three"],
     )
-    filled = tb.NaiveBayes().fit(frame, ["a", "b", "a"]).fill(frame)
+    filled = tb.NaiveBayes().fit(frame, ["a", "b", "a"]).impute(frame)
     assert filled.index.tolist() == ["one", "two", "three"]
     assert filled["c"].dtype == frame["c"].dtype
     assert filled["n"].dtype == frame["n"].dtype
@@ -222,18 +222,18 @@ def test_the_columns_of_a_sparse_block_may_have_names(tmp_path):
     counts = scipy.sparse.csr_array(np.random.default_rng(0).poisson(1.0, (N, 3)))
     words = ["free", "lunch", "offer"]
     plain = tb.NaiveBayes().fit(counts, Y)
-    model = tb.NaiveBayes().fit(tb.Named(counts, words), Y)
+    model = tb.NaiveBayes().fit(tb.NamedMatrix(counts, words), Y)
     np.testing.assert_array_equal(model.predict_proba(counts), plain.predict_proba(counts))
-    np.testing.assert_array_equal(model.predict_proba(tb.Named(counts, words)), plain.predict_proba(counts))
+    np.testing.assert_array_equal(model.predict_proba(tb.NamedMatrix(counts, words)), plain.predict_proba(counts))
     assert plain.explain(counts).columns[1:] == [("x", 0), ("x", 1), ("x", 2)]
     model.save(tmp_path / "model.tally")
     both = model + plain
     for one in (model, tb.load(tmp_path / "model.tally"), model.reestimate(estimate="map"), both, plain + model):
         assert one.explain(counts).columns == ["(class prior)", *words]
     assert "lunch" in repr(model.explain(counts))
-    mixed = {"size": X, "words": tb.Named(counts, words), "y": Y}
+    mixed = {"size": X, "words": tb.NamedMatrix(counts, words), "y": Y}
     found = tb.NaiveBayes().fit(mixed, "y").explain(mixed)
     assert set(found.columns) == {"(class prior)", "size", *words}
     for bad in (words[:2], ["free", "free", "offer"]):
         with pytest.raises(ValueError, match="name"):
-            tb.Named(counts, bad)
+            tb.NamedMatrix(counts, bad)

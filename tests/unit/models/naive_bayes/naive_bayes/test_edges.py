@@ -172,7 +172,7 @@ def test_a_column_unknown_in_one_class_has_no_point_estimate(family, estimate):
         model.predict_proba(X)
 
 
-FRUIT = pd.DataFrame({"colour": ["green", "red", "yellow", "green"], "shape": ["round", "round", "long", "long"]})
+FRUIT = pd.DataFrame({"color": ["green", "red", "yellow", "green"], "shape": ["round", "round", "long", "long"]})
 NAMES = ["lime", "apple", "banana", "banana"]
 
 
@@ -181,36 +181,36 @@ NAMES = ["lime", "apple", "banana", "banana"]
 @pytest.mark.parametrize("level", ["blue", "greener", "gree", "", "red ", "Green"])
 def test_an_unseen_level_is_a_missing_value(level, estimate):
     model = tb.NaiveBayes(estimate=estimate).fit(FRUIT, NAMES)
-    strange, missing = FRUIT.assign(colour=level), FRUIT.assign(colour=None)
+    strange, missing = FRUIT.assign(color=level), FRUIT.assign(color=None)
     np.testing.assert_array_equal(model.predict_joint_log_proba(strange), model.predict_joint_log_proba(missing))
 
 
 def test_an_unseen_level_can_be_one_more_level():
     model = tb.NaiveBayes(unseen="smooth", prior=1).fit(FRUIT, NAMES)
-    # colour: lime saw 1 row, and there are 3 levels and one unseen: (0 + 1) / (1 + 4); banana saw 2
-    missing = model.predict_joint_log_proba(FRUIT.assign(colour=None))
-    strange = model.predict_joint_log_proba(FRUIT.assign(colour="blue"))
+    # color: lime saw 1 row, and there are 3 levels and one unseen: (0 + 1) / (1 + 4); banana saw 2
+    missing = model.predict_joint_log_proba(FRUIT.assign(color=None))
+    strange = model.predict_joint_log_proba(FRUIT.assign(color="blue"))
     np.testing.assert_allclose(np.exp(strange - missing), np.tile([1 / 5, 1 / 6, 1 / 5], (4, 1)), rtol=1e-13)
-    known = model.predict_joint_log_proba(FRUIT.assign(colour="green"))
+    known = model.predict_joint_log_proba(FRUIT.assign(color="green"))
     np.testing.assert_allclose(np.exp(known - missing), np.tile([1 / 5, 2 / 6, 2 / 5], (4, 1)), rtol=1e-13)
     mode = model.reestimate(estimate="map", prior=tb.Dirichlet(2))  #: the same add-one numbers
     np.testing.assert_allclose(mode.predict_proba(FRUIT), model.predict_proba(FRUIT), rtol=1e-12)
     # all levels and the unseen one have probability 1 together
-    colours = ["green", "red", "yellow", "blue"]
-    each = [np.exp(model.predict_joint_log_proba(FRUIT.assign(colour=c)) - missing) for c in colours]
+    colors = ["green", "red", "yellow", "blue"]
+    each = [np.exp(model.predict_joint_log_proba(FRUIT.assign(color=c)) - missing) for c in colors]
     np.testing.assert_allclose(sum(each), 1.0, rtol=1e-13)
 
 
 def test_an_unseen_level_can_be_an_error():
     model = tb.NaiveBayes(unseen="error").fit(FRUIT, NAMES)
-    assert model.predict(FRUIT.assign(colour=None)).shape == (4,)
-    with pytest.raises(LabelError, match=r"level 'blue' of column 'colour' was not seen.*'green', 'red', 'yellow'"):
-        model.predict(FRUIT.assign(colour=["red", "blue", "red", "red"]))
+    assert model.predict(FRUIT.assign(color=None)).shape == (4,)
+    with pytest.raises(LabelError, match=r"level 'blue' of column 'color' was not seen.*'green', 'red', 'yellow'"):
+        model.predict(FRUIT.assign(color=["red", "blue", "red", "red"]))
     with pytest.raises(EstimateError, match="'sometimes'"):
         tb.NaiveBayes(unseen="sometimes").fit(FRUIT, NAMES)
 
 
-def test_unseen_numbers_are_not_their_neighbours():
+def test_unseen_numbers_are_not_their_neighbors():
     coded = np.array([[0], [1], [5], [5]], dtype=np.uint8)
     model = tb.NaiveBayes(tb.Categorical()).fit(coded, [0, 0, 1, 1])
     for strange in (2, 4, 6, 200):
@@ -221,17 +221,17 @@ def test_unseen_numbers_are_not_their_neighbours():
 
 
 def impossible_pair():
-    frame = pd.DataFrame({"colour": ["green", "green", "red"], "shape": ["round", "round", "long"]})
+    frame = pd.DataFrame({"color": ["green", "green", "red"], "shape": ["round", "round", "long"]})
     return tb.NaiveBayes(estimate="mle").fit(frame, [0, 0, 1]), frame
 
 
 def test_impossible_rows():
     model, frame = impossible_pair()
-    rows = pd.DataFrame({"colour": ["green", "red", "red"], "shape": ["round", "round", "long"]})
+    rows = pd.DataFrame({"color": ["green", "red", "red"], "shape": ["round", "round", "long"]})
     assert model.predict_joint_log_proba(rows)[1].tolist() == [-np.inf, -np.inf]
     np.testing.assert_allclose(model.score_samples(rows), [np.log(2 / 3), -np.inf, np.log(1 / 3)], rtol=1e-15)
     assert model.predict(rows).tolist() == [0, 0, 1]
-    with pytest.warns(UserWarning, match=r"row 1 \(column '(colour|shape)'\) is impossible") as caught:
+    with pytest.warns(UserWarning, match=r"row 1 \(column '(color|shape)'\) is impossible") as caught:
         proba = model.predict_proba(rows)
     assert len(caught) == 1
     np.testing.assert_allclose(proba, [[1, 0], [2 / 3, 1 / 3], [0, 1]], rtol=1e-15)
@@ -283,7 +283,7 @@ def test_asking_before_fitting():
     from sklearn.exceptions import NotFittedError
 
     model = tb.NaiveBayes()
-    calls = [model.predict, model.predict_proba, model.score_samples, model.explain, model.show_work, model.fill]
+    calls = [model.predict, model.predict_proba, model.score_samples, model.explain, model.show_work, model.impute]
     calls += [model.predict_joint_log_proba, model.predict_log_proba, model.sample, model.save, model.drop_class]
     for call in calls:
         with pytest.raises(NotFittedError):

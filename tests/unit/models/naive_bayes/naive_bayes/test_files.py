@@ -81,7 +81,7 @@ def test_a_model_comes_back_the_same(name, way, tmp_path):
         np.testing.assert_array_equal(getattr(loaded, attribute, None), getattr(model, attribute, None))
     np.testing.assert_array_equal(loaded.predict_joint_log_proba(FRAME), model.predict_joint_log_proba(FRAME))
     assert loaded.predict(FRAME).tolist() == model.predict(FRAME).tolist()
-    assert (loaded + model).tally_ == (model + model).tally_  # shards merge after travelling
+    assert (loaded + model).tally_ == (model + model).tally_  # shards merge after traveling
     with pytest.raises(ValueError, match="calls"):
         loaded.predict(FRAME[["größe", "色"]])
 

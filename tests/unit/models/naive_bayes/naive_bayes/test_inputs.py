@@ -11,7 +11,7 @@ import tallybayes as tb
 from tallybayes.errors import DataError, LabelError
 
 ROWS = {
-    "colour": ["red", "blue", "red", None, "green", "blue"],
+    "color": ["red", "blue", "red", None, "green", "blue"],
     "size": [1.5, 2.5, None, 4.0, 3.5, 2.0],
     "ripe": [True, False, True, True, False, False],
     "seeds": [3, 1, 4, 1, 5, 9],
@@ -28,9 +28,9 @@ FORMS = {
     "arrays": lambda columns: {name: np.array(column, dtype=object) for name, column in columns.items()},
     "pandas": pd.DataFrame,
     "pandas, nullable": lambda columns: pd.DataFrame(columns).convert_dtypes(),
-    "pandas, categories": lambda columns: pd.DataFrame(columns).astype({"colour": "category"}),
+    "pandas, categories": lambda columns: pd.DataFrame(columns).astype({"color": "category"}),
     "polars": pl.DataFrame,
-    "polars, categories": lambda columns: pl.DataFrame(columns).with_columns(pl.col("colour").cast(pl.Categorical)),
+    "polars, categories": lambda columns: pl.DataFrame(columns).with_columns(pl.col("color").cast(pl.Categorical)),
     "arrow": pa.table,
     "records": as_records,
     "objects": lambda columns: np.array(list(columns.values()), dtype=object).T,
@@ -238,11 +238,11 @@ def test_cells_that_do_not_fit_their_family_are_refused_at_fitting_and_at_predic
 
 def test_columns_by_name_by_position_and_by_tuple():
     frame = pd.DataFrame(ROWS)
-    named = {"colour": tb.Categorical(), ("size", "seeds"): tb.Gaussian()}
+    named = {"color": tb.Categorical(), ("size", "seeds"): tb.Gaussian()}
     placed = {0: tb.Categorical(), (1, -1): tb.Gaussian()}
     models = [tb.NaiveBayes(columns).fit(frame, KINDS) for columns in (named, placed)]
     np.testing.assert_array_equal(*(model.predict_proba(frame) for model in models))
-    assert [factor.columns for factor in models[0].tally_.factors] == [("class",), ("colour",), ("size", "seeds")]
+    assert [factor.columns for factor in models[0].tally_.factors] == [("class",), ("color",), ("size", "seeds")]
     ignored = frame.assign(ripe=[False] * 6)  # a column that is not named says nothing
     np.testing.assert_array_equal(models[0].predict_proba(ignored), models[0].predict_proba(frame))
     for columns, words in (({"taste": tb.Gaussian()}, "'taste'"), ({7: tb.Gaussian()}, "7")):

@@ -1,4 +1,4 @@
-"""A plain labelled fit pays nothing for what it does not use: no copies of the rows, labels encoded once."""
+"""A plain labeled fit pays nothing for what it does not use: no copies of the rows, labels encoded once."""
 
 import tracemalloc
 

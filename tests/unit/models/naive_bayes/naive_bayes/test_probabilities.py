@@ -178,7 +178,7 @@ def test_the_class_is_estimated_as_other_labels_are(estimate, expected):
     model = tb.NaiveBayes({"x": tb.Bernoulli()}, estimate=estimate).partial_fit(rows, "y", classes=list("abc"))
     expected = [3 / 4, 1 / 4, 0] if expected is None else expected
     np.testing.assert_allclose(np.exp(model.class_log_prior_), expected, rtol=1e-14)
-    labels = tb.learn(list("aaab"), tb.Categorical(levels=("a", "b", "c"))).estimate(estimate)
+    labels = tb.fit_distribution(list("aaab"), tb.Categorical(levels=("a", "b", "c"))).estimate(estimate)
     np.testing.assert_allclose(np.exp(model.class_log_prior_), [labels[c] for c in "abc"], rtol=1e-14)
     np.testing.assert_allclose(np.exp(model.reestimate(class_prior="frequency").class_log_prior_), [0.75, 0.25, 0])
 
@@ -189,7 +189,7 @@ def test_the_evidence_of_the_class_is_that_of_other_labels(estimate):
     model = tb.NaiveBayes(tb.Bernoulli(), estimate=estimate).fit(np.ones((4, 1)), y)
     cells = model.reestimate(class_prior="uniform").log_evidence() - 4 * np.log(0.5)
     belief = tb.Dirichlet(2.0 if estimate == "map" else 1.0)
-    expected = tb.learn(y, tb.Categorical()).log_evidence(belief)
+    expected = tb.fit_distribution(y, tb.Categorical()).log_evidence(belief)
     assert model.log_evidence() - cells == pytest.approx(expected)
 
 

@@ -40,6 +40,6 @@ def test_order_changes_nothing(family):
 def test_cells_stored_twice_are_added_whatever_scipy_believes():
     X = sp.csr_matrix((np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), np.array([0, 3])), (1, 3))
     X.has_sorted_indices = X.has_canonical_format = True
-    counts = tb.learn(X, tb.Multinomial()).statistics
+    counts = tb.fit_distribution(X, tb.Multinomial()).statistics
     assert counts.total.tolist() == [2.0, 0.0, 5.0]
     assert len(X.data) == 3  # the user's own is as it was

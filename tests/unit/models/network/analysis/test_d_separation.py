@@ -54,8 +54,8 @@ def test_the_tables_that_bear_on_a_node_are_those_that_reach_it(data):
     nodes = data.draw(st.permutations(graph.nodes))
     n_known = data.draw(st.integers(0, len(nodes) - 1))
     known, hinted = nodes[1 : 1 + n_known], data.draw(st.sets(st.sampled_from(nodes[:1] + nodes[1 + n_known :])))
-    expected = {node for node in nodes if nodes[0] in graph.reached(node, known, hinted)}
-    assert graph.bearing_on([nodes[0]], known, hinted) == expected
+    expected = {node for node in nodes if nodes[0] in graph.influenced_nodes(node, known, hinted)}
+    assert graph.relevant_nodes([nodes[0]], known, hinted) == expected
 
 
 @examples(60)

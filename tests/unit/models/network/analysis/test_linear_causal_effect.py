@@ -14,7 +14,7 @@ from tests.unit.models.network.line_cases import settings as combinations
 
 
 def linked(model, nodes):
-    return [node for node in measured_of(nodes) if node in model._inference.places]
+    return [node for node in measured_of(nodes) if node in model._inference.component_index]
 
 
 @given(line_networks(), st.integers(0, 2**32 - 1))

@@ -161,7 +161,7 @@ def test_what_is_unknown_is_not_absent():
     assert np.abs(model.predict_proba(new, "job") - model.predict_proba(frame.assign(paid=None), "job")).max() > 0.05
     strange = frame.astype({"salary": object, "kids": object})
     strange.loc[3, "salary"], strange.loc[5, "kids"] = "no number", "many"
-    with pytest.warns(tb.OutsideWarning, match=r"'many' in column 'kids'.*'no number' in column 'salary'"):
+    with pytest.warns(tb.InvalidValueWarning, match=r"'many' in column 'kids'.*'no number' in column 'salary'"):
         odd = model.predict_proba(strange, "job")
     expected = model.predict_proba(frame, "job")
     expected[3] = model.predict_proba(frame[3:4].drop(columns="salary"), "job")
@@ -183,11 +183,11 @@ def test_samples_and_filled_cells():
         assert drawn[name].isna().mean() == pytest.approx(frame[name].isna().mean(), abs=0.04)
     assert model.partial_fit(drawn).n_parameters_ == network().fit(frame).n_parameters_
     model = network().fit(frame)
-    filled = model.fill(frame)  # absence is known, so nothing is filled in for it
+    filled = model.impute(frame)  # absence is known, so nothing is filled in for it
     for name in frame:
         assert (filled[name].isna() == frame[name].isna()).all()
         assert (filled[name].dropna() == frame[name].dropna().astype(filled[name].dropna().dtype)).all()
-    alone = model.fill(frame[["job"]])
+    alone = model.impute(frame[["job"]])
     assert alone["paid"].isna().equals(frame["job"] == "none")
     arrays = network().fit(frame.to_dict("list")).sample(50, random_state=0)
     assert set(arrays["paid"]) == {"low", "high", None}
@@ -327,7 +327,7 @@ def test_every_answer_is_given():
     check = tb.predictive_check(model, frame)
     assert any("salary (there)" in str(line) for line in check.table)
     other = tb.BayesianNetwork({**PARENTS, "salary": ["job"]}, columns=COLUMNS).fit(frame)
-    assert len(tb.compare({"one": model, "other": other}).bits) == 2
+    assert len(tb.compare({"one": model, "other": other}).description_length) == 2
     assert tb.compare({"one": model, "same": network().partial_fit(frame)})
     tree = tb.learn_tree(frame.drop(columns=["salary", "age"]), columns={n: COLUMNS[n] for n in ("paid", "kids")})
     assert tree.columns_["paid"] == COLUMNS["paid"]
@@ -373,5 +373,5 @@ def test_plain_networks_are_as_before():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = tb.BayesianNetwork(PARENTS, columns={"kids": tb.Categorical()}).fit(frame)
-    assert model.tally_.schema.absent == ()
+    assert model.tally_.schema.missing_level_domains == ()
     assert None not in model.tally_.domains["paid"].levels

@@ -66,7 +66,7 @@ def test_leaves_equal_enumeration(rows, known):
     assert (found["old"], found["kind"]) == best
     means = {(o, k): np.nanmean(rows["size"][(rows["old"] == o) & (rows["kind"] == k)]) for o, k in weights}
     expected = known.get("size", sum(means[key] * p for key, p in weights.items()) / total)
-    assert model.fill(table)["size"][0] == pytest.approx(expected)
+    assert model.impute(table)["size"][0] == pytest.approx(expected)
 
 
 def test_rows_complete_in_labels_are_looked_up(rows):
@@ -84,7 +84,7 @@ def test_rows_complete_in_labels_are_looked_up(rows):
 def test_parameters_are_integrated_out_under_bayes(rows):
     model = _fit(rows, "bayes")
     prior = model.prior_["size"]
-    alone = tb.learn(
+    alone = tb.fit_distribution(
         rows["size"], tb.Gaussian(), group=[f"{k}{o}" for k, o in zip(rows["kind"], rows["old"], strict=True)]
     )
     predictive = alone.posterior(prior)
@@ -110,7 +110,7 @@ def test_samples_of_leaves(rows):
 def test_setting_a_leaf_says_nothing_about_its_parents(rows):
     model = _fit(rows)
     assert dict(model.query("old", do={"size": 99.0})) == pytest.approx(dict(model.query("old")))
-    assert model.fill({"old": [0]}, do={"size": 99.0})["size"][0] == 99.0
+    assert model.impute({"old": [0]}, do={"size": 99.0})["size"][0] == 99.0
     assert model.sample(2, do={"size": 99.0}, random_state=0)["size"].tolist() == [99.0, 99.0]
 
 
@@ -238,7 +238,7 @@ def test_cells_beside_a_missing_one_tell_about_it():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(500, 1)) + rng.normal(size=(500, 2)) * 0.01
     model = tb.BayesianNetwork({"x": ["y"]}, columns={"x": tb.MultivariateGaussian()}).fit({"y": [0, 1] * 250, "x": x})
-    assert model.fill({"x": np.array([[2.0, np.nan]])})["x"] == pytest.approx(np.array([[2.0, 2.0]]), abs=0.1)
+    assert model.impute({"x": np.array([[2.0, np.nan]])})["x"] == pytest.approx(np.array([[2.0, 2.0]]), abs=0.1)
 
 
 def test_floats_beside_none_are_measured():

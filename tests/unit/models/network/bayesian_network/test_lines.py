@@ -31,9 +31,9 @@ def _part(rows, part):
 def test_lines_are_least_squares_by_label():
     rows = _rows(300)
     model = tb.BayesianNetwork(PARENTS, estimate="mle").fit(rows)
-    assert model.columns_["y"] == tb.LinearInParents()
+    assert model.columns_["y"] == tb.ConditionalLinearGaussian()
     table = model.cpt("y")
-    assert table.columns == ("intercept", "weight of x", "weight of z", "variance", "deviation")
+    assert table.columns == ("intercept", "weight of x", "weight of z", "variance", "std")
     for place, level in enumerate(("no", "yes")):
         here = rows["k"] == level
         inputs = np.stack([np.ones(here.sum()), rows["x"][here], rows["z"][here]], axis=1)
@@ -51,7 +51,7 @@ def test_lines_are_least_squares_by_label():
 
 def test_the_evidence_is_that_of_the_lines():
     rows = _rows(40)
-    prior = {"y": tb.LinearNormalInverseGamma([0.0, 0.0], np.eye(2), 2, 1, level=1.0, strength=1.0)}
+    prior = {"y": tb.LinearNormalInverseGamma([0.0, 0.0], np.eye(2), 2, 1, intercept_location=1.0, strength=1.0)}
     model = tb.BayesianNetwork(PARENTS, prior=prior).fit(rows)
     alone = tb.BayesianNetwork({"x": ["k"], "z": []}).fit(rows)
     lines = 0.0
@@ -174,7 +174,7 @@ def test_types_decide_what_is_measured():
     assert tb.BayesianNetwork([("a", "b")]).fit(whole).levels_ == {"a": (1, 2)}
     named = tb.BayesianNetwork([("a", "b")], columns={"a": tb.Gaussian()}).fit(whole)
     assert named.levels_ == {}
-    assert named.columns_["b"] == tb.LinearInParents()
+    assert named.columns_["b"] == tb.ConditionalLinearGaussian()
     # A label depends on them, so they are labels, as whole numbers are that pandas made floats.
     labels = tb.BayesianNetwork([("a", "b")]).fit({"a": [1.0, np.nan, 2.0, 1.0], "b": ["u", "v", "v", "u"]})
     assert labels.levels_["a"] == (1, 2)
@@ -183,7 +183,7 @@ def test_types_decide_what_is_measured():
     ):
         tb.BayesianNetwork([("a", "b"), ("b", "c")]).fit({**floats, "c": ["u", "v", "u"]})
     every = tb.BayesianNetwork([("a", "b")], columns=tb.LinearGaussian()).fit(floats)
-    assert every.columns_ == {"a": tb.Gaussian(), "b": tb.LinearInParents()}
+    assert every.columns_ == {"a": tb.Gaussian(), "b": tb.ConditionalLinearGaussian()}
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_few_rows_and_odd_ones():
     assert model.query("b", {"a": 1e9 + 4.5}).mean == pytest.approx(1e9 + 9, abs=0.05)
     rare = {"k": [0] * 20 + [1], "a": np.arange(21.0), "b": 2 * np.arange(21.0) + np.tile([0.1, -0.1, 0.0], 7)}
     lone = tb.BayesianNetwork({"a": ["k"], "b": ["k", "a"]}).fit(rare)
-    assert 0 < lone.cpt("b")[1]["deviation"] < 10
+    assert 0 < lone.cpt("b")[1]["std"] < 10
     mle = tb.BayesianNetwork({"a": ["k"], "b": ["k", "a"]}, estimate="mle").fit(rare)
     with pytest.raises(EstimateError, match=r"where k = 1"):
         mle.query("k", {"b": 3.0})

@@ -104,7 +104,7 @@ def test_a_column_asked_for_is_predicted_from_the_others():
     rows = {"rain": [0, 0], "wet": [1, 0]}
     np.testing.assert_allclose(model.predict_proba(rows, "rain"), [[1 / 3, 2 / 3], [1.0, 0.0]])
     np.testing.assert_array_equal(model.predict(rows, "rain"), [1, 0])
-    filled = model.fill({"rain": [None, 0], "wet": [0, None]})
+    filled = model.impute({"rain": [None, 0], "wet": [0, None]})
     np.testing.assert_array_equal(filled["rain"], [0, 0])
     np.testing.assert_array_equal(filled["wet"], [0, 0])  # a tie goes to the first level
     several = model.predict_proba(rows, ["rain", "wet"])
@@ -237,12 +237,12 @@ def test_rows_and_questions_at_the_edges():
         {"b": ["a"], "x": ["a"]}, columns={"b": tb.Categorical(levels=(0, 1, 2))}, estimate="mle"
     )
     model.fit({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "x": [0.0, 1.0, 5.0, 6.0]})
-    empty = model.fill({"a": [], "x": []})
+    empty = model.impute({"a": [], "x": []})
     assert [len(cells) for cells in empty.values()] == [0, 0, 0]
     assert model.predict_proba({"a": []}, "b").shape == (0, 3)
     assert model.score_samples({"a": []}).shape == (0,)
     with pytest.warns(UserWarning, match=r"row 1 is impossible under this network \(1 of 2 are\)"):
-        filled = model.fill({"a": [0, 0], "b": [None, 1]})
+        filled = model.impute({"a": [0, 0], "b": [None, 1]})
     assert filled["x"].tolist() == [0.5, 3.0]  # the mean of all, where nothing follows
     with pytest.raises(DataError, match=r"given is \['a'\]; expected a mapping"):
         model.query("a", ["a"])
@@ -251,7 +251,7 @@ def test_rows_and_questions_at_the_edges():
     lonely = tb.BayesianNetwork({"x": []}).fit({"x": rng.normal(size=50)})
     assert lonely.levels_ == {}
     assert np.isfinite(lonely.score_samples({"x": [0.1, np.nan]})).all()
-    assert lonely.fill({"x": [np.nan]})["x"][0] == pytest.approx(lonely.cpt("x").values[0])
+    assert lonely.impute({"x": [np.nan]})["x"][0] == pytest.approx(lonely.cpt("x").values[0])
     one = tb.BayesianNetwork({"a": []}).fit({"a": ["only"]})
     assert dict(one.query("a")) == {"only": 1.0}
     many = tb.BayesianNetwork({f"x{k}": ["y"] for k in range(2000)}).fit(
@@ -263,11 +263,11 @@ def test_rows_and_questions_at_the_edges():
 
 def test_known_cells_stay_as_they_are():
     model = tb.BayesianNetwork({"b": ["a"]}, estimate="mle").fit({"a": ["x", "y"], "b": [0, 1]})
-    filled = model.fill({"a": ["z", "x", None], "b": [0, None, 1]})
+    filled = model.impute({"a": ["z", "x", None], "b": [0, None, 1]})
     assert filled["a"].tolist() == ["z", "x", "y"]  # a level never seen, too
     assert filled["b"].tolist() == [0, 0, 1]
     with pytest.warns(UserWarning, match=r"impossible"):
-        assert model.fill({"a": ["x"], "b": [1]})["a"].tolist() == ["x"]
+        assert model.impute({"a": ["x"], "b": [1]})["a"].tolist() == ["x"]
 
 
 def test_questions_of_the_wrong_kind_are_refused():

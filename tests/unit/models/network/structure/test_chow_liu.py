@@ -115,7 +115,7 @@ def test_trees_take_the_settings_of_networks():
     some = {name: rows[name] for name in ("y", "a", "n")}
     model = tb.learn_tree(some, "y", columns=columns)
     assert model.levels_["a"] == (0, 1, 2)
-    assert model._network.nodes["n"].family == tb.Poisson()
+    assert model._estimated_network.nodes["n"].family == tb.Poisson()
     holed = {"a": [0, 1, None, 1] * 5, "b": [0, 1, 1, None] * 5}
     assert tb.learn_tree(holed, missing="em").tally_.soft
     halved = tb.learn_tree({"y": rows["y"], "a": rows["a"]}, "y", sample_weight=np.full(60, 0.5))

@@ -150,7 +150,7 @@ def test_a_structure_is_that_of_a_network():
     for edge in found.edges:
         less = {node: [p for p in ps if (p, node) != edge[:2]] for node, ps in found.graph_.parents.items()}
         without = tb.BayesianNetwork(less, prior=tb.BDeu(1)).fit(data).log_evidence()
-        assert edge.worth == pytest.approx(found.score - without, rel=1e-6)
+        assert edge.score_gain == pytest.approx(found.score - without, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -299,11 +299,11 @@ def test_constraints_tell_directions():
     x = rng.integers(0, 2, 400)
     y = np.where(rng.random(400) < 0.9, x, 1 - x)
     data = {"x": x, "y": y, "z": np.where(rng.random(400) < 0.9, y, 1 - y)}
-    assert [edge.free for edge in tb.learn_structure(data).edges] == [True, True]
+    assert [edge.reversible for edge in tb.learn_structure(data).edges] == [True, True]
     for told in ({"tiers": [["x"], ["y", "z"]]}, {"required": [("x", "y")]}, {"forbidden": [("y", "x")]}):
         found = tb.learn_structure(data, n_bootstrap=5, **told)
         assert set(found.graph_.edges) == {("x", "y"), ("y", "z")}
-        assert [edge.free for edge in found.edges] == [False, False]  # z → y ← x would say something else
+        assert [edge.reversible for edge in found.edges] == [False, False]  # z → y ← x would say something else
         assert found.strengths["x", "y"] == (1.0, 1.0)
         assert found.equivalence_class.directed == ()
 

@@ -96,7 +96,7 @@ def test_bars_are_the_probabilities_before_and_after(how):
     full = bars_in(ax, "#F0F0F0")[0].get_width()
     before = np.concatenate([model.query(node).probabilities for node in model.graph_.nodes])
     after = np.concatenate([model.query(node, observed, do=do).probabilities for node in model.graph_.nodes])
-    lengths = [np.array([bar.get_width() for bar in bars_in(ax, colour)]) for colour in (BEFORE, AFTER)]
+    lengths = [np.array([bar.get_width() for bar in bars_in(ax, color)]) for color in (BEFORE, AFTER)]
     backs = np.array([bar.get_width() for bar in bars_in(ax, "#F0F0F0")])
     np.testing.assert_allclose(lengths[0] / backs, before, atol=1e-12)
     np.testing.assert_allclose(lengths[1] / backs, after, atol=1e-12)
@@ -195,7 +195,7 @@ def test_questions_that_have_no_answer_have_no_picture():
             draw()
 
 
-def edge_colours(ax):
+def edge_colors(ax):
     """The boxes' edges, by what is written into them first."""
     ax.figure.canvas.draw()
     found = {}
@@ -208,9 +208,9 @@ def edge_colours(ax):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("given", [None, {"report": True}])
-def test_a_path_a_blanket_and_an_effect_are_shown_in_colour(given):
+def test_a_path_a_blanket_and_an_effect_are_shown_in_color(given):
     network = fire_alarm()
-    plain = edge_colours(network.plot().axes[0])["fire"]
+    plain = edge_colors(network.plot().axes[0])["fire"]
     for shown, words in (
         (network.active_path("tampering", "smoke", "report"), ["ends", "active path", "given"]),
         (network.markov_blanket("fire"), ["node", "children", "spouses"]),
@@ -220,14 +220,14 @@ def test_a_path_a_blanket_and_an_effect_are_shown_in_colour(given):
     ):
         ax = network.plot(highlight=shown, given=given).axes[0]
         assert [text.get_text() for text in ax.get_legend().get_texts()] == words
-        colours = edge_colours(ax)
+        colors = edge_colors(ax)
         marks = getattr(shown, "marks", shown)
         nodes = marks.values() if isinstance(marks, dict) else [marks]
         marked = {node for some in nodes for node in ([some] if isinstance(some, str) else some)}
-        names = {node: next(name for name in colours if name.split(" ")[0] == node) for node in network.graph_.nodes}
+        names = {node: next(name for name in colors if name.split(" ")[0] == node) for node in network.graph_.nodes}
         if given is None:
-            assert {node for node, name in names.items() if colours[name] != plain} == marked
-        assert len({colours[names[node]] for node in marked}) == len(words)
+            assert {node for node, name in names.items() if colors[name] != plain} == marked
+        assert len({colors[names[node]] for node in marked}) == len(words)
         assert_words_are_in_boxes(ax)
 
 

@@ -77,7 +77,7 @@ def watch(
         try:
             while True:
                 learned = False
-                for event in watched.look():
+                for event in watched.scan_once():
                     learned = learned or event.what == "learned"
                     _tell(event, json)
                 if learned:

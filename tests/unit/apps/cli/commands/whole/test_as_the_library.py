@@ -25,7 +25,7 @@ def test_by_default_a_model_is_chosen_and_everything_works_with_it(files, frame,
     assert "held out, the mixture has log-loss" in told.out
     assert told.err == "wrote penguins-choose.tally\n"
     model, test = tb.load("penguins-choose.tally"), frame[200:]
-    assert model.report_ is None
+    assert model.leaderboard_ is None
     found = read(done("predict penguins-choose.tally test.csv --proba --keep sex"))
     assert list(found) == ["sex", "prediction", "p(Adelie)", "p(Chinstrap)", "p(Gentoo)"]
     np.testing.assert_allclose(found.iloc[:, 2:], model.predict_proba(test.drop(columns="species")), rtol=1e-12)
@@ -34,7 +34,7 @@ def test_by_default_a_model_is_chosen_and_everything_works_with_it(files, frame,
     measured = json.loads(done("evaluate penguins-choose.tally test.csv --json --by sex"))
     assert measured["accuracy"]["value"] == tb.evaluate(model, test, "species").accuracy.value
     assert [group["group"] for group in measured["groups"]] == ["female", "male", None]
-    assert np.sum(measured["confusion"]) == 100
+    assert np.sum(measured["confusion_matrix"]) == 100
     why = done("explain penguins-choose.tally test.csv --row 2 7")
     assert why.startswith("row 2: ")
     assert "\nrow 7: " in why
@@ -130,7 +130,7 @@ def test_what_was_learned_is_shown_with_intervals(files, frame, done, tally):
         ((rows["species"] == one["given"]["species"]) & (rows["island"] == one["parameter"])).sum() for one in lines
     ]
     assert [one["counted"] for one in lines] == counts
-    assert [one["parameter"] for one in told[1]["lines"][:3]] == ["mean", "variance", "deviation"]
+    assert [one["parameter"] for one in told[1]["lines"][:3]] == ["mean", "variance", "std"]
     known = rows["bill_mm"].notna() & (rows["species"] == "Adelie")
     assert told[1]["lines"][0]["counted"] == known.sum()
     shown = done("show m.tally -c bill_mm")

@@ -29,7 +29,7 @@ FAMILIES = {
         tb.TiedMultivariateGaussian(),
         tb.LinearGaussian(),
         tb.LinearGaussianThroughOrigin(),
-        tb.LinearInParents(),
+        tb.ConditionalLinearGaussian(),
     )
 }
 
@@ -89,10 +89,10 @@ STATISTICS = {
 
 MODEL = (
     tb.Factor("kind", (), tb.Categorical()),
-    tb.Factor(("colour", "shape"), "kind", tb.Categorical()),
-    tb.Factor("grade", ("kind", "colour"), tb.Categorical(levels=("low", "high"))),
+    tb.Factor(("color", "shape"), "kind", tb.Categorical()),
+    tb.Factor("grade", ("kind", "color"), tb.Categorical(levels=("low", "high"))),
     tb.Factor(("length", "width"), "kind", tb.Gaussian()),
-    tb.Factor("width", ("colour", "kind"), tb.TiedGaussian()),
+    tb.Factor("width", ("color", "kind"), tb.TiedGaussian()),
     tb.Factor(("depth", "height"), "kind", tb.MultivariateGaussian()),
     tb.Factor(("height", "depth"), ("kind", "shape"), tb.LinearGaussian()),
     tb.Factor("spots", "kind", tb.Poisson()),
@@ -101,10 +101,10 @@ MODEL = (
     tb.Factor("hits", (), tb.Binomial(3)),
     tb.Factor(("length", "spots"), ("kind", "shape"), tb.Binned((-1, 0, 2))),
     tb.Factor("price", ("shape", "kind"), tb.LogNormal()),
-    tb.Factor(("length (there)", "colour (there)"), "shape", tb.Bernoulli()),
+    tb.Factor(("length (there)", "color (there)"), "shape", tb.Bernoulli()),
     tb.Factor("note", "kind", tb.Text()),
-    tb.Factor("title", ("kind", "shape"), tb.Text(tb.Bernoulli(), ngrams=(1, 2))),
-    tb.Factor("label", (), tb.Text(tb.Poisson(), hashing=3, distinct=True)),
+    tb.Factor("title", ("kind", "shape"), tb.Text(tb.Bernoulli(), ngram_range=(1, 2))),
+    tb.Factor("label", (), tb.Text(tb.Poisson(), hash_bits=3, binary=True)),
 )
 
 
@@ -122,7 +122,7 @@ def models(draw, max_rows=10):
     whole = st.integers(0, 5).map(float)
     drawn = {
         "kind": draw(labels(n)),
-        "colour": draw(labels(n)),
+        "color": draw(labels(n)),
         "shape": draw(labels(n)),
         "grade": draw(labels(n, ["low", "high"])),
         "length": draw(columns(numbers(), n)),
@@ -136,21 +136,21 @@ def models(draw, max_rows=10):
         "price": draw(columns(cells(tb.LogNormal()), n)),
         **{name: draw(texts(n)) for name in ("note", "title", "label")},
     }
-    shared, absent = {"colour": "word", "shape": "word"}, ("kind", "colour", "grade")
+    shared, absent = {"color": "word", "shape": "word"}, ("kind", "color", "grade")
     schema = draw(
         st.sampled_from(
             [
                 None,
-                tb.Schema(ordered=("kind",)),
+                tb.Schema(sorted_domains=("kind",)),
                 tb.Schema(shared),
-                tb.Schema(ordered=("colour",), absent=absent),
-                tb.Schema(shared, absent=("word",)),
+                tb.Schema(sorted_domains=("color",), missing_level_domains=absent),
+                tb.Schema(shared, missing_level_domains=("word",)),
             ]
         )
     )
     if schema is not None and schema.domains:
         drawn["shape"] = draw(labels(n, ["red", "round", "square"]))
-        drawn["colour"] = draw(labels(n, ["red", "green"]))
+        drawn["color"] = draw(labels(n, ["red", "green"]))
     return WeightedRows(drawn, MODEL, draw(weights(n)), schema)
 
 
@@ -167,13 +167,13 @@ BELIEFS = {
     "Gamma": (tb.Gamma(0.3, 2.0), tb.Poisson()),
     "NormalInverseGamma": (tb.NormalInverseGamma(1.0, 0.1, 1.5, 2.0), tb.Gaussian()),
     "NormalInverseGamma, logarithms": (tb.NormalInverseGamma(1.0, 0.2, 2.5, 0.5), tb.LogNormal()),
-    "NormalInverseGamma, groups": (tb.NormalInverseGamma(1.0, 3.0, 0.5, 2.0, shared=("groups",)), tb.TiedGaussian()),
+    "NormalInverseGamma, groups": (tb.NormalInverseGamma(1.0, 3.0, 0.5, 2.0, tied_over=("groups",)), tb.TiedGaussian()),
     "NormalInverseGamma, columns": (
-        tb.NormalInverseGamma(-4.0, 0.1, 1.5, 0.01, shared=("columns",)),
+        tb.NormalInverseGamma(-4.0, 0.1, 1.5, 0.01, tied_over=("columns",)),
         tb.SphericalGaussian(),
     ),
     "NormalInverseGamma, both": (
-        tb.NormalInverseGamma(0.0, 1.0, 60.0, 2.0, shared=("groups", "columns")),
+        tb.NormalInverseGamma(0.0, 1.0, 60.0, 2.0, tied_over=("groups", "columns")),
         tb.TiedSphericalGaussian(),
     ),
     "NormalInverseWishart": (
@@ -181,11 +181,11 @@ BELIEFS = {
         tb.MultivariateGaussian(),
     ),
     "NormalInverseWishart, groups": (
-        tb.NormalInverseWishart([0.0, 1.0], 2.0, 3.0, [[2.0, -0.3], [-0.3, 1.0]], shared=("groups",)),
+        tb.NormalInverseWishart([0.0, 1.0], 2.0, 3.0, [[2.0, -0.3], [-0.3, 1.0]], tied_over=("groups",)),
         tb.TiedMultivariateGaussian(),
     ),
     "LinearNormalInverseGamma": (
-        tb.LinearNormalInverseGamma([0.5], [[2.0]], 1.5, 2.0, level=1.0, strength=0.5, centre=-1.0),
+        tb.LinearNormalInverseGamma([0.5], [[2.0]], 1.5, 2.0, intercept_location=1.0, strength=0.5, input_center=-1.0),
         tb.LinearGaussian(),
     ),
     "LinearNormalInverseGamma, through the origin": (

@@ -1,4 +1,4 @@
-"""Posts with and without a label, 20 Newsgroups: ``python docs/measured/unlabelled.py``.
+"""Posts with and without a label, 20 Newsgroups: ``python docs/measured/unlabeled.py``.
 
 Some posts of every group keep their label; the rest of the training posts are used without. Accuracy on the test
 posts, a mean over several choices of the posts with labels.
@@ -32,16 +32,16 @@ def accuracies(n_labels: int, seed: int, weights: tuple[float, ...] = (1.0,), **
     """Accuracy with `n_labels` posts of every group alone, and with the rest at each of the weights."""
     X, groups, test, answers = posts()
     rng = np.random.default_rng(seed)
-    labelled = np.concatenate(
+    labeled = np.concatenate(
         [rng.permutation(np.flatnonzero(groups == group))[:n_labels] for group in np.unique(groups)]
     )
     y = np.full(len(groups), None, dtype=object)
-    y[labelled] = groups[labelled]
+    y[labeled] = groups[labeled]
     model = tb.NaiveBayes(tb.Multinomial(), **settings)
-    found = [model.fit(X[labelled], groups[labelled]).score(test, answers)]
+    found = [model.fit(X[labeled], groups[labeled]).score(test, answers)]
     for weight in weights:
         # A gain of a thousandth of a nat a post moves no answer that matters, and takes half the steps.
-        both = tb.NaiveBayes(tb.Multinomial(), unlabelled="em", unlabelled_weight=weight, tol=1e-3, **settings)
+        both = tb.NaiveBayes(tb.Multinomial(), unlabeled="em", unlabeled_weight=weight, tol=1e-3, **settings)
         found.append(both.fit(X, y).score(test, answers))
     return found
 
