@@ -164,9 +164,7 @@ def test_every_family_passes_the_check_that_others_use(family):
 def test_a_belief_that_breaks_the_chain_rule_is_caught():
     class Forgetful(tb.Beta):
         def update(self, statistics):
-            return Forgetful(
-                *(getattr(super(Forgetful, self).update(statistics), n) for n in ("failures", "successes"))
-            )
+            return Forgetful(*(getattr(super(Forgetful, self).update(statistics), n) for n in ("beta", "alpha")))
 
     with pytest.raises(AssertionError, match="update"):
         testing.check_posterior(Forgetful(1.0, 2.0), tb.Totals([3.0], [1.0]), tb.Totals([2.0], [2.0]))

@@ -82,7 +82,7 @@ def test_pooling_is_adding_the_groups(examples, data):
     testing.assert_statistics_close((a + b).pool_groups(), a.pool_groups() + b.pool_groups(), exact=True)
     if len(a.given_shape) == 1:
         groups = [a.take(0, np.array([group])).reshape_groups(()) for group in range(a.given_shape[0])]
-        testing.assert_statistics_close(sum(groups), a.pooled(), exact=True)
+        testing.assert_statistics_close(sum(groups), a.pool_groups(), exact=True)
 
 
 @every_statistic

@@ -89,7 +89,7 @@ def test_B12_parameters_of_labels():
     assert model.class_prior_["A"] == pytest.approx(4 / 6, rel=1e-12)
     assert model.class_prior_["B"] == pytest.approx(2 / 6, rel=1e-12)
     near(model.parameter_table("x1").values, [[1 / 2, 1 / 4, 1 / 4], [0, 1 / 2, 1 / 2]])
-    near(model.table("x2").values, [[1 / 4, 3 / 4], [1, 0]])
+    near(model.parameter_table("x2").values, [[1 / 4, 3 / 4], [1, 0]])
     assert model.parameters_["x1"]["A", 2] == 1 / 4
     for table in model.parameters_.values():
         near(table.values.sum(axis=-1), 1)
@@ -130,7 +130,7 @@ def test_B15_P11_M9_52_columns_and_what_they_predict():
 def test_C16_T13_M9_53_yes_no_columns():
     model = mails(estimate="mle")
     near([model.parameter_table(word)["spam", 1] for word in WORDS], [3 / 4, 3 / 4, 0, 1])
-    near([model.table(word)["ham", 1] for word in WORDS], [1 / 6, 1 / 6, 1 / 2, 1 / 2])
+    near([model.parameter_table(word)["ham", 1] for word in WORDS], [1 / 6, 1 / 6, 1 / 2, 1 / 2])
     near(model.parameters_[tuple(WORDS)].values, [[1 / 6, 1 / 6, 1 / 2, 1 / 2], [3 / 4, 3 / 4, 0, 1]])
 
 
@@ -202,7 +202,7 @@ def test_B17_add_alpha():
 def test_T28_P20_map_for_every_parameter():
     model = mails(estimate="map", class_prior=tb.Dirichlet(2))
     near([model.parameter_table(word)["spam", 1] for word in WORDS], [4 / 6, 4 / 6, 1 / 6, 5 / 6])
-    near([model.table(word)["ham", 1] for word in WORDS], [2 / 8, 2 / 8, 4 / 8, 4 / 8])
+    near([model.parameter_table(word)["ham", 1] for word in WORDS], [2 / 8, 2 / 8, 4 / 8, 4 / 8])
     near(model.class_prior_["spam"], 5 / 12)
     near(spam(model, "1101"), 8000 / 8567)
     near(spam(model.reestimate(class_prior="frequency"), "1101"), 3200 / 3443)
@@ -227,7 +227,7 @@ def test_M9_57_predictive_of_a_feature():
 def test_M9_58_yes_no_predictive():
     model = mails(prior=1)
     near([model.parameter_table(word)["spam", 1] for word in WORDS], [4 / 6, 4 / 6, 1 / 6, 5 / 6])
-    near([model.table(word)["ham", 1] for word in WORDS], [2 / 8, 2 / 8, 4 / 8, 4 / 8])
+    near([model.parameter_table(word)["ham", 1] for word in WORDS], [2 / 8, 2 / 8, 4 / 8, 4 / 8])
 
 
 def test_M9_59_all_parameters_integrated_out():
@@ -314,4 +314,4 @@ def test_E_C1_winners_is_no_winner():
 
 def test_E_M2_theta_is_a_vector():
     near(labels(estimate="mle").parameter_table("x1")["A"][1], 1 / 2)
-    near(list(labels(estimate="mle").table("x1")["A"].values()), [1 / 2, 1 / 4, 1 / 4])
+    near(list(labels(estimate="mle").parameter_table("x1")["A"].values()), [1 / 2, 1 / 4, 1 / 4])

@@ -99,7 +99,7 @@ class NormalInverseGamma(ParameterDistribution):
             raise PriorError(f"NormalInverseGamma.from_mean needs strength > 2, found {as_float(strength)}.")
         return cls(mean, strength, strength / 2, np.asarray(variance, dtype=float) * (strength / 2 - 1))
 
-    def sharing(self, shared: tuple[str, ...]) -> NormalInverseGamma:
+    def tied(self, shared: tuple[str, ...]) -> NormalInverseGamma:
         """The same belief with one variance for all of `shared`."""
         return self if shared == self.tied_over else self.replace(tied_over=shared)
 

@@ -207,10 +207,10 @@ class TestConfigsOfStrangers:
             from_config(config)
 
     def test_extra_fields(self):
-        with pytest.raises(FileError, match=r"Beta has no field \['shell'\]; expected \['failures', 'successes'\]"):
-            from_config({"type": "Beta", "successes": 1, "failures": 1, "shell": "rm"})
+        with pytest.raises(FileError, match=r"Beta has no field \['shell'\]; expected \['alpha', 'beta'\]"):
+            from_config({"type": "Beta", "alpha": 1, "beta": 1, "shell": "rm"})
 
-    @pytest.mark.parametrize("config", [{"type": "Beta"}, {"type": "Beta", "successes": 1}, {"type": "Factor"}])
+    @pytest.mark.parametrize("config", [{"type": "Beta"}, {"type": "Beta", "alpha": 1}, {"type": "Factor"}])
     def test_missing_fields(self, config):
         with pytest.raises(FileError, match="cannot be made without"):
             from_config(config)
@@ -222,8 +222,8 @@ class TestConfigsOfStrangers:
             from_config({key: value for key, value in config.items() if key != "prior"})
 
     def test_values_are_checked_as_ever(self):
-        with pytest.raises(ValueError, match="successes of at least 0"):
-            from_config({"type": "Beta", "successes": -1, "failures": 1})
+        with pytest.raises(ValueError, match="alpha of at least 0"):
+            from_config({"type": "Beta", "alpha": -1, "beta": 1})
 
     def test_nested_types_are_checked_too(self):
         with pytest.raises(FileError, match="unknown type 'Exploit'"):

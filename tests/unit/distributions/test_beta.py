@@ -140,7 +140,7 @@ def test_mass_must_be_a_probability(mass):
 
 @pytest.mark.parametrize("parameters", [(-1, 1), (np.nan, 1), (1, np.inf), ([1, -1], 1)])
 def test_parameters_must_not_be_negative(parameters):
-    with pytest.raises(PriorError, match=r"Beta needs (successes|failures) of at least 0"):
+    with pytest.raises(PriorError, match=r"Beta needs (alpha|beta) of at least 0"):
         tb.Beta(*parameters)
 
 

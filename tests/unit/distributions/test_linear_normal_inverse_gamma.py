@@ -194,9 +194,9 @@ def make(group=None):
         "precision": a @ np.swapaxes(a, -1, -2) + 0.2 * np.eye(2),
         "shape": np.array([0.8, 2.0, 7.0]),
         "scale": np.array([1.0, 3.0, 0.4]),
-        "level": np.array([0.0, -2.0, 5.0]),
+        "intercept_location": np.array([0.0, -2.0, 5.0]),
         "strength": np.array([0.3, 1.0, 4.0]),
-        "center": rng.normal(size=(3, 2)),
+        "input_center": rng.normal(size=(3, 2)),
     }
     return tb.LinearNormalInverseGamma(**{name: part if group is None else part[group] for name, part in parts.items()})
 

@@ -233,7 +233,10 @@ def test_a_bare_family_says_only_what_all_have_in_common():
         "sums_cells",
         "is_conditional",
     )
-    assert not any(getattr(family, name) for name in (*flags, "decays", "has_words", "tokens", "transforms"))
+    assert not any(
+        getattr(family, name)
+        for name in (*flags, "number_is_weight_decay", "has_vocabulary", "is_bag_of_words", "transforms")
+    )
     assert (family.order, family.bins, family.present_family, family.word_family) == (0, (), None, None)
     assert family.statistics_key == ("Bare",)
     nothing = (

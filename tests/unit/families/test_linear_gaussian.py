@@ -242,7 +242,7 @@ def test_priors_that_are_none(prior):
         {"precision": np.eye(3)},
         {"shape": 0.0},
         {"strength": -1.0},
-        {"center": np.nan},
+        {"input_center": np.nan},
     ],
     ids=["negative", "lopsided", "larger", "shape", "strength", "center"],
 )

@@ -84,7 +84,7 @@ def test_what_may_remain_is_listed():
     told = "\n".join(suggested.forget(frame[:3], "y", receipt=True).possible_residue)
     assert "columns_" in told
     assert "calibration_" in told
-    pairs = tb.TreeAugmentedNaiveBayes().fit(frame, "y").forget(frame[:3], "y", receipt=True).may_remain
+    pairs = tb.TreeAugmentedNaiveBayes().fit(frame, "y").forget(frame[:3], "y", receipt=True).possible_residue
     assert any("bin edges of size" in line for line in pairs)
     assert not any("parents_" in line for line in pairs)  # the tree follows the counts
     held = tb.NaiveBayes(prior=tb.NaiveBayes().fit(frame, "y").prior_).fit(frame, "y")

@@ -156,10 +156,10 @@ def _drop(name):
 CRAFTED = {
     "no factors": lambda manifest, arrays: manifest.pop("factors"),
     "one factor less": lambda manifest, arrays: manifest["factors"].pop(),
-    "another type for a factor": _set(("factors", 0), {"type": "Beta", "successes": 1, "failures": 1}),
+    "another type for a factor": _set(("factors", 0), {"type": "Beta", "alpha": 1, "beta": 1}),
     "an unknown family": _set(("factors", 0, "family"), {"type": "Exploit"}),
     "a base class as family": _set(("factors", 0, "family"), {"type": "Family"}),
-    "a belief as family": _set(("factors", 0, "family"), {"type": "Beta", "successes": 1, "failures": 1}),
+    "a belief as family": _set(("factors", 0, "family"), {"type": "Beta", "alpha": 1, "beta": 1}),
     "a family with an extra field": _set(("factors", 0, "family", "shell"), "rm"),
     "a family of other statistics": _set(("factors", 0, "family"), {"type": "Gaussian"}),
     "moments of another form": _set(("factors", 1, "family"), {"type": "MultivariateGaussian"}),

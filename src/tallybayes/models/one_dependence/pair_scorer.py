@@ -76,7 +76,7 @@ class PairScorer(ABC):
         joint = self.joint_of([column[rows] for column in table.cache[key]])
         out.log_proba[rows], out.log_density[rows] = apply_bayes_rule(joint, self.log_prior)
 
-    def by_kernels(self, table: Table) -> bool:
+    def uses_kernels(self, table: Table) -> bool:
         """No: not by those that score columns apart."""
         return False
 

@@ -251,7 +251,7 @@ def test_columns_share_the_work_of_their_factor(monkeypatch):
     X = rng.normal(size=(60, 300)) + y[:, None]
     model, rows = tb.NaiveBayes().fit(X, y), X + rng.normal(size=X.shape)
     rows[3, 7], rows[5, 2] = 900.0, 400.0
-    calls = {"divergence": 0, "score_samples": 0}
+    calls = {"kl_divergence": 0, "score_samples": 0}
 
     def counted(kind, name):
         method = getattr(kind, name)
@@ -262,11 +262,11 @@ def test_columns_share_the_work_of_their_factor(monkeypatch):
 
         monkeypatch.setattr(kind, name, count)
 
-    counted(tb.Gaussian, "divergence")
+    counted(tb.Gaussian, "kl_divergence")
     counted(tb.NaiveBayes, "score_samples")
     found = tb.audit(model, rows, y)
     assert {(one.row, one.column) for one in found.rows} >= {(3, 7), (5, 2)}
-    assert calls["divergence"] <= 21  # of all rows, and without each of 20 blocks; not of every column
+    assert calls["kl_divergence"] <= 21  # of all rows, and without each of 20 blocks; not of every column
     assert calls["score_samples"] <= 10  # not one for every column of improbable rows
 
 

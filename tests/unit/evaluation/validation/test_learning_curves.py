@@ -251,8 +251,8 @@ def test_penalties_are_stated(model, said):
         ({"sizes": 50.5}, "sizes are 50.5"),
         ({"sizes": [0.1, 0.5]}, "sizes are"),
         ({"sizes": [1, 2.5]}, "whole numbers"),
-        ({"repeats": 0}, "repeats is 0"),
-        ({"repeats": True}, "repeats is True"),
+        ({"n_repeats": 0}, "repeats is 0"),
+        ({"n_repeats": True}, "repeats is True"),
     ],
 )
 def test_what_makes_no_sense(options, match):

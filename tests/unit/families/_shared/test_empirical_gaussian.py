@@ -163,7 +163,9 @@ def test_the_value_is_the_evidence_along_what_is_about_variances(name: str, monk
 
     def surer(factor: float) -> Any:
         if name == "multivariate":
-            return prior.replace(freedom=(prior.degrees_of_freedom - 2) * factor + 2, scale=prior.scale * factor)
+            return prior.replace(
+                degrees_of_freedom=(prior.degrees_of_freedom - 2) * factor + 2, scale=prior.scale * factor
+            )
         return prior.replace(shape=prior.shape * factor, scale=prior.scale * factor)
 
     for factor in (1.6, 0.7):

@@ -614,4 +614,4 @@ def test_of_a_beta_successes_and_failures_are_the_levels():
     for column in range(2):
         hits = yes.total[:, column]
         expected = beta_of(*np.stack([hits, [9 - hits[0], 8 - hits[1]]], axis=-1).tolist())
-        np.testing.assert_allclose([prior.alpha[column], prior.failures[column]], expected, rtol=1e-6)
+        np.testing.assert_allclose([prior.alpha[column], prior.beta[column]], expected, rtol=1e-6)

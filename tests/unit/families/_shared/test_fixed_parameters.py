@@ -51,7 +51,7 @@ def test_a_belief_worth_some_rows_expects_them(name, rows):
         found = getattr(mean, part, mean)
         np.testing.assert_allclose(found, np.broadcast_to(expected, np.shape(found)), rtol=1e-12)
     if name in ("Bernoulli", "Binomial"):
-        np.testing.assert_allclose(belief.alpha + belief.failures, rows * getattr(family, "n", 1))
+        np.testing.assert_allclose(belief.alpha + belief.beta, rows * getattr(family, "n", 1))
     if name in ("Multinomial", "one column"):
         np.testing.assert_allclose(belief.concentration.sum(axis=-1), rows)
     if name == "Poisson":

@@ -464,7 +464,7 @@ def test_it_tells_what_it_consists_of():
     [
         {"temperature": 0.0},
         {"temperature": np.nan},
-        {"doubt": 1.5},
+        {"contamination": 1.5},
         {"base": (0.5, 0.5)},
         {"base": (0.9, 0.9, -0.8)},
         {"classes": ("a", "a", "b")},

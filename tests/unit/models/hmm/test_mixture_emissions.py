@@ -197,7 +197,7 @@ def test_several_columns_of_different_families_in_every_answer():
     assert set(steps[0]) == {"x", "color", "n", "a", "b"}
     assert len(states[1]) == 3
     assert "component" in repr(model.parameters_)
-    assert "p(x | state, component)" in repr(model.table("x"))
+    assert "p(x | state, component)" in repr(model.parameter_table("x"))
     assert model.table("x")[0, 1, "mean"] == pytest.approx(bell.mean[0, 1, 0])
     assert model.table("component")[1, 0] == pytest.approx(shares[1, 0])
     low, high = model.table("component").interval()
@@ -240,7 +240,7 @@ def test_states_of_different_numbers_of_components():
     assert model.component_[0].tolist() == [1.0, 0.0]
     assert model.means_.shape == (3, 1)
     assert model.parameter_table("x").given == ("state, component",)
-    assert model.table("x")[(1, 1), "mean"] == model.means_[2, 0]
+    assert model.parameter_table("x")[(1, 1), "mean"] == model.means_[2, 0]
     assert model.n_parameters_ == 1 + 2 + 1 + 6
     again = tb.HiddenMarkovModel.from_tables(
         model.start_, model.transition_,

@@ -414,7 +414,7 @@ def test_counted_sequences_with_a_stationary_start():
 
 
 def test_where_states_without_names_are_put():
-    structure = Topology(range(3), allowed_transitions=np.triu(np.ones((3, 3), dtype=bool)))
+    structure = Topology(range(3), allowed=np.triu(np.ones((3, 3), dtype=bool)))
     moves = np.zeros((3, 3))
     moves[2, 0] = moves[0, 1] = 5.0  # 2 before 0 before 1
     assert structure.best_state_order(np.zeros(3), moves).tolist() == [1, 2, 0]

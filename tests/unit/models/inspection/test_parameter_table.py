@@ -452,7 +452,7 @@ def test_intervals_are_those_of_the_beliefs_and_contain_the_numbers(model):
         assert (narrow >= low).all()
     if "yes" in fitted.parameters_:
         end = fitted.posterior_["yes"].interval(0.95).low
-        np.testing.assert_allclose(fitted.table("yes").interval()[0][:, 1], end)
+        np.testing.assert_allclose(fitted.parameter_table("yes").interval()[0][:, 1], end)
         mean = fitted.posterior_["size"].interval(0.95).high.mean
         np.testing.assert_allclose(fitted.table("size").interval()[1][:, 0], mean)
 

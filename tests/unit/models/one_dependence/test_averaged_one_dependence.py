@@ -256,7 +256,7 @@ def test_explanations_sum_to_the_log_odds(kind):
     assert (found.contributions[::4, names.index(2)] == 0).all()  # missing
     assert "(together)" in repr(found)
     assert len(found.to_frame()) == 40 * 15
-    assert model.explain(X[:3], against=2).others.tolist() == [2, 2, 2]
+    assert model.explain(X[:3], against=2).against.tolist() == [2, 2, 2]
 
 
 @each

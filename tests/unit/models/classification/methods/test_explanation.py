@@ -108,7 +108,7 @@ def test_an_explanation_of_mixed_columns():
     text = repr(found)
     assert "5 more rows" in text
     for row in range(3):
-        assert f"{found.classes[row]} against {found.others[row]}, log-odds {found.log_odds[row]:+.3f}" in text
+        assert f"{found.classes[row]} against {found.against[row]}, log-odds {found.log_odds[row]:+.3f}" in text
     with pytest.raises(LabelError, match="'z'"):
         model.explain(columns, against="z")
 
