@@ -18,14 +18,14 @@ SUBJECTS: dict[str, list[str]] = {
         "NearestClassMean",
         "AveragedOneDependence",
         "TreeAugmentedNaiveBayes",
-        "choose Chosen",
+        "AutoClassifier",
         "Mixture",
         "Explanation",
         "FeatureImportance",
         "Threshold",
         "ParameterTable",
     ],
-    "Sequences": ["HiddenMarkovModel", "choose_states ChosenStates"],
+    "Sequences": ["HiddenMarkovModel", "select_n_states StateSelection"],
     "Networks": [
         "BayesianNetwork",
         "learn_tree",
@@ -37,8 +37,8 @@ SUBJECTS: dict[str, list[str]] = {
         "Sensitivity",
         "ValueOfInformation",
     ],
-    "Regression": ["Regression", "TargetPredictive WeightTable"],
-    "One family": ["learn Learned Estimates ParameterEstimates"],
+    "Regression": ["LinearRegression", "TargetPredictive CoefficientTable"],
+    "One family": ["fit_distribution FittedDistribution Estimates ParameterEstimates"],
     "Families": [
         "Family",
         "Bernoulli",
@@ -47,7 +47,7 @@ SUBJECTS: dict[str, list[str]] = {
         "Multinomial",
         "DirichletMultinomial",
         "Text",
-        "tokens",
+        "tokenize",
         "Poisson",
         "Gaussian",
         "TiedGaussian",
@@ -56,13 +56,13 @@ SUBJECTS: dict[str, list[str]] = {
         "MultivariateGaussian",
         "TiedMultivariateGaussian",
         "LinearGaussian LinearGaussianThroughOrigin",
-        "LinearInParents",
+        "ConditionalLinearGaussian",
         "Autoregressive",
         "LogNormal",
         "Binned",
         "WithMissing",
     ],
-    "Beliefs": [
+    "Distributions": [
         "Beta",
         "Dirichlet",
         "Gamma",
@@ -76,12 +76,12 @@ SUBJECTS: dict[str, list[str]] = {
     ],
     "Statistics": ["count", "Tally", "Factor", "Schema", "Counts", "Totals", "Moments"],
     "Insight": [
-        "evaluate Evaluation DensityEvaluation RegressionEvaluation Measure",
+        "evaluate Evaluation DensityEvaluation RegressionEvaluation MetricEstimate",
         "cross_validate CrossValidation DensityValidation SequenceValidation RegressionValidation Selection",
         "leave_one_out",
         "compare Comparison",
         "prior_path PriorPath",
-        "suggest_columns Suggestion",
+        "suggest_families FamilySuggestions",
         "dependence Dependence",
         "predictive_check PredictiveCheck",
         "learning_curves LearningCurves",
@@ -89,12 +89,12 @@ SUBJECTS: dict[str, list[str]] = {
         "difference Difference",
         "audit Audit",
         "find_leakage Leak",
-        "Picture",
+        "Plot",
     ],
     "Streams": ["Window", "Decayed", "prequential Prequential", "verify_receipt Receipt Verification"],
     "Data in, answers out": [
         "table Source",
-        "Named",
+        "NamedMatrix",
         "load",
         "write_predictions",
         "write_rows",
@@ -104,7 +104,7 @@ SUBJECTS: dict[str, list[str]] = {
     "Errors and warnings": [
         "TallybayesError DataError LabelError EstimateError ImpossibleError NotLinearError PriorError StatisticsError "
         "NoCountsError NotForgettableError FileError ExportError TooLargeError TallybayesWarning CalibrationWarning "
-        "OutsideWarning"
+        "InvalidValueWarning"
     ],
 }
 

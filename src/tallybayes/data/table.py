@@ -115,7 +115,9 @@ class Table:
         if type(column) is np.ndarray and (column.dtype.kind in _READ or column.ndim != 1):
             return ""
         if isinstance(column, np.ndarray) and column.dtype.kind != "O":
-            return "" if column.dtype.kind in _READ else f"its type is {column.dtype.type.__name__.rstrip('_')}"
+            if column.dtype.kind in _READ or (column.dtype.kind == "m" and np.isnat(column).all()):
+                return ""
+            return f"its type is {column.dtype.type.__name__.rstrip('_')}"
         categories: Any = getattr(getattr(column, "cat", None), "categories", None)  # pandas'
         if categories is None and not isinstance(column, np.ndarray | list):
             return unread_type(getattr(column, "type", None))

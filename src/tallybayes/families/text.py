@@ -42,8 +42,8 @@ class Text(Family):
         Words that occur less often than this, in all classes together, are not read.
     max_features : int, optional
         Only the most frequent words are read, so many of them.
-    hashing : int, optional
-        Words fall into 2^hashing columns by a hash, so that memory is bounded and no word is kept by name.
+    hash_bits : int, optional
+        Words fall into 2^hash_bits columns by a hash, so that memory is bounded and no word is kept by name.
     stop_words : iterable of str, optional
         Words that are not read.
     token : {"words", "sklearn"}, default "words"
@@ -90,8 +90,8 @@ class Text(Family):
         if self.max_features is not None and not (_is_whole(self.max_features) and self.max_features >= 1):
             raise DataError.wrong_type("max_features of Text", repr(self.max_features), "a whole number of at least 1")
         if self.hash_bits is not None and not (_is_whole(self.hash_bits) and 1 <= self.hash_bits <= _MOST_BITS):
-            expected = f"a number of bits from 1 to {_MOST_BITS}: 2**hashing columns"
-            raise DataError.wrong_type("hashing of Text", repr(self.hash_bits), expected)
+            expected = f"a number of bits from 1 to {_MOST_BITS}: 2**hash_bits columns"
+            raise DataError.wrong_type("hash_bits of Text", repr(self.hash_bits), expected)
         self._check_stop_words()
 
     def _check_stop_words(self) -> None:
@@ -106,8 +106,10 @@ class Text(Family):
         if wrong:
             raise DataError.wrong_type("a word in stop_words of Text", repr(wrong[0]), "a string")
         if self.hash_bits is not None:
-            hint = "Leave hashing= out, or take them out of the text."
-            raise DataError.wrong_type("stop_words of Text", "used with hashing=", "a vocabulary to find them in", hint)
+            hint = "Leave hash_bits= out, or take them out of the text."
+            raise DataError.wrong_type(
+                "stop_words of Text", "used with hash_bits=", "a vocabulary to find them in", hint
+            )
         object.__setattr__(self, "stop_words", words if isinstance(words, tuple) else tuple(sorted(set(found))))
 
     @property

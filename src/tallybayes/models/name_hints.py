@@ -55,7 +55,7 @@ _NAMES = {
     "graph_": "nodes edges",
     "bic_": "bic",
     "aic_": "aic",
-    "evidence_bound_": "lower_bound_",
+    "evidence_lower_bound_": "lower_bound_",
     "history_": "lower_bound_ monitor_",
     "converged_": "monitor_",
     "n_features_in_": "n_features_",

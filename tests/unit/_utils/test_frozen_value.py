@@ -137,7 +137,7 @@ def test_what_is_printed_can_be_typed(value):
 
 
 def test_repr_names_what_stands_behind_a_gap():
-    assert repr(tb.Schema(sorted_domains=("y",))) == "Schema(ordered=('y',))"
+    assert repr(tb.Schema(sorted_domains=("y",))) == "Schema(sorted_domains=('y',))"
     assert repr(tb.Schema((("a", "b"),), ("y",))) == "Schema((('a', 'b'),), ('y',))"
 
 

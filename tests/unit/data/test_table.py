@@ -460,7 +460,7 @@ def test_a_column_called_group_is_kept():
 
 def test_the_weight_shown_is_that_of_the_rows():
     assert repr(tb.fit_distribution([["a", "x"], ["b", "x"]], tb.Categorical())).startswith(
-        "Learned: Categorical(), weight 2\n"
+        "FittedDistribution: Categorical(), weight 2\n"
     )
 
 

@@ -298,10 +298,12 @@ def test_the_expected_noise_is_finite_above_a_shape_of_1(shape, expected):
     assert tb.LinearNormalInverseGamma([0.0], [[1.0]], shape, 3.0).mean().variance == expected
 
 
-@pytest.mark.parametrize("name", ["location", "precision", "shape", "scale", "level", "strength", "center"])
+@pytest.mark.parametrize(
+    "name", ["location", "precision", "shape", "scale", "intercept_location", "strength", "input_center"]
+)
 def test_one_number_by_group_makes_a_belief_by_group(name):
     every, first = make(), make(0)
-    mixed = first.replace(root=None, **{name: getattr(every, name)})
+    mixed = first.replace(precision_cholesky=None, **{name: getattr(every, name)})
     x, line = (
         np.array([[0.5, 2.0], [1.0, -1.0], [0.0, 0.0], [3.0, 3.0]]),
         LinearParameters(np.array([0.3, -0.2]), 0.4, 0.8),
@@ -312,7 +314,7 @@ def test_one_number_by_group_makes_a_belief_by_group(name):
     assert mixed.sample(5, random_state=0).slope.shape == (5, 3, 2)
     assert mixed.interval().low.slope.shape == (3, 2)
     for group in range(3):
-        one = first.replace(root=None, **{name: getattr(make(group), name)})
+        one = first.replace(precision_cholesky=None, **{name: getattr(make(group), name)})
         for part, expected in zip(mixed.mode(), one.mode(), strict=True):
             np.testing.assert_allclose(part[group], expected, rtol=1e-12)
         for part, expected in zip(mixed.interval().high, one.interval().high, strict=True):

@@ -369,7 +369,7 @@ def test_only_like_adds_to_like():
 
 
 def test_repr_tells_the_estimates():
-    assert repr(COIN) == "Learned: Bernoulli(), weight 2\n  mle    1\n  bayes  0.75"
+    assert repr(COIN) == "FittedDistribution: Bernoulli(), weight 2\n  mle    1\n  bayes  0.75"
     assert "none: cannot give" in repr(tb.fit_distribution([], tb.Gaussian()))
     assert "2 groups" in repr(tb.fit_distribution([1.0, 2.0, 4.0], tb.Gaussian(), group=[0, 0, 1]))
 
@@ -614,9 +614,9 @@ def test_a_coin_has_labels():
     )
     with pytest.raises(StatisticsError, match="families differ"):
         _ = coin + tb.fit_distribution(["H"], tb.Bernoulli(success="T"))
-    with pytest.raises(DataError, match=r"which is for tb\.learn"):
+    with pytest.raises(DataError, match=r"which is for tb\.fit_distribution"):
         tb.NaiveBayes(tb.Bernoulli(success="H")).fit({"x": ["H", "T"]}, [0, 1])
-    with pytest.raises(DataError, match=r"which is for tb\.learn"):
+    with pytest.raises(DataError, match=r"which is for tb\.fit_distribution"):
         tb.BayesianNetwork({"x": []}, columns={"x": tb.Bernoulli(success=0)}).fit({"x": [0, 1]})
     with pytest.raises(DataError, match="success of Binomial"):
         tb.Binomial(3, success="H")
@@ -626,7 +626,7 @@ def test_a_coin_has_labels():
 
 def test_the_deviation_stands_beside_the_variance():
     learned = tb.fit_distribution([1.0, 2.0, 6.0], tb.Gaussian())
-    assert "mean 3, variance 4.66667, deviation 2.16025" in repr(learned)
+    assert "mean 3, variance 4.66667, std 2.16025" in repr(learned)
     assert learned.estimate("mle").std == pytest.approx(np.sqrt(14 / 3), rel=1e-15)
     rows = tb.fit_distribution([[0.0, 1.0], [2.0, 5.0]], tb.MultivariateGaussian()).estimate("mle")
     np.testing.assert_allclose(rows.std, [1.0, 2.0])

@@ -49,7 +49,7 @@ def test_it_is_what_both_halves_say(family, values):
     np.testing.assert_allclose(told, expected)
     assert told[1 if isinstance(values, list) else 2] == pytest.approx(np.log(1 - there.estimate("bayes")))
     assert both.levels == cells.levels
-    assert f"LearnedWithMissing: {tb.WithMissing(family)!r}, weight 6" in repr(both)
+    assert f"FittedWithMissing: {tb.WithMissing(family)!r}, weight 6" in repr(both)
     assert "there 0.66" in both._repr_html_()
 
 

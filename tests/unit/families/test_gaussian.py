@@ -228,7 +228,7 @@ def test_what_is_told_of_parameters_and_posteriors():
     belief = tb.NormalInverseGamma([[0.0, 5.0]], 4.0, 2.0, [[8.0, 2.0]])
     told = tb.Gaussian().named_parameters(belief)
     np.testing.assert_allclose(told["scale"], np.sqrt([[5.0, 1.25]]))
-    np.testing.assert_allclose(told["freedom"], [[4.0, 4.0]])
+    np.testing.assert_allclose(told["degrees_of_freedom"], [[4.0, 4.0]])
     assert "std" not in told
 
 

@@ -24,7 +24,7 @@ from tallybayes.errors import DataError
         ({"stop_words": "the"}, "stop_words"),
         ({"stop_words": 3}, "stop_words"),
         ({"stop_words": ["the", 3]}, "a word in stop_words"),
-        ({"stop_words": ["the"], "hash_bits": 8}, "used with hashing="),
+        ({"stop_words": ["the"], "hash_bits": 8}, "used with hash_bits="),
     ],
     ids=str,
 )

@@ -88,19 +88,22 @@ def test_what_may_remain_is_listed():
     assert any("bin edges of size" in line for line in pairs)
     assert not any("parents_" in line for line in pairs)  # the tree follows the counts
     held = tb.NaiveBayes(prior=tb.NaiveBayes().fit(frame, "y").prior_).fit(frame, "y")
-    assert any("prior=" in line for line in held.forget(frame[:3], "y", receipt=True).may_remain)
+    assert any("prior=" in line for line in held.forget(frame[:3], "y", receipt=True).possible_residue)
     declared = tb.NaiveBayes({"sky": tb.Categorical(levels=["sun", "rain", "very secret word"])}).fit(frame, "y")
-    assert any("declared" in line for line in declared.forget(frame[:3], "y", receipt=True).may_remain)
-    assert tb.NaiveBayes().fit(frame, "y").forget(frame[:3], "y", receipt=True).may_remain == (
+    assert any("declared" in line for line in declared.forget(frame[:3], "y", receipt=True).possible_residue)
+    assert tb.NaiveBayes().fit(frame, "y").forget(frame[:3], "y", receipt=True).possible_residue == (
         "copies, files and predictions that were made before",
     )
     chosen = tb.AutoClassifier().fit(frame, "y")
     receipt = chosen.forget(frame[:3], "y", receipt=True)
     assert receipt.rows == 3
-    assert "weights" in receipt.may_remain[0]
+    assert "weights" in receipt.possible_residue[0]
     assert tb.verify_receipt(receipt, chosen).ok
     metric = tb.NearestClassMean("learned").fit(frame[["size", "eggs"]], frame["y"])
-    assert "the learned metric" in metric.forget(frame[["size", "eggs"]][:3], frame["y"][:3], receipt=True).may_remain
+    assert (
+        "the learned metric"
+        in metric.forget(frame[["size", "eggs"]][:3], frame["y"][:3], receipt=True).possible_residue
+    )
     assert "may still show" in repr(receipt)
 
 

@@ -76,7 +76,7 @@ class ClassConditionalModel(Model):
     _shape: InputFormat
     _soft_counts_hint = (
         "Fit it on rows with labels, and where columns have a full covariance without missing cells; or use\n"
-        "    tb.Mixture, whose evidence_bound_ is below its evidence."
+        "    tb.Mixture, whose evidence_lower_bound_ is below its evidence."
     )
     _string_options: ClassVar[Mapping[str, StringOptions]] = {
         "estimate": ESTIMATE_WORDS,

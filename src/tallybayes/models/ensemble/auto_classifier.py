@@ -308,7 +308,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
             The share of the classes where the model is used, if it differs.
         """
         check_is_fitted(self, "members_")
-        mended = log_proba(self, tolerated(open_columns(self, X), self._parts))
+        mended = log_proba(self, tolerated(open_columns(self, X), self._column_specs))
         if class_prior is None:
             return mended
         model = self.members_[0].model  # all have the same rows of every class, and what is mended is under their prior
@@ -343,7 +343,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         best = self.predict_log_proba(X).argmax(axis=1)  # first: it says so where nothing is fitted
         return self.classes_[best]
 
-    def _parts(self) -> list[tuple[Any, Any, Any]]:
+    def _column_specs(self) -> list[tuple[Any, Any, Any]]:
         """The columns that the members look at, with what each takes its cells for."""
         parts: list[tuple[Any, Any, Any]] = []
         for member in self.members_:

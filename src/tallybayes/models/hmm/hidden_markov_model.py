@@ -365,7 +365,7 @@ class HiddenMarkovModel(Model):
         other._cache["counted"] = self._estimated_hmm.scaled(factor)
         return other
 
-    _soft_counts_hint = "Its evidence_bound_ is below its evidence; or fit sequences whose states are known."
+    _soft_counts_hint = "Its evidence_lower_bound_ is below its evidence; or fit sequences whose states are known."
 
     @property
     def _all_factors(self) -> EstimatedFactors:

@@ -70,6 +70,8 @@ def read_columns(
         table.refuse_nested(left_out)
     if isinstance(columns, Family):
         read_family(columns, "columns")
+        if columns.cell_type == "text":  # reads bytes, too
+            rest, left_out = features, {}
         table.refuse_nested(left_out)
         chosen: list[tuple[tuple[Name, ...], Any]] = [((name,), columns) for name in rest]
         whole = not columns.columnwise and columns.cell_type != "text"
@@ -85,6 +87,9 @@ def read_columns(
             (names, read_family(columns[key], f"the family of {short_repr(key)} in columns=")) for names, key in named
         ]
         taken = {name for names, _ in named for name in names}
+        for names, family in chosen:
+            if family.cell_type == "text":  # reads bytes, too
+                left_out = {name: reason for name, reason in left_out.items() if name not in names}
         table.refuse_nested(name for name in left_out if name in taken or isinstance(columns.get(...), Family))
         rest = [name for name in rest if name not in taken]
         if ... in columns:

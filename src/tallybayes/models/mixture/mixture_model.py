@@ -99,7 +99,7 @@ class Mixture(ClassConditionalModel):
         self.warm_start = warm_start
         self.random_state = random_state
 
-    _soft_counts_hint = "Its evidence_bound_ is below its evidence."
+    _soft_counts_hint = "Its evidence_lower_bound_ is below its evidence."
     _group_word = "components"
     unlabeled = "em"
     unlabeled_weight = 1.0

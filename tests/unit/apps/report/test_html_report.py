@@ -67,7 +67,7 @@ def test_what_an_audit_finds_is_on_the_page(wine):
     assert re.search(r"<td>half</td><td>Atlantis</td><td[^>]*>1</td><td[^>]*>7</td>", part)
     moved = [str(one) for one in audited.drifted]
     assert "hue" in moved
-    assert part.count(">moved<") == len(moved)
+    assert part.count(">drifted<") == len(moved)
     one = next(each for each in audited.columns if each.column == "hue")
     assert f"{one.bits:.3f}</td>" in part
     assert f"{one.low:.3f} to {one.high:.3f}" in part

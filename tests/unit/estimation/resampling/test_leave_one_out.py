@@ -63,7 +63,7 @@ def test_a_family_that_scores_otherwise_is_not_left_out_as_its_parent(parent, fo
 
 @pytest.mark.parametrize("parent", FAMILIES, ids=lambda parent: parent.__name__)
 def test_a_family_that_only_has_another_name_is_left_out_as_its_parent(parent):
-    family, rows = type("Own", (parent,), {"expects": "anything"})(), ROWS[FAMILIES[parent]]
+    family, rows = type("Own", (parent,), {"allowed_values": "anything"})(), ROWS[FAMILIES[parent]]
     assert is_not_overridden(family, "leave_one_out_log_prob", "collect", "log_prob")
     assert is_cellwise(family, sparse=True) == is_cellwise(parent(), sparse=True)
     found, expected = (tb.leave_one_out(tb.NaiveBayes(one), rows, Y) for one in (family, parent()))
@@ -75,7 +75,7 @@ def test_a_family_may_say_its_own():
         def log_prob(self, parameters, x):
             return super().log_prob(parameters, x)
 
-        def left_out(self, counted, rows):
+        def leave_one_out_log_prob(self, counted, rows):
             return np.full((len(rows.group), 1), np.log(0.25))
 
     found = tb.leave_one_out(tb.NaiveBayes(Louder(), class_prior="uniform"), ROWS["counts"], Y)

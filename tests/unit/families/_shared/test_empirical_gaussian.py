@@ -122,10 +122,12 @@ def test_the_most_probable_variance_is_the_same_under_map(name: str, monkeypatch
     np.testing.assert_array_equal(held.strength, bayes.strength)
     tied = 5 if name.startswith("tied") else 1
     if "multivariate" in name:
-        np.testing.assert_array_equal(held.freedom, bayes.freedom)
+        np.testing.assert_array_equal(held.degrees_of_freedom, bayes.degrees_of_freedom)
         # Ψ/(ν + d + 1 + means) of the joint mode is Ψ/(ν − d + 1) of bayes, the typical covariance.
-        typical = np.diagonal(bayes.scale) / (bayes.freedom - 3 + 1)
-        np.testing.assert_allclose(np.diagonal(held.scale) / (held.freedom + 3 + 1 + tied), typical, rtol=1e-12)
+        typical = np.diagonal(bayes.scale) / (bayes.degrees_of_freedom - 3 + 1)
+        np.testing.assert_allclose(
+            np.diagonal(held.scale) / (held.degrees_of_freedom + 3 + 1 + tied), typical, rtol=1e-12
+        )
         return
     n_means = tied * (3 if "spherical" in name else 1)
     np.testing.assert_array_equal(held.shape, bayes.shape)

@@ -104,8 +104,8 @@ MODELS = {
     "bernoulli": (
         tb.Bernoulli(),
         draw_coins,
-        [field(name, i) for name in ("successes", "failures") for i in (0, 1)],
-        {"successes": [2, 30], "failures": [6, 10]},
+        [field(name, i) for name in ("alpha", "beta") for i in (0, 1)],
+        {"alpha": [2, 30], "beta": [6, 10]},
     ),
     "categorical": (
         tb.Categorical(),

@@ -213,9 +213,9 @@ def test_gaps_are_those_of_every_column():
     holed = np.array([np.nan, 0.0, 1.0])
     wanted = np.where(np.isnan(holed), 0.0, cells[0] - cells[1])
     np.testing.assert_allclose(form.gap(one_row(holed), 0, 1), wanted, atol=1e-14)
-    absent = one_row(row)._replace(absent=np.array([True]))
+    absent = one_row(row)._replace(missing_rows=np.array([True]))
     assert form.gap(absent, 0, 1).tolist() == [0.0, 0.0, 0.0]
-    there = one_row(row)._replace(absent=np.array([False]))
+    there = one_row(row)._replace(missing_rows=np.array([False]))
     np.testing.assert_allclose(form.gap(there, 0, 1), cells[0] - cells[1], atol=1e-14)
     # What a row as a whole has is shared out as its cells share its sum.
     urn = SPARSE_FORMS["urn"]
@@ -239,7 +239,7 @@ def test_groups_of_several_axes_and_rows_that_are_absent():
     found = form.score(compressed(rows))
     assert found.shape == (3, 3, 2)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-    absent = compressed(rows)._replace(absent=np.array([False, False, True]))
+    absent = compressed(rows)._replace(missing_rows=np.array([False, False, True]))
     np.testing.assert_allclose(form.score(absent), np.where(np.arange(3)[:, None, None] == 2, 0.0, expected))
     urn = tb.DirichletMultinomial().log_predictive_form(tb.Dirichlet(rate))
     np.testing.assert_allclose(

@@ -451,7 +451,7 @@ def test_it_tells_what_it_consists_of():
     lines = repr(model).splitlines()
     assert len(lines) == 1 + len(model.members_)
     found = model.summary()
-    assert found.title.startswith("Chosen of 240 rows, classes a: ")
+    assert found.title.startswith("AutoClassifier of 240 rows, classes a: ")
     assert [one.weight for one in found.members] == [choice.weight for choice, _ in model.members_]
     assert "columns as numbers" not in repr(found)
     assert set(found.to_frame()["member"]) == {choice.name for choice, _ in model.members_}
@@ -465,8 +465,8 @@ def test_it_tells_what_it_consists_of():
         {"temperature": 0.0},
         {"temperature": np.nan},
         {"contamination": 1.5},
-        {"base": (0.5, 0.5)},
-        {"base": (0.9, 0.9, -0.8)},
+        {"base_rates": (0.5, 0.5)},
+        {"base_rates": (0.9, 0.9, -0.8)},
         {"classes": ("a", "a", "b")},
     ],
 )

@@ -198,9 +198,9 @@ def test_several_columns_of_different_families_in_every_answer():
     assert len(states[1]) == 3
     assert "component" in repr(model.parameters_)
     assert "p(x | state, component)" in repr(model.parameter_table("x"))
-    assert model.table("x")[0, 1, "mean"] == pytest.approx(bell.mean[0, 1, 0])
-    assert model.table("component")[1, 0] == pytest.approx(shares[1, 0])
-    low, high = model.table("component").interval()
+    assert model.parameter_table("x")[0, 1, "mean"] == pytest.approx(bell.mean[0, 1, 0])
+    assert model.parameter_table("component")[1, 0] == pytest.approx(shares[1, 0])
+    low, high = model.parameter_table("component").interval()
     assert (low < shares).all()
     assert (shares < high).all()
     assert np.isfinite([model.bic_, model.aic_, model.evidence_lower_bound_]).all()
@@ -244,7 +244,7 @@ def test_states_of_different_numbers_of_components():
     assert model.n_parameters_ == 1 + 2 + 1 + 6
     again = tb.HiddenMarkovModel.from_tables(
         model.start_, model.transition_,
-        {"x": {s: [{"mean": m, "variance": v} for (state, _), m, v in zip(model.table("x").given_levels[0],
+        {"x": {s: [{"mean": m, "variance": v} for (state, _), m, v in zip(model.parameter_table("x").given_levels[0],
                    model.means_[:, 0], model.covariances_[:, 0, 0], strict=True) if state == s] for s in (0, 1)}},
         component={0: [1.0], 1: model.component_[1]},
     )  # fmt: skip

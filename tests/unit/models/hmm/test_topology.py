@@ -139,7 +139,7 @@ def test_counts_of_what_is_forbidden_are_refused_with_their_step():
         model.reestimate(allowed_transitions=FORWARD[1:])
     with pytest.raises(tb.DataError, match="were counted"):
         tb.HiddenMarkovModel(columns=tb.Categorical(), allowed_transitions=FORWARD[1:]).fit_tally(labeled().tally_)
-    with pytest.raises(tb.DataError, match=r"allowed has shape \(2, 2\); expected \(3, 3\)"):
+    with pytest.raises(tb.DataError, match=r"allowed_transitions has shape \(2, 2\); expected \(3, 3\)"):
         labeled(allowed_transitions=np.ones((2, 2), dtype=bool))
     with pytest.raises(tb.DataError, match=r"an array of int64; expected True and False.\n    Pass matrix > 0"):
         labeled(allowed_transitions=BAKIS.astype(np.int64))
@@ -256,7 +256,7 @@ def test_what_cannot_be_is_impossible_or_refused():
         tb.HiddenMarkovModel(**options).fit([list("abc"), list("abc")], [["x", "y", "z"], ["z", None, "y"]])
     with pytest.raises(tb.DataError, match="step 2 of sequence 0 goes from 'z' to 'x'"):
         tb.HiddenMarkovModel(**options).fit([list("abcc")], [[None, "z", "x", "y"]])
-    with pytest.raises(tb.LabelError, match="allowed= names the state 'x', and the states are"):
+    with pytest.raises(tb.LabelError, match="allowed_transitions= names the state 'x', and the states are"):
         tb.HiddenMarkovModel(3, **options).fit([list("abc")])
     with pytest.raises(tb.DataError, match="lets nothing follow state 1"):
         tb.HiddenMarkovModel(2, tb.Categorical(), allowed_transitions=[(0, 1)]).fit([list("ab")])

@@ -55,7 +55,7 @@ def test_every_family_is_told_in_its_own_words(estimate):
     assert found["smokes"].columns == found["salary (there)"].columns == (0, 1)
     assert found["calls"].columns == ("rate",)
     assert found["warmth"].columns == found["salary"].columns == ("mean", "variance", "std")
-    assert found["price"].columns == ("mean of log", "variance of log", "deviation of log")
+    assert found["price"].columns == ("mean of log", "variance of log", "std of log")
     for name in ("sky", "wet", "age", "smokes", "salary (there)"):
         np.testing.assert_allclose(found[name].values.sum(axis=-1), 1, rtol=1e-12)
     for name in ("warmth", "salary"):
@@ -454,7 +454,7 @@ def test_intervals_are_those_of_the_beliefs_and_contain_the_numbers(model):
         end = fitted.posterior_["yes"].interval(0.95).low
         np.testing.assert_allclose(fitted.parameter_table("yes").interval()[0][:, 1], end)
         mean = fitted.posterior_["size"].interval(0.95).high.mean
-        np.testing.assert_allclose(fitted.table("size").interval()[1][:, 0], mean)
+        np.testing.assert_allclose(fitted.parameter_table("size").interval()[1][:, 0], mean)
 
 
 def test_where_nothing_is_believed_intervals_are_unknown():

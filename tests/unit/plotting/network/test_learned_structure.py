@@ -32,7 +32,7 @@ def test_lines_by_strength(bootstrap):
         widths = sorted(line.get_linewidth() for line in lines)
         assert widths[0] < widths[-1]
     frame = picture.to_frame()
-    assert list(frame["worth"]) == [edge.score_gain for edge in found.edges]
+    assert list(frame["score_gain"]) == [edge.score_gain for edge in found.edges]
 
 
 def test_no_arrow_at_all():

@@ -153,7 +153,7 @@ def test_decisions_of_a_chosen_mixture_take_the_other_columns_for_missing(pair, 
     picture = model.plot_decision_boundary(ROWS, KIND, pair)
     assert_readable(picture)
     title = picture.axes[0].get_title().replace("\n", " ")
-    assert title.startswith(f"Chosen: {model.members_[0].spec.name}")
+    assert title.startswith(f"AutoClassifier: {model.members_[0].spec.name}")
     assert "the other 2 are missing" in title
     assert (pair is None) == ("the two of 4 columns that tell most" in title)
     frame = picture.to_frame()

@@ -255,7 +255,7 @@ def test_the_whole_kit_takes_such_networks():
     assert tb.evaluate(model, rows, "k").accuracy.value > 0.8
     assert tb.predictive_check(model, rows, n_draws=20) is not None
     assert "weight of x" in repr(model.cpt("y"))
-    assert "LinearInParents" in repr(model.summary())
+    assert "ConditionalLinearGaussian" in repr(model.summary())
     half = tb.BayesianNetwork(PARENTS).fit(_part(rows, slice(0, 60)))
     moved = {column.column: column.bits for column in tb.difference(half, model).columns}
     assert 0 < moved["y"] < 1

@@ -84,7 +84,7 @@ class _Weights:
     def __init__(self, weights: list[float]) -> None:
         self.weights = weights
 
-    def gaps(self, rows: slice) -> Any:
+    def log_ratios(self, rows: slice) -> Any:
         """The weights of the row."""
         import numpy as np
 

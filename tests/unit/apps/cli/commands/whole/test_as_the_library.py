@@ -23,25 +23,25 @@ def test_by_default_a_model_is_chosen_and_everything_works_with_it(files, frame,
     assert told.code == 0
     assert "Chosen from" in told.out
     assert "held out, the mixture has log-loss" in told.out
-    assert told.err == "wrote penguins-choose.tally\n"
-    model, test = tb.load("penguins-choose.tally"), frame[200:]
+    assert told.err == "wrote penguins-auto.tally\n"
+    model, test = tb.load("penguins-auto.tally"), frame[200:]
     assert model.leaderboard_ is None
-    found = read(done("predict penguins-choose.tally test.csv --proba --keep sex"))
+    found = read(done("predict penguins-auto.tally test.csv --proba --keep sex"))
     assert list(found) == ["sex", "prediction", "p(Adelie)", "p(Chinstrap)", "p(Gentoo)"]
     np.testing.assert_allclose(found.iloc[:, 2:], model.predict_proba(test.drop(columns="species")), rtol=1e-12)
-    shown = done("evaluate penguins-choose.tally test.csv")
+    shown = done("evaluate penguins-auto.tally test.csv")
     assert repr(tb.evaluate(model, test, "species").accuracy) in shown
-    measured = json.loads(done("evaluate penguins-choose.tally test.csv --json --by sex"))
+    measured = json.loads(done("evaluate penguins-auto.tally test.csv --json --by sex"))
     assert measured["accuracy"]["value"] == tb.evaluate(model, test, "species").accuracy.value
     assert [group["group"] for group in measured["groups"]] == ["female", "male", None]
     assert np.sum(measured["confusion_matrix"]) == 100
-    why = done("explain penguins-choose.tally test.csv --row 2 7")
+    why = done("explain penguins-auto.tally test.csv --row 2 7")
     assert why.startswith("row 2: ")
     assert "\nrow 7: " in why
-    weights = json.loads(done("explain penguins-choose.tally test.csv --row 7 --json"))[0]
+    weights = json.loads(done("explain penguins-auto.tally test.csv --row 7 --json"))[0]
     assert sum(one["weight"] for one in weights["weights"]) == pytest.approx(weights["log_odds"])
     assert weights["row"] == 7
-    refused = tally("sample penguins-choose.tally")
+    refused = tally("sample penguins-auto.tally")
     assert refused.code == 1
     assert "is a Chosen" in refused.err
 
