@@ -88,7 +88,7 @@ def read_columns(
         ]
         taken = {name for names, _ in named for name in names}
         for names, family in chosen:
-            if family.cell_type == "text":  # reads bytes, too
+            if isinstance(family, Family) and family.cell_type == "text":  # reads bytes, too
                 left_out = {name: reason for name, reason in left_out.items() if name not in names}
         table.refuse_nested(name for name in left_out if name in taken or isinstance(columns.get(...), Family))
         rest = [name for name in rest if name not in taken]
