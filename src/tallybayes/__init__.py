@@ -77,8 +77,8 @@ if TYPE_CHECKING:
     from tallybayes.export.write_rows import write_rows as write_rows
     from tallybayes.families.autoregressive import Autoregressive as Autoregressive
     from tallybayes.families.bernoulli import Bernoulli as Bernoulli
-    from tallybayes.families.bernoulli import Binomial as Binomial
     from tallybayes.families.binned import Binned as Binned
+    from tallybayes.families.binomial import Binomial as Binomial
     from tallybayes.families.categorical import Categorical as Categorical
     from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian as ConditionalLinearGaussian
     from tallybayes.families.family import Family as Family
@@ -144,7 +144,7 @@ if TYPE_CHECKING:
     from tallybayes.statistics.moments import Moments as Moments
     from tallybayes.statistics.totals import Totals as Totals
     from tallybayes.tally.factor import Factor as Factor
-    from tallybayes.tally.factor import Schema as Schema
+    from tallybayes.tally.schema import Schema as Schema
     from tallybayes.tally.tally import Tally as Tally
     from tallybayes.versions import show_versions as show_versions
     from tallybayes.warnings import CalibrationWarning as CalibrationWarning
@@ -167,7 +167,7 @@ _PUBLIC = {
     "Beta": "distributions.beta",
     "BiasVariance": "evaluation.validation.bias_variance",
     "Binned": "families.binned",
-    "Binomial": "families.bernoulli",
+    "Binomial": "families.binomial",
     "CalibrationWarning": "warnings",
     "Categorical": "families.categorical",
     "CausalEffect": "models.network.analysis.causal_effect",
@@ -239,7 +239,7 @@ _PUBLIC = {
     "Receipt": "models.receipt",
     "RegressionEvaluation": "evaluation.metrics.regression_evaluation",
     "RegressionValidation": "evaluation.metrics.regression_evaluation",
-    "Schema": "tally.factor",
+    "Schema": "tally.schema",
     "Selection": "evaluation.validation.model_selection",
     "Sensitivity": "models.network.analysis.sensitivity",
     "SequenceValidation": "evaluation.validation.cross_validation_results",

@@ -24,7 +24,8 @@ from tallybayes.kernels.contingency_tables import MOST_CELLS, count_joint
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally, other_factors, realign
 from tallybayes.tally.text_selection import in_family_of_words
 from tallybayes.typing import Rows, SampleWeights

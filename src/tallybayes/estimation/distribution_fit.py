@@ -22,7 +22,8 @@ from tallybayes.families.estimates import estimate_parameters, read_estimate
 from tallybayes.families.family import Family
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.sufficient_statistics import Statistics
-from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.factor import Factor
+from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Prior, SparseMatrix
 
@@ -79,7 +80,8 @@ def fit_distribution(
     (1.0, 0.75)
     >>> tb.fit_distribution([3.0, 5.0, 10.0], tb.Gaussian(), group=["a", "a", "b"]).estimate("mle").mean
     array([ 4., 10.])
-    >>> tb.fit_distribution(counts={"H": 55, "T": 45}, family=tb.Bernoulli(success="H")).estimate("map", prior=tb.Beta(2, 2))
+    >>> coin = tb.fit_distribution(counts={"H": 55, "T": 45}, family=tb.Bernoulli(success="H"))
+    >>> coin.estimate("map", prior=tb.Beta(2, 2))
     0.5490196078431373
     """
     if not isinstance(family, Family):

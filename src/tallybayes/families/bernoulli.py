@@ -1,4 +1,4 @@
-"""Bernoulli and Binomial: successes and failures."""
+"""Bernoulli: binary columns."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import bdtr, gammaln, xlog1py, xlogy
+from scipy.special import xlog1py, xlogy
 
 from tallybayes import kernels
 from tallybayes.distributions.beta import Beta
-from tallybayes.distributions.log_gamma import log_choose
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
-from tallybayes.errors import DataError, EstimateError
-from tallybayes.families._shared.blocks import Block, Dense, SparseRows, dense
+from tallybayes.errors import EstimateError
+from tallybayes.families._shared.blocks import Block, SparseRows, dense
 from tallybayes.families._shared.leave_one_out_counts import (
     GroupStatistics,
     LevelCounts,
@@ -22,8 +21,7 @@ from tallybayes.families._shared.leave_one_out_counts import (
     level_counts,
     sparse_leave_one_out,
 )
-from tallybayes.families._shared.log_prob_forms import LinearLogForm, LogTableForm
-from tallybayes.families._shared.sql_aggregates import Expression
+from tallybayes.families._shared.log_prob_forms import LinearLogForm
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, broadcast_over_groups, known_sum, ratio
 from tallybayes.statistics.segments import Segments
@@ -31,8 +29,6 @@ from tallybayes.statistics.totals import Totals
 
 if TYPE_CHECKING:
     from tallybayes.statistics.sufficient_statistics import Statistics
-
-_FEW = 256  # numbers of successes whose log probabilities are kept, rather than computed for every cell
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,7 +38,8 @@ class Bernoulli(Family):
     Parameters
     ----------
     success : bool, int or str, optional
-        In `tb.fit_distribution`, where cells are labels: the one that counts as 1; all others are 0. Models have `Categorical`.
+        For `tb.fit_distribution` with a categorical column: the level that counts as 1; all others count as 0.
+        In a model, use `Categorical`.
 
     Examples
     --------
@@ -190,127 +187,6 @@ class Bernoulli(Family):
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Zeros and ones."""
         return rng.binomial(1, parameters, (n, *parameters.shape))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Binomial(Bernoulli):
-    """A column of successes in `n` trials each: p(x) = C(n, x) θ^x (1 − θ)^(n − x).
-
-    Parameters
-    ----------
-    n : int
-        The number of trials behind every cell.
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> round(tb.fit_distribution([55], tb.Binomial(100)).log_evidence(tb.Beta(2, 2)), 3)
-    -4.229
-    """
-
-    n: int
-
-    accepts_sparse: ClassVar[bool] = False
-    sums_cells: ClassVar[bool] = True
-    transforms: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.n, int | np.integer) or self.n < 1:
-            raise DataError.wrong_type("n of Binomial", repr(self.n), "a whole number of at least 1")
-        if self.success is not None:
-            raise DataError.wrong_type("success of Binomial", repr(self.success), "None: its cells are numbers")
-
-    @property
-    def allowed_values(self) -> str:  # type: ignore[override]
-        """What a cell may hold."""
-        return f"a whole number from 0 to {self.n} (or missing)"
-
-    @property
-    def statistics_key(self) -> tuple[Any, ...]:
-        """Binomials of different n keep different statistics."""
-        return ("Binomial", int(self.n))
-
-    def out_of_support(self, x: np.ndarray) -> np.ndarray:
-        """All but whole numbers from 0 to n."""
-        return (x < 0) | (x > self.n) | (x != np.floor(x))
-
-    def collect(
-        self,
-        block: Block,
-        group: np.ndarray | None = None,
-        n_groups: int = 1,
-        weight: np.ndarray | None = None,
-        *,
-        like: Statistics | None = None,
-    ) -> Totals:
-        """Sum trials, successes and the logs of the coefficients C(n, x)."""
-        columns = dense(block, "Binomial")
-        rows, total, hits_base = kernels.sum_dense(columns, "poisson", group, n_groups, weight)
-        _, misses, misses_base = kernels.sum_dense(self._misses(columns), "poisson", group, n_groups, weight)
-        log_base = rows * gammaln(self.n + 1) + hits_base + misses_base
-        return Totals(rows * self.n, total, log_base, misses)
-
-    def row_weight(self, statistics: Totals) -> np.ndarray:
-        """The rows behind every column: a row is `n` trials."""
-        return super().row_weight(statistics) / self.n
-
-    def mean(self, parameters: Any) -> np.ndarray:
-        """The mean number of successes."""
-        return self.n * super().mean(parameters)
-
-    def _misses(self, columns: Dense) -> Dense:
-        if isinstance(columns, np.ndarray):
-            return self.n - columns.astype(np.float64)
-        return [self.n - column.astype(np.float64) for column in columns]
-
-    def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """log p(x | θ) of every cell."""
-        x = broadcast_over_groups(x, parameters.ndim - 1)
-        terms = xlogy(x, parameters) + xlog1py(self.n - x, -parameters) + self._log_coefficient(x)
-        return known_sum(terms, x)
-
-    def log_predictive(self, posterior: Beta, x: np.ndarray) -> np.ndarray:
-        """log p(x | data), the beta-binomial distribution."""
-        a, b = np.broadcast_arrays(posterior.alpha, posterior.beta)
-        x = broadcast_over_groups(x, a.ndim - 1)
-        hits = np.where(np.isnan(x), 0.0, x)
-        return known_sum(log_choose(a, hits) + log_choose(b, self.n - hits) - log_choose(a + b, self.n), x)
-
-    def transform(self, columns: Dense) -> Dense:
-        """Numbers of successes as codes, −1 where missing."""
-        return codes_of(columns) if isinstance(columns, np.ndarray) else [codes_of(one) for one in columns]
-
-    def sql_expression(self, column: Expression) -> Expression:
-        """The number of successes."""
-        return column
-
-    def log_prob_form(self, parameters: np.ndarray) -> LogTableForm | None:  # type: ignore[override]
-        """log p of every number of successes, where these are few."""
-        return self._looked_up(self.log_prob, parameters, np.shape(parameters))
-
-    def log_predictive_form(self, posterior: Beta) -> LogTableForm | None:  # type: ignore[override]
-        """As `form`, by the beta-binomial distribution."""
-        shape = np.broadcast_shapes(np.shape(posterior.alpha), np.shape(posterior.beta))
-        return self._looked_up(self.log_predictive, posterior, shape)
-
-    def _looked_up(self, score: Any, parameters: Any, shape: tuple[int, ...]) -> LogTableForm | None:
-        if self.n >= _FEW:
-            return None
-        every = np.arange(self.n + 1.0)[:, None].repeat(shape[-1], axis=1)
-        log_p = np.moveaxis(score(parameters, every), 0, -1)  # (*given, columns, successes)
-        return LogTableForm(log_p.reshape(*shape[:-1], -1), Segments(np.full(shape[-1], self.n + 1)))
-
-    def _log_coefficient(self, x: np.ndarray) -> np.ndarray:
-        return gammaln(self.n + 1) - gammaln(x + 1) - gammaln(self.n - x + 1)
-
-    def cdf(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """p(at most x successes)."""
-        successes = np.minimum(np.floor(broadcast_over_groups(x, parameters.ndim - 1)), self.n)
-        return np.where(successes < 0, 0.0, bdtr(np.maximum(successes, 0.0), self.n, parameters))
-
-    def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Numbers of successes."""
-        return rng.binomial(self.n, parameters, (n, *parameters.shape))
 
 
 def codes_of(cells: np.ndarray) -> np.ndarray:

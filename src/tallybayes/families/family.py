@@ -12,7 +12,7 @@ from tallybayes._utils.frozen_value import FrozenValue
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import CellError, PriorError
 from tallybayes.families._shared.blocks import Block, Dense, SparseRows
-from tallybayes.families.pseudo_counts import check_amount, is_amount, no_levels
+from tallybayes.families.prior_rules import check_amount, is_amount, no_levels
 from tallybayes.statistics.sufficient_statistics import Statistics
 
 if TYPE_CHECKING:

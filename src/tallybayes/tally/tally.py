@@ -15,7 +15,8 @@ from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.sufficient_statistics import Statistics, first_deficit_of
 from tallybayes.tally.counts_table import levels_of, lines_of, title, to_records
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd

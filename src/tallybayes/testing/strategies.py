@@ -15,15 +15,17 @@ except ImportError as error:
         "    Install it with pip install hypothesis, or use tallybayes.testing.check_family, which does without."
     ) from error
 
-from tallybayes.families.bernoulli import Bernoulli, Binomial
+from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.binned import Binned
+from tallybayes.families.binomial import Binomial
 from tallybayes.families.family import Family
 from tallybayes.families.linear_gaussian import LinearGaussian
 from tallybayes.families.log_normal import LogNormal
 from tallybayes.families.multinomial import Multinomial
 from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
-from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.schema import Schema
 from tallybayes.testing.weighted_rows import WeightedRows
 
 Strategy = st.SearchStrategy

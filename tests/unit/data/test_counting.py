@@ -12,7 +12,7 @@ from tallybayes.data import counting
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, LabelError
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Schema
+from tallybayes.tally.schema import Schema
 
 NETWORK = [
     tb.Factor("a", (), tb.Categorical()),

@@ -5,7 +5,8 @@ import pytest
 
 import tallybayes as tb
 from tallybayes.errors import DataError
-from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.factor import Factor
+from tallybayes.tally.schema import Schema
 
 
 def test_names_come_alone_or_together():

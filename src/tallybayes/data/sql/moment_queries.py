@@ -12,7 +12,8 @@ from tallybayes.errors import DataError
 from tallybayes.families._shared.sql_aggregates import with_constants
 from tallybayes.families.family import Family
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
 from tallybayes.families._shared.sql_aggregates import SqlColumn
 from tallybayes.families.family import Family
-from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from tallybayes.estimation.em.soft_counts import SoftCounter
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, check_nonzero_variance
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.prior_rules import PerColumn, PriorRule
-from tallybayes.families.pseudo_counts import is_amount
+from tallybayes.families.prior_rules import PerColumn, PriorRule, is_amount
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name

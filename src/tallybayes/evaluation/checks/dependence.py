@@ -20,7 +20,8 @@ from tallybayes.models.inputs.input_format import read_initial_rows
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.moments import Moments
-from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.schema import Schema
 from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:

@@ -35,7 +35,8 @@ from tallybayes.families.estimates import read_estimate
 from tallybayes.models.classification.class_prior import log_class_prior
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.factor import Factor
+from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.warnings import warn
 

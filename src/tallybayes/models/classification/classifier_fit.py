@@ -38,7 +38,8 @@ from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.receipt import with_receipt
 from tallybayes.tally.domain import Domain, labels_of
-from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.factor import Factor
+from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Name, Rows, SampleWeights
 from tallybayes.warnings import DataSourceWarning, warn

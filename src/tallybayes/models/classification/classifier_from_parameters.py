@@ -30,7 +30,8 @@ from tallybayes.models.inputs.parameter_input import (
     tally_and_parameters,
 )
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.schema import Schema
 from tallybayes.typing import ClassPrior, Columns
 
 if TYPE_CHECKING:

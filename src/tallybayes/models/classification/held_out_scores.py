@@ -30,7 +30,8 @@ from tallybayes.models.inputs.input_format import bound_texts, read_initial_rows
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.sufficient_statistics import Statistics
-from tallybayes.tally.factor import Factor, Schema
+from tallybayes.tally.factor import Factor
+from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 
 FOLDS = 10  # of rows that are calibrated on, where they are not left out one by one
@@ -335,8 +336,8 @@ def _refitted(
     total = float(np.where(rows.codes >= 0, size, model.unlabeled_weight * size).sum())
     if not np.isclose(total, model._total_weight()):
         raise DataError(
-            f"these rows have weight {total:.12g}, but the model has counted {model._total_weight():.12g}; expected all rows "
-            "it was fitted on, since it is fitted again without some of them."
+            f"these rows have weight {total:.12g}, but the model has counted {model._total_weight():.12g}; expected "
+            "all rows it was fitted on, since it is fitted again without some of them."
         )
     if fold is None:
         fold = np.full(table.n_rows, -1, dtype=np.int32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tallybayes.data.table import Table
 from tallybayes.errors import StatisticsError
 from tallybayes.models.inputs.features import free_name
-from tallybayes.tally.factor import Schema
+from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 
 PARTS = ("start", "from", "to", "end", "state")

@@ -17,7 +17,7 @@ from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.estimation.em.em_objective import plot_convergence
 from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.families.estimates import ESTIMATE_WORDS
-from tallybayes.families.pseudo_counts import check_amount, is_amount
+from tallybayes.families.prior_rules import check_amount, is_amount
 from tallybayes.models.base import Model
 from tallybayes.models.hmm import hmm_criteria, hmm_from_tables, hmm_sampling
 from tallybayes.models.hmm.estimated_hmm import EstimatedHMM, told

@@ -14,7 +14,7 @@ from tallybayes.estimation.scoring.factor_scorer import FactorScorer, map_to_kno
 from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.pseudo_counts import is_amount
+from tallybayes.families.prior_rules import is_amount
 from tallybayes.models.hmm.mixture_emissions import ComponentWeights
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.statistics.counts import Counts

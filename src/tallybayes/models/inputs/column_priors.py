@@ -15,8 +15,7 @@ from tallybayes.distributions.parameter_distribution import ParameterDistributio
 from tallybayes.errors import PriorError, short_repr
 from tallybayes.families._shared.empirical_prior import default_group_prior
 from tallybayes.families.family import Family
-from tallybayes.families.prior_rules import PerColumn
-from tallybayes.families.pseudo_counts import check_amount, is_amount, no_levels
+from tallybayes.families.prior_rules import PerColumn, check_amount, is_amount, no_levels
 from tallybayes.tally.factor import Factor, Name
 
 PRIOR_WORDS = StringOptions(

@@ -18,8 +18,9 @@ from tallybayes.families.multivariate_gaussian import MultivariateGaussian
 from tallybayes.families.poisson import Poisson
 from tallybayes.models.inputs.columns import read_family
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.fixed_parameter_tally import empty_tally
+from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 
 # Families whose parameters have names of their own; what else a mapping holds are the probabilities of its labels.

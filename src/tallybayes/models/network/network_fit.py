@@ -33,7 +33,8 @@ from tallybayes.models.network.network_factors import (
 )
 from tallybayes.models.receipt import with_receipt
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.vocabulary import Vocabulary
 from tallybayes.typing import Rows, SampleWeights

@@ -15,7 +15,8 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.linear_gaussian import LinearGaussian
 from tallybayes.models.regression.design_matrix import Design, Levels
 from tallybayes.statistics.moments import Moments
-from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.warnings import DataSourceWarning, warn
 

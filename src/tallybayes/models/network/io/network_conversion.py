@@ -18,8 +18,9 @@ from tallybayes.models.network.io.network_spec import NetworkSpec, describe_node
 from tallybayes.models.network.io.network_tables import NetworkTables
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.fixed_parameter_tally import empty_tally
+from tallybayes.tally.schema import Schema
 from tallybayes.typing import Parents
 
 if TYPE_CHECKING:

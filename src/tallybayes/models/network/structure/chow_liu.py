@@ -19,7 +19,8 @@ from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.network_factors import caution_numbers, node_families, reads_labels
 from tallybayes.models.network.network_fit import named_weights
 from tallybayes.statistics.counts import Counts
-from tallybayes.tally.factor import Factor, Name, Schema
+from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Rows, SampleWeights
 
