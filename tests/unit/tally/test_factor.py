@@ -6,7 +6,6 @@ import pytest
 import tallybayes as tb
 from tallybayes.errors import DataError
 from tallybayes.tally.factor import Factor
-from tallybayes.tally.schema import Schema
 
 
 def test_names_come_alone_or_together():
@@ -51,11 +50,3 @@ def test_what_decides_what_is_counted():
     assert plain.level_columns == ()
     assert Factor("a", (), tb.Text()).word_columns == ("a",)
     assert Factor("a", (), tb.Text(hash_bits=4)).word_columns == ()
-
-
-def test_columns_that_share_a_domain():
-    schema = Schema({"from": "state", "to": "state"}, ["state"], ["state"])
-    assert [schema.domain(name) for name in ("from", "to", "other", 3)] == ["state", "state", "other", "3"]
-    assert (schema.sorted_domains, schema.missing_level_domains) == (("state",), ("state",))
-    assert schema == Schema((("from", "state"), ("to", "state")), ("state",), ("state",))
-    assert schema != Schema({"from": "state"}, ["state"], ["state"])
