@@ -37,6 +37,12 @@ _CELLS = (str, Real, np.bool_, Decimal)  # objects that are numbers or labels
 _LARGE = 4096  # cells of a table that are worth finding out which labels occur
 
 
+def _is_all_null(column: Any) -> bool:
+    """Return whether no cell of an Arrow column has a value."""
+    n_null = getattr(column, "null_count", None)
+    return isinstance(n_null, int) and n_null == len(column) > 0
+
+
 class Table:
     """Rows in memory: an array, a sparse matrix, a data frame, a list, or a mapping of columns and blocks.
 
@@ -120,7 +126,7 @@ class Table:
             return f"its type is {column.dtype.type.__name__.rstrip('_')}"
         categories: Any = getattr(getattr(column, "cat", None), "categories", None)  # pandas'
         if categories is None and not isinstance(column, np.ndarray | list):
-            return unread_type(getattr(column, "type", None))
+            return "" if _is_all_null(column) else unread_type(getattr(column, "type", None))
         cells: Any = column[:_LARGE] if categories is None else categories[:1]
         first = next((cell for cell in cells if not is_missing(cell)), None)
         is_date = categories is None and isinstance(first, date | np.datetime64)

@@ -64,14 +64,13 @@ def read_columns(
     if any(map(table.unread, others)):
         table.refuse_nested(table.columns)
     features = [name for name in table.columns if name not in others]
-    left_out = {name: reason for name in features if (reason := table.unread(name))}
+    texts = _text_columns(columns, features)  # bytes are text, too
+    left_out = {name: reason for name in features if name not in texts and (reason := table.unread(name))}
     rest = [name for name in features if name not in left_out] if left_out else features
     if not rest:
         table.refuse_nested(left_out)
     if isinstance(columns, Family):
         read_family(columns, "columns")
-        if columns.cell_type == "text":  # reads bytes, too
-            rest, left_out = features, {}
         table.refuse_nested(left_out)
         chosen: list[tuple[tuple[Name, ...], Any]] = [((name,), columns) for name in rest]
         whole = not columns.columnwise and columns.cell_type != "text"
@@ -87,9 +86,6 @@ def read_columns(
             (names, read_family(columns[key], f"the family of {short_repr(key)} in columns=")) for names, key in named
         ]
         taken = {name for names, _ in named for name in names}
-        for names, family in chosen:
-            if isinstance(family, Family) and family.cell_type == "text":  # reads bytes, too
-                left_out = {name: reason for name, reason in left_out.items() if name not in names}
         table.refuse_nested(name for name in left_out if name in taken or isinstance(columns.get(...), Family))
         rest = [name for name in rest if name not in taken]
         if ... in columns:
@@ -103,6 +99,13 @@ def read_columns(
     if left_out:
         warn_unread({name: reason for name, reason in left_out.items() if table.unread(name) == reason})
     return _found(chosen, left_out, table, given, weight)
+
+
+def _text_columns(columns: Any, features: list[Name]) -> set[Name]:
+    """Return the columns that `columns` gives to a family of text."""
+    families = columns if isinstance(columns, Mapping) else {...: columns}
+    texts = [key for key, family in families.items() if isinstance(family, Family) and family.cell_type == "text"]
+    return {name for key in texts for name in (features if key is ... else _named(key, features, set(features)))}
 
 
 def says(columns: Any, *words: str) -> bool:

@@ -455,7 +455,7 @@ def test_it_tells_what_it_consists_of():
     assert [one.weight for one in found.members] == [choice.weight for choice, _ in model.members_]
     assert "columns as numbers" not in repr(found)
     assert set(found.to_frame()["member"]) == {choice.name for choice, _ in model.members_}
-    assert repr(tb.AutoClassifier()) == "Chosen()"
+    assert repr(tb.AutoClassifier()) == "AutoClassifier()"
 
 
 @pytest.mark.slow_after(1)

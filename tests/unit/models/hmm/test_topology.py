@@ -145,7 +145,7 @@ def test_counts_of_what_is_forbidden_are_refused_with_their_step():
         labeled(allowed_transitions=BAKIS.astype(np.int64))
     for wrong, message in (("forwards", "allowed is 'forwards'; expected"), (3, "allowed is 3; expected")):
         with pytest.raises(tb.EstimateError, match=message):
-            labeled(allowed=wrong)
+            labeled(allowed_transitions=wrong)
     with pytest.raises(tb.EstimateError, match="tied is 3; expected a mapping"):
         labeled(tied=3)
     with pytest.raises(tb.EstimateError, match="start is 'x'; expected"):

@@ -175,7 +175,7 @@ def test_strengths_tell_what_is_sure():
     assert found.averaged(1.0).edges == []
     assert "strength" in repr(found)
     assert "direction" in found._repr_html_()
-    assert list(found.to_frame()) == ["parent", "child", "score_gain", "free", "strength", "direction"]
+    assert list(found.to_frame()) == ["parent", "child", "score_gain", "reversible", "strength", "direction"]
     with pytest.raises(tb.DataError, match="n_bootstrap=100"):
         tb.learn_structure(data).averaged()
 

@@ -43,7 +43,7 @@ def test_by_default_a_model_is_chosen_and_everything_works_with_it(files, frame,
     assert weights["row"] == 7
     refused = tally("sample penguins-auto.tally")
     assert refused.code == 1
-    assert "is a Chosen" in refused.err
+    assert "is a AutoClassifier" in refused.err
 
 
 @pytest.mark.slow
@@ -120,9 +120,9 @@ def test_what_was_learned_is_shown_with_intervals(files, frame, done, tally):
     done("fit penguins.csv -t species -m naive-bayes -o m.tally")
     model = tb.load("m.tally")
     told = json.loads(done("show m.tally --column island bill_mm --json --mass 0.8"))["columns"]
-    low, high = model.table("island").interval(0.8)
+    low, high = model.parameter_table("island").interval(0.8)
     lines = told[0]["lines"]
-    np.testing.assert_allclose([one["value"] for one in lines], model.table("island").values.ravel())
+    np.testing.assert_allclose([one["value"] for one in lines], model.parameter_table("island").values.ravel())
     np.testing.assert_allclose([one["low"] for one in lines], low.ravel())
     np.testing.assert_allclose([one["high"] for one in lines], high.ravel())
     rows = frame[:200]
