@@ -225,7 +225,7 @@ class Comparison:
     def _lines(self) -> list[tuple[str, ...]]:
         """The table, its head first."""
         bits, probabilities = self.description_length, self.probabilities
-        lines: list[tuple[str, ...]] = [("model", "bits", "excess_loss", "per row", "probability", "parameters")]
+        lines: list[tuple[str, ...]] = [("model", "bits", "excess", "per row", "probability", "parameters")]
         for name, value in bits.items():
             behind = value - bits[self.best]
             row = behind / self.n_rows if self.n_rows else 0.0

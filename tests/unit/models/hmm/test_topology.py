@@ -143,7 +143,7 @@ def test_counts_of_what_is_forbidden_are_refused_with_their_step():
         labeled(allowed_transitions=np.ones((2, 2), dtype=bool))
     with pytest.raises(tb.DataError, match=r"an array of int64; expected True and False.\n    Pass matrix > 0"):
         labeled(allowed_transitions=BAKIS.astype(np.int64))
-    for wrong, message in (("forwards", "allowed is 'forwards'; expected"), (3, "allowed is 3; expected")):
+    for wrong, message in (("forwards", "allowed_transitions is 'forwards'; expected"), (3, "allowed is 3; expected")):
         with pytest.raises(tb.EstimateError, match=message):
             labeled(allowed_transitions=wrong)
     with pytest.raises(tb.EstimateError, match="tied is 3; expected a mapping"):

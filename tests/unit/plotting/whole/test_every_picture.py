@@ -45,7 +45,7 @@ def methods():
             continue
         for kind in vars(importlib.import_module(module.name)).values():
             if inspect.isclass(kind) and kind.__module__.startswith("tallybayes.") and kind.__name__ not in BASES:
-                found |= {(kind.__name__, name) for name in dir(kind) if name.startswith("plot")}
+                found |= {(kind.__name__, name) for name in dir(kind) if name.startswith("plot") and name != "plot_grid"}
     return found
 
 
