@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.data.missing_indicators import indicator_name
+from tallybayes.data.columns.missing_indicators import indicator_name
 from tallybayes.data.table import open_table
 from tallybayes.distributions.parameter_distribution import as_float
 from tallybayes.errors import PriorError, short_repr

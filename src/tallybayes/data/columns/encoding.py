@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes import kernels
-from tallybayes.data.string_columns import distinct, encode_fixed, shared_objects
+from tallybayes.data.columns.string_columns import distinct, encode_fixed, shared_objects
 from tallybayes.errors import DataError, LabelError
 from tallybayes.tally.domain import Domain, is_text
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.data.encoding import is_missing
+from tallybayes.data.columns.encoding import is_missing
 from tallybayes.errors import DataError
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.text import Text

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tallybayes as tb
-from tallybayes.data.dates import parts_of_type, with_parts_of_dates
+from tallybayes.data.columns.dates import parts_of_type, with_parts_of_dates
 from tallybayes.data.table import open_table
 
 MOMENTS = [dt.datetime(2024, 2, 29, 23, 59, 59), None, dt.datetime(2023, 1, 1, 0, 30)]  # a Thursday, and a Sunday

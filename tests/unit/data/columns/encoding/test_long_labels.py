@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tallybayes as tb
-from tallybayes.data.encoding import encode
+from tallybayes.data.columns.encoding import encode
 from tallybayes.data.table import open_table
 from tallybayes.errors import LabelError
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.data.encoding import is_missing
-from tallybayes.data.missing_indicators import sources_of
+from tallybayes.data.columns.encoding import is_missing
+from tallybayes.data.columns.missing_indicators import sources_of
 from tallybayes.data.source import reading
 from tallybayes.errors import DataError
 from tallybayes.tally.factor import Name

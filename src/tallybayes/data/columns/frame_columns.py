@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes.data.columns.string_columns import shared_labels
 from tallybayes.data.sql.sql_types import is_opaque
-from tallybayes.data.string_columns import shared_labels
 from tallybayes.tally.factor import Name
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tallybayes as tb
-from tallybayes.data.encoding import encode
+from tallybayes.data.columns.encoding import encode
 from tallybayes.errors import DataError, LabelError
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.data.encoding import is_missing, plain_array
+from tallybayes.data.columns.encoding import is_missing, plain_array
 from tallybayes.errors import DataError, short_repr
 from tallybayes.messages import turned
 from tallybayes.tally.factor import Name

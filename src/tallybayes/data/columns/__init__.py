@@ -1,0 +1,1 @@
+"""Kinds of columns: numbers, labels and their encoding, text, dates, missing-value indicators."""
