@@ -34,8 +34,8 @@ class Both(NamedTuple):
 class FittedWithMissing(FittedDistribution):
     """What `fit_distribution` learned in `WithMissing(family)`: whether values are there, and the values that are.
 
-    p(value) = p(there) · p(value | there), and p(missing) = 1 − p(there). Each half is a `FittedDistribution` of its own; what is
-    asked of both is answered by a pair or, where it is a log probability, by the sum.
+    p(value) = p(there) · p(value | there), and p(missing) = 1 − p(there). Each half is a `FittedDistribution`.
+    Methods return a pair, one result per half; log probabilities are summed.
 
     Attributes
     ----------

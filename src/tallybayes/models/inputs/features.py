@@ -237,7 +237,8 @@ def continuous_target(error: LabelError) -> LabelError:
     return LabelError(
         f"Unknown label type: y is continuous (column {error.column!r}, found {error.level!r}); expected class labels: "
         "whole numbers, strings or booleans.\n"
-        "    To predict numbers use tb.LinearRegression; for classes bin them, pd.qcut(y, 4).astype(str), or y.astype(str)."
+        "    To predict numbers use tb.LinearRegression; for classes bin them, pd.qcut(y, 4).astype(str), "
+        "or y.astype(str)."
     )
 
 
