@@ -16,7 +16,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*.* cpp/*/*/*.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup spark demo test test-slow test-newest test-oldest test-spark-oldest setup-others test-all test-clang test-arm floors
-.PHONY: coverage mutate sanitize sdist wheel test-wheel fuzz lint types bench pictures fit-page docs docs-serve clean
+.PHONY: coverage mutate sanitize sdist wheel test-wheel fuzz lint types bench figures fit-page docs docs-serve clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -161,8 +161,8 @@ fuzz: setup ## strangers' files by the hundred thousand: changed models, bytes, 
 bench: setup ## measure everything in benchmarks/RESULTS.md again, an hour or two (NAMES="text spam": some of it)
 	$(BIN)/python benchmarks/results.py $(NAMES)
 
-pictures: setup ## draw the handbook's pictures again
-	$(BIN)/python docs/pictures/make_pictures.py
+figures: setup ## draw the handbook's figures again
+	$(BIN)/python docs/figures/make_figures.py
 
 fit-page: setup ## write docs/how-a-fit-works.md, all functions on the path of a plain fit, from a trace
 	$(BIN)/python tools/fit_page.py

@@ -10,7 +10,7 @@ from PIL import Image
 
 DOCS = Path(__file__).parent
 PAGES = sorted(DOCS.glob("*.md"))
-PICTURES = sorted((DOCS / "pictures").glob("*.png"))
+PICTURES = sorted((DOCS / "figures").glob("*.png"))
 
 
 def links(page):
@@ -56,17 +56,17 @@ def test_every_page_is_in_the_contents():
 
 
 def test_every_picture_is_drawn_by_the_script_and_shown_on_a_page():
-    source = (DOCS / "pictures" / "make_pictures.py").read_text(encoding="utf-8")
+    source = (DOCS / "figures" / "make_figures.py").read_text(encoding="utf-8")
     drawn = set(re.findall(r'^    "([a-z-]+)": ', source, flags=re.MULTILINE))
     shown = {Path(link).stem for page in PAGES for link in links(page) if link.endswith(".png")}
     assert {picture.stem for picture in PICTURES} == drawn == shown
 
 
-@pytest.mark.parametrize("script", sorted(DOCS.glob("[mp]*/*.py")), ids=lambda script: script.name)
+@pytest.mark.parametrize("script", sorted(DOCS.glob("[ef]*/*.py")), ids=lambda script: script.name)
 def test_pictures_are_made_by_calls_that_readers_have(script):
     """No script of the handbook draws: none imports what draws, or goes on to change a picture."""
     may = {"numpy", "pandas", "sklearn", "PIL", "tallybayes", *sys.stdlib_module_names}
-    may |= {other.stem for other in DOCS.glob("measured/*.py")}
+    may |= {other.stem for other in DOCS.glob("experiments/*.py")}
     for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [node.module] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]

@@ -78,7 +78,7 @@ STAGES = (
     Stage(
         "Encode the labels",
         "Levels become codes 0, 1, …; a `Domain` keeps the levels in order.",
-        ("data/columns/encoding.py:*", "tally/domain.py:*"),
+        ("data/encoding.py:*", "tally/domain.py:*"),
     ),
     Stage(
         "Build the factors",

@@ -85,7 +85,7 @@ def write(target: Path) -> int:
     from api import every_anchor, navigation, reference
 
     shutil.rmtree(target / "pages", ignore_errors=True)
-    shutil.copytree(DOCS / "pictures", target / "pages/pictures", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    shutil.copytree(DOCS / "figures", target / "pages/figures", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     for picture in DOCS.glob("*.png"):
         shutil.copy(picture, target / "pages")
     (target / "pages/assets").mkdir()

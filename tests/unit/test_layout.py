@@ -299,7 +299,6 @@ THROUGH = {
     "apps/spam/store": "apps/spam/store/test_spam_store.py",
     "apps/spam/tokens": "apps/spam/whole",
     "data": "data/whole",  # every source beside the arrays
-    "data/columns": "data/whole",
     "data/files": "data/whole",
     "data/sql": "data/sql/test_query_source.py",
     "estimation": "models/whole",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.data.columns.encoding import plain_array
+from tallybayes.data.encoding import plain_array
 from tallybayes.errors import DataError, short_repr
 from tallybayes.tally.factor import Name
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tallybayes._utils.memory import SMALL, require_memory
-from tallybayes.data.columns.dates import origins, with_parts_of_dates
-from tallybayes.data.columns.missing_indicators import check_can_be_missing, indicator_name, with_missing_level
-from tallybayes.data.columns.text_columns import FEW_GROUPS
+from tallybayes.data.dates import origins, with_parts_of_dates
+from tallybayes.data.missing_indicators import check_absence, indicator_name, with_missing_level
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source_batches import tables_of_batches, with_file_location
 from tallybayes.data.table import Table, open_table
+from tallybayes.data.text_columns import FEW_GROUPS
 from tallybayes.errors import CellError, DataError, LabelError
 from tallybayes.families._shared.blocks import Block, Codes, Dense, SparseRows, cell, n_columns
 from tallybayes.families.bernoulli import Bernoulli
@@ -83,7 +83,7 @@ def count(
     if absence:
         first = open_table(data if source is None else source.first_batch())
         for name in absence:
-            check_can_be_missing(first, name)
+            check_absence(first, name)
         data = first if source is None else data
         factors = tuple(part for factor in factors for part in _with_presence(factor))
     if source is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.data.columns.numeric_columns import numeric
+from tallybayes.data.numeric_columns import numeric
 from tallybayes.errors import DataError
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.kernels.csr_order import row_order

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from tallybayes.data.array_input import as_array
-from tallybayes.data.columns.dates import dates_of, origins, part_of, parts_of_type, type_of_objects
-from tallybayes.data.columns.encoding import count_levels, direct_levels, encode, is_interval, is_missing
-from tallybayes.data.columns.frame_columns import column_of_series, columns_of_frame
-from tallybayes.data.columns.missing_indicators import sources_of
-from tallybayes.data.columns.numeric_columns import is_number, numeric
-from tallybayes.data.columns.text_columns import Texts, read_texts
+from tallybayes.data.dates import dates_of, origins, part_of, parts_of_type, type_of_objects
+from tallybayes.data.encoding import count_levels, direct_levels, encode, is_interval, is_missing
+from tallybayes.data.frame_columns import column_of_series, columns_of_frame
+from tallybayes.data.missing_indicators import sources_of
 from tallybayes.data.named_matrix import NamedMatrix, refuse_repeated
+from tallybayes.data.numeric_columns import is_number, numeric
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source import reading
 from tallybayes.data.sparse_input import read_sparse
 from tallybayes.data.sql.sql_types import NESTED, unread_type
+from tallybayes.data.text_columns import Texts, read_texts
 from tallybayes.errors import DataError, LabelError, short_repr
 from tallybayes.families._shared.blocks import Codes, Dense, SparseRows
 from tallybayes.families.text import Text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.data.columns.missing_indicators import indicator_name
+from tallybayes.data.missing_indicators import indicator_name
 from tallybayes.data.table import open_table
 from tallybayes.distributions.parameter_distribution import as_float
 from tallybayes.errors import PriorError, short_repr
@@ -34,8 +34,8 @@ class Both(NamedTuple):
 class FittedWithMissing(FittedDistribution):
     """What `fit_distribution` learned in `WithMissing(family)`: whether values are there, and the values that are.
 
-    p(value) = p(there) · p(value | there), and p(missing) = 1 − p(there). Each half is a `FittedDistribution`.
-    Methods return a pair, one result per half; log probabilities are summed.
+    p(value) = p(there) · p(value | there), and p(missing) = 1 − p(there). Each half is a `FittedDistribution` of its own; what is
+    asked of both is answered by a pair or, where it is a log probability, by the sum.
 
     Attributes
     ----------

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.data.columns.dates import dates_of
-from tallybayes.data.columns.missing_indicators import is_indicator, sources_of
+from tallybayes.data.dates import dates_of
+from tallybayes.data.indicator_columns import is_presence
+from tallybayes.data.missing_indicators import sources_of
 from tallybayes.distributions.log_gamma import log_rising
 from tallybayes.errors import ExportError
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
@@ -226,7 +227,7 @@ def scores_of(model: Any) -> PortableScorer:
     names = {name for part in plan.scored for name in part.factor.columns}
     cells: dict[Name, Cell] = {}
     for part, domains in zip(plan.scored, plan.domains, strict=True):
-        if not (sources_of(part.factor.columns[0]) and is_indicator(part.factor.columns[0], names)):
+        if not (sources_of(part.factor.columns[0]) and is_presence(part.factor.columns[0], names)):
             cells |= _add(found, part, domains, np.isneginf(plan.log_prior))
     for part in plan.scored:  # whether cells are there goes by how they are read
         if part.factor.columns[0] not in cells:

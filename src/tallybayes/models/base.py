@@ -12,10 +12,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes._utils.frozen_value import from_json, same, to_json
-from tallybayes.data.columns.encoding import is_missing
-from tallybayes.data.columns.missing_indicators import sources_of
-from tallybayes.data.columns.text_columns import WordReader
 from tallybayes.data.data_frames import KINDS
+from tallybayes.data.encoding import is_missing
+from tallybayes.data.missing_indicators import sources_of
+from tallybayes.data.text_columns import WordReader
 from tallybayes.errors import FileError, NoCountsError, StatisticsError, short_repr
 from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.families.family import Family

@@ -10,7 +10,7 @@ import numpy as np
 
 from tallybayes._utils import sealed_file
 from tallybayes._utils.frozen_value import from_json, to_json
-from tallybayes.data.columns.encoding import is_missing
+from tallybayes.data.encoding import is_missing
 from tallybayes.errors import FileError
 from tallybayes.tally.fixed_parameter_tally import stated_from_parts, stated_to_parts
 from tallybayes.tally.tally_io import tally_from_parts, tally_to_parts

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes import __version__
 from tallybayes._utils.atomic_write import atomic_write
-from tallybayes.data.columns.encoding import is_missing
+from tallybayes.data.encoding import is_missing
 from tallybayes.errors import DataError, FileError, printable
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.tally import Tally

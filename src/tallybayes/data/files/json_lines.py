@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.data.columns.dates import type_of_times
+from tallybayes.data.dates import type_of_times
 from tallybayes.data.files.arrow import check_same_type, known_types
 from tallybayes.data.files.csv_chunks import TextChunk, check_utf8, row_chunks
 from tallybayes.data.source import Source, in_order, with_location

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.data.columns.dates import dates_of, origins
-from tallybayes.data.columns.missing_indicators import sources_of
+from tallybayes.data.dates import dates_of, origins
+from tallybayes.data.missing_indicators import sources_of
 from tallybayes.data.sampling import SAMPLE, hashed
 from tallybayes.data.source import BATCH, Source
 from tallybayes.data.sql.dialects import Dialect

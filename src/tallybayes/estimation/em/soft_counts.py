@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from tallybayes.data.columns.text_columns import Texts
 from tallybayes.data.counting import check_size, count
 from tallybayes.data.table import Table
+from tallybayes.data.text_columns import Texts
 from tallybayes.distributions.normal_inverse_gamma import Normal
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.kmeans_init import (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes.data.array_input import as_array
-from tallybayes.data.columns.encoding import encode
+from tallybayes.data.encoding import encode
 from tallybayes.errors import DataError
 
 

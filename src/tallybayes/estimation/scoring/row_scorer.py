@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tallybayes import kernels
-from tallybayes.data.columns.text_columns import Texts
 from tallybayes.data.table import Table
+from tallybayes.data.text_columns import Texts
 from tallybayes.distributions.log_gamma import log_factorials
 from tallybayes.errors import CellError, DataError
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior, apply_bayes_rule

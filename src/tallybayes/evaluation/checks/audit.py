@@ -9,11 +9,11 @@ import numpy as np
 from scipy.special import pdtrc
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.data.columns.dates import with_parts_of_dates
-from tallybayes.data.columns.encoding import missing_mask
-from tallybayes.data.columns.text_columns import Texts
+from tallybayes.data.dates import with_parts_of_dates
+from tallybayes.data.encoding import missing_mask
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table
+from tallybayes.data.text_columns import Texts
 from tallybayes.errors import DataError, printable
 from tallybayes.evaluation.checks.audit_result import (
     Audit,

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.data.columns.encoding import missing_mask
-from tallybayes.data.columns.text_columns import Texts
+from tallybayes.data.encoding import missing_mask
 from tallybayes.data.table import Table
+from tallybayes.data.text_columns import Texts
 from tallybayes.evaluation.checks.audit_result import OutlierRow
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.inputs.features import open_features

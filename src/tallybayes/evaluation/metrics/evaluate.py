@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.data.columns.encoding import encode
 from tallybayes.data.counting import check_weight
+from tallybayes.data.encoding import encode
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source import Source
 from tallybayes.data.table import Table

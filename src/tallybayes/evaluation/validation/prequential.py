@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from tallybayes._utils.progress import progress_of
 from tallybayes.data.array_input import as_array
-from tallybayes.data.columns.encoding import is_missing
+from tallybayes.data.encoding import is_missing
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError, LabelError, printable

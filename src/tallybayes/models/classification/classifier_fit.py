@@ -17,9 +17,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.data.array_input import as_array
-from tallybayes.data.columns.dates import origins
 from tallybayes.data.counting import check_size, check_weight, count
 from tallybayes.data.data_frames import frame_kind
+from tallybayes.data.dates import origins
 from tallybayes.data.named_matrix import names_of_blocks
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source import Source

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tallybayes._utils.frozen_value import same
-from tallybayes.data.columns.missing_indicators import is_indicator
 from tallybayes.data.counting import check_weight
+from tallybayes.data.indicator_columns import is_presence
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
@@ -116,7 +116,7 @@ def retally(model: Any, other: Any) -> Tally:
     known = {name for factor in tally.factors for name in factor.columns}
     return tally.with_factors(
         [
-            f if not f.given or is_indicator(f.columns[0], known) else f.replace(family=_family_of(other.columns, f))
+            f if not f.given or is_presence(f.columns[0], known) else f.replace(family=_family_of(other.columns, f))
             for f in tally.factors
         ]
     )

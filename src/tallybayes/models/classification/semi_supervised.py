@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.data.columns.encoding import count_levels
 from tallybayes.data.counting import check_weight
+from tallybayes.data.encoding import count_levels
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.em_loop import EMSummary, is_integer_at_least, warn_unless_converged

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tallybayes._utils.frozen_value import FrozenValue
-from tallybayes.data.columns.dates import origins
-from tallybayes.data.columns.missing_indicators import hide_columns
+from tallybayes.data.dates import origins
+from tallybayes.data.indicator_columns import hidden
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.models.inputs.features import free_name
@@ -52,7 +52,7 @@ class RawColumns(FrozenValue):
         """The columns that `apply` made, with those of one column unknown."""
         flags = list(table.columns)[len(table.columns) - len(self.indicator_columns) :]
         made = [flag for flag, source in zip(flags, self.indicator_columns, strict=True) if source == name]
-        return hide_columns(table, [*made, *([name] if name in self.names else [])])
+        return hidden(table, [*made, *([name] if name in self.names else [])])
 
     def read_names(self) -> list[Name]:
         """The columns that rows must have."""

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes.data.array_input import unmerged
-from tallybayes.data.columns.encoding import is_missing
-from tallybayes.data.columns.missing_indicators import apply_indicators
 from tallybayes.data.data_frames import as_frame, frame_kind
+from tallybayes.data.encoding import is_missing
+from tallybayes.data.indicator_columns import with_absences
 from tallybayes.estimation.factor_sampling import counts_to_text, expected_cells, sample_factor
 from tallybayes.estimation.scoring.factor_scorer import chunk_of, factor_cells
 from tallybayes.families.text import Text
@@ -78,7 +78,7 @@ def _drawn(model: HiddenMarkovModel, path: np.ndarray, rng: np.random.Generator)
             if factor.family.cell_type == "codes":
                 column = labels_at(levels[place].levels, column.astype(int))
             columns[name] = column
-    return _shaped(apply_indicators(columns), model._frame_library)
+    return _shaped(with_absences(columns), model._frame_library)
 
 
 @answering

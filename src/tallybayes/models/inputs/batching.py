@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes._utils.progress import progress_of
-from tallybayes.data.columns.dates import origins, with_dates_whole
+from tallybayes.data.dates import origins, with_dates_whole
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source import Source
 from tallybayes.data.source_batches import tables_of_batches

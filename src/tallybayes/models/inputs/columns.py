@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.data.columns.dates import dates_of
-from tallybayes.data.columns.missing_indicators import check_can_be_missing, indicator_name, is_indicator
-from tallybayes.data.columns.numeric_columns import is_number
+from tallybayes.data.dates import dates_of
+from tallybayes.data.indicator_columns import is_presence
+from tallybayes.data.missing_indicators import check_absence, indicator_name
+from tallybayes.data.numeric_columns import is_number
 from tallybayes.data.source import Source
 from tallybayes.data.source_batches import sample_of
 from tallybayes.data.sql.sql_types import NESTED
@@ -165,7 +166,7 @@ def _found(
     blocks = _gathered([(names, family.present_family or family) for names, family in families], table)
     absence = [name for names, family in families if family.present_family is not None for name in names]
     for name in absence:
-        check_can_be_missing(table, name)
+        check_absence(table, name)
     if absence:  # a yes or no beside them
         blocks.append((tuple(map(indicator_name, absence)), Bernoulli()))
     return Columns(blocks, left_out)
@@ -180,7 +181,7 @@ def resolved(factors: Iterable[Factor]) -> dict[Any, Family]:
     return {
         name: WithMissing(family) if indicator_name(name) in found and not isinstance(name, tuple) else family
         for name, family in found.items()
-        if not is_indicator(name, found)
+        if not is_presence(name, found)
     }
 
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.data.columns.missing_indicators import with_missing_level
 from tallybayes.data.counting import check_weight
+from tallybayes.data.missing_indicators import with_missing_level
 from tallybayes.data.sampling import sampled_rows
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError

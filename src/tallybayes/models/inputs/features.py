@@ -11,12 +11,12 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from tallybayes.data.array_input import as_array
-from tallybayes.data.columns.dates import origins
-from tallybayes.data.columns.encoding import is_missing
-from tallybayes.data.columns.text_columns import plain_texts, read_texts
+from tallybayes.data.dates import origins
+from tallybayes.data.encoding import is_missing
 from tallybayes.data.named_matrix import NamedMatrix
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table, open_table
+from tallybayes.data.text_columns import plain_texts, read_texts
 from tallybayes.errors import DataError, LabelError
 from tallybayes.families.text import Text
 from tallybayes.messages import closest_names, did_you_mean
@@ -237,8 +237,7 @@ def continuous_target(error: LabelError) -> LabelError:
     return LabelError(
         f"Unknown label type: y is continuous (column {error.column!r}, found {error.level!r}); expected class labels: "
         "whole numbers, strings or booleans.\n"
-        "    To predict numbers use tb.LinearRegression; for classes bin them, pd.qcut(y, 4).astype(str), "
-        "or y.astype(str)."
+        "    To predict numbers use tb.LinearRegression; for classes bin them, pd.qcut(y, 4).astype(str), or y.astype(str)."
     )
 
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from tallybayes._utils.frozen_value import from_json, to_json
 from tallybayes.data.array_input import unmerged
-from tallybayes.data.columns.dates import dates_of, origins, with_dates_whole, with_parts_of_dates
-from tallybayes.data.columns.missing_indicators import is_indicator, sources_of, with_invalid_indicators
 from tallybayes.data.counting import check_weight
 from tallybayes.data.data_frames import as_frame
+from tallybayes.data.dates import dates_of, origins, with_dates_whole, with_parts_of_dates
+from tallybayes.data.indicator_columns import is_presence, with_unknown
+from tallybayes.data.missing_indicators import sources_of
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, FileError, LabelError
@@ -181,7 +182,7 @@ def open_rows(model: Any, X: Any) -> Table:
         return kept
     domains = model.tally_.domains
     levels = {name: domains[str(name)] for factor in factors for name in factor.level_columns if str(name) in domains}
-    return with_invalid_indicators(kept, absence, levels if unseen == "missing" else {})
+    return with_unknown(kept, absence, levels if unseen == "missing" else {})
 
 
 def bound_texts(model: Any, table: Table) -> Table:
@@ -230,7 +231,7 @@ def _as_fitted(model: Any, X: Any, table: Table) -> Table:
     absent = [name for name in names if name not in table.columns]
     if absent:
         known = set(names)
-        absent = [name for name in absent if not is_indicator(name, known) and not table.has(name)]
+        absent = [name for name in absent if not is_presence(name, known) and not table.has(name)]
     if not absent:
         return table
     dates = [date for date in model._shape.dates if date not in table.columns and isinstance(date, str)]

@@ -10,8 +10,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from tallybayes.data.columns.encoding import is_missing
-from tallybayes.data.columns.numeric_columns import is_number, numeric
+from tallybayes.data.encoding import is_missing
+from tallybayes.data.numeric_columns import is_number, numeric
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, LabelError, printable, short_repr
 from tallybayes.families._shared.blocks import SparseRows

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.data.columns.encoding import is_missing
+from tallybayes.data.encoding import is_missing
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, LabelError
 from tallybayes.models.inputs.features import continuous_target

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.data.columns.missing_indicators import indicator_name
-from tallybayes.data.columns.text_columns import WordReader
+from tallybayes.data.missing_indicators import indicator_name
+from tallybayes.data.text_columns import WordReader
 from tallybayes.errors import DataError
 from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tallybayes._utils.memory import available_memory
-from tallybayes.data.columns.missing_indicators import check_can_be_missing, indicator_name
+from tallybayes.data.missing_indicators import check_absence, indicator_name
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, StatisticsError, TooLargeError
 from tallybayes.families.bernoulli import Bernoulli
@@ -44,7 +44,7 @@ def make_factors(graph: Graph, columns: Any, table: Table) -> tuple[list[Factor]
         blocks.setdefault((parents, family, node if alone else None), []).extend([*measured, node])
     absence = [node for node, family in families.items() if family.present_family is not None]
     for node in absence:
-        check_can_be_missing(table, node)
+        check_absence(table, node)
     levels = tuple(str(node) for node in absence if reads_labels(families[node]))
     for node in absence:
         if str(node) not in levels:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.data.columns.dates import with_parts_of_dates
 from tallybayes.data.counting import check_weight, count
 from tallybayes.data.data_frames import frame_kind
+from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source import Source
 from tallybayes.data.table import Table, open_table

@@ -12,8 +12,8 @@ import numpy as np
 
 from tallybayes._utils.frozen_value import from_json, to_json
 from tallybayes._utils.memory import require_memory
-from tallybayes.data.columns.dates import dates_of, with_dates_whole
-from tallybayes.data.columns.numeric_columns import numeric
+from tallybayes.data.dates import dates_of, with_dates_whole
+from tallybayes.data.numeric_columns import numeric
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.models.inputs.labels import read_labels

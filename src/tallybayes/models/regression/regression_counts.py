@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.data.columns.numeric_columns import numeric
 from tallybayes.data.counting import check_weight, count
+from tallybayes.data.numeric_columns import numeric
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, StatisticsError
 from tallybayes.families.categorical import Categorical

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from tallybayes.data.columns.numeric_columns import numeric
 from tallybayes.data.counting import check_weight
+from tallybayes.data.numeric_columns import numeric
 from tallybayes.data.table import Table
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInverseGamma
 from tallybayes.distributions.parameter_distribution import ParameterDistribution

@@ -12,10 +12,10 @@ from sklearn.base import clone
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.data.columns.dates import origins, with_parts_of_dates
-from tallybayes.data.columns.missing_indicators import hide_columns
-from tallybayes.data.columns.numeric_columns import numeric
 from tallybayes.data.counting import check_weight
+from tallybayes.data.dates import origins, with_parts_of_dates
+from tallybayes.data.indicator_columns import hidden
+from tallybayes.data.numeric_columns import numeric
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table
 from tallybayes.distributions.log_gamma import log_gamma_half_step
@@ -425,5 +425,5 @@ def feature_importance(
 
     names = chosen_columns(columns, [*design.numbers, *design.labels])
     base = loss(table)
-    lost = [loss(hide_columns(table, [name])) - base for name in names]
+    lost = [loss(hidden(table, [name])) - base for name in names]
     return FeatureImportance.of_losses(names, base, lost, check_weight(weight, table.n_rows, any_size=True))

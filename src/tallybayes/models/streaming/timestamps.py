@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tallybayes.data.columns.encoding import is_missing
+from tallybayes.data.encoding import is_missing
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.data.columns.dates import with_parts_of_dates
+from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.errors import DataError
 from tallybayes.models.inputs.sequences import Sequences, open_sequences
 from tallybayes.plotting.plot import Plot, PlotTable, table_of

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.data.columns.missing_indicators import apply_indicators, is_indicator
-from tallybayes.data.columns.text_columns import Texts
 from tallybayes.data.data_frames import frame_kind
+from tallybayes.data.indicator_columns import is_presence, with_absences
+from tallybayes.data.text_columns import Texts
 from tallybayes.errors import DataError
 from tallybayes.estimation.factor_sampling import (
     MissingCellPrediction,
@@ -60,7 +60,7 @@ def sample(model: Any, n: int, given: Hashable = None, *, random_state: RandomSt
             columns[factor.columns[0]] = rows
         else:
             columns.update({name: rows[:, place] for place, name in enumerate(factor.columns)})
-    return shaped(model._shape, apply_indicators(columns), model._frame_library), model.classes_[codes]
+    return shaped(model._shape, with_absences(columns), model._frame_library), model.classes_[codes]
 
 
 def draw_classes(model: Any, n: int, given: Any, rng: np.random.Generator) -> np.ndarray:
@@ -99,7 +99,7 @@ def impute(model: Any, X: Rows, how: str = "mean") -> Any:
     columns: dict[Any, Any] = {
         name: _as_given(X, name) if isinstance(column, SparseRows | Texts) else np.array(column)
         for name, column in table.columns.items()
-        if not is_indicator(name, table.columns)
+        if not is_presence(name, table.columns)
     }
     found: dict[Any, MissingCellPrediction] = {}
     for scored, (_, statistics) in zip(model._factor_scorers, model._feature_factors(), strict=True):

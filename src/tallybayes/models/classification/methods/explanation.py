@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes._utils.html import html_parts
 from tallybayes._utils.memory import require_memory
-from tallybayes.data.columns.encoding import is_missing
 from tallybayes.data.data_frames import as_frame
+from tallybayes.data.encoding import is_missing
 from tallybayes.errors import printable
 from tallybayes.estimation.factor_sampling import check_class
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, chunk_rows

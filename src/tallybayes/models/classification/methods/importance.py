@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.data.columns.missing_indicators import hide_columns, is_indicator
+from tallybayes.data.indicator_columns import hidden, is_presence
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.estimation.importance import FeatureImportance, chosen_columns
@@ -55,7 +55,7 @@ def feature_importance(
     check_is_fitted(model)
     codes, rows, weights = read_codes(model, X, y, sample_weight)
     known = set(model._required_columns)
-    known_names = [name for name in dict.fromkeys(model._required_columns) if not is_indicator(name, known)]
+    known_names = [name for name in dict.fromkeys(model._required_columns) if not is_presence(name, known)]
     names = chosen_columns(columns, known_names)
     for name in names:
         if rows.is_block(name) or rows.kind(name) == "text":
@@ -77,4 +77,4 @@ def _losses(model: Any, rows: Table, codes: np.ndarray, names: list[Name]) -> tu
 
 def log_proba_without(model: Any, table: Table, name: Name) -> np.ndarray:
     """log p(class | row) with a column marginalized out."""
-    return np.asarray(model.predict_log_proba(hide_columns(table, [name])))
+    return np.asarray(model.predict_log_proba(hidden(table, [name])))

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes.data.columns.dates import with_parts_of_dates
 from tallybayes.data.counting import count
 from tallybayes.data.data_frames import frame_kind
+from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, LabelError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tallybayes.data.columns.dates import with_parts_of_dates
+from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.open_source import open_source
 from tallybayes.data.table import open_table
 from tallybayes.errors import DataError

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tallybayes.data.columns.dates import with_parts_of_dates
-from tallybayes.data.columns.missing_indicators import with_invalid_indicators
+from tallybayes.data.dates import with_parts_of_dates
+from tallybayes.data.indicator_columns import with_unknown
 from tallybayes.errors import DataError
 from tallybayes.kernels import hmm as kernels
 from tallybayes.kernels import hmm_messages
@@ -345,7 +345,7 @@ def open_sequences_for_query(
     unseen = model._estimated_hmm.meaning_of_unseen
     if absence and unseen != "error":
         levels = {n: model.tally_.domains[str(n)] for f, _ in model._estimated_hmm.emissions for n in f.level_columns}
-        table = with_invalid_indicators(table, absence, levels if unseen == "missing" else {})
+        table = with_unknown(table, absence, levels if unseen == "missing" else {})
     return sequences if table is sequences.table else sequences._replace(table=table)
 
 

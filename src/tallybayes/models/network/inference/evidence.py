@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.data.columns.encoding import is_missing
-from tallybayes.data.columns.missing_indicators import with_invalid_indicators, with_missing_level
+from tallybayes.data.encoding import is_missing
+from tallybayes.data.indicator_columns import with_unknown
+from tallybayes.data.missing_indicators import with_missing_level
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, LabelError
 from tallybayes.estimation.scoring.factor_scorer import chunk_of, factor_cells
@@ -86,11 +87,7 @@ def read_rows(network: NetworkInference, table: Table, unseen: str, without: Ite
         if (found >= 0).any():
             codes[node] = found
     cells = {}
-    measured = (
-        with_invalid_indicators(table, network.presence.values(), {})
-        if network.presence and table.invalid_cells
-        else table
-    )
+    measured = with_unknown(table, network.presence.values(), {}) if network.presence and table.invalid_cells else table
     for node, scored in network.leaves.items():
         if node in network.components:
             found = _read_linked(network, node, measured, left_out, unseen)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tallybayes._utils.memory import available_memory
 from tallybayes._utils.progress import progress
-from tallybayes.data.columns.text_columns import WordReader
+from tallybayes.data.text_columns import WordReader
 from tallybayes.errors import EstimateError
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of
 from tallybayes.families._shared.blocks import SparseRows

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes._utils.string_options import StringOptions
-from tallybayes.data.columns.missing_indicators import apply_indicators
 from tallybayes.data.data_frames import as_frame
+from tallybayes.data.indicator_columns import with_absences
 from tallybayes.errors import DataError, EstimateError, ImpossibleError, TooLargeError
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.factor_sampling import sample_factor
@@ -278,7 +278,7 @@ def sample(
             group = found.group(node, codes, int(n))
             drawn = sample_factor(found.leaves[node], group, model._estimated_network.nodes[node].flat(), rng)
             out[node] = drawn if drawn.shape[1] > 1 else drawn[:, 0]
-    return as_frame(apply_indicators(out) if found.presence else out, model._frame_library)
+    return as_frame(with_absences(out) if found.presence else out, model._frame_library)
 
 
 def _draw_linked(

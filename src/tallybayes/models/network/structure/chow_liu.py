@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import xlogy
 
 from tallybayes._utils.memory import available_memory
-from tallybayes.data.columns.dates import with_parts_of_dates
 from tallybayes.data.counting import count
+from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.table import open_table
 from tallybayes.errors import DataError, TooLargeError, short_int
 from tallybayes.families.categorical import Categorical

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tallybayes.data.columns.dates import with_parts_of_dates
-from tallybayes.data.columns.missing_indicators import with_missing_level
 from tallybayes.data.counting import check_weight
+from tallybayes.data.dates import with_parts_of_dates
+from tallybayes.data.missing_indicators import with_missing_level
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
 from tallybayes.kernels.contingency_tables import MOST_SUMMED_CELLS

@@ -1,0 +1,48 @@
+"""Cells as numbers."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from tallybayes.data.encoding import is_missing, plain_array
+from tallybayes.errors import DataError, short_repr
+from tallybayes.messages import turned
+from tallybayes.tally.factor import Name
+
+
+def numeric(column: Any, name: Name) -> np.ndarray:
+    """A column or block as an array of numbers; None and NA are NaN, True is 1."""
+    if not isinstance(column, np.ndarray):
+        column = column.to_numpy(zero_copy_only=False) if hasattr(column, "type") else np.asarray(column)
+    column = plain_array(column, name)
+    if column.dtype.kind in "biuf":
+        return column.view(np.uint8) if column.dtype.kind == "b" else column
+    cells = column.ravel().tolist() if column.dtype.kind in "OU" else list(column.ravel())
+    for value in cells:
+        if not is_missing(value) and not is_number(value):
+            found = f"partly {short_repr(value)} ({type(value).__name__})"
+            some = next((other for other in cells if not is_missing(other) and is_number(other)), None)
+            hint = turned(value) or "Use Categorical() for labels, or in tb.fit_distribution Bernoulli(success=...)."
+            if isinstance(value, str) and (some is not None or _is_spelled(value)):
+                found += "" if some is None else f" and partly {short_repr(some)}"
+                hint = "For numbers, take pd.to_numeric(column, errors='coerce'); for labels, column.astype(str)."
+            raise DataError.wrong_type(f"column {name!r}", found, "numbers", hint)
+    return np.array([np.nan if is_missing(v) else v for v in cells], dtype=np.float64).reshape(column.shape)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a cell is a real number."""
+    known = isinstance(value, int | float | Decimal | np.bool_ | np.number)
+    return known and not isinstance(value, np.complexfloating | np.timedelta64)
+
+
+def _is_spelled(text: str) -> bool:
+    """Whether a text spells a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,254 @@
+"""Texts: a column of strings, and what their words are counted as."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from types import NoneType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tallybayes.data.encoding import is_missing
+from tallybayes.errors import DataError
+from tallybayes.families._shared.blocks import SparseRows
+from tallybayes.families.text import Text
+from tallybayes.kernels.text.text_counts import count_texts, joined_texts, score_texts, text_rows
+from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.statistics.totals import Totals
+from tallybayes.tally.factor import Name
+from tallybayes.tally.vocabulary import NO_WORDS, Strings, Vocabulary
+
+FEW_GROUPS = 64  # are counted while words are found: a table of all words for each
+
+
+class Texts:
+    """A column of strings as a family reads it: counted in its own words, scored in those of a vocabulary.
+
+    Parameters
+    ----------
+    strings : Arrow array of strings or bytes, or (offsets, data)
+        Or where each of them begins, and the bytes of all.
+    family : Text
+    name : name of the column
+    vocabulary : Vocabulary, optional
+        The words that `sparse` has columns for; by default those that occur here.
+    places : ndarray of int, optional
+        Of hashed words, the columns that are kept; by default all.
+    """
+
+    def __init__(
+        self,
+        strings: Any,
+        family: Text,
+        name: Name,
+        vocabulary: Vocabulary | None = None,
+        places: np.ndarray | None = None,
+    ) -> None:
+        self._given, self.family, self.name = strings, family, name
+        self.vocabulary, self.places = vocabulary, places
+
+    def __len__(self) -> int:
+        return len(self._given[0]) - 1 if type(self._given) is tuple else len(self._given)
+
+    @cached_property
+    def strings(self) -> Any:
+        """The strings as Arrow has them."""
+        if type(self._given) is not tuple:
+            return self._given
+        import pyarrow as pa
+
+        return pa.LargeStringArray.from_buffers(len(self), *map(pa.py_buffer, self._given))
+
+    @cached_property
+    def _buffers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int]:
+        """Where every string begins, their bytes, which are there, and how many bits to skip before the first."""
+        if type(self._given) is tuple:
+            return (*self._given, None, 0)
+        bits, ends, data = self.strings.buffers()
+        width = np.dtype(np.int64 if str(self.strings.type).startswith("large") else np.int32)
+        valid = np.frombuffer(bits, np.uint8) if bits is not None and self.strings.null_count else None
+        if ends is None or not len(self):
+            return np.zeros(len(self) + 1, width), NO_WORDS[0], None, 0
+        offsets = np.frombuffer(ends, width, len(self) + 1, self.strings.offset * width.itemsize)
+        return offsets, np.frombuffer(data or b"", np.uint8), valid, self.strings.offset
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the columns are those of a model."""
+        return self.vocabulary is not None or self.places is not None
+
+    @property
+    def missing(self) -> np.ndarray | None:
+        """Which rows have no text; None where all have."""
+        if type(self._given) is tuple or not self.strings.null_count:
+            return None
+        return self.strings.is_null().to_numpy(zero_copy_only=False)
+
+    @cached_property
+    def _found(self) -> tuple[SparseRows, Vocabulary | None]:
+        """The words of every row, and which they are."""
+        bits, lookup = self.family.hash_bits, None if self.vocabulary is None else self.vocabulary.lookup
+        indptr, indices, counts, *words = text_rows(*self._buffers, self.family.rule, hashing=bits, vocabulary=lookup)
+        vocabulary = self.vocabulary or self._named(*words)
+        width = 2**bits if vocabulary is None else len(vocabulary.levels)  # type: ignore[operator]
+        if self.family.once:
+            counts = np.ones_like(counts)
+        absent = self.missing if self.family.family.accepts_missing else None
+        rows = SparseRows(indptr, indices, counts, width, absent)
+        return (rows if self.places is None else rows.take_columns(self.places)), vocabulary
+
+    @property
+    def n_words(self) -> int:
+        """How many words, or hashes, there are columns for."""
+        return self.sparse.n_columns
+
+    @property
+    def sparse(self) -> SparseRows:
+        """The counts of words in every row."""
+        return self._found[0]
+
+    def with_vocabulary(self, vocabulary: Vocabulary | None, places: np.ndarray | None = None) -> Texts:
+        """The same strings, to be scored in the words of a vocabulary, or in some of the columns of hashes."""
+        return Texts(self._given, self.family, self.name, vocabulary, places)
+
+    def scores(self, terms: np.ndarray) -> np.ndarray | None:
+        """The sums of what words add, (words, groups), in every row: (n, groups); None where rows are made already.
+
+        Rows without text have the sum of no words.
+        """
+        if "_found" in vars(self) or self.places is not None:
+            return None
+        lookup = None if self.vocabulary is None else self.vocabulary.lookup
+        how: Any = {"vocabulary": lookup, "hashing": self.family.hash_bits, "presence": self.family.once}
+        return score_texts(*self._buffers, self.family.rule, terms, **how)
+
+    def with_own_vocabulary(self) -> Texts:
+        """The same strings, bound to the words that occur in them: some of them are still counted in all words."""
+        texts = self.with_vocabulary(
+            self._found[1], np.arange(2**self.family.hash_bits) if self.family.hash_bits else None
+        )
+        texts.__dict__["_found"] = self._found
+        return texts
+
+    def rows(self, part: slice | np.ndarray) -> Texts:
+        """Some of the rows, a stretch of them or by their numbers."""
+        if isinstance(part, slice):
+            start, stop, _ = part.indices(len(self))
+            some = self.strings.slice(start, max(stop - start, 0))
+        else:
+            some = self.strings.take(np.flatnonzero(part) if part.dtype == bool else part)
+        texts = Texts(some, self.family, self.name, self.vocabulary, self.places)
+        if "_found" in vars(self) and self.is_bound:
+            texts.__dict__["_found"] = self.sparse.rows(part), self.vocabulary
+        return texts
+
+    def count(
+        self, group: np.ndarray | None, n_groups: int, weight: np.ndarray | None
+    ) -> tuple[Statistics, Vocabulary | None]:
+        """The statistics of the words that occur here, by group, and which words these are.
+
+        A row without text counts nothing. Groups and weights are as for `Family.collect`.
+        """
+        inner, missing = self.family.family, self.missing
+        if missing is not None and weight is not None and weight.ndim == 2:
+            weight = np.where(missing[:, None], 0.0, weight)
+        elif missing is not None:
+            group = np.where(missing, -1, 0 if group is None else np.asarray(group, dtype=np.int64))
+        kind = {"Multinomial": "multinomial", "Bernoulli": "binary"}.get(inner.statistics_key[0])
+        fused = kind is not None and n_groups <= FEW_GROUPS and (weight is None or weight.ndim == 1)
+        if not fused or self.family.binary:
+            own = self.with_vocabulary(None) if self.is_bound else self
+            rows, vocabulary = own._found
+            return inner.collect(rows._replace(missing_rows=None), group, n_groups, weight), vocabulary
+        once, bits = kind == "binary", self.family.hash_bits
+        *words, rows_of, total, log_base = count_texts(
+            *self._buffers, self.family.rule, group, n_groups, weight, presence=once, hashing=bits
+        )
+        totals = Totals(rows_of[:, None], total, log_base[:, None])
+        return (totals.with_failures() if kind == "binary" else totals), self._named(*words)
+
+    def _named(self, data: np.ndarray | None, offsets: np.ndarray | None) -> Vocabulary | None:
+        """Words that were found, as a vocabulary; None where they were hashed."""
+        return None if data is None or offsets is None else Vocabulary(Strings(data, offsets), str(self.name))
+
+
+class WordReader(NamedTuple):
+    """How a model reads a column of text: by which rule, and in which words or columns of hashes."""
+
+    family: Text
+    vocabulary: Vocabulary | None = None
+    places: np.ndarray | None = None
+
+    def read(self, column: Any, name: Name) -> Texts:
+        """A column of strings in the words of the model."""
+        return read_texts(column, self.family, name).with_vocabulary(self.vocabulary, self.places)
+
+
+def plain_texts(column: Any, family: Text, name: Name) -> Texts | None:
+    """A list of strings and nothing else, the short way; None where it is something else."""
+    if type(column) is not list or not column or type(column[0]) is not str:
+        return None
+    joined = joined_texts(column)
+    return None if joined is None else Texts(joined, family, name)
+
+
+def read_texts(column: Any, family: Text, name: Name) -> Texts:
+    """A column of strings as a family of text reads it; anything else is refused by name."""
+    if isinstance(column, Texts):
+        return column if column.family is family else Texts(column._given, family, name)
+    if (plain := plain_texts(column, family, name)) is not None:
+        return plain
+    import pyarrow as pa
+
+    if hasattr(column, "iloc"):  # pandas'
+        column = pa.array(column)
+    elif hasattr(column, "to_arrow"):
+        column = column.to_arrow()
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        raise DataError.wrong_type(f"column {name!r}", f"{column.ndim} axes", "one column of text")
+    array = column if isinstance(column, pa.Array | pa.ChunkedArray) else _as_arrow(column, name)
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if isinstance(array, pa.ChunkedArray):
+        array = _large(array).combine_chunks() if array.num_chunks != 1 else array.chunk(0)
+    kind = array.type
+    if pa.types.is_null(kind):
+        array = array.cast(pa.string())
+    elif str(kind).endswith("_view"):
+        array = array.cast("large_string" if str(kind) == "string_view" else "large_binary")
+    elif not any(is_kind(kind) for is_kind in _kinds()):
+        raise DataError.wrong_type(f"column {name!r}", f"{kind} cells", "text", "Make text of it: column.astype(str).")
+    return Texts(array, family, name)
+
+
+def _kinds() -> list[Any]:
+    import pyarrow as pa
+
+    return [pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary]
+
+
+def _large(array: Any) -> Any:
+    """Chunks with room for all of them together."""
+    if array.nbytes < 2**30:
+        return array
+    return array.cast("large_binary" if "binary" in str(array.type) else "large_string")
+
+
+def _as_arrow(column: Any, name: Name) -> Any:
+    """Strings that lie apart, put together."""
+    import pyarrow as pa
+
+    values = column.tolist() if isinstance(column, np.ndarray) else list(column)
+    try:
+        if set(map(type, values)) <= {str, NoneType}:  # the common case, without a look at what they are
+            return pa.array(values, pa.large_string())
+        array = pa.array(values, from_pandas=True)
+        if any(is_kind(array.type) for is_kind in (*_kinds(), pa.types.is_null)):
+            return array
+    except (ValueError, TypeError, UnicodeError):
+        pass
+    for row, value in enumerate(values):
+        if not is_missing(value) and not isinstance(value, str | bytes):
+            raise DataError.bad_cell(value, row, name, Text.allowed_values)
+    cells = [None if is_missing(v) else v.encode("utf-8", "surrogatepass") if isinstance(v, str) else v for v in values]
+    return pa.array(cells, pa.large_binary())
