@@ -51,5 +51,5 @@ def test_a_model_from_a_file_remembers_the_best(tmp_path):
 
 def test_where_nothing_was_climbed_it_says_so():
     counted = tb.NaiveBayes().fit([[1.0], [2.0], [7.0], [9.0]], ["a", "a", "b", "b"])
-    with pytest.raises(tb.DataError, match="EM did not climb: this NaiveBayes only counted"):
+    with pytest.raises(tb.DataError, match="This NaiveBayes has no EM history: it was fitted by counting"):
         counted.plot_convergence()

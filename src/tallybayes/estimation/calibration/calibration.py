@@ -1,4 +1,4 @@
-"""Calibration: predicted probabilities mended by how often they came true on rows left out."""
+"""Calibration of class probabilities on held-out rows: temperature scaling or isotonic regression."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from tallybayes.estimation.calibration.temperature_scaling import (
 from tallybayes.estimation.resampling.folds import random_folds
 
 METHODS = ("temperature", "isotonic", "auto")
-_FITTED = ("none", "temperature", "isotonic")  # what "auto" chooses among
+_FITTED = ("none", "temperature", "isotonic")  # candidates of "auto"
 _NUMBERS = ("weight", "before", "after", "temperature", "contamination")
-_SOME = 20_000  # scores are enough to choose a method by
-_FOLDS = 5  # of scores, of which a method is fitted to four and judged by one
+_MAX_ROWS = 20_000  # rows used to choose a method
+_FOLDS = 5  # of the cross-validation that chooses a method
 
 
 class Calibration(NamedTuple):
-    """How predicted probabilities are mended, what the model had counted then, and what it did for the log-loss.
+    """A fitted calibration of class probabilities, and the log loss before and after it.
 
     Attributes
     ----------
     method : {"temperature", "isotonic", "none"}
-        The last where ``"auto"`` found nothing to mend.
+        ``"none"`` if ``"auto"`` found that no calibration lowers the log loss.
     weight : float
-        The rows the model had counted.
+        The total weight of the model's training rows at calibration.
     before, after : float
-        The log-loss of the rows left out, in nats, before and after. For ``"isotonic"`` the second flatters: the steps
-        were fitted to these rows. Where ``"auto"`` chose, it is what was found on rows the method was not fitted to.
+        The log loss of the held-out rows, in nats, before and after. For ``"isotonic"`` the second is optimistic: the
+        function was fitted to these rows. If ``"auto"`` chose the method, it is the cross-validated log loss.
     temperature : float
-        p ∝ p^(1/T); 1 for other methods.
-    doubt : float
-        The share of probability given up for `base`, because some rows contradict the model; 0 for other methods.
-    base : ndarray of shape (classes,)
-        The shares of the classes, which stand for all there is to say in doubt.
-    log_odds, values : lists of ndarray, one for every class
-        The steps of ``"isotonic"``: the calibrated probability of each class against the rest, at some log-odds.
-    tried : dict
-        Of ``"auto"``, the log-loss of every method on rows it was not fitted to.
+        T in p ∝ p^(1/T); 1 for other methods.
+    contamination : float
+        The weight ε of the class frequencies in the mixture (1 − ε) · p + ε · base_rates; 0 for other methods.
+    base_rates : ndarray of shape (classes,)
+        The class frequencies.
+    log_odds, values : tuples of ndarray, one for every class
+        The isotonic function of each class against the rest: calibrated probabilities by log-odds.
+    loss_by_method : dict
+        For ``"auto"``, the cross-validated log loss of every method.
     """
 
     method: str
@@ -63,15 +63,15 @@ class Calibration(NamedTuple):
     loss_by_method: dict[str, float] = {}  # noqa: RUF012 - never changed
 
     def __repr__(self) -> str:
-        how = (
-            f", temperature {self.temperature:.4g}, doubt {self.contamination:.2g}"
+        details = (
+            f", temperature {self.temperature:.4g}, contamination {self.contamination:.2g}"
             if self.method == "temperature"
             else ""
         )
-        return f"Calibration({self.method!r}{how}: log-loss {self.before:.4g} to {self.after:.4g} on rows left out)"
+        return f"Calibration({self.method!r}{details}: log loss {self.before:.4g} to {self.after:.4g} on held-out rows)"
 
     def apply(self, log_proba: np.ndarray) -> np.ndarray:
-        """log p(class | row), mended."""
+        """Return the calibrated log p(class | row) of shape (n, classes)."""
         if self.method == "temperature":
             return mix_base_rates(
                 apply_temperature(log_proba, 1 / self.temperature), self.contamination, self.base_rates
@@ -79,7 +79,7 @@ class Calibration(NamedTuple):
         return log_proba if self.method == "none" else apply_isotonic(log_proba, self.log_odds, self.values)
 
     def losses(self, log_proba: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """The log-loss of every row after mending: (n,)."""
+        """Return the calibrated log loss of every row, of shape (n,)."""
         if self.method == "temperature":
             return -log_proba_of_true_class(
                 log_proba, codes, TemperatureScaling(1 / self.temperature, self.contamination, self.base_rates)
@@ -87,7 +87,7 @@ class Calibration(NamedTuple):
         return _losses(self.apply(log_proba), codes)
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Numbers and arrays for a file."""
+        """Return numbers and arrays for a file."""
         state = {name: getattr(self, name) for name in ("method", *_NUMBERS, "loss_by_method")}
         arrays = {f"calibration/log_odds/{k}": part for k, part in enumerate(self.log_odds)}
         arrays |= {f"calibration/values/{k}": part for k, part in enumerate(self.values)}
@@ -95,8 +95,8 @@ class Calibration(NamedTuple):
 
     @classmethod
     def from_parts(cls, state: dict[str, Any], arrays: dict[str, np.ndarray], n_classes: int) -> Calibration:
-        """What `to_parts` gave, checked: a file may come from anyone."""
-        found = cls(
+        """Return the calibration written by `to_parts`; raise FileError if it is invalid (untrusted file)."""
+        calibration = cls(
             str(state.pop("method")),
             **{name: float(state.pop(name)) for name in _NUMBERS},
             base_rates=arrays.pop("calibration/base", np.zeros(0)),
@@ -105,17 +105,23 @@ class Calibration(NamedTuple):
             loss_by_method={str(name): float(loss) for name, loss in dict(state.pop("loss_by_method")).items()},
         )
         refuse_rest("the file's calibration", state)
-        n_steps = n_classes if found.method == "isotonic" else 0
-        good = found.method in _FITTED and 0 < found.temperature < np.inf and 0 <= found.weight < np.inf
-        good &= len(found.log_odds) == len(found.values) == n_steps and set(found.loss_by_method) <= set(_FITTED)
-        good &= (
-            _is_share(found.base_rates, n_classes) and 0 <= found.contamination < 1
-            if found.base_rates.size
-            else found.contamination == 0
+        n_functions = n_classes if calibration.method == "isotonic" else 0
+        is_valid = (
+            calibration.method in _FITTED and 0 < calibration.temperature < np.inf and 0 <= calibration.weight < np.inf
         )
-        if not good or not all(_is_rising(*steps) for steps in zip(found.log_odds, found.values, strict=True)):
-            raise FileError("the file's calibration is none; expected a temperature, or rising steps for every class.")
-        return found
+        is_valid &= len(calibration.log_odds) == len(calibration.values) == n_functions and set(
+            calibration.loss_by_method
+        ) <= set(_FITTED)
+        is_valid &= (
+            _is_distribution(calibration.base_rates, n_classes) and 0 <= calibration.contamination < 1
+            if calibration.base_rates.size
+            else calibration.contamination == 0
+        )
+        if not is_valid or not all(
+            _is_isotonic(*function) for function in zip(calibration.log_odds, calibration.values, strict=True)
+        ):
+            raise FileError("the file's calibration is invalid; expected a temperature or isotonic functions by class.")
+        return calibration
 
 
 def _names(what: str, arrays: dict[str, np.ndarray]) -> list[str]:
@@ -123,13 +129,13 @@ def _names(what: str, arrays: dict[str, np.ndarray]) -> list[str]:
     return [f"calibration/{what}/{k}" for k in range(len(names)) if f"calibration/{what}/{k}" in names]
 
 
-def _is_share(base: np.ndarray, n_classes: int) -> bool:
-    if base.dtype != np.float64 or base.shape != (n_classes,):
+def _is_distribution(base_rates: np.ndarray, n_classes: int) -> bool:
+    if base_rates.dtype != np.float64 or base_rates.shape != (n_classes,):
         return False
-    return bool((base > 0).all() and abs(base.sum() - 1) < 1e-9)
+    return bool((base_rates > 0).all() and abs(base_rates.sum() - 1) < 1e-9)
 
 
-def _is_rising(log_odds: np.ndarray, values: np.ndarray) -> bool:
+def _is_isotonic(log_odds: np.ndarray, values: np.ndarray) -> bool:
     if log_odds.dtype != np.float64 or values.dtype != np.float64:
         return False
     if log_odds.ndim != 1 or log_odds.shape != values.shape or not len(values) or not np.isfinite(log_odds).all():
@@ -142,67 +148,71 @@ def _is_rising(log_odds: np.ndarray, values: np.ndarray) -> bool:
 def fit_calibration(
     method: str, log_proba: np.ndarray, codes: np.ndarray, weight: np.ndarray | None = None, total: float | None = None
 ) -> Calibration:
-    """Learn how to mend probabilities from rows that were left out.
+    """Fit a calibration to the probabilities of held-out rows.
 
     Parameters
     ----------
     method : {"temperature", "isotonic", "auto"}
-        ``"auto"`` tries the two and nothing at all by cross-fitting: fitted to four fifths of the scores, judged by the
-        others. Steps have to be better than a temperature by more than a standard error.
+        ``"auto"`` compares both and no calibration by 5-fold cross-validation. Isotonic regression is chosen only if it
+        is better than temperature scaling by more than one standard error.
     log_proba : ndarray of shape (n, classes)
-        log p(class | row) by models that had not seen the row.
+        log p(class | row) by models that were not fitted to the row.
     codes : ndarray of int of shape (n,)
         The true classes.
     weight : ndarray of shape (n,), optional
     total : float, optional
-        The weight the model had counted; that of these rows if left out.
+        The weight of the model's training rows; by default that of these rows.
     """
     StringOptions(METHODS).check("method", method)
     weights = np.ones(len(codes)) if weight is None else weight
-    truth = log_proba[np.arange(len(codes)), codes]
-    # A row whose class was impossible without it, such as the only one of its class: no calibration brings that back.
-    kept = (weights > 0) & np.isfinite(truth)
+    true_log_proba = log_proba[np.arange(len(codes)), codes]
+    # Rows with probability 0 for their class, such as the only row of a class, cannot be calibrated.
+    kept = (weights > 0) & np.isfinite(true_log_proba)
     if not kept.any():
-        raise DataError("no row has a class that is possible without it; expected several rows of every class.")
+        raise DataError("calibration: no class has more than one row; expected several rows of every class.")
     total = float(weights.sum()) if total is None else total
     if not kept.all():
         log_proba, codes, weights = log_proba[kept], codes[kept], weights[kept]
     if method != "auto":
         return _fit(method, log_proba, codes, weights, total)
-    tried, chosen = _choose(log_proba, codes, weights)
-    return _fit(chosen, log_proba, codes, weights, total)._replace(after=tried[chosen], loss_by_method=tried)
+    loss_by_method, chosen = _choose(log_proba, codes, weights)
+    return _fit(chosen, log_proba, codes, weights, total)._replace(
+        after=loss_by_method[chosen], loss_by_method=loss_by_method
+    )
 
 
 def _fit(method: str, log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray, total: float) -> Calibration:
-    """A method fitted to rows whose class is possible."""
+    """Fit one method to rows whose true class has a positive probability."""
     before = _mean_loss(_losses(log_proba, codes), weights)
-    found = Calibration(method, total, before, before)
+    calibration = Calibration(method, total, before, before)
     if method == "temperature":
-        sharpness, doubt, base = fit_temperature_scaling(log_proba, codes, weights)
-        found = found._replace(temperature=1 / sharpness, contamination=doubt, base_rates=base)
+        inverse_temperature, contamination, base_rates = fit_temperature_scaling(log_proba, codes, weights)
+        calibration = calibration._replace(
+            temperature=1 / inverse_temperature, contamination=contamination, base_rates=base_rates
+        )
     elif method == "isotonic":
         log_odds, values = fit_isotonic(log_proba, codes, weights)
-        found = found._replace(log_odds=log_odds, values=values)
-    return found._replace(after=_mean_loss(found.losses(log_proba, codes), weights))
+        calibration = calibration._replace(log_odds=log_odds, values=values)
+    return calibration._replace(after=_mean_loss(calibration.losses(log_proba, codes), weights))
 
 
 def _choose(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tuple[dict[str, float], str]:
-    """The log-loss of every method on scores it was not fitted to, and the one to take."""
-    some = sampled_rows(len(codes), _SOME)
-    log_proba, codes, weights = log_proba[some], codes[some], weights[some]
+    """Return the cross-validated log loss of every method, and the method to use."""
+    subset = sampled_rows(len(codes), _MAX_ROWS)
+    log_proba, codes, weights = log_proba[subset], codes[subset], weights[subset]
     before = _losses(log_proba, codes)
-    if len(codes) < 2 * _FOLDS:  # too few to learn anything from
+    if len(codes) < 2 * _FOLDS:  # too few rows to fit a calibration
         return {"none": _mean_loss(before, weights)}, "none"
     fold = random_folds(codes, _FOLDS, 0)
     losses = {"none": before}
     for method in ("temperature", "isotonic"):
         losses[method] = _losses(cross_fitted(method, log_proba, codes, weights, fold), codes)
-    tried = {method: _mean_loss(loss, weights) for method, loss in losses.items()}
+    loss_by_method = {method: _mean_loss(loss, weights) for method, loss in losses.items()}
     gain = losses["temperature"] - losses["isotonic"]
-    mean = tried["temperature"] - tried["isotonic"]
+    mean = loss_by_method["temperature"] - loss_by_method["isotonic"]
     error = np.sqrt(weights**2 @ (gain - mean) ** 2) / weights.sum()
-    chosen = "isotonic" if mean > error else "temperature"
-    return tried, "none" if tried["none"] <= tried[chosen] else chosen
+    best = "isotonic" if mean > error else "temperature"
+    return loss_by_method, "none" if loss_by_method["none"] <= loss_by_method[best] else best
 
 
 def cross_fitted(
@@ -214,20 +224,23 @@ def cross_fitted(
     *,
     ordered: bool = False,
 ) -> np.ndarray:
-    """Held-out log-probabilities, every fold's mended by a calibration of the other folds' (of earlier ones').
+    """Calibrate held-out log probabilities, those of every fold by a calibration fitted to the other folds.
 
-    Fold −1 was not held out, and stays as it is; so does a fold that there are no others for.
+    If ``ordered``, it is fitted to earlier folds only. Rows of fold −1, which were not held out, are not changed, nor
+    is a fold without others.
     """
-    mended = log_proba.copy()
+    calibrated = log_proba.copy()
     for k in range(int(fold.max(initial=-1)) + 1):
-        here, rest = fold == k, (fold >= 0) & (fold < k if ordered else fold != k)
+        in_fold, in_others = fold == k, (fold >= 0) & (fold < k if ordered else fold != k)
         if weight is not None:
-            rest &= weight > 0
-        rest[rest] = np.isfinite(log_proba[rest, codes[rest]])
-        if here.any() and rest.any():
-            found = fit_calibration(method, log_proba[rest], codes[rest], None if weight is None else weight[rest])
-            mended[here] = found.apply(log_proba[here])
-    return mended
+            in_others &= weight > 0
+        in_others[in_others] = np.isfinite(log_proba[in_others, codes[in_others]])
+        if in_fold.any() and in_others.any():
+            calibration = fit_calibration(
+                method, log_proba[in_others], codes[in_others], None if weight is None else weight[in_others]
+            )
+            calibrated[in_fold] = calibration.apply(log_proba[in_fold])
+    return calibrated
 
 
 def _losses(log_proba: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Isotonic calibration: for every class against the rest, its share as a rising function of its log-odds."""
+"""Isotonic calibration (Zadrozny and Elkan 2002), one class against the rest."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from tallybayes.estimation.calibration.temperature_scaling import LOG_ODDS
 def fit_isotonic(
     log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray
 ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-    """For every class against the rest, the share of it as a rising function of its log-odds.
+    """Return, for every class against the rest, its probability as a nondecreasing function of its log-odds.
 
-    One row that goes against the trend is added at each end, so that no probability is 0 or 1.
+    One row that contradicts the trend is added at each end, so that no probability is 0 or 1.
     """
     log_odds, values = [], []
     for k in range(log_proba.shape[1]):
         score = class_log_odds(log_proba, k)
         order = np.argsort(score, kind="stable")
         x = np.concatenate([score[order[:1]], score[order], score[order[-1:]]])
-        hit = np.concatenate([[1.0], (codes[order] == k).astype(float), [0.0]])
-        at, p = weighted_isotonic(x, hit, np.concatenate([[1.0], weights[order], [1.0]]))
-        log_odds.append(at)
-        values.append(p)
+        is_class = np.concatenate([[1.0], (codes[order] == k).astype(float), [0.0]])
+        knots, probabilities = weighted_isotonic(x, is_class, np.concatenate([[1.0], weights[order], [1.0]]))
+        log_odds.append(knots)
+        values.append(probabilities)
     return tuple(log_odds), tuple(values)
 
 
 def class_log_odds(log_proba: np.ndarray, k: int) -> np.ndarray:
-    """log p(k) − log p(not k), from the other classes' own probabilities, so that neither end loses its digits."""
+    """Return log p(k) − log p(not k); log p(not k) is summed from the other classes to keep precision near 0 and 1."""
     if log_proba.shape[1] == 1:
         return np.full(len(log_proba), LOG_ODDS)
     with np.errstate(invalid="ignore"):
@@ -39,19 +39,19 @@ def class_log_odds(log_proba: np.ndarray, k: int) -> np.ndarray:
 
 
 def weighted_isotonic(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of the rising function of `x` nearest to `y` in weighted squares (pool adjacent violators)."""
-    at, place = np.unique(x, return_inverse=True)
-    mass = np.bincount(place, weight)
-    found = isotonic_regression(np.bincount(place, weight * y) / mass, weights=mass)
-    corner = np.zeros(len(at), dtype=bool)
-    corner[found.blocks[:-1]] = corner[found.blocks[1:] - 1] = True  # where every pool begins and ends
-    return at[corner], np.asarray(found.x, dtype=np.float64)[corner]
+    """Return the knots and values of weighted isotonic regression of `y` on `x` (pool adjacent violators)."""
+    values, index = np.unique(x, return_inverse=True)
+    mass = np.bincount(index, weight)
+    fit = isotonic_regression(np.bincount(index, weight * y) / mass, weights=mass)
+    is_knot = np.zeros(len(values), dtype=bool)
+    is_knot[fit.blocks[:-1]] = is_knot[fit.blocks[1:] - 1] = True  # the ends of every pool
+    return values[is_knot], np.asarray(fit.x, dtype=np.float64)[is_knot]
 
 
 def apply_isotonic(
     log_proba: np.ndarray, log_odds: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]
 ) -> np.ndarray:
-    """Every class's probability against the rest by its steps, all made to sum to 1."""
+    """Return calibrated log probabilities: the isotonic probability of every class, normalized to sum to 1."""
     columns = [np.interp(class_log_odds(log_proba, k), log_odds[k], values[k]) for k in range(log_proba.shape[1])]
-    mended = np.stack(columns, axis=1)
-    return np.log(mended) - np.log(mended.sum(axis=1, keepdims=True))
+    proba = np.stack(columns, axis=1)
+    return np.log(proba) - np.log(proba.sum(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Tempering: probabilities to a power, and a share of doubt, fitted so that a few absurd rows do not bend them."""
+"""Temperature scaling (Guo et al. 2017), with contamination by the class frequencies for robustness to outliers."""
 
 from __future__ import annotations
 
@@ -12,64 +12,66 @@ from tallybayes.data.sampling import sampled_rows
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.kernels.temperature import EIGHT, temperature_sums
 
-LOG_ODDS = 700.0  # the largest there are: exp of more is no float
-_SHARPNESS = (0.7, 0.0, -0.7, -1.4, -2.1, -3.5)  # to start from, as logarithms
-_DOUBTS = (0.002, 0.02, 0.1)
-SOME = 1000  # rows from which a start is found
-_CLOSE = 1e-3  # a step below this is the last: the next one would be its square, and change no digit that is shown
-_DOUBTED, _TRUSTED = 0.2, 50.0  # rows that are in doubt beforehand, and that are not
+LOG_ODDS = 700.0  # the maximum: exp of a larger number overflows
+_LOG_INVERSE_TEMPERATURES = (0.7, 0.0, -0.7, -1.4, -2.1, -3.5)  # grid of initial values
+_CONTAMINATIONS = (0.002, 0.02, 0.1)  # grid of initial values
+_INITIAL_ROWS = 1000  # rows from which the initial values are found
+_TOL_STEP = 1e-3  # a Newton step below this is the last: the next one would be of the order of its square
+_PRIOR_CONTAMINATED, _PRIOR_CLEAN = 0.2, 50.0  # pseudo-counts of rows that are contaminated, and that are not
 
 
 class TemperatureScaling(NamedTuple):
-    """p = (1 − doubt) · p^sharpness / Z + doubt · base."""
+    """p = (1 − contamination) · p^inverse_temperature / Z + contamination · base_rates."""
 
     inverse_temperature: float
     contamination: float
     base_rates: np.ndarray
 
 
-def apply_temperature(log_proba: np.ndarray, sharpness: float) -> np.ndarray:
-    """Probabilities to the power of `sharpness`, made to sum to 1."""
-    return apply_bayes_rule(log_proba * sharpness, np.zeros(log_proba.shape[1])).log_proba
+def apply_temperature(log_proba: np.ndarray, inverse_temperature: float) -> np.ndarray:
+    """Return log probabilities times `inverse_temperature`, normalized: (n, classes)."""
+    return apply_bayes_rule(log_proba * inverse_temperature, np.zeros(log_proba.shape[1])).log_proba
 
 
-def mix_base_rates(log_proba: np.ndarray, doubt: float, base: np.ndarray) -> np.ndarray:
-    """Probabilities of which a share is given up for those of `base`."""
-    if not doubt:
+def mix_base_rates(log_proba: np.ndarray, contamination: float, base_rates: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the mixture (1 − contamination) · p + contamination · base_rates."""
+    if not contamination:
         return log_proba
-    return np.logaddexp(np.log1p(-doubt) + log_proba, np.log(doubt) + np.log(base))
+    return np.logaddexp(np.log1p(-contamination) + log_proba, np.log(contamination) + np.log(base_rates))
 
 
-def calibrated_proba(log_proba: np.ndarray, found: TemperatureScaling) -> np.ndarray:
-    """Probabilities as `tempered` and `doubted` would have them, from their logarithms: (n, classes)."""
-    score = _below_the_best(log_proba)
-    score *= found.inverse_temperature
+def calibrated_proba(log_proba: np.ndarray, scaling: TemperatureScaling) -> np.ndarray:
+    """Return calibrated probabilities of shape (n, classes), from log probabilities."""
+    score = _relative_to_best(log_proba)
+    score *= scaling.inverse_temperature
     np.exp(score, out=score)
-    score *= (1 - found.contamination) / score.sum(axis=0)
-    score += found.contamination * found.base_rates[:, None]
+    score *= (1 - scaling.contamination) / score.sum(axis=0)
+    score += scaling.contamination * scaling.base_rates[:, None]
     return score.T
 
 
-def log_proba_of_true_class(log_proba: np.ndarray, codes: np.ndarray, found: TemperatureScaling) -> np.ndarray:
-    """log p of the true class of every row, as `tempered` and `doubted` would have it: (n,)."""
-    score = _below_the_best(log_proba)
-    score *= found.inverse_temperature
-    told = score[codes, np.arange(len(codes))]
-    told -= np.log(np.exp(score, out=score).sum(axis=0))
+def log_proba_of_true_class(log_proba: np.ndarray, codes: np.ndarray, scaling: TemperatureScaling) -> np.ndarray:
+    """Return the calibrated log probability of the true class of every row, of shape (n,)."""
+    score = _relative_to_best(log_proba)
+    score *= scaling.inverse_temperature
+    true_score = score[codes, np.arange(len(codes))]
+    true_score -= np.log(np.exp(score, out=score).sum(axis=0))
     return (
-        np.logaddexp(np.log1p(-found.contamination) + told, np.log(found.contamination * found.base_rates[codes]))
-        if found.contamination
-        else told
+        np.logaddexp(
+            np.log1p(-scaling.contamination) + true_score, np.log(scaling.contamination * scaling.base_rates[codes])
+        )
+        if scaling.contamination
+        else true_score
     )
 
 
-def _below_the_best(log_proba: np.ndarray, more: int = 0) -> np.ndarray:
-    """Log probabilities less the largest of every row, (classes, n + more): NumPy is quick a class at a time."""
+def _relative_to_best(log_proba: np.ndarray, more: int = 0) -> np.ndarray:
+    """Return log probabilities minus the row maximum, transposed and padded with zeros: (classes, n + more)."""
     n, n_classes = log_proba.shape
-    turned = np.zeros((n_classes, n + more))
-    turned[:, :n] = log_proba.T
-    turned -= turned.max(axis=0)
-    return turned
+    transposed = np.zeros((n_classes, n + more))
+    transposed[:, :n] = log_proba.T
+    transposed -= transposed.max(axis=0)
+    return transposed
 
 
 def fit_temperature_scaling(
@@ -77,86 +79,93 @@ def fit_temperature_scaling(
     codes: np.ndarray,
     weight: np.ndarray | None = None,
     start: TemperatureScaling | None = None,
-    close: float = _CLOSE,
+    tol: float = _TOL_STEP,
 ) -> TemperatureScaling:
-    """The sharpness and the doubt of the highest posterior: Newton's steps from the best of a grid.
+    """Return the MAP estimates of temperature and contamination, by Newton's method from the best point of a grid.
 
-    A row that the model finds absurd is put down to doubt, in which classes have their shares, and does not bend the
-    sharpness. The prior is log T ~ N(0, 1), worth hardly a row, or rows that are all right would make T zero. Doubt has
-    a Beta(1.2, 51) on top: some half of a per cent, as probabilities can be made flatter by either. `start` is what
-    some of the rows have said; a step below `close` is the last.
+    A row whose true class is very improbable is explained by contamination, the mixture with the class frequencies, so
+    it has little influence on the temperature. The prior of log T is N(0, 1): without it, T would be zero if all
+    predictions are correct. The prior of the contamination is Beta(1.2, 51), with a mean of about half a percent.
+    `start` is an initial estimate, such as one from a subset of the rows. Iteration ends after a step below `tol`.
     """
     weights = np.ones(len(codes)) if weight is None else weight
-    shares = np.bincount(codes, weights, minlength=log_proba.shape[1]) + 1.0
-    base = shares / shares.sum()
-    rows = _CalibrationRows.of(log_proba, codes, base, weights)
+    class_weights = np.bincount(codes, weights, minlength=log_proba.shape[1]) + 1.0
+    base_rates = class_weights / class_weights.sum()
+    rows = _CalibrationRows.of(log_proba, codes, base_rates, weights)
     if start is not None:
-        at = _climbed((math.log(start.inverse_temperature), float(logit(start.contamination))), rows, close)
+        point = _newton_maximize((math.log(start.inverse_temperature), float(logit(start.contamination))), rows, tol)
     else:
-        part = sampled_rows(len(codes), SOME)
-        some = (
-            rows if len(part) == len(codes) else _CalibrationRows.of(log_proba[part], codes[part], base, weights[part])
+        subset = sampled_rows(len(codes), _INITIAL_ROWS)
+        subset_rows = (
+            rows
+            if len(subset) == len(codes)
+            else _CalibrationRows.of(log_proba[subset], codes[subset], base_rates, weights[subset])
         )
-        at = _climbed(_start(some), some, close)
-        at = at if some is rows else _climbed(at, rows, close)  # most steps are taken with some rows
-    return TemperatureScaling(math.exp(at[0]), _expit(at[1]), base)
+        point = _newton_maximize(_best_grid_point(subset_rows), subset_rows, tol)
+        point = point if subset_rows is rows else _newton_maximize(point, rows, tol)  # most iterations use the subset
+    return TemperatureScaling(math.exp(point[0]), _expit(point[1]), base_rates)
 
 
-Place = tuple[float, float]  # log(1/T), and the log-odds of doubt
+Point = tuple[float, float]  # log(1/T) and the log-odds of the contamination
 
 
-def _start(rows: _CalibrationRows) -> Place:
-    """The place of a grid at which the log posterior is highest."""
-    odds = logit(np.array(_DOUBTS))
-    best, found = -np.inf, (0.0, 0.0)
-    for sharpness in _SHARPNESS:
-        power = np.exp(np.exp(sharpness) * rows.score)
-        told = np.exp(np.exp(sharpness) * rows.truth) / power.sum(axis=0)
-        log_told = np.log(told + np.array(_DOUBTS)[:, None] * (rows.base_rates - told))
-        prior = -0.5 * sharpness**2 + _DOUBTED * log_expit(odds) + _TRUSTED * log_expit(-odds)
-        heights = log_told @ rows.weights + prior
-        if heights.max() > best:
-            best, found = heights.max(), (sharpness, float(odds[heights.argmax()]))
-    return found
+def _best_grid_point(rows: _CalibrationRows) -> Point:
+    """Return the point of the grid with the highest log posterior."""
+    odds = logit(np.array(_CONTAMINATIONS))
+    best, best_point = -np.inf, (0.0, 0.0)
+    for log_inverse_temperature in _LOG_INVERSE_TEMPERATURES:
+        power = np.exp(np.exp(log_inverse_temperature) * rows.score)
+        true_proba = np.exp(np.exp(log_inverse_temperature) * rows.truth) / power.sum(axis=0)
+        log_true_proba = np.log(true_proba + np.array(_CONTAMINATIONS)[:, None] * (rows.base_rates - true_proba))
+        prior = (
+            -0.5 * log_inverse_temperature**2 + _PRIOR_CONTAMINATED * log_expit(odds) + _PRIOR_CLEAN * log_expit(-odds)
+        )
+        log_posterior = log_true_proba @ rows.weights + prior
+        if log_posterior.max() > best:
+            best, best_point = log_posterior.max(), (log_inverse_temperature, float(odds[log_posterior.argmax()]))
+    return best_point
 
 
 def _expit(odds: float) -> float:
     return 1 / (1 + math.exp(-odds)) if odds > 0 else math.exp(odds) / (1 + math.exp(odds))
 
 
-def _climbed(at: Place, rows: _CalibrationRows, close: float) -> Place:
-    """The top that Newton's steps lead to."""
-    found = _CalibrationObjective(at, rows)
+def _newton_maximize(point: Point, rows: _CalibrationRows, tol: float) -> Point:
+    """Return the maximum of the log posterior by Newton's method with step halving."""
+    current = _CalibrationObjective(point, rows)
     for _ in range(100):
-        step = _uphill(*found.derivatives())
+        step = _newton_step(*current.derivatives())
         size = max(map(abs, step))
         shrink = min(1.0, 2.0 / max(size, 1e-300))
-        while size * shrink > close:
-            higher = _CalibrationObjective((at[0] + shrink * step[0], at[1] + shrink * step[1]), rows)
-            if higher.objective >= found.objective:
+        while size * shrink > tol:
+            candidate = _CalibrationObjective((point[0] + shrink * step[0], point[1] + shrink * step[1]), rows)
+            if candidate.objective >= current.objective:
                 break
             shrink /= 4
         else:
-            return at[0] + shrink * step[0], at[1] + shrink * step[1]
-        at, found = higher.at, higher
-    return at
+            return point[0] + shrink * step[0], point[1] + shrink * step[1]
+        point, current = candidate.at, candidate
+    return point
 
 
-def _uphill(slope: Place, curve: tuple[float, float, float]) -> Place:
-    """|C|⁻¹ slope, of C = [[a, b], [b, c]]: Newton's step, uphill where it is no top either."""
-    a, b, c = curve
-    middle, half = (a + c) / 2, (a - c) / 2
-    spread = math.hypot(half, b)  # the eigenvalues are the middle ± this
-    first, second = (1 / max(abs(value), 1e-9) for value in (middle + spread, middle - spread))
-    both, apart = (first + second) / 2, (first - second) / 2 / max(spread, 1e-300)
+def _newton_step(gradient: Point, curvature: tuple[float, float, float]) -> Point:
+    """Return |C|⁻¹ · gradient for C = [[a, b], [b, c]], |C| with absolute eigenvalues: always an ascent direction."""
+    a, b, c = curvature
+    mean, half = (a + c) / 2, (a - c) / 2
+    spread = math.hypot(half, b)  # the eigenvalues are mean ± spread
+    first_inverse, second_inverse = (1 / max(abs(value), 1e-9) for value in (mean + spread, mean - spread))
+    mean_inverse, slope_of_inverse = (
+        (first_inverse + second_inverse) / 2,
+        (first_inverse - second_inverse) / 2 / max(spread, 1e-300),
+    )
     return (
-        both * slope[0] + apart * (half * slope[0] + b * slope[1]),
-        both * slope[1] + apart * (b * slope[0] - half * slope[1]),
+        mean_inverse * gradient[0] + slope_of_inverse * (half * gradient[0] + b * gradient[1]),
+        mean_inverse * gradient[1] + slope_of_inverse * (b * gradient[0] - half * gradient[1]),
     )
 
 
 class _CalibrationRows(NamedTuple):
-    """Rows to fit to: log p of every class and of the true one, its share, and the weight; others of none fill up."""
+    """Rows for the kernel: log p of every class and of the true class, its base rate, and the weight; padded."""
 
     score: np.ndarray  # (classes, n)
     truth: np.ndarray
@@ -164,28 +173,38 @@ class _CalibrationRows(NamedTuple):
     weights: np.ndarray
 
     @classmethod
-    def of(cls, log_proba: np.ndarray, codes: np.ndarray, base: np.ndarray, weights: np.ndarray) -> _CalibrationRows:
-        """Rows as the kernel reads them."""
+    def of(
+        cls, log_proba: np.ndarray, codes: np.ndarray, base_rates: np.ndarray, weights: np.ndarray
+    ) -> _CalibrationRows:
+        """Return the rows padded to a multiple of eight."""
         n, more = len(codes), -len(codes) % EIGHT
-        score = _below_the_best(log_proba, more)
-        np.maximum(score, -LOG_ODDS, out=score)  # what is impossible adds 0
-        truth, share, weight = np.zeros(n + more), np.ones(n + more), np.zeros(n + more)
-        truth[:n], share[:n], weight[:n] = score[codes, np.arange(n)], base[codes], weights
-        return cls(score, truth, share, weight)
+        score = _relative_to_best(log_proba, more)
+        np.maximum(score, -LOG_ODDS, out=score)  # exp of this is 0
+        truth, true_base_rate, weight = np.zeros(n + more), np.ones(n + more), np.zeros(n + more)
+        truth[:n], true_base_rate[:n], weight[:n] = score[codes, np.arange(n)], base_rates[codes], weights
+        return cls(score, truth, true_base_rate, weight)
 
 
 class _CalibrationObjective:
-    """How probable the classes of rows are at log(1/T) and the log-odds of doubt."""
+    """The log posterior at a point (log(1/T), log-odds of the contamination), and its derivatives."""
 
-    def __init__(self, at: Place, rows: _CalibrationRows) -> None:
-        self.at, self.contamination = at, _expit(at[1])
-        self.sums = temperature_sums(*rows, math.exp(at[0]), self.contamination).tolist()
-        doubted = min(at[1], 0.0) - math.log1p(math.exp(-abs(at[1])))  # its logarithm
-        prior = -0.5 * at[0] ** 2 + _DOUBTED * doubted + _TRUSTED * (doubted - at[1])
+    def __init__(self, point: Point, rows: _CalibrationRows) -> None:
+        self.at, self.contamination = point, _expit(point[1])
+        self.sums = temperature_sums(*rows, math.exp(point[0]), self.contamination).tolist()
+        log_contamination = min(point[1], 0.0) - math.log1p(math.exp(-abs(point[1])))
+        prior = (
+            -0.5 * point[0] ** 2
+            + _PRIOR_CONTAMINATED * log_contamination
+            + _PRIOR_CLEAN * (log_contamination - point[1])
+        )
         self.objective = self.sums[0] + prior  # the log posterior
 
-    def derivatives(self) -> tuple[Place, tuple[float, float, float]]:
-        """The slope of the objective, and minus its curvature: by the first, by both, by the second."""
+    def derivatives(self) -> tuple[Point, tuple[float, float, float]]:
+        """Return the gradient, and minus the second derivatives (first twice, mixed, second twice)."""
         (_, lean, doubted, bend, both, torn), doubt = self.sums, self.contamination
-        doubts = torn - (_DOUBTED + _TRUSTED) * doubt * (1 - doubt)
-        return (lean - self.at[0], doubted + _DOUBTED * (1 - doubt) - _TRUSTED * doubt), (1 - bend, both, -doubts)
+        doubts = torn - (_PRIOR_CONTAMINATED + _PRIOR_CLEAN) * doubt * (1 - doubt)
+        return (lean - self.at[0], doubted + _PRIOR_CONTAMINATED * (1 - doubt) - _PRIOR_CLEAN * doubt), (
+            1 - bend,
+            both,
+            -doubts,
+        )

@@ -1,4 +1,4 @@
-"""EM: expected statistics of what is not observed, and the parameters that make them most probable, in turns."""
+"""EM (Dempster, Laird and Rubin 1977): E-steps and M-steps in turn until convergence, and its restarts."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ Expected = TypeVar("Expected")
 
 
 class EMResult(NamedTuple):
-    """Where EM ended.
+    """The result of EM.
 
     Attributes
     ----------
-    expected : the expected statistics, under the last parameters
+    expected : expected statistics
+        Computed under the last parameters.
     parameters : the last parameters
     history : list of float
-        The objective after every step, in nats.
+        The objective after every iteration, in nats.
     converged : bool
     log_likelihood : float
-        Of what was observed, under the last parameters.
+        The log likelihood of the observed data under the last parameters.
     starts : tuple of lists of float
-        The histories of all starts, of which this is the best.
+        The histories of all initializations; this result is the best of them.
     objectives : tuple of float
-        Where every start ended; NaN of one that failed.
+        The last objective of every initialization; NaN if it failed.
     """
 
     expected: Any
@@ -48,35 +49,35 @@ _NOT_SCALAR = ("history", "starts", "objectives")  # the fields of EMSummary tha
 
 
 class EMSummary(NamedTuple):
-    """How EM ended: what a model remembers of it while its counts are those that EM expected."""
+    """A summary of EM, which a model keeps until its counts change."""
 
-    history: list[float]  # the objective after every step, in nats
+    history: list[float]  # the objective after every iteration, in nats
     objective: str
     converged: bool
-    log_likelihood: float  # of what was observed, under the last parameters
-    entropy: float = 0.0  # of what was not, given what was; 0 where it is not measured
-    starts: tuple[list[float], ...] = ()  # the histories of all starts, to be drawn; a file keeps the best alone
-    objectives: tuple[float, ...] = ()  # where every start ended
+    log_likelihood: float  # of the observed data, under the last parameters
+    entropy: float = 0.0  # of the unobserved data given the observed; 0 if not computed
+    starts: tuple[list[float], ...] = ()  # the histories of all initializations, for plots; files keep only the best
+    objectives: tuple[float, ...] = ()  # the last objective of every initialization
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the scalar fields and, as arrays, where EM went, for a file."""
+        """Return the scalar fields, and the history and objectives as arrays, for a file."""
         scalars = {name: value for name, value in self._asdict().items() if name not in _NOT_SCALAR}
         return {"em": scalars}, {"em/history": np.array(self.history), "em/objectives": np.array(self.objectives)}
 
     @classmethod
     def from_parts(cls, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> EMSummary | None:
-        """Return what `to_parts` was called on; None where there was nothing."""
+        """Return the summary written by `to_parts`, or None if the file has none."""
         if "em" not in state:
             return None
         history, objectives = (np.ravel(arrays.pop(f"em/{name}")).tolist() for name in ("history", "objectives"))
-        kept = state.pop("em")
-        found = cls(history, **{name: kept.pop(name) for name in cls._fields if name not in _NOT_SCALAR})
-        refuse_rest("what the file says of EM", kept)
-        return found._replace(
-            objective=str(found.objective),
-            converged=bool(found.converged),
-            log_likelihood=float(found.log_likelihood),
-            entropy=float(found.entropy),
+        scalars = state.pop("em")
+        summary = cls(history, **{name: scalars.pop(name) for name in cls._fields if name not in _NOT_SCALAR})
+        refuse_rest("the file's EM summary", scalars)
+        return summary._replace(
+            objective=str(summary.objective),
+            converged=bool(summary.converged),
+            log_likelihood=float(summary.log_likelihood),
+            entropy=float(summary.entropy),
             objectives=tuple(objectives),
         )
 
@@ -90,30 +91,30 @@ def run_em(
     tol: float,
     what: str = "EM",
 ) -> EMResult:
-    """Take turns until the objective hardly rises.
+    """Run EM: alternate M-steps and E-steps until the objective converges.
 
     Parameters
     ----------
-    start : expected statistics to begin with
+    start : initial expected statistics
     maximize : callable
-        From statistics to the parameters that make them most probable, and the log prior of these (0 without a prior).
+        The M-step: returns the most probable parameters for expected statistics, and their log prior (0 without one).
     expect : callable
-        From parameters to the statistics they expect, and the log likelihood of what was observed.
+        The E-step: returns the expected statistics under parameters, and the log likelihood of the observed data.
     max_iter : int
-        The most steps to take.
+        The maximum number of iterations.
     tol : float
         EM has converged when an iteration raises the objective by less than this; with 0, when it does not rise.
     what : str
-        The name of the work, for the progress line.
+        The text of the progress bar.
 
     Returns
     -------
-    Climb
+    EMResult
 
     Examples
     --------
-    A coin was tossed five times; two tosses were not seen, the others were heads, heads, tails. Under maximum
-    likelihood the unseen ones change nothing, and EM finds 2/3 from any start:
+    A coin was tossed five times. Two tosses are unobserved; the others were heads, heads, tails. The maximum likelihood
+    estimate does not depend on the unobserved tosses, and EM converges to 2/3 from any start:
 
     >>> from math import log
     >>> from tallybayes.estimation.em.em_loop import run_em
@@ -123,7 +124,7 @@ def run_em(
     (0.66667, True)
     """
     if max_iter < 1:
-        raise EstimateError(f"max_iter is {max_iter!r}; expected at least 1 step.")
+        raise EstimateError(f"max_iter is {max_iter!r}; expected at least 1.")
     expected, history, converged = start, list[float](), False
     for _ in progress(range(max_iter), what):
         parameters, log_prior = maximize(expected)
@@ -145,62 +146,62 @@ def run_em_restarts(
     tol: float,
     what: str = "EM",
 ) -> EMResult:
-    """Climb from every start; the climb that ends highest counts.
+    """Run EM from every start and return the result with the highest objective.
 
     Parameters
     ----------
     starts : iterable of callables
-        Each gives expected statistics to begin with. One may fail, as where a group falls in on few rows; not all.
+        Each returns initial expected statistics. A start may fail with EstimateError, for example if a variance
+        becomes zero; an error is raised if all fail.
     maximize, expect, max_iter, tol, what
-        As for `climb`.
+        As for `run_em`.
 
     Returns
     -------
-    Climb
+    EMResult
     """
-    best, failed, histories, ends = None, None, [], list[float]()
+    best, last_error, histories, objectives = None, None, [], list[float]()
     for start in starts:
         try:
-            done = run_em(start(), maximize, expect, max_iter=max_iter, tol=tol, what=what)
+            result = run_em(start(), maximize, expect, max_iter=max_iter, tol=tol, what=what)
         except EstimateError as error:
-            failed = error
-            ends.append(np.nan)
+            last_error = error
+            objectives.append(np.nan)
             continue
-        histories.append(done.history)
-        ends.append(done.history[-1])
-        best = done if best is None or done.history[-1] > best.history[-1] else best
+        histories.append(result.history)
+        objectives.append(result.history[-1])
+        best = result if best is None or result.history[-1] > best.history[-1] else best
     if best is None:
-        assert failed is not None
-        raise failed
-    return best._replace(starts=tuple(histories), objectives=tuple(ends))
+        assert last_error is not None
+        raise last_error
+    return best._replace(starts=tuple(histories), objectives=tuple(objectives))
 
 
-def warn_unless_converged(climbed: EMSummary) -> None:
-    """Say that EM had to stop on the way."""
-    if not climbed.converged:
+def warn_unless_converged(summary: EMSummary) -> None:
+    """Warn if EM did not converge."""
+    if not summary.converged:
         warn(
-            f"EM was still climbing after {len(climbed.history)} steps.\n"
-            "    Raise max_iter, or tol if this is good enough.",
+            f"EM did not converge after {len(summary.history)} iterations.\n    Increase max_iter or tol.",
             ConvergenceWarning,
         )
 
 
 def check_em_parameters(model: Any) -> None:
-    """Refuse settings that EM cannot follow: of ``max_iter``, ``tol`` and, where a model has them, of others."""
-    again = vars(model).get("warm_start", False)
-    if not isinstance(again, bool | np.bool_):
-        raise EstimateError(f"warm_start is {again!r}; expected True or False.")
+    """Raise EstimateError if ``max_iter``, ``tol`` or another parameter of EM is invalid."""
+    warm_start = vars(model).get("warm_start", False)
+    if not isinstance(warm_start, bool | np.bool_):
+        raise EstimateError(f"warm_start is {warm_start!r}; expected True or False.")
     for name in ("max_iter", "n_init"):
-        number = getattr(model, name, 1)
-        if not is_integer_at_least(number):
-            raise EstimateError(f"{name} is {number!r}; expected a whole number of at least 1.")
+        value = getattr(model, name, 1)
+        if not is_integer_at_least(value):
+            raise EstimateError(f"{name} is {value!r}; expected a whole number of at least 1.")
     for name in ("tol", "unlabeled_weight"):
-        number, least = getattr(model, name, 1.0), "a number of at least 0" if name == "tol" else "a positive number"
-        is_number = isinstance(number, int | float | np.integer | np.floating) and 0 <= number < np.inf
-        if not is_number or (number == 0 and name != "tol"):
-            raise EstimateError(f"{name} is {number!r}; expected {least}.")
+        value, expected = getattr(model, name, 1.0), "a number of at least 0" if name == "tol" else "a positive number"
+        is_number = isinstance(value, int | float | np.integer | np.floating) and 0 <= value < np.inf
+        if not is_number or (value == 0 and name != "tol"):
+            raise EstimateError(f"{name} is {value!r}; expected {expected}.")
 
 
-def is_integer_at_least(number: Any, least: int = 1) -> bool:
-    """Whether a setting is a whole number of at least so much; True and False are none."""
-    return isinstance(number, int | np.integer) and not isinstance(number, bool) and bool(number >= least)
+def is_integer_at_least(value: Any, least: int = 1) -> bool:
+    """Whether a value is an integer of at least ``least``; bool values are not integers here."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)

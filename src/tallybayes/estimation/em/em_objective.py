@@ -1,4 +1,4 @@
-"""What EM climbs, whatever it expects: priors that are found once and held, and the parameters at their top."""
+"""Objective of EM: the log likelihood or log posterior, with its fixed priors and the M-step of all factors."""
 
 from __future__ import annotations
 
@@ -29,78 +29,80 @@ if TYPE_CHECKING:
 
     from tallybayes.plotting.plot import Plot
 
-_NONE = np.zeros(0, dtype=np.intp)
+_NO_COLUMNS = np.zeros(0, dtype=np.intp)
 
 
 class EMSteps(Protocol):
-    """The two steps of EM, of one model and its data."""
+    """The E-step and the M-step of a model on its training rows."""
 
     def maximize(self, expected: Any) -> tuple[Any, float]:
-        """From statistics to the parameters that make them most probable, and the log prior of these."""
+        """Return the most probable parameters for the expected statistics, and their log prior (M-step)."""
 
-    def expect(self, found: Any) -> tuple[Any, float]:
-        """From parameters to the statistics they expect, and the log likelihood of what was observed."""
+    def expect(self, parameters: Any) -> tuple[Any, float]:
+        """Return the expected statistics and the log likelihood of the observed data (E-step)."""
 
 
 class EMObjective:
-    """What EM climbs: the likelihood or, under an estimate with a prior, the posterior.
+    """Objective of EM: the log likelihood or, if the estimate uses a prior, the log posterior.
 
     Parameters
     ----------
-    model : its ``estimate``, ``max_iter`` and ``tol``
+    model : model
+        Its ``estimate``, ``max_iter`` and ``tol`` are used.
     factors : sequence of Factor
-        Whose parameters are sought.
+        The factors to estimate.
     weight : float
-        The weight of all rows.
+        The total weight of the rows.
     what : str
-        The name of the work, for the progress line.
+        The text of the progress bar.
 
     Attributes
     ----------
     has_prior : bool
-    beliefs : list
-        The prior of every factor, None for its most likely parameters.
-    flat : list of arrays of int
-        The columns of every factor that have no spread to speak of, and are left out.
+    prior_distributions : list
+        The prior of every factor; None for maximum likelihood.
+    constant_columns : list of ndarray of int
+        The positions of every factor's columns of zero variance, which EM does not use.
     """
 
     def __init__(self, model: Any, factors: Sequence[Factor], weight: float, what: str = "EM") -> None:
         self.estimate, self.max_iter, self.factors = model.estimate, model.max_iter, factors
         self.has_prior = read_estimate(model.estimate).has_prior
         self.settings: dict[str, Any] = {"tol": model.tol * max(weight, 1.0), "what": what}
-        self.beliefs: list[Any] = [None] * len(factors)
-        self.constant_columns = [_NONE] * len(factors)
-        self._spread: dict[int, Any] = {}  # the priors in the shape of their statistics, which all steps share
+        self.prior_distributions: list[Any] = [None] * len(factors)
+        self.constant_columns = [_NO_COLUMNS] * len(factors)
+        self._shaped_priors: dict[int, Any] = {}  # priors broadcast to the statistics, cached
 
     @property
     def warm_up_iterations(self) -> tuple[int, ...]:
-        """How many steps to take under default priors before the climb: each is a way to start.
+        """Return the numbers of iterations under default priors before EM; every number is one initialization.
 
-        Without a prior a zero stays one. So maximum likelihood sets out from where default priors lead: from their
-        first step, and from their top, so that it ends no lower than they do.
+        Maximum likelihood cannot leave a probability of zero. So it starts from estimates under default priors: after
+        one iteration, and after convergence, so that its likelihood is not lower than theirs.
         """
         return (1,) if self.has_prior else (1, self.max_iter)
 
     def fix_priors(self, known: Sequence[Any], priors: Iterable[Any] | None = None) -> None:
-        """Find the priors of all factors from the statistics of what is known, so that all steps climb one hill.
+        """Resolve the priors of all factors from the statistics of the observed cells, once for all iterations.
 
-        Those given, or the defaults.
+        ``priors`` are the user's; None takes the defaults.
         """
-        asked = zip(self.factors, [None] * len(self.factors) if priors is None else priors, known, strict=True)
-        found = [_resolved(factor, prior, statistics, self.estimate) for factor, prior, statistics in asked]
-        self.beliefs, self.constant_columns = [belief for belief, _ in found], [flat for _, flat in found]
-        self._spread = {}
+        requested = zip(self.factors, [None] * len(self.factors) if priors is None else priors, known, strict=True)
+        found = [_resolve_prior(factor, prior, statistics, self.estimate) for factor, prior, statistics in requested]
+        self.prior_distributions = [prior_distribution for prior_distribution, _ in found]
+        self.constant_columns = [constant for _, constant in found]
+        self._shaped_priors = {}
 
     @contextmanager
     def with_default_priors(self, known: Sequence[Any]) -> Iterator[None]:
-        """Climb under default priors for a while, whatever the estimate, so that nothing starts at zero."""
-        kept = self.has_prior, self.beliefs, self.constant_columns, self._spread
+        """Use default priors within the context, so that no initial probability is zero."""
+        saved = self.has_prior, self.prior_distributions, self.constant_columns, self._shaped_priors
         self.has_prior = True
         try:
             self.fix_priors(known)
             yield
         finally:
-            self.has_prior, self.beliefs, self.constant_columns, self._spread = kept
+            self.has_prior, self.prior_distributions, self.constant_columns, self._shaped_priors = saved
 
     def maximize(
         self,
@@ -109,227 +111,239 @@ class EMObjective:
         log_prior: float = 0.0,
         otherwise: Mapping[int, Callable[[Any], Any]] = MappingProxyType({}),
     ) -> tuple[list[FactorScorer], float]:
-        """The most probable parameters of every factor over the columns that vary, and their log prior.
+        """Return the most probable parameters of every factor over its varying columns, and their log prior (M-step).
 
         Parameters
         ----------
         statistics : sequence of Statistics of shape (groups, …)
         groups : sequence of sequences
-            What the groups of every factor are called.
+            The names of the groups of every factor.
         log_prior : float
-            That of other parameters.
+            The log prior of all other parameters.
         otherwise : mapping from the number of a factor to a callable
-            Where the likelihood has more to say of its parameters: found from its posterior, or statistics without one.
+            Another M-step for this factor: a function of its posterior, or of its statistics if it has no prior.
         """
-        found = []
-        for number, (factor, belief, flat, counted, names) in enumerate(
-            zip(self.factors, self.beliefs, self.constant_columns, statistics, groups, strict=True)
+        scorers = []
+        for number, (factor, prior, constant, counted, names) in enumerate(
+            zip(self.factors, self.prior_distributions, self.constant_columns, statistics, groups, strict=True)
         ):
-            used, family = varying_columns(counted, flat), factor.family
+            varying, family = varying_columns(counted, constant), factor.family
             parameters: Any
             if number in otherwise:
-                parameters = otherwise[number](used if belief is None else belief.update(used))
-                if belief is not None:
-                    log_prior += self._log_prior_at(number, used, parameters.table)
-            elif belief is None or not used.n_columns:
-                parameters = family.maximum_likelihood(used)
-                parameters = family.zero_small_variances(parameters, used) if used.n_columns else parameters
+                parameters = otherwise[number](varying if prior is None else prior.update(varying))
+                if prior is not None:
+                    log_prior += self._log_prior_at(number, varying, parameters.table)
+            elif prior is None or not varying.n_columns:
+                parameters = family.maximum_likelihood(varying)
+                parameters = family.zero_small_variances(parameters, varying) if varying.n_columns else parameters
             else:
-                posterior = belief.update(used)
+                posterior = prior.update(varying)
                 parameters = family.parameters_from(posterior, "mode")
-                log_prior += self._log_prior_at(number, used, posterior.mode_or_boundary())
-            found.append(FactorScorer(factor, parameters, False, flat))
-            check_nonzero_variance(found[-1], used, names)
+                log_prior += self._log_prior_at(number, varying, posterior.mode_or_boundary())
+            scorers.append(FactorScorer(factor, parameters, False, constant))
+            check_nonzero_variance(scorers[-1], varying, names)
         if log_prior == np.inf:
             raise PriorError.no_highest_point()
-        return found, log_prior
+        return scorers, log_prior
 
     @property
     def has_constant_columns(self) -> bool:
-        """Whether a column has no spread to speak of."""
+        """Whether a column has zero variance."""
         return any(map(len, self.constant_columns))
 
-    def without_constant_columns(self, found: Sequence[FactorScorer]) -> list[FactorScorer]:
-        """Parameters that were given, of the last factors, over the columns that vary: as all steps have them."""
+    def without_constant_columns(self, scorers: Sequence[FactorScorer]) -> list[FactorScorer]:
+        """Return fixed parameters of the last factors without their constant columns."""
         return [
-            _narrowed(scored, flat) for scored, flat in zip(found, self.constant_columns[-len(found) :], strict=True)
+            _without_columns(scorer, constant)
+            for scorer, constant in zip(scorers, self.constant_columns[-len(scorers) :], strict=True)
         ]
 
-    def log_prior(self, found: Sequence[FactorScorer], statistics: Sequence[Any]) -> float:
-        """That of parameters over the columns that vary."""
+    def log_prior(self, scorers: Sequence[FactorScorer], statistics: Sequence[Any]) -> float:
+        """Return the log prior density of parameters over the varying columns."""
         total = 0.0
-        for number, (scored, flat, counted) in enumerate(zip(found, self.constant_columns, statistics, strict=True)):
-            if self.beliefs[number] is not None:
-                point = getattr(scored.parameters, "table", scored.parameters)
+        for number, (scorer, constant, counted) in enumerate(
+            zip(scorers, self.constant_columns, statistics, strict=True)
+        ):
+            if self.prior_distributions[number] is not None:
+                point = getattr(scorer.parameters, "table", scorer.parameters)
                 with np.errstate(divide="ignore"):
-                    total += self._log_prior_at(number, varying_columns(counted, flat), point)
+                    total += self._log_prior_at(number, varying_columns(counted, constant), point)
         return total
 
     def _log_prior_at(self, number: int, statistics: Any, point: Any) -> float:
-        """That of the parameters of one factor."""
-        if number not in self._spread:
-            self._spread[number] = self.beliefs[number].update(statistics.scale(0.0))
-        return float(np.sum(self._spread[number].log_prob(point)))
+        """Return the log prior density of the parameters of one factor."""
+        if number not in self._shaped_priors:
+            self._shaped_priors[number] = self.prior_distributions[number].update(statistics.scale(0.0))
+        return float(np.sum(self._shaped_priors[number].log_prob(point)))
 
-    def climb(self, steps: EMSteps, start: Any, n_steps: int) -> Any:
-        """What is expected after at most so many steps."""
+    def run(self, steps: EMSteps, start: Any, n_steps: int) -> Any:
+        """Return the expected statistics after at most ``n_steps`` iterations."""
         return run_em(start, steps.maximize, steps.expect, max_iter=n_steps, **self.settings).expected
 
-    def climb_best(
+    def run_restarts(
         self, steps: EMSteps, starts: Iterable[Callable[[], Any]], *, has_prior: bool = False
     ) -> tuple[EMResult, EMSummary]:
-        """Where the best of some starts ended, and how; other parameters may have a prior though no factor has."""
+        """Run EM from every start; return the result with the highest objective, and its summary.
+
+        ``has_prior`` means that parameters outside the factors have a prior.
+        """
         best = run_em_restarts(starts, steps.maximize, steps.expect, max_iter=self.max_iter, **self.settings)
         name = "log posterior" if self.has_prior or has_prior else "log likelihood"
-        kept = {"starts": best.starts, "objectives": best.objectives}
-        return best, EMSummary(best.history, name, best.converged, best.log_likelihood, **kept)  # type: ignore[arg-type]
+        restarts = {"starts": best.starts, "objectives": best.objectives}
+        return best, EMSummary(best.history, name, best.converged, best.log_likelihood, **restarts)  # type: ignore[arg-type]
 
 
-def _resolved(factor: Factor, prior: Any, known: Any, estimate: str) -> tuple[Any, np.ndarray]:
-    """The belief that EM climbs under, and which columns have no spread to speak of.
+def _resolve_prior(factor: Factor, prior: Any, known: Any, estimate: str) -> tuple[Any, np.ndarray]:
+    """Return the prior that EM uses, and the positions of the columns of zero variance.
 
-    A belief given for ``"bayes"`` is turned into the one whose mode smooths as its mean does.
+    A prior for ``"bayes"`` is replaced by the prior whose posterior mode equals its posterior mean.
     """
-    family, flat = factor.family, _NONE
+    family, constant = factor.family, _NO_COLUMNS
     if prior is None or isinstance(prior, str):
-        flat = family.constant_columns(known)
-        if family.add_unit_variance(known, flat) is known:  # columns that share a variance are flat only if all are
-            flat = flat[:0]
-    if len(flat) and len(flat) == known.n_columns:
-        return None, flat
-    integrates, counts = read_estimate(estimate).integrates, varying_columns(known, flat)
+        constant = family.constant_columns(known)
+        if (
+            family.add_unit_variance(known, constant) is known
+        ):  # columns with a tied variance are constant only if all are
+            constant = constant[:0]
+    if len(constant) and len(constant) == known.n_columns:
+        return None, constant
+    integrates, varying = read_estimate(estimate).integrates, varying_columns(known, constant)
     if integrates and (isinstance(prior, PerColumn) or (is_amount(prior) and family.pseudo_count_prior(1.0, "bayes"))):
-        return family.resolve_prior(prior, counts, "bayes").mode_matched(), flat
-    belief = family.resolve_prior(prior, counts, "map")
-    return belief.mode_matched() if integrates and isinstance(
+        return family.resolve_prior(prior, varying, "bayes").mode_matched(), constant
+    resolved = family.resolve_prior(prior, varying, "map")
+    return resolved.mode_matched() if integrates and isinstance(
         prior, ParameterDistribution | PriorRule
-    ) else belief, flat
+    ) else resolved, constant
 
 
 def initial_model(model: Any, initial: Any) -> Any:
-    """The model whose parameters EM starts from, if any: the one given or, with ``warm_start``, this one as it is."""
+    """Return the model with the initial parameters: ``initial``, this model under ``warm_start``, or None."""
     if initial is None:
         return model if model.warm_start and hasattr(model, "tally_") else None
-    kind = type(model).__name__
+    expected = type(model).__name__
     if not isinstance(initial, type(model)):
-        raise DataError.wrong_type("initial", type(initial).__name__, f"a {kind}, fitted or of known parameters")
+        raise DataError.wrong_type("initial", type(initial).__name__, f"a {expected}, fitted or of known parameters")
     check_is_fitted(initial, "tally_")
     return initial
 
 
 def columns_from_initial(columns: Any, initial: Any, names: Iterable[Name]) -> Any:
-    """What columns are said to be; where nothing is, what those of some names are in the model that EM starts from."""
+    """Return ``columns``; if it is ``"auto"``, the column types of the initial model."""
     if initial is None or not isinstance(columns, str) or columns != "auto":
         return columns
     known = {name for key in initial.columns_ for name in (key if isinstance(key, tuple) else (key,))}
-    other = [name for name in names if name not in known and name not in initial.dropped_columns_]
-    if other:
+    unknown = [name for name in names if name not in known and name not in initial.dropped_columns_]
+    if unknown:
         raise DataError(
-            f"initial= does not know the column {other[0]!r}, which these rows have; it has "
+            f"initial= has no column {unknown[0]!r}, which these rows have; its columns are "
             f"{short_repr(list(known))}.\n"
-            "    Leave it out."
+            "    Drop this column from the rows."
         )
     return initial.columns_
 
 
-def check_n_groups(found: int, what: str, setting: str, wanted: Any) -> None:
-    """Refuse a model to start from that has more groups, or fewer, than there shall be."""
-    if found != wanted:
+def check_n_groups(n_groups: int, noun: str, parameter: str, expected: Any) -> None:
+    """Raise DataError if the initial model has another number of groups."""
+    if n_groups != expected:
         raise DataError(
-            f"initial= has {found} {what}, and {setting} is {wanted!r}; expected as many.\n"
-            "    With warm_start=True the initial model is what was learnt before: fit a new one instead."
+            f"initial= has {n_groups} {noun}, and {parameter} is {expected!r}; expected equal numbers.\n"
+            "    With warm_start=True the initial model is the previous fit: fit a new model instead."
         )
 
 
 def reindex_levels(table: np.ndarray, axis: int, before: Domain, now: Domain) -> np.ndarray:
-    """Some numbers over the levels there are now; one that the model to start from does not know is refused by name."""
-    place = before.positions_of(now.levels)
-    if (place < 0).any():
-        level = now.levels[int(np.flatnonzero(place < 0)[0])]
+    """Reorder an axis of levels to the levels of ``now``; raise LabelError if ``before`` lacks one of them."""
+    positions = before.positions_of(now.levels)
+    if (positions < 0).any():
+        level = now.levels[int(np.flatnonzero(positions < 0)[0])]
         raise LabelError(
-            f"initial= does not know the level {level!r} of {now.name!r}, which these rows have; its levels are "
+            f"initial= has no level {level!r} of {now.name!r}, which these rows have; its levels are "
             f"{short_repr(list(before.levels))}.\n    Declare all levels in columns=, with "
             "tb.Categorical(levels=[...])."
         )
-    return np.take(table, place, axis=axis)
+    return np.take(table, positions, axis=axis)
 
 
 def parameters_from_model(
-    found: Sequence[FactorScorer], known: Sequence[Sequence[Domain]], factors: Sequence[Factor], counter: SoftCounter
+    scorers: Sequence[FactorScorer], known: Sequence[Sequence[Domain]], factors: Sequence[Factor], counter: SoftCounter
 ) -> list[FactorScorer]:
-    """The parameters of another model, over the levels that are counted now: where EM shall start.
+    """Return the parameters of the initial model over the levels of the training rows.
 
     Parameters
     ----------
-    found : sequence of Scored
+    scorers : sequence of FactorScorer
+        The factors of the initial model.
     known : sequence of sequences of Domain
-        Their levels, of every column of labels.
+        The levels of their categorical columns.
     factors : sequence of Factor
-        As they are counted, by `counter`.
+        The factors to fit, as counted by `counter`.
     """
-    its = {scored.factor.columns: (scored, domains) for scored, domains in zip(found, known, strict=True)}
+    by_columns = {scorer.factor.columns: (scorer, domains) for scorer, domains in zip(scorers, known, strict=True)}
     out = []
     for number, factor in enumerate(factors):
-        scored, domains = its.get(factor.columns, (None, ()))
-        if scored is None or scored.family.statistics_key != factor.family.statistics_key:
-            other = "others" if scored is None else repr(scored.family)
+        scorer, domains = by_columns.get(factor.columns, (None, ()))
+        if scorer is None or scorer.family.statistics_key != factor.family.statistics_key:
+            found = "others" if scorer is None else repr(scorer.family)
             raise DataError(
-                f"initial= has {other} where the columns {factor.columns} are {factor.family!r}.\n"
-                "    Pass columns=initial.columns_, so that both read the same."
+                f"initial= has {found} where the columns {factor.columns} are {factor.family!r}.\n"
+                "    Pass columns=initial.columns_, so that the families agree."
             )
-        parameters = scored.point
+        parameters = scorer.point
         if factor.level_columns:
             columns = []
-            mine = counter.level_domains(number)
-            for table, before, now in zip(parameters.segments.split(parameters.table), domains, mine, strict=True):
+            levels_now = counter.level_domains(number)
+            for table, before, now in zip(
+                parameters.segments.split(parameters.table), domains, levels_now, strict=True
+            ):
                 columns.append(reindex_levels(table, -1, before, now))
-            sizes = [len(domain.levels) for domain in mine]
+            sizes = [len(domain.levels) for domain in levels_now]
             parameters = LevelProbabilities(np.concatenate(columns, axis=-1), Segments(sizes))
-        out.append(FactorScorer(factor, parameters, False, _NONE))
+        out.append(FactorScorer(factor, parameters, False, _NO_COLUMNS))
     return out
 
 
-def varying_columns(statistics: Any, flat: np.ndarray) -> Any:
-    """The statistics of the columns that vary."""
-    return statistics.columns(np.setdiff1d(np.arange(statistics.n_columns), flat)) if len(flat) else statistics
+def varying_columns(statistics: Any, constant: np.ndarray) -> Any:
+    """Return the statistics without the constant columns."""
+    return statistics.columns(np.setdiff1d(np.arange(statistics.n_columns), constant)) if len(constant) else statistics
 
 
-def _narrowed(scored: FactorScorer, flat: np.ndarray) -> FactorScorer:
-    """The parameters without the columns that have no spread."""
-    if not len(flat):
-        return scored
-    mean, spread = (np.asarray(part) for part in scored.point)
-    kept = np.setdiff1d(np.arange(mean.shape[-1]), flat)
+def _without_columns(scorer: FactorScorer, constant: np.ndarray) -> FactorScorer:
+    """Return a scorer whose parameters lack the constant columns."""
+    if not len(constant):
+        return scorer
+    mean, spread = (np.asarray(part) for part in scorer.point)
+    varying = np.setdiff1d(np.arange(mean.shape[-1]), constant)
     if spread.ndim > mean.ndim:
-        parameters: Any = MultivariateNormal(mean[..., kept], spread[..., kept[:, None], kept])
+        parameters: Any = MultivariateNormal(mean[..., varying], spread[..., varying[:, None], varying])
     else:
-        parameters = Normal(mean[..., kept], spread[..., kept])
-    return FactorScorer(scored.factor, parameters, False, flat)
+        parameters = Normal(mean[..., varying], spread[..., varying])
+    return FactorScorer(scorer.factor, parameters, False, constant)
 
 
-def with_constant_columns(scored: FactorScorer, like: Any) -> FactorScorer:
-    """The parameters with those columns in their places that have no spread: their value, and a unit of it."""
-    if not len(scored.constant):
-        return scored
-    mean, spread = (np.asarray(part) for part in scored.parameters)
+def with_constant_columns(scorer: FactorScorer, like: Any) -> FactorScorer:
+    """Return a scorer whose parameters have the constant columns again: mean their value, variance 1."""
+    if not len(scorer.constant):
+        return scorer
+    mean, spread = (np.asarray(part) for part in scorer.parameters)
     n_groups, width = len(mean), int(like.n_columns)
-    kept = np.setdiff1d(np.arange(width), scored.constant)
-    wide = np.tile(like.mean, (n_groups, 1))
-    wide[:, kept] = mean
+    varying = np.setdiff1d(np.arange(width), scorer.constant)
+    means = np.tile(like.mean, (n_groups, 1))
+    means[:, varying] = mean
     if spread.ndim == 3:
         covariance = np.tile(np.eye(width), (n_groups, 1, 1))
-        covariance[:, kept[:, None], kept] = spread
-        return scored._replace(parameters=MultivariateNormal(wide, covariance))
+        covariance[:, varying[:, None], varying] = spread
+        return scorer._replace(parameters=MultivariateNormal(means, covariance))
     variance = np.ones((n_groups, width))
-    variance[:, kept] = spread
-    return scored._replace(parameters=Normal(wide, variance))
+    variance[:, varying] = spread
+    return scorer._replace(parameters=Normal(means, variance))
 
 
 def plot_convergence(model: Any, ax: Axes | None = None) -> Plot:
-    """What EM climbed to from every start, step by step, and how often the highest hill; needs matplotlib.
+    """Plot the objective of EM by iteration, for every initialization; needs matplotlib.
 
-    Raise ``n_init`` where it was seldom. Maximum likelihood sets out twice from each start: at once, and from where
-    default priors lead. A model that was read from a file remembers the best climb alone.
+    Increase ``n_init`` if few initializations reach the highest objective. Maximum likelihood runs twice per
+    initialization: after one iteration under default priors, and after their convergence. A model loaded from a file
+    has the history of the best run only.
 
     Parameters
     ----------
@@ -337,13 +351,13 @@ def plot_convergence(model: Any, ax: Axes | None = None) -> Plot:
 
     Returns
     -------
-    Picture
+    Plot
     """
     check_is_fitted(model, "tally_")
     if model._em_result is None:
         raise DataError(
-            f"EM did not climb: this {type(model).__name__} only counted, or its counts have changed since.\n"
-            "    Fit it on rows in which something is not observed, such as labels."
+            f"This {type(model).__name__} has no EM history: it was fitted by counting, or its counts have changed.\n"
+            "    Fit it on rows with unobserved values, such as missing labels."
         )
     from tallybayes.plotting.em_convergence import plot_convergence
 

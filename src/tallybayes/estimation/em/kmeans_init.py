@@ -1,4 +1,4 @@
-"""Where a mixture starts: k-means++ on what is observed, whatever the columns are."""
+"""Initialization of mixtures: k-means++ (Arthur and Vassilvitskii 2007) on the observed cells of any column type."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ import numpy as np
 from tallybayes.families._shared.blocks import SparseRows, compressed, n_rows
 from tallybayes.families.family import Family
 
-_DIRECTIONS = 64  # sparse rows, and labels of many kinds, are seen from this many random sides
+_DIRECTIONS = 64  # columns of the random projection of sparse rows and of columns with more levels
 _LLOYD_STEPS = 20
 
 
 class DistanceFeatures:
-    """Cells of one block as numbers whose squared differences are comparable: about 2 a column for unlike rows.
+    """Transforms the cells of a factor to features whose squared distances are comparable between column types.
+
+    The expected squared difference of two unlike rows is about 2 per column.
 
     Parameters
     ----------
     family : Family
     sizes : sequence of int
-        The numbers of levels of columns of labels.
-    cells : array or Sparse
-        Some rows, to find the spread of numbers.
+        The numbers of levels of categorical columns.
+    cells : array or SparseRows
+        Rows from which the scale of numbers is estimated.
     seed : int
     weight : ndarray of shape (n,), optional
-        Of those rows.
+        The weights of these rows.
     """
 
     def __init__(self, family: Family, sizes: Any, cells: Any, seed: int, weight: np.ndarray | None = None) -> None:
@@ -33,11 +35,13 @@ class DistanceFeatures:
         if family.cell_type != "codes":
             numbers, unit = self._numbers(cells)
             weight = np.ones(n_rows(numbers)) if weight is None else weight
-            self.center, square = _mean_and_square(numbers, weight)
-            self.spread = np.sqrt(np.where(square > 0, square, 1.0)) if unit is None else np.full(square.shape, unit)
+            self.center, variance = _mean_and_variance(numbers, weight)
+            self.spread = (
+                np.sqrt(np.where(variance > 0, variance, 1.0)) if unit is None else np.full(variance.shape, unit)
+            )
 
     def _numbers(self, cells: Any) -> tuple[np.ndarray | SparseRows, float | None]:
-        """The cells on the family's scale; of many columns, those that may be sparse are so."""
+        """Return the cells on the family's scale, sparse if they have many columns, and their standard deviation."""
         rows, unit = self.family.distance_features(
             cells if isinstance(cells, SparseRows) else np.asarray(cells, dtype=float)
         )
@@ -45,20 +49,20 @@ class DistanceFeatures:
             return (rows if rows.n_columns > _DIRECTIONS else rows.dense()), unit
         return (compressed(rows) if self.family.accepts_sparse and rows.shape[1] > _DIRECTIONS else rows), unit
 
-    def _places(self, codes: np.ndarray, column: int) -> np.ndarray:
-        """Where labels lie: at the corners of a simplex or, if they are many, about as far apart in fewer columns."""
+    def _level_features(self, codes: np.ndarray, column: int) -> np.ndarray:
+        """Return one-hot codes of a categorical column; of many levels, their random projection to fewer columns."""
         size = int(self.sizes[column])
         if size > _DIRECTIONS:
-            sides = np.random.default_rng([self.seed, column]).standard_normal((size, _DIRECTIONS))
-            corners = sides / np.sqrt(_DIRECTIONS)
+            projection = np.random.default_rng([self.seed, column]).standard_normal((size, _DIRECTIONS))
+            corners = projection / np.sqrt(_DIRECTIONS)
         else:
             corners = np.eye(size)
         return np.concatenate([corners, np.full((1, corners.shape[1]), np.nan)])[codes]  # −1, missing, is the last
 
     def __call__(self, cells: Any) -> np.ndarray:
-        """The cells as numbers, NaN where missing: shape (n, some columns)."""
+        """Return the features of the cells, NaN where missing: shape (n, features)."""
         if self.family.cell_type == "codes":
-            return np.concatenate([self._places(cells[:, j], j) for j in range(len(self.sizes))], axis=1)
+            return np.concatenate([self._level_features(cells[:, j], j) for j in range(len(self.sizes))], axis=1)
         numbers, _ = self._numbers(cells)
         return (
             self._random_projection(numbers)
@@ -67,42 +71,45 @@ class DistanceFeatures:
         )
 
     def _random_projection(self, rows: SparseRows) -> np.ndarray:
-        """Rows of many columns seen from random sides, about as far apart; a missing cell lies in the middle."""
+        """Project sparse rows on random directions, which keeps distances approximately (Johnson and Lindenstrauss).
+
+        A missing cell has the mean of its column.
+        """
         value = np.asarray(rows.data, dtype=float)
         value = np.where(np.isnan(value), self.center[rows.indices], value)
-        sides = np.random.default_rng(self.seed).standard_normal((rows.n_columns, _DIRECTIONS))
-        sides /= self.spread[:, None] * np.sqrt(_DIRECTIONS)
-        return np.asarray(_matrix(rows, value) @ sides) - self.center @ sides
+        directions = np.random.default_rng(self.seed).standard_normal((rows.n_columns, _DIRECTIONS))
+        directions /= self.spread[:, None] * np.sqrt(_DIRECTIONS)
+        return np.asarray(_matrix(rows, value) @ directions) - self.center @ directions
 
 
 def _matrix(rows: SparseRows, value: np.ndarray) -> Any:
-    """Sparse rows for SciPy, with other values."""
+    """Return a SciPy matrix of the sparse rows with other values."""
     from scipy.sparse import csr_array
 
     return csr_array((value, rows.indices, rows.indptr), shape=(n_rows(rows), rows.n_columns))
 
 
-def _mean_and_square(rows: np.ndarray | SparseRows, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of every column's known cells, and of their squared gaps to it; 0 where none is known."""
+def _mean_and_variance(rows: np.ndarray | SparseRows, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean and the variance of the observed cells of every column; 0 where none is observed."""
     if not isinstance(rows, SparseRows):
         mean = known_mean(rows, weight, np.zeros(rows.shape[1]))
         return mean, known_mean((rows - mean) ** 2, weight, np.zeros(rows.shape[1]))
-    value, share = np.asarray(rows.data, dtype=float), np.repeat(weight, np.diff(rows.indptr))
+    value, cell_weight = np.asarray(rows.data, dtype=float), np.repeat(weight, np.diff(rows.indptr))
     missing = np.isnan(value)
 
     def sums(of: np.ndarray) -> np.ndarray:
-        return np.bincount(rows.indices, share * of, rows.n_columns)
+        return np.bincount(rows.indices, cell_weight * of, rows.n_columns)
 
-    known = weight.sum() - sums(missing)
-    whole = np.where(known > 0, known, 1.0)
-    mean = sums(np.where(missing, 0.0, value)) / whole
-    middle = mean[rows.indices]
-    more = np.where(missing, 0.0, (value - middle) ** 2 - middle**2)  # than the square of a 0
-    return mean, np.maximum(sums(more) / whole + mean**2, 0.0)
+    observed = weight.sum() - sums(missing)
+    total = np.where(observed > 0, observed, 1.0)
+    mean = sums(np.where(missing, 0.0, value)) / total
+    center = mean[rows.indices]
+    excess = np.where(missing, 0.0, (value - center) ** 2 - center**2)  # beyond the square of a zero cell
+    return mean, np.maximum(sums(excess) / total + mean**2, 0.0)
 
 
 def known_mean(rows: np.ndarray, weight: np.ndarray, otherwise: np.ndarray) -> np.ndarray:
-    """The mean of the known cells of every column, and `otherwise` where there are none."""
+    """Return the mean of the observed cells of every column, and `otherwise` where there are none."""
     known = weight[:, None] * ~np.isnan(rows)
     total = known.sum(axis=0)
     sums = (known * np.where(np.isnan(rows), 0.0, rows)).sum(axis=0)
@@ -112,32 +119,33 @@ def known_mean(rows: np.ndarray, weight: np.ndarray, otherwise: np.ndarray) -> n
 def kmeans_plus_plus(
     rows: np.ndarray, n_more: int, fixed: np.ndarray, rng: np.random.Generator, weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """The fixed centers and `n_more` others: far-off rows (k-means++), then moved to the middle of what is nearest.
+    """Return the fixed centers and `n_more` others: k-means++ initialization, followed by Lloyd's algorithm.
 
     Parameters
     ----------
     rows : ndarray of shape (n, columns)
         NaN where missing.
     n_more : int
-    fixed : ndarray of shape (some, columns)
-        Centers that stay where they are.
+        The number of centers to find.
+    fixed : ndarray of shape (n_fixed, columns)
+        Centers that do not move.
     rng : Generator
     weight : ndarray of shape (n,), optional
 
     Returns
     -------
-    ndarray of shape (some + n_more, columns)
+    ndarray of shape (n_fixed + n_more, columns)
     """
     weight = np.ones(len(rows)) if weight is None else weight
-    order = _by_content(rows)
+    order = _order_by_values(rows)
     rows, weight = rows[order], weight[order]
-    filled = np.where(np.isnan(rows), 0.0, rows)  # a seed's own unknown cells lie in the middle of all
+    imputed = np.where(np.isnan(rows), 0.0, rows)  # features have mean 0
     centers = fixed
     for _ in range(n_more):
-        far = weight * (squared_distances_to_centers(rows, centers).min(axis=1) if len(centers) else 1.0)
-        far = far if far.sum() > 0 else weight
-        place = int(rng.choice(len(rows), p=far / far.sum()))
-        centers = np.concatenate([centers, filled[place : place + 1]])
+        potential = weight * (squared_distances_to_centers(rows, centers).min(axis=1) if len(centers) else 1.0)
+        potential = potential if potential.sum() > 0 else weight
+        index = int(rng.choice(len(rows), p=potential / potential.sum()))
+        centers = np.concatenate([centers, imputed[index : index + 1]])
     for _ in range(_LLOYD_STEPS):
         nearest = squared_distances_to_centers(rows, centers).argmin(axis=1)
         moved = centers.copy()
@@ -149,17 +157,19 @@ def kmeans_plus_plus(
     return centers
 
 
-def _by_content(rows: np.ndarray) -> np.ndarray:
-    """An order of the rows that does not depend on the one they came in, so that the same draws find the same rows."""
-    sides = np.random.default_rng(0).standard_normal((2, rows.shape[1]))
+def _order_by_values(rows: np.ndarray) -> np.ndarray:
+    """Return an order of the rows that depends on their values only: the same draws choose the same rows."""
+    directions = np.random.default_rng(0).standard_normal((2, rows.shape[1]))
     missing = np.isnan(rows)
-    return np.argsort((np.where(missing, 0.0, rows) * sides[0] + missing * sides[1]).sum(axis=1), kind="stable")
+    return np.argsort(
+        (np.where(missing, 0.0, rows) * directions[0] + missing * directions[1]).sum(axis=1), kind="stable"
+    )
 
 
 def squared_distances_to_centers(rows: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Squared distances of rows to centers over the known cells, as if the others were like them: (n, centers)."""
-    known = ~np.isnan(rows)
-    whole = np.where(known, rows, 0.0)
-    squares = (whole**2).sum(axis=1)[:, None] - 2 * whole @ centers.T + known.astype(float) @ (centers**2).T
-    share = known.mean(axis=1, keepdims=True) if rows.shape[1] else np.ones((len(rows), 1))
-    return np.maximum(squares, 0.0) / np.where(share > 0, share, 1.0)
+    """Return squared distances (n, centers) over the observed cells, scaled up to the number of columns."""
+    observed = ~np.isnan(rows)
+    values = np.where(observed, rows, 0.0)
+    squares = (values**2).sum(axis=1)[:, None] - 2 * values @ centers.T + observed.astype(float) @ (centers**2).T
+    observed_fraction = observed.mean(axis=1, keepdims=True) if rows.shape[1] else np.ones((len(rows), 1))
+    return np.maximum(squares, 0.0) / np.where(observed_fraction > 0, observed_fraction, 1.0)

@@ -1,8 +1,8 @@
-"""Missing cells under a full covariance: what the rest of their row expects of them.
+"""E-step of a multivariate Gaussian with missing cells: expected moments of incomplete rows.
 
-A missing cell of one column is informed by the others, so its row cannot simply be skipped there. It is filled in by
-its conditional mean, and its conditional covariance is added to the scatter. Such moments depend on the parameters, so
-they add but cannot be taken apart again.
+A missing cell is imputed with its conditional mean given the observed cells of its row. Its conditional covariance is
+added to the scatter (Little and Rubin, Statistical Analysis with Missing Data, section 11.2). These moments depend on
+the parameters, so rows cannot be subtracted from them.
 """
 
 from __future__ import annotations
@@ -15,57 +15,62 @@ from tallybayes.statistics.moments import Moments
 
 
 def expected_moments(
-    rows: np.ndarray, shares: np.ndarray, mean: np.ndarray, covariance: np.ndarray, flat: np.ndarray, like: Moments
+    rows: np.ndarray,
+    responsibilities: np.ndarray,
+    mean: np.ndarray,
+    covariance: np.ndarray,
+    constant: np.ndarray,
+    like: Moments,
 ) -> tuple[Moments, float]:
-    """The expected moments of rows with missing cells, in every group.
+    """Return the expected moments of rows with missing cells, in every group.
 
     Parameters
     ----------
     rows : ndarray of shape (n, columns)
         NaN where a cell is missing.
-    shares : ndarray of shape (n, groups)
-        How much of every row counts in each group.
+    responsibilities : ndarray of shape (n, groups)
+        The weight of every row in each group.
     mean, covariance : ndarrays of shape (groups, columns) and (groups, columns, columns)
-        What the rows follow in every group.
-    flat : ndarray of bool of shape (columns,)
-        Columns without any spread: what is missing there is the mean, beyond doubt.
+        The parameters of every group.
+    constant : ndarray of bool of shape (columns,)
+        Columns of zero variance: missing cells are imputed with the mean, without uncertainty.
     like : Moments
-        Whose anchors to use.
+        The moments whose anchors are used.
 
     Returns
     -------
     moments : Moments of shape (groups, columns, columns)
     entropy : float
-        Of what was filled in, in nats: how uncertain it is.
+        The entropy of the imputed cells, in nats.
     """
     family, (n_groups, d) = MultivariateGaussian(), mean.shape
-    whole = ~np.isnan(rows).any(axis=1)
-    moments = family.collect(rows[whole], None, n_groups, shares[whole], like=like)
-    holed, its_shares = rows[~whole], shares[~whole]
-    if not len(holed):
+    is_complete = ~np.isnan(rows).any(axis=1)
+    moments = family.collect(rows[is_complete], None, n_groups, responsibilities[is_complete], like=like)
+    incomplete, incomplete_responsibilities = rows[~is_complete], responsibilities[~is_complete]
+    if not len(incomplete):
         return moments, 0.0
-    pieces, groups, weights, entropy = [], [], [], 0.0
-    extra = np.zeros((n_groups, d, d))
-    for known, index in missing_patterns(holed, empty=True):
-        absent = np.setdiff1d(np.arange(d), known)
-        doubtful = absent[~flat[absent]]
+    imputed_chunks, groups, weights, entropy = [], [], [], 0.0
+    extra_scatter = np.zeros((n_groups, d, d))
+    for known, index in missing_patterns(incomplete, empty=True):
+        missing = np.setdiff1d(np.arange(d), known)
+        varying = missing[~constant[missing]]
         for k in range(n_groups):
-            mine = index[its_shares[index, k] > 0]
-            if not len(mine):
+            rows_of_group = index[incomplete_responsibilities[index, k] > 0]
+            if not len(rows_of_group):
                 continue
-            spread = covariance[k]
-            slope = np.linalg.solve(spread[np.ix_(known, known)], spread[np.ix_(known, doubtful)])
-            filled = np.where(np.isnan(holed[mine]), mean[k], holed[mine])
-            filled[:, doubtful] += (holed[np.ix_(mine, known)] - mean[k, known]) @ slope
-            rest = spread[np.ix_(doubtful, doubtful)] - spread[np.ix_(doubtful, known)] @ slope
-            total = float(its_shares[mine, k].sum())
-            extra[k][np.ix_(doubtful, doubtful)] += total * (rest + rest.T) / 2
-            if len(doubtful):
-                entropy += total / 2 * (len(doubtful) * np.log(2 * np.pi * np.e) + np.linalg.slogdet(rest)[1])
-            pieces.append(filled)
-            groups.append(np.full(len(mine), k))
-            weights.append(its_shares[mine, k])
-    if pieces:
+            sigma = covariance[k]
+            slope = np.linalg.solve(sigma[np.ix_(known, known)], sigma[np.ix_(known, varying)])
+            imputed = np.where(np.isnan(incomplete[rows_of_group]), mean[k], incomplete[rows_of_group])
+            imputed[:, varying] += (incomplete[np.ix_(rows_of_group, known)] - mean[k, known]) @ slope
+            conditional = sigma[np.ix_(varying, varying)] - sigma[np.ix_(varying, known)] @ slope
+            total = float(incomplete_responsibilities[rows_of_group, k].sum())
+            extra_scatter[k][np.ix_(varying, varying)] += total * (conditional + conditional.T) / 2
+            if len(varying):
+                entropy += total / 2 * (len(varying) * np.log(2 * np.pi * np.e) + np.linalg.slogdet(conditional)[1])
+            imputed_chunks.append(imputed)
+            groups.append(np.full(len(rows_of_group), k))
+            weights.append(incomplete_responsibilities[rows_of_group, k])
+    if imputed_chunks:
         group, weight = np.concatenate(groups), np.concatenate(weights)
-        moments = moments + family.collect(np.concatenate(pieces), group, n_groups, weight, like=like)
-    return moments.with_scatter(extra), entropy
+        moments = moments + family.collect(np.concatenate(imputed_chunks), group, n_groups, weight, like=like)
+    return moments.with_scatter(extra_scatter), entropy

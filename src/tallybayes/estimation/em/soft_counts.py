@@ -1,4 +1,4 @@
-"""Soft counting: the statistics of rows that count in part, in every class or state."""
+"""Expected sufficient statistics: rows counted in every class or state with their responsibilities as weights."""
 
 from __future__ import annotations
 
@@ -32,69 +32,73 @@ AssignNearest = Callable[[Table], np.ndarray]
 
 
 class SoftCounter:
-    """Counts rows of a table for some factors, each row in part in every group.
+    """Counts the rows of a table for some factors, in one group each or in all groups by responsibilities.
 
     Parameters
     ----------
     factors : list of Factor
-        Each given the class or state.
+        Their groups are the classes or states.
     table : Table
-        All rows there will be: their levels and the anchors of their sums.
+        All training rows: they define the levels and the anchors of the sums.
     n_groups : int
     """
 
     def __init__(self, factors: list[Factor], table: Table, n_groups: int) -> None:
         self.factors, self.n_groups = factors, n_groups
-        pooled = count(table, [_alone(factor) for factor in factors])
+        pooled = count(table, [_ungrouped(factor) for factor in factors])
         self.like: list[Any] = list(pooled.statistics)
         self.domains = pooled.domains
         for number, (factor, statistics) in enumerate(zip(factors, self.like, strict=True)):
             domains = self.level_domains(number)
             width = sum(len(domain.levels) for domain in domains) if domains else statistics.n_columns
-            check_size(factor, n_groups, width, scored=factor.family, copies=3)  # so far, of some rows, and their sum
+            check_size(
+                factor, n_groups, width, scored=factor.family, copies=3
+            )  # the running total, a chunk, and their sum
 
     def level_domains(self, number: int) -> list[Domain]:
-        """The levels of every column of a factor of labels."""
+        """Return the domains of a factor's categorical columns."""
         return [self.domains[str(name)] for name in self.factors[number].level_columns]
 
     def cells(self, table: Table, number: int) -> Any:
-        """The cells of one factor: numbers, codes of levels, or sparse rows."""
+        """Return the cells of one factor: numbers, codes of levels, or sparse rows."""
         factor = self.factors[number]
         cells = factor_cells(table, factor.columns, factor.family, self.level_domains(number), "missing")
         return cells if isinstance(cells, SparseRows) else chunk_of(cells, slice(None))
 
     def block(self, table: Table, number: int) -> Any:
-        """The cells as `Family.collect` takes them."""
+        """Return the cells of one factor as an argument of `Family.collect`."""
         cells, domains = self.cells(table, number), self.level_domains(number)
         return Codes(cells, np.array([len(domain.levels) for domain in domains])) if domains else cells
 
     def count_hard(self, table: Table, group: np.ndarray, weight: np.ndarray | None) -> list[Any]:
-        """The statistics of rows that count in one group each."""
+        """Return the statistics of rows that belong to one group each: ``group`` is of shape (n,)."""
         return [
             factor.family.collect(self.block(table, number), group, self.n_groups, weight, like=self.like[number])
             for number, factor in enumerate(self.factors)
         ]
 
     def count_soft(
-        self, table: Table, shares: np.ndarray, scored: list[FactorScorer] | None
+        self, table: Table, responsibilities: np.ndarray, scorers: list[FactorScorer] | None
     ) -> tuple[list[Any], float]:
-        """The statistics of rows that count in every group as `shares` says, and how unsure what was filled in is.
+        """Return the expected statistics under ``responsibilities`` (n, groups), and the entropy of imputed cells.
 
-        Missing cells under a full covariance are as the parameters expect them; without parameters, only known cells
-        count, and no products.
+        Under a full covariance, missing cells are imputed from the parameters of ``scorers``. Without parameters, only
+        observed cells are counted, without products of columns.
         """
         statistics: list[Any] = []
         entropy = 0.0
         for number, factor in enumerate(self.factors):
             block, family = self.block(table, number), factor.family
-            whole = family.requires_complete_rows
-            if whole and scored is not None and np.isnan(block).any():
-                moments, unsure = expected_moments(block, shares, *matrices(scored[number]), self.like[number])
+            needs_complete_rows = family.requires_complete_rows
+            if needs_complete_rows and scorers is not None and np.isnan(block).any():
+                moments, more_entropy = expected_moments(
+                    block, responsibilities, *mean_and_covariance(scorers[number]), self.like[number]
+                )
                 statistics.append(moments)
-                entropy += unsure
+                entropy += more_entropy
                 continue
-            family = family if scored is not None else family.columnwise_family
-            statistics.append(family.collect(block, None, self.n_groups, shares, like=self.like[number]))
+            family = family if scorers is not None else family.columnwise_family
+            statistics.append(family.collect(block, None, self.n_groups, responsibilities, like=self.like[number]))
         return statistics, entropy
 
     def kmeans_assigners(
@@ -106,56 +110,59 @@ class SoftCounter:
         rng: np.random.Generator,
         n_groups: int | None = None,
     ) -> list[AssignNearest]:
-        """Where to start: functions that tell the groups of rows, by the nearest of some centers; the tightest first.
+        """Return functions that assign rows to the nearest k-means++ center, by increasing sum of squared distances.
 
         Parameters
         ----------
         table : Table
         codes : ndarray of int of shape (n,)
-            The group of every row, −1 where it is not known; of some it is not.
+            The group of every row; −1 where it is unknown, which holds for at least one row.
         weight : ndarray of shape (n,)
-            All above 0.
+            All positive.
         n_starts : int
+            The number of initializations.
         rng : Generator
         n_groups : int, optional
-            How many groups there are to tell, if not those that are counted.
+            The number of centers; by default that of the counted groups.
         """
         n_groups = self.n_groups if n_groups is None else n_groups
-        found = [self._seed(table, codes, weight, rng, n_groups) for _ in range(n_starts)]
-        return [nearest for _, nearest in sorted(found, key=lambda seed: seed[0])]
+        candidates = [self._seed(table, codes, weight, rng, n_groups) for _ in range(n_starts)]
+        return [nearest for _, nearest in sorted(candidates, key=lambda seed: seed[0])]
 
     def _seed(
         self, table: Table, codes: np.ndarray, weight: np.ndarray, rng: np.random.Generator, n_groups: int
     ) -> tuple[float, AssignNearest]:
-        """How far off rows are, squared and summed, and what finds the nearest center.
+        """Return the weighted sum of squared distances, and a function that assigns rows to the nearest center.
 
-        A group that rows are known of has its center at their mean; the others are at heaps of the rest (k-means++).
+        The center of a group with labeled rows is their mean; the other centers are from k-means++ on unlabeled rows.
         """
-        known, rest = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
-        if len(rest) > _SEEDING_ROWS:
-            rest = np.sort(rng.choice(rest, _SEEDING_ROWS, replace=False))
-        sample, seed, rulers = table.rows(rest), int(rng.integers(2**31)), []
+        labeled, unlabeled = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
+        if len(unlabeled) > _SEEDING_ROWS:
+            unlabeled = np.sort(rng.choice(unlabeled, _SEEDING_ROWS, replace=False))
+        sample, seed, features = table.rows(unlabeled), int(rng.integers(2**31)), []
         for number, factor in enumerate(self.factors):
             sizes = [len(domain.levels) for domain in self.level_domains(number)]
-            rulers.append(DistanceFeatures(factor.family, sizes, self.cells(sample, number), seed, weight[rest]))
+            features.append(DistanceFeatures(factor.family, sizes, self.cells(sample, number), seed, weight[unlabeled]))
 
-        def measured(some: Table) -> np.ndarray:
-            return np.concatenate([ruler(self.cells(some, number)) for number, ruler in enumerate(rulers)], axis=1)
+        def distance_features(part: Table) -> np.ndarray:
+            return np.concatenate([make(self.cells(part, number)) for number, make in enumerate(features)], axis=1)
 
-        known = rng.permutation(known)[:_SEEDING_ROWS] if len(known) > _SEEDING_ROWS else known
-        examples, of, rows = measured(table.rows(known)), codes[known], measured(sample)
-        seen, middle = np.unique(of), np.zeros(rows.shape[1])
-        means = [known_mean(examples[of == k], weight[known[of == k]], middle) for k in seen]
-        fixed = np.array(means).reshape(len(seen), rows.shape[1])
-        found = kmeans_plus_plus(rows, n_groups - len(seen), fixed, rng, weight[rest])
-        centers = np.empty_like(found)
-        centers[[*seen, *np.setdiff1d(np.arange(n_groups), seen)]] = found
-        far = float(weight[rest] @ squared_distances_to_centers(rows, centers).min(axis=1))
-        return far, lambda some: squared_distances_to_centers(measured(some), centers).argmin(axis=1)
+        labeled = rng.permutation(labeled)[:_SEEDING_ROWS] if len(labeled) > _SEEDING_ROWS else labeled
+        examples, group_of, rows = distance_features(table.rows(labeled)), codes[labeled], distance_features(sample)
+        labeled_groups, origin = np.unique(group_of), np.zeros(rows.shape[1])
+        means = [known_mean(examples[group_of == k], weight[labeled[group_of == k]], origin) for k in labeled_groups]
+        fixed = np.array(means).reshape(len(labeled_groups), rows.shape[1])
+        ordered = kmeans_plus_plus(rows, n_groups - len(labeled_groups), fixed, rng, weight[unlabeled])
+        centers = np.empty_like(ordered)
+        centers[[*labeled_groups, *np.setdiff1d(np.arange(n_groups), labeled_groups)]] = ordered
+        total_distance = float(weight[unlabeled] @ squared_distances_to_centers(rows, centers).min(axis=1))
+        return total_distance, lambda part: squared_distances_to_centers(distance_features(part), centers).argmin(
+            axis=1
+        )
 
 
 class ExpandedText(NamedTuple):
-    """Rows whose columns of text are blocks of the words of all of them, the factors of these, and the words."""
+    """A table whose text columns are counts of words, its factors, and the vocabularies by column."""
 
     table: Table
     factors: list[Factor]
@@ -163,7 +170,7 @@ class ExpandedText(NamedTuple):
 
 
 def expand_text(table: Table, factors: Iterable[Factor]) -> ExpandedText:
-    """Columns of text as blocks of counts, as EM goes through them again and again: it goes by all words."""
+    """Count the words of text columns once for all iterations of EM, with all words in the vocabulary."""
     columns, domains = dict[Name, Texts](), dict[str, Domain]()
     factors = list(factors)
     for factor in factors:
@@ -171,47 +178,47 @@ def expand_text(table: Table, factors: Iterable[Factor]) -> ExpandedText:
             name, family = factor.columns[0], cast("Text", factor.family)
             texts = columns[name] = table.texts(name, family).with_own_vocabulary()
             domains |= {} if texts.vocabulary is None else {str(name): texts.vocabulary}
-    worded = table.replaced({**table.columns, **columns}) if columns else table
-    return ExpandedText(worded, [in_family_of_words(factor) for factor in factors], domains)
+    expanded = table.replaced({**table.columns, **columns}) if columns else table
+    return ExpandedText(expanded, [in_family_of_words(factor) for factor in factors], domains)
 
 
-def refuse_other_words(initial: Any, domains: Mapping[str, Domain]) -> None:
-    """Refuse a model to start from whose words are not those of the rows."""
+def check_same_vocabulary(initial: Any, domains: Mapping[str, Domain]) -> None:
+    """Raise DataError if the initial model has another vocabulary than the training rows."""
     for name, words in domains.items():
         if initial._selected_tally.domains[name].levels != words.levels:
             raise DataError(
                 f"initial= has other words of {name!r} than these rows; expected the same, in the same order.\n"
-                "    Leave initial= out: labeled rows, or heaps of rows, are where EM sets out then."
+                "    Without initial=, EM starts from labeled rows or from k-means++ clusters."
             )
 
 
 def rows_with_missing(table: Table, factors: Iterable[Factor]) -> np.ndarray:
-    """Which rows lack cells that a covariance needs, so that they have to be expected: bool, shape (n,)."""
-    holed = np.zeros(table.n_rows, dtype=bool)
+    """Return whether every row has missing cells in factors with a full covariance: bool, shape (n,)."""
+    incomplete = np.zeros(table.n_rows, dtype=bool)
     for factor in factors:
         if factor.family.requires_complete_rows:
-            holed |= np.isnan(chunk_of(table.numbers(factor.columns), slice(None))).any(axis=1)
-    return holed
+            incomplete |= np.isnan(chunk_of(table.numbers(factor.columns), slice(None))).any(axis=1)
+    return incomplete
 
 
-def _alone(factor: Factor) -> Factor:
-    """A factor without what it is given, in a family that skips missing cells."""
+def _ungrouped(factor: Factor) -> Factor:
+    """Return the factor without its groups, in a family that skips missing cells."""
     return Factor(factor.columns, (), factor.family.columnwise_family)
 
 
-def matrices(scored: FactorScorer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Means, covariance matrices, and which columns have no spread, of any Gaussian family."""
-    mean, spread = (np.asarray(part, dtype=float) for part in scored.parameters)
+def mean_and_covariance(scorer: FactorScorer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return means, covariance matrices and whether columns are constant, for any Gaussian family."""
+    mean, spread = (np.asarray(part, dtype=float) for part in scorer.parameters)
     covariance = spread if spread.ndim == 3 else spread[..., None] * np.eye(mean.shape[-1])
-    return mean, covariance, np.isin(np.arange(mean.shape[-1]), scored.constant)
+    return mean, covariance, np.isin(np.arange(mean.shape[-1]), scorer.constant)
 
 
-def diagonal_moments_estimate(known: Moments) -> Normal:
-    """Means and variances of the cells that are known; the pooled ones where a group has none."""
-    pooled = known.pool_groups()
-    weight = np.broadcast_to(known.weight, known.first_sum.shape)
-    mean = np.where(weight > 0, known.mean, pooled.mean)
-    spread = pooled.scatter / np.maximum(pooled.weight, 1.0)
-    spread = np.where(spread > 0, spread, 1.0)
-    variance = np.where(weight > 1, known.scatter / np.maximum(weight, 1.0), spread)
-    return Normal(mean, np.where(variance > 0, variance, spread))
+def diagonal_moments_estimate(observed: Moments) -> Normal:
+    """Return means and variances of the observed cells by group; pooled ones for a group without cells."""
+    pooled = observed.pool_groups()
+    weight = np.broadcast_to(observed.weight, observed.first_sum.shape)
+    mean = np.where(weight > 0, observed.mean, pooled.mean)
+    pooled_variance = pooled.scatter / np.maximum(pooled.weight, 1.0)
+    pooled_variance = np.where(pooled_variance > 0, pooled_variance, 1.0)
+    variance = np.where(weight > 1, observed.scatter / np.maximum(weight, 1.0), pooled_variance)
+    return Normal(mean, np.where(variance > 0, variance, pooled_variance))

@@ -64,7 +64,7 @@ def calibrate(
     >>> X = np.repeat(rng.normal(y, 2.0)[:, None], 5, axis=1)   # one column five times: too sure of itself
     >>> model = tb.NaiveBayes().fit(X, y)
     >>> model.calibrate(X, y).calibration_
-    Calibration('temperature', temperature 4.891, doubt 0.005: log-loss 1.012 to 0.6438 on rows left out)
+    Calibration('temperature', temperature 4.891, contamination 0.005: log loss 1.012 to 0.6438 on held-out rows)
     """
     check_is_fitted(model, "tally_")
     model._require_counts("leaving rows out")

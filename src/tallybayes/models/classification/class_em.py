@@ -24,7 +24,7 @@ from tallybayes.estimation.em.soft_counts import (
     SoftCounter,
     diagonal_moments_estimate,
     expand_text,
-    refuse_other_words,
+    check_same_vocabulary,
     rows_with_missing,
 )
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
@@ -125,7 +125,7 @@ class ClassEM:
         if self.model._initial is not None:
             starts = [partial(self._from_model, self.model._initial)]
         belief = self.unlabeled and isinstance(self.model.class_prior, Dirichlet)
-        best, climbed = self.hill.climb_best(self, starts, has_prior=belief)
+        best, climbed = self.hill.run_restarts(self, starts, has_prior=belief)
         self.measuring = True
         expected, _ = self.expect(best.parameters)
         log_likelihood, seen = climbed.log_likelihood, expected.classes > 0
@@ -266,7 +266,7 @@ class ClassEM:
 
     def _from_model(self, initial: Any) -> MStepResult:
         """The parameters of another model, over the levels that there are; priors are found from what it expects."""
-        refuse_other_words(initial, self.words)
+        check_same_vocabulary(initial, self.words)
         levels = [initial._level_domains(scored) for scored in initial._estimated.checked_scorers]
         scored = parameters_from_model(initial._estimated.checked_scorers, levels, self.hill.factors, self.counter)
         found = MStepResult(initial.class_log_prior_, scored)
@@ -285,7 +285,7 @@ class ClassEM:
 
     def _warn_prior_dominates(self, start: ExpectedStatistics) -> None:
         """Say when a prior over many words is worth more than all that the labeled rows say."""
-        for factor, belief, statistics in zip(self.features, self.hill.beliefs, start.statistics, strict=True):
+        for factor, belief, statistics in zip(self.features, self.hill.prior_distributions, start.statistics, strict=True):
             found = is_data_dependent(self.model._prior_of(factor))
             if not factor.family.columnwise and isinstance(belief, Dirichlet) and not found:
                 total = np.asarray(statistics.total)
@@ -316,9 +316,9 @@ class ClassEM:
         Default priors, even for maximum likelihood, let classes of a row or two start with some spread.
         """
         if self.hill.has_prior:
-            return self.hill.climb(self, start, n_steps)
+            return self.hill.run(self, start, n_steps)
         with self.hill.with_default_priors(self._known(start).statistics):
-            return self.hill.climb(self, start, n_steps)
+            return self.hill.run(self, start, n_steps)
 
     def _started(self, shares_of: Shares) -> ExpectedStatistics:
         """The statistics of a start, and the priors: found once, from the cells that are known, and held."""

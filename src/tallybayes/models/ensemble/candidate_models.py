@@ -226,7 +226,7 @@ class CandidateModels:
     ) -> CandidateModel:
         scores, some = bounded(log_proba), sampled_rows(len(log_proba), SOME)
         weight = None if self.weight is None else self.weight[some]
-        found = fit_temperature_scaling(scores[some], self.codes[some], weight, close=_ROUGHLY)
+        found = fit_temperature_scaling(scores[some], self.codes[some], weight, tol=_ROUGHLY)
         losses = -log_proba_of_true_class(scores, self.codes, found)
         return CandidateModel(kind, name, view, model, found, scores, losses, time.perf_counter() - start)
 

@@ -13,7 +13,7 @@ from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.em_loop import EMSummary, warn_unless_converged
 from tallybayes.estimation.em.em_objective import EMObjective, reindex_levels, with_constant_columns
-from tallybayes.estimation.em.soft_counts import SoftCounter, expand_text, refuse_other_words
+from tallybayes.estimation.em.soft_counts import SoftCounter, expand_text, check_same_vocabulary
 from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer, chunk_of, factor_cells
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.categorical import LevelProbabilities
@@ -66,9 +66,9 @@ def learn_network(
     if not work.parts and not work.linked:
         return available, None
     if initial is not None:
-        refuse_other_words(initial, worded.domains)
+        check_same_vocabulary(initial, worded.domains)
     starts = work.starts() if initial is None else [partial(work.from_model, initial)]
-    done, climbed = work.hill.climb_best(work, starts)
+    done, climbed = work.hill.run_restarts(work, starts)
     warn_unless_converged(climbed)
     return Tally(whole.factors, done.expected, whole.domains, whole.schema, soft=True), climbed
 
@@ -169,7 +169,7 @@ class _NetworkEM:
 
         def by_defaults(start: list[Any], n_steps: int) -> list[Any]:
             with self.hill.with_default_priors([node.counted for node in self._by_node(start)]):
-                return self.hill.climb(self, start, n_steps)
+                return self.hill.run(self, start, n_steps)
 
         return [partial(by_defaults, start, n_steps) for start in begun for n_steps in self.hill.warm_up_iterations]
 

@@ -34,10 +34,10 @@ def test_default_priors_are_left_however_a_start_ends():
     def start():
         with found.with_default_priors([COUNTS]):
             assert found.has_prior
-            assert isinstance(found.beliefs[0], tb.Dirichlet)
+            assert isinstance(found.prior_distributions[0], tb.Dirichlet)
             raise EstimateError("a start that fails; another one may not.")
 
     with pytest.raises(EstimateError):
         start()
     assert not found.has_prior
-    assert found.beliefs == [None]
+    assert found.prior_distributions == [None]

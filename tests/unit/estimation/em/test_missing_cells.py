@@ -369,7 +369,7 @@ def test_a_soft_model_is_saved_as_one(tmp_path):
 
 def test_stopping_early_is_said():
     rows, labels = holed(19, share=0.5)
-    with pytest.warns(ConvergenceWarning, match="still climbing after 2 steps"):
+    with pytest.warns(ConvergenceWarning, match="did not converge after 2 iterations"):
         model = fitted(rows, labels, max_iter=2)
     assert len(model.history_) == 2
     assert not model.converged_

@@ -221,7 +221,7 @@ class TestExpectation:
         rng = np.random.default_rng(6)
         k = rng.integers(0, 2, 200)
         rows, labels = rng.normal(k[:, None], 1.0, (200, 1)), np.where(np.arange(200) < 8, k, -1)
-        with pytest.warns(ConvergenceWarning, match="still climbing after 2 steps") as caught:
+        with pytest.warns(ConvergenceWarning, match="did not converge after 2 iterations") as caught:
             model = em(labels, rows, missing_label=-1, max_iter=2)
         assert caught[0].filename == __file__
         assert (len(model.history_), model.converged_) == (2, False)

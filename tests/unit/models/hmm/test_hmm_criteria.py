@@ -44,7 +44,7 @@ def entropy(model, sequences):
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", [kind for kind in FAMILIES if kind != "both"])
 @pytest.mark.parametrize("end_state", [False, True])
-@pytest.mark.filterwarnings("ignore:EM was still climbing")
+@pytest.mark.filterwarnings("ignore:EM did not converge")
 def test_the_entropy_is_that_of_the_states(kind, end_state):
     rng = np.random.default_rng(0)
     sequences = [steps_of(kind, rng, n) for n in (30, 25, 40)]

@@ -27,7 +27,7 @@ every_model = pytest.mark.parametrize("name", DATA)
 
 def learned(name):
     """A model that EM had to leave on the way, which no other model says of itself."""
-    with pytest.warns(ConvergenceWarning, match="still climbing after 2 steps") as caught:
+    with pytest.warns(ConvergenceWarning, match="did not converge after 2 iterations") as caught:
         model = clone(DATA[name][0]).set_params(max_iter=2).fit(*DATA[name][1])
     assert caught[0].filename == __file__  # it is said to the caller
     return model
@@ -46,7 +46,7 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS)
 def test_it_is_said_to_the_caller_however_deep(call):
-    with pytest.warns(ConvergenceWarning, match="still climbing") as caught:
+    with pytest.warns(ConvergenceWarning, match="did not converge") as caught:
         CALLS[call]()
     assert {each.filename for each in caught} == {__file__}
 

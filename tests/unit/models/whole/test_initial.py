@@ -168,7 +168,7 @@ def test_columns_are_read_as_the_start_has_them():
     first = tb.Mixture(2, tb.Poisson(), random_state=0).fit(counts)
     again = tb.Mixture(2).fit(counts, initial=first)
     assert again.columns_ == first.columns_
-    with pytest.raises(DataError, match="initial= does not know the column 2, which these rows have"):
+    with pytest.raises(DataError, match="initial= has no column 2, which these rows have"):
         tb.Mixture(2).fit(np.column_stack([counts, counts[:, :1]]), initial=first)
 
 
@@ -231,7 +231,7 @@ def test_networks_that_do_not_fit_are_refused_by_name():
     with pytest.raises(tb.DataError, match=r"initial= has given \('cause',\), .* where 'mark' is given \('sign',\)"):
         chained.fit(rows, initial=known)
     more = {"sign": np.append(rows["sign"], "never"), "mark": np.append(rows["mark"], "no")}
-    with pytest.raises(tb.LabelError, match="initial= does not know the level 'never' of 'sign'"):
+    with pytest.raises(tb.LabelError, match="initial= has no level 'never' of 'sign'"):
         hidden().fit(more, initial=known)
     sure = TABLES | {"sign": [[1.0, 0.0], [1.0, 0.0]]}
     with pytest.raises(tb.DataError, match="impossible under initial="):
@@ -240,7 +240,7 @@ def test_networks_that_do_not_fit_are_refused_by_name():
 
 def test_a_level_that_the_start_does_not_know_is_refused_by_name():
     """It had the probability 0, and sequences with it were left out of the first step without a word."""
-    with pytest.raises(tb.LabelError, match="initial= does not know the level 'c' of '0'"):
+    with pytest.raises(tb.LabelError, match="initial= has no level 'c' of '0'"):
         tb.HiddenMarkovModel(columns=tb.Categorical()).fit([*STEPS, ["c"]], initial=chain())
 
 

@@ -19,7 +19,7 @@ from tallybayes.estimation.em.soft_counts import (
     SoftCounter,
     diagonal_moments_estimate,
     expand_text,
-    refuse_other_words,
+    check_same_vocabulary,
 )
 from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer, undefined_parameters
 from tallybayes.families.bernoulli import Bernoulli
@@ -86,7 +86,7 @@ def fit_baum_welch(
     starts: Iterable[Callable[[], Any]] = [partial(learner.from_model, initial)]
     if initial is None:
         starts = learner.starts(np.random.default_rng(model.random_state))
-    best, climbed = learner.hill.climb_best(learner, starts)
+    best, climbed = learner.hill.run_restarts(learner, starts)
     warn_unless_converged(climbed)
     entropy = entropy_of_states(best.parameters, best.expected, best.log_likelihood)
     return learner.tally(best.expected), climbed._replace(entropy=entropy)
@@ -242,7 +242,7 @@ class _BaumWelch:
 
     def from_model(self, initial: Any) -> HMMParameters:
         """The chain of another model, over the levels that there are now; priors are found from what it expects."""
-        refuse_other_words(initial, self.words)
+        check_same_vocabulary(initial, self.words)
         counted, found = initial._estimated_hmm, initial._estimated_hmm.checked_parameters
         if self.model.end_state and found.end is None:
             raise DataError("initial= does not model the end of sequences, and end_state is True; expected both to.")
@@ -382,7 +382,7 @@ class _BaumWelch:
             expected = self.expect(self._for_new_labels(start))[0]
             if n_steps > 1:
                 self.hill.fix_priors(self.structure.read(self._known(expected)))
-                expected = self.hill.climb(self, expected, n_steps)
+                expected = self.hill.run(self, expected, n_steps)
         return expected
 
     def _for_new_labels(self, start: Expected) -> HMMParameters:

@@ -128,7 +128,7 @@ def test_more_states_than_labels():
 
 def test_convergence_is_honest():
     X, _ = climbing(0, tb.Gaussian(), "map")
-    with pytest.warns(ConvergenceWarning, match="still climbing after 2 steps"):
+    with pytest.warns(ConvergenceWarning, match="did not converge after 2 iterations"):
         model = tb.HiddenMarkovModel(2, max_iter=2, random_state=0).fit(X)
     assert not model.converged_
     model = tb.HiddenMarkovModel(2, max_iter=500, random_state=0).fit(X)
