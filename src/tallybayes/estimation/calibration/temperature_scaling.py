@@ -15,7 +15,7 @@ from tallybayes.kernels.temperature import EIGHT, temperature_sums
 LOG_ODDS = 700.0  # the maximum: exp of a larger number overflows
 _LOG_INVERSE_TEMPERATURES = (0.7, 0.0, -0.7, -1.4, -2.1, -3.5)  # grid of initial values
 _CONTAMINATIONS = (0.002, 0.02, 0.1)  # grid of initial values
-_INITIAL_ROWS = 1000  # rows from which the initial values are found
+INITIAL_ROWS = 1000  # rows from which the initial values are found
 _TOL_STEP = 1e-3  # a Newton step below this is the last: the next one would be of the order of its square
 _PRIOR_CONTAMINATED, _PRIOR_CLEAN = 0.2, 50.0  # pseudo-counts of rows that are contaminated, and that are not
 
@@ -95,7 +95,7 @@ def fit_temperature_scaling(
     if start is not None:
         point = _newton_maximize((math.log(start.inverse_temperature), float(logit(start.contamination))), rows, tol)
     else:
-        subset = sampled_rows(len(codes), _INITIAL_ROWS)
+        subset = sampled_rows(len(codes), INITIAL_ROWS)
         subset_rows = (
             rows
             if len(subset) == len(codes)

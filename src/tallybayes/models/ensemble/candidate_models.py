@@ -14,7 +14,7 @@ from tallybayes.data.sampling import sampled_rows
 from tallybayes.data.table import Table
 from tallybayes.errors import TallybayesError, TooLargeError
 from tallybayes.estimation.calibration.temperature_scaling import (
-    SOME,
+    INITIAL_ROWS,
     TemperatureScaling,
     fit_temperature_scaling,
     log_proba_of_true_class,
@@ -224,7 +224,7 @@ class CandidateModels:
     def _candidate(
         self, kind: str, name: str, view: Any, model: Any, log_proba: np.ndarray, start: float
     ) -> CandidateModel:
-        scores, some = bounded(log_proba), sampled_rows(len(log_proba), SOME)
+        scores, some = bounded(log_proba), sampled_rows(len(log_proba), INITIAL_ROWS)
         weight = None if self.weight is None else self.weight[some]
         found = fit_temperature_scaling(scores[some], self.codes[some], weight, tol=_ROUGHLY)
         losses = -log_proba_of_true_class(scores, self.codes, found)

@@ -114,7 +114,9 @@ def resolved_priors(model: Any) -> dict[Any, Any]:
 def priors_by_column(fitted: EstimatedFactors) -> dict[Any, Any]:
     """The beliefs of factors by their columns."""
     names = [factor.columns for factor, _ in fitted.pairs]
-    return {one if len(one) > 1 else one[0]: prior for one, prior in zip(names, fitted.beliefs, strict=True)}
+    return {
+        one if len(one) > 1 else one[0]: prior for one, prior in zip(names, fitted.prior_distributions, strict=True)
+    }
 
 
 def max_or_em_log_likelihood(model: Any, what: str) -> float:

@@ -160,7 +160,7 @@ def posteriors(model: Any) -> dict[Name, Any]:
 
 def priors(model: Any) -> dict[Name, Any]:
     """The prior of every target as resolved; ``prior=`` takes it."""
-    return dict(zip(model._design.targets, all_targets(model).beliefs, strict=True))
+    return dict(zip(model._design.targets, all_targets(model).prior_distributions, strict=True))
 
 
 class CoefficientTable:

@@ -222,7 +222,7 @@ class LinearRegression(RegressorMixin, Model):
         for place, (factor, moments) in enumerate(fitted.pairs):
             prior = ""
             if read_estimate(self.estimate).has_prior:
-                decay = np.diagonal(fitted.beliefs[place].precision)
+                decay = np.diagonal(fitted.prior_distributions[place].precision)
                 prior = f"weight decay {decay[0]:.4g}" if len({*decay}) == 1 else "weight decay by column"
             missing = max(0.0, 1 - float(moments.group_weights().sum()) / n_rows) if n_rows else 0.0
             rows.append(ColumnSummary(factor.columns[-1], f"target, {factor.family!r}", None, missing, prior))

@@ -115,7 +115,7 @@ def _without_level(model: Any, place: int) -> LinearNormalInverseGamma:
         strength = 0.0 if model.intercept else None
         prior = LinearNormalInverseGamma(np.zeros(p), np.zeros((p, p)), 1e-300, 1e-300, strength=strength)
     else:
-        prior = fitted.beliefs[place]
+        prior = fitted.prior_distributions[place]
         if not isinstance(meant, ParameterDistribution) and model.intercept:
             prior = prior.replace(strength=0.0)
     return prior.update(moments)
