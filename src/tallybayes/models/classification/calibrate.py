@@ -34,7 +34,7 @@ def calibrate(
     probabilities; ``calibration_`` tells how. The calibration is stored in the model's file. It is dropped by
     `reestimate`, ``+``, `fit_tally`, `set_params` and when classes come or go, and the next `predict_proba` says so;
     `partial_fit` and `forget` keep it, and warn when the weight counted has changed by more than a tenth. `explain`,
-    `score_samples` and `predict_proba_interval` speak of the model as it is without. ``calibration=`` of the constructor does
+    `score_samples` and `predict_proba_interval` do not use the calibration. ``calibration=`` of the constructor does
     the same when the model is fitted.
 
     Where EM expected labels or cells, no row can be left out of the counts: the model is fitted ten times, each time

@@ -22,9 +22,9 @@ from tallybayes.estimation.em.em_objective import (
 from tallybayes.estimation.em.soft_counts import (
     AssignNearest,
     SoftCounter,
+    check_same_vocabulary,
     diagonal_moments_estimate,
     expand_text,
-    check_same_vocabulary,
     rows_with_missing,
 )
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
@@ -285,7 +285,9 @@ class ClassEM:
 
     def _warn_prior_dominates(self, start: ExpectedStatistics) -> None:
         """Say when a prior over many words is worth more than all that the labeled rows say."""
-        for factor, belief, statistics in zip(self.features, self.hill.prior_distributions, start.statistics, strict=True):
+        for factor, belief, statistics in zip(
+            self.features, self.hill.prior_distributions, start.statistics, strict=True
+        ):
             found = is_data_dependent(self.model._prior_of(factor))
             if not factor.family.columnwise and isinstance(belief, Dirichlet) and not found:
                 total = np.asarray(statistics.total)

@@ -13,7 +13,7 @@ from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.em_loop import EMSummary, warn_unless_converged
 from tallybayes.estimation.em.em_objective import EMObjective, reindex_levels, with_constant_columns
-from tallybayes.estimation.em.soft_counts import SoftCounter, expand_text, check_same_vocabulary
+from tallybayes.estimation.em.soft_counts import SoftCounter, check_same_vocabulary, expand_text
 from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer, chunk_of, factor_cells
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.categorical import LevelProbabilities

@@ -17,9 +17,9 @@ from tallybayes.estimation.em.em_objective import EMObjective, parameters_from_m
 from tallybayes.estimation.em.soft_counts import (
     AssignNearest,
     SoftCounter,
+    check_same_vocabulary,
     diagonal_moments_estimate,
     expand_text,
-    check_same_vocabulary,
 )
 from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer, undefined_parameters
 from tallybayes.families.bernoulli import Bernoulli
