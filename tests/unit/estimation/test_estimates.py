@@ -41,7 +41,7 @@ def test_levels_of_several_columns():
 def test_mean_and_variance_by_group(family):
     values, group = [3.0, 4.0, 5.0, 9.0, 12.0], ["a", "a", "a", "b", "b"]
     learned, prior = tb.fit_distribution(values, family, group=group), tb.NormalInverseGamma(5.0, 1.0, 3.0, 4.0)
-    prior = prior.sharing(("groups",)) if family == tb.TiedGaussian() else prior
+    prior = prior.tied(("groups",)) if family == tb.TiedGaussian() else prior
     rows = learned.estimates(prior).rows
     assert [(row.group, row.parameter) for row in rows] == [(g, p) for g in "ab" for p in ("mean", "variance")]
     for field, estimate in (("mle", "mle"), ("map", "map"), ("mean", "bayes")):
