@@ -151,7 +151,7 @@ test-wheel: wheel ## install both wheels where there is no compiler, and try the
 	for kind in compiled:manylinux reference:none-any; do \
 	  rm -rf .venv-installed && $(PYTHON) -m venv .venv-installed && \
 	  PATH=$(abspath .venv-installed)/bin CXX=none .venv-installed/bin/python -m pip install --quiet --only-binary :all: \
-	    "$$(ls -t dist/*$${kind#*:}*.whl | head -n 1)[command]" pytest hypothesis pandas polars && \
+	    "$$(ls -t dist/*$${kind#*:}*.whl | head -n 1)[cli]" pytest hypothesis pandas polars && \
 	  PATH=$(abspath .venv-installed)/bin .venv-installed/bin/python tests/installed.py . $${kind%:*} || exit 1; \
 	done
 

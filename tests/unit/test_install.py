@@ -86,13 +86,13 @@ def test_it_says_so_once_and_works(without_compiler: Path) -> None:
 
 def test_the_command_is_named() -> None:
     (command,) = entry_points(group="console_scripts", name="tally")
-    pytest.importorskip("cyclopts", reason="the extra [command] is not installed")
+    pytest.importorskip("cyclopts", reason="the extra [cli] is not installed")
     assert command.load().__module__ == "tallybayes.apps.cli.main"
 
 
 @pytest.mark.slow
 def test_the_command_is_installed(without_compiler: Path) -> None:
-    pytest.importorskip("cyclopts", reason="the extra [command] is not installed")
+    pytest.importorskip("cyclopts", reason="the extra [cli] is not installed")
     script = next(path for path in without_compiler.glob("bin/tally*"))
     env = os.environ | {"PYTHONPATH": str(without_compiler)}
     done = subprocess.run([sys.executable, str(script), "--help"], env=env, capture_output=True, text=True, check=True)

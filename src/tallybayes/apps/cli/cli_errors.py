@@ -1,77 +1,76 @@
-"""What is wrong, in the words of the command: messages of the library speak of Python."""
+"""Errors of the command line, and messages of the library with options in place of Python parameters."""
 
 from __future__ import annotations
 
 import re
 
-from tallybayes.errors import TallybayesError
-from tallybayes.warnings import TallybayesWarning
+import tallybayes as tb
 
 
 class CommandError(Exception):
-    """Something that cannot be done: what happened, what was found, what was expected, what to try."""
+    """Base class of errors of the command, with a message for the user."""
 
 
 class UsageError(CommandError):
-    """A command line that does not say what is to be done."""
+    """Invalid or missing argument of the command line."""
 
 
-# What a message of the library calls a setting is an option here.
+# Parameters of the library that are options of the command.
 _OPTIONS = "columns|delimiter|encoding|estimate|format|names|null_values|on_bad|order|prior|sequence|types|unlabeled"
 _ROW = re.compile(r"\brow (\d+)\b")
 _LIBRARIES = {"sqlite3", "duckdb", "_duckdb", "psycopg", "pyarrow"}
 
 
 def user_message(error: object) -> str | None:
-    """What an error of the library, of a file or of a database says; None for what nobody foresaw."""
-    if isinstance(error, TallybayesError | TallybayesWarning):
+    """Return the message of an error of the library, a file or a database; None for an unexpected error."""
+    if isinstance(error, tb.TallybayesError | tb.TallybayesWarning):
         return _as_options(str(error))
     if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror[:1].lower()}{error.strerror[1:]}."
+        prefix = f"{error.filename}: " if error.filename else ""
+        return f"{prefix}{error.strerror[:1].lower()}{error.strerror[1:]}."
     if not _LIBRARIES.isdisjoint(kind.__module__.partition(".")[0] for kind in type(error).__mro__):
         return str(error).strip().replace("\n\t", "\n    ")  # a tab would be printed as \\t
     if isinstance(error, MemoryError):
-        return "there is not enough memory.\n    Take fewer rows or columns, or a model that counts batch by batch."
+        return "not enough memory.\n    Use fewer rows or columns, or a model that is fitted batch by batch."
     return None
 
 
 def _as_options(text: str) -> str:
-    """Settings of Python as options of the command line; rows, which Python counts from 0, from 1."""
-    text = _ROW.sub(lambda found: f"row {int(found[1]) + 1}", text)
+    """Replace Python parameters by options of the command, and row numbers from 0 by row numbers from 1."""
+    text = _ROW.sub(lambda match: f"row {int(match[1]) + 1}", text)
 
-    def option(found: re.Match[str]) -> str:
-        return f"--{found[1].replace('_', '-')} {found[2]}"
+    def option(match: re.Match[str]) -> str:
+        return f"--{match[1].replace('_', '-')} {match[2]}"
 
     text = re.sub(rf"tb\.table\([^()]*?\b({_OPTIONS})=['\"]([\w.-]+)['\"]\)", option, text)
     text = re.sub(r"tb\.table\([^()]*?\btypes=\{[^}]*\}\)", "--types NAME=TYPE", text)
     text = re.sub(rf"\b({_OPTIONS})='([\w.-]+)'", option, text)
     lines: list[str] = []
     for line in text.split("\n"):
-        spoken = next((said for part, said in _SPOKEN.items() if part in line), None)
-        spoken = _replaced(line) if spoken is None else spoken
-        if lines and _PYTHON.search(spoken):
-            continue  # a hint that speaks of Python helps nobody here
-        lines.append(spoken)
+        hint = next((hint for part, hint in _HINTS.items() if part in line), None)
+        hint = _replace_phrases(line) if hint is None else hint
+        if lines and _PYTHON.search(hint):
+            continue  # hints with Python code are dropped
+        lines.append(hint)
     return "\n".join(lines)
 
 
-def _replaced(line: str) -> str:
-    """Short phrases of Python as those of the command."""
-    for part, said in _PHRASES.items():
-        line = line.replace(part, said)
+def _replace_phrases(line: str) -> str:
+    """Replace short Python phrases by those of the command."""
+    for part, phrase in _PHRASES.items():
+        line = line.replace(part, phrase)
     return line
 
 
-# Hints of the library by a part of them, and what helps in the command instead.
-_SPOKEN = {
+# Part of a hint of the library -> hint of the command.
+_HINTS = {
     "To ignore them, leave these columns out": "    Leave the column out: --columns NAME=ignore.",
     "Turn dates into": "    Leave the column out: --columns NAME=ignore.",
     "Turn durations into": "    Leave the column out: --columns NAME=ignore.",
     "Turn times of day": "    Leave the column out: --columns NAME=ignore.",
     "Turn bytes into": "    Leave the column out: --columns NAME=ignore.",
     "Give every part of them": "    Leave the column out: --columns NAME=ignore.",
-    "Expected a file written by save()": "    Expected a model of 'tally fit'.",
+    "Expected a file written by save()": "    Expected a model written by 'tally fit'.",
     "or import the module that defines it": "    Upgrade with pip install --upgrade tallybayes.",
     "Pass the columns the model was fitted on": "    DATA needs the columns that the model was fitted on.",
     "Name those to be read: tb.table": "    Give all files the same columns.",
@@ -91,7 +90,7 @@ _PHRASES = {
     "what Receipt.save wrote": "a file of 'tally forget --receipt'",
     "columns=[...]": "--columns",
 }
-# What only Python's users know: calls, keyword arguments, attributes of the package.
+# Python code: calls, keyword arguments, attributes of the package.
 _PYTHON = re.compile(
     r"\btb\.|\bpd\.|\bsklearn\b|\w=[\[{'\"(]|\w\(\)?\.|\.\w+\(|\w\(\.\.\.|\bpartial_fit\b|\bfit_tally\b|\w+_\b(?!=)|astype|=None|=True|=False"
 )

@@ -1,4 +1,4 @@
-"""The quick way of `tally spam check` and `fit_distribution`: few options by hand, and nothing imported that is not needed."""
+"""Fast path of `tally spam check` and `tally spam learn`: parse simple options without importing cyclopts."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ a pattern ('2026-*.csv', in quotes), - for standard input (CSV or JSON lines),
 or a database with --table or --query: duckdb:FILE, sqlite:FILE, postgresql://…
 
   tally fit penguins.csv --target species
-  tally predict penguins-choose.tally new.csv --proba
-  tally evaluate penguins-choose.tally test.csv
-  tally update penguins-choose.tally monday.csv
+  tally predict penguins-auto.tally new.csv --proba
+  tally evaluate penguins-auto.tally test.csv
+  tally update penguins-auto.tally monday.csv
 
 Answers go to standard output, all else to standard error. Exit codes: 0 done,
 1 refused (the data, the model or a file), 2 the command line is wrong,

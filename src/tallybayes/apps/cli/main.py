@@ -1,4 +1,4 @@
-"""Where the command begins, and how it ends: an exit code, and never a traceback."""
+"""Entry point of the command `tally`. Errors become an exit code and a message, never a traceback."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; its exit code.
+    """Run the command and return its exit code.
 
     Parameters
     ----------
     arguments : sequence of str, optional
-        What stands after `tally`; by default what was typed.
+        The arguments after `tally`; by default those of the process.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    of_spam = words[:1] == ["spam"]  # whose codes below 3 are verdicts
+    is_spam = words[:1] == ["spam"]  # its exit codes below 3 are verdicts
     if words in (["--help"], ["-h"]):
         from tallybayes.apps.cli.help_text import overview
 
-        shown = overview()
-        if shown is not None:
-            sys.stdout.write(f"{shown}\n")
+        text = overview()
+        if text is not None:
+            sys.stdout.write(f"{text}\n")
             return 0
     try:
-        if of_spam:
+        if is_spam:
             from tallybayes.apps.cli.fast_spam import run_fast_spam
 
             return run_fast_spam(words)
@@ -33,8 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if (error.name or "tallybayes").startswith("tallybayes"):
             raise
         sys.stderr.write(
-            f"error: the command needs {error.name}, which is not installed; expected cyclopts and rich.\n"
-            "    Install what it needs: pip install 'tallybayes[command]'\n"
+            f"error: the command needs {error.name}, which is not installed.\n"
+            "    Install its requirements: pip install 'tallybayes[cli]'\n"
         )
-        return 3 if of_spam else 1
+        return 3 if is_spam else 1
     return run(words)

@@ -1,4 +1,4 @@
-"""The report: one HTML page about a model and what it says of some rows."""
+"""Report on a fitted classifier and its predictions for some rows, as one HTML page."""
 
 from tallybayes.apps.report.html_report import Report, report
 

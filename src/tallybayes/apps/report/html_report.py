@@ -1,4 +1,4 @@
-"""Report: what a model is, how good its answers are and why, as one page that needs nothing else."""
+"""HTML report: the model, its metrics, feature importance, data checks, and predictions under changed cells."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tallybayes.apps.report import report_analysis
 from tallybayes.apps.report.report_rows import ReportRows
 from tallybayes.apps.report.report_warnings import class_weights, report_warnings
 
-_MOST_CLASSES = 30  # that a table of mistakes shows
-_ALL_ROWS = 2000  # whose answers a page decides about again
+_MAX_CLASSES = 30  # in the confusion matrix
+_MAX_DECISION_ROWS = 2000  # of the section What-if
 
 
 class Report:
-    """A page. A notebook shows it; `save` writes it.
+    """HTML page with a report. Notebooks display it; `save` writes it to a file.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Report:
         self.html = html
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it into a file, whole or not at all."""
+        """Write the page to a file atomically."""
         atomic_write_bytes(path, self.html.encode())
 
     def _repr_html_(self) -> str:
@@ -48,19 +48,20 @@ class Report:
 def report(
     model: Any, data: Any, target: Any, *, by: str | None = None, title: str | None = None, held_out: bool = False
 ) -> Report:
-    """One page about a classifier and what it says of some rows.
+    """Return a report on a classifier and its predictions for some rows as one HTML page.
 
     Parameters
     ----------
     model : fitted classifier
     data : as for `tallybayes.evaluate`
-        Rows with labels, best those that the model has not seen.
-    target : name of a column, or labels
-    by : name of a column, optional
-        How its groups fare, with intervals.
+        Rows with class labels, preferably held-out rows.
+    target : column name or array-like of labels
+    by : column name, optional
+        Report the performance of the subgroups of this column, with intervals.
     title : str, optional
+        Title of the page.
     held_out : bool, default False
-        Whether the model was fitted without these rows. Only then the page gives advice on columns and calibration.
+        Whether the model was fitted without these rows. If true, the page gives advice on columns and calibration.
 
     Returns
     -------
@@ -78,51 +79,51 @@ def report(
     if not hasattr(model, "predict_log_proba") or not hasattr(model, "classes_"):
         raise tb.DataError.wrong_type("the model", f"a {type(model).__name__}", "a fitted classifier")
     if isinstance(data, str | os.PathLike | Iterator):
-        data = tb.table(data)  # opened once: what an iterator gave it does not give again
+        data = tb.table(data)  # opened once: an iterator cannot be read twice
     rows = ReportRows(data, target)
     if not len(rows):
-        raise tb.DataError("there are 0 rows to report on; expected at least 1.")
+        raise tb.DataError("the data have 0 rows; expected at least 1.")
     evaluation = tb.evaluate(model, data, target)
-    importance = report_analysis.importance(model, rows)
-    called = target if isinstance(target, str) else str(getattr(model, "target_", "class"))
-    groups = report_analysis.underperforming_groups(model, called, rows, evaluation)
-    said = report_analysis.leakage(rows, called) + report_warnings(
+    importance = report_analysis.feature_importance(model, rows)
+    target_name = target if isinstance(target, str) else str(getattr(model, "target_", "class"))
+    groups = report_analysis.underperforming_groups(model, target_name, rows, evaluation)
+    messages = report_analysis.leakage(rows, target_name) + report_warnings(
         model, evaluation, rows, importance, groups, held_out=held_out
     )
-    name = title or f"{called} by {type(model).__name__}"
+    page_title = title or f"{target_name} by {type(model).__name__}"
     parts = [
-        _section("short", "In short", _short(model, evaluation, held_out) + _listed(said)),
-        _section("counted", "What was counted", _counted(model)),
-        _section("columns", "Columns", _importance(importance) + _pictures(model, rows)),
-        _section("answers", "How good the answers are", _answers(evaluation)),
-        _section("audit", "What is odd about these rows", _audited(model, rows, by)),
-        _section("strain", "Where columns say the same twice", _strain(model, rows)),
-        _section("rows", "Three rows, explained", _explained(model, rows)),
-        _section("try", "Try it", _read("try.html")),
+        _section("summary", "Summary", _summary(model, evaluation, held_out) + _list(messages)),
+        _section("training", "Training data", _training_data(model)),
+        _section("importance", "Feature importance", _importance(importance) + _column_plots(model, rows)),
+        _section("evaluation", "Evaluation", _evaluation(evaluation)),
+        _section("checks", "Data checks", _data_checks(model, rows, by)),
+        _section("dependence", "Columns dependent within classes", _dependence(model, rows)),
+        _section("examples", "Example explanations", _explanations(model, rows)),
+        _section("what-if", "What-if", _read("what_if.html")),
     ]
-    tried = report_analysis.what_if_predictions(
+    what_if = report_analysis.what_if_predictions(
         model, rows, [] if importance is None else importance.columns
-    ) | _decided(model, rows)
-    return Report(_page(name, [part for part in parts if part], tried))
+    ) | _decision_data(model, rows)
+    return Report(_page(page_title, [part for part in parts if part], what_if))
 
 
 def printable(text: str) -> str:
-    """A text in which nothing is unseen."""
+    """Return the text with unprintable characters escaped."""
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 # ---- The page ----------------------------------------------------------------------------------------------------
 
 
-def _page(title: str, parts: list[str], tried: dict[str, Any]) -> str:
-    data = json.dumps(tried, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
+def _page(title: str, parts: list[str], what_if: dict[str, Any]) -> str:
+    data = json.dumps(what_if, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
     links = "".join(
         f'<a href="#{part.split(chr(34), 2)[1]}">{part.split("<h2>", 1)[1].split("</h2>", 1)[0]}</a>' for part in parts
     )
     return (
         _read("page.html")
         .replace("{{style}}", _read("style.css"))
-        .replace("{{script}}", _read("try.js"))
+        .replace("{{script}}", _read("what_if.js"))
         .replace("{{version}}", escape(_version()))
         .replace("{{links}}", links)
         .replace("{{title}}", escape(printable(title)))
@@ -149,20 +150,20 @@ def _section(key: str, title: str, body: str) -> str:
 
 
 def _table(head: list[str], rows: list[list[Any]], caption: str = "") -> str:
-    """A table; cells that are tuples are (text, share) with a bar behind."""
-    said = f"<caption>{escape(caption)}</caption>" if caption else ""
-    right = [bool(rows) and all('class="number' in _cell(row[k]) for row in rows) for k in range(len(head))]
-    marks = [' class="number"' if number else "" for number in right]
-    names = "".join(f'<th scope="col"{mark}>{_text(name)}</th>' for name, mark in zip(head, marks, strict=True))
+    """Return an HTML table. Cells that are tuples are (text, fraction), drawn with a bar of this length."""
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    numeric = [bool(rows) and all('class="number' in _cell(row[k]) for row in rows) for k in range(len(head))]
+    classes = [' class="number"' if number else "" for number in numeric]
+    names = "".join(f'<th scope="col"{mark}>{_text(name)}</th>' for name, mark in zip(head, classes, strict=True))
     lines = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    return f'<div class="wide"><table>{said}<thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table></div>'
+    return f'<div class="wide"><table>{title}<thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table></div>'
 
 
 def _cell(cell: Any) -> str:
     if isinstance(cell, tuple):
-        text, share = cell
-        against = " against" if share < 0 else ""
-        return f'<td class="number bar{against}" style="--share:{min(1.0, abs(share)):.4f}">{_text(text)}</td>'
+        text, fraction = cell
+        against = " against" if fraction < 0 else ""
+        return f'<td class="number bar{against}" style="--share:{min(1.0, abs(fraction)):.4f}">{_text(text)}</td>'
     number = isinstance(cell, float | int) or (isinstance(cell, str) and cell[:1] in "0123456789+-−")
     return f'<td class="number">{_text(cell)}</td>' if number else f"<td>{_text(cell)}</td>"
 
@@ -173,83 +174,86 @@ def _text(value: Any) -> str:
     return escape(text if len(text) <= 80 else text[:79] + "…")
 
 
-def _listed(items: list[str]) -> str:
-    return f'<ul class="cautions">{"".join(f"<li>{escape(item)}</li>" for item in items)}</ul>' if items else ""
+def _list(items: list[str]) -> str:
+    return f'<ul class="warnings">{"".join(f"<li>{escape(item)}</li>" for item in items)}</ul>' if items else ""
 
 
-def _figure(picture: Any, alt: str) -> str:
-    """A picture as a vector inside the page, where no script can run."""
+def _figure(plot: Any, alt: str) -> str:
+    """Return a plot as an SVG image embedded in the page, where no script can run."""
     from matplotlib import pyplot as plt
 
-    drawn = BytesIO()
-    picture.figure.savefig(drawn, format="svg", metadata={"Date": None})
-    plt.close(picture.figure)
-    code = base64.b64encode(drawn.getvalue()).decode("ascii")
+    buffer = BytesIO()
+    plot.figure.savefig(buffer, format="svg", metadata={"Date": None})
+    plt.close(plot.figure)
+    code = base64.b64encode(buffer.getvalue()).decode("ascii")
     return f'<figure><img alt="{escape(alt)}" src="data:image/svg+xml;base64,{code}"></figure>'
 
 
-def _drawn(draw: Any, alt: str) -> str:
-    """A picture, or nothing where there is none of this model, or no matplotlib."""
+def _optional_figure(draw: Any, alt: str) -> str:
+    """Return a figure, or an empty string if the model has no such plot or Matplotlib is not installed."""
     try:
         return _figure(draw(), alt)
     except (ImportError, AttributeError, tb.TallybayesError):
         return ""
 
 
-# ---- Its parts ---------------------------------------------------------------------------------------------------
+# ---- Sections ----------------------------------------------------------------------------------------------------
 
 
-def _measure(measure: Any, percent: bool = False) -> str:
+def _metric(metric: Any, percent: bool = False) -> str:
     if percent:
-        return f"{measure.value:.1%} ({measure.low:.1%} to {measure.high:.1%})"
-    return f"{measure.value:.3g} ({measure.low:.3g} to {measure.high:.3g})"
+        return f"{metric.value:.1%} ({metric.low:.1%} to {metric.high:.1%})"
+    return f"{metric.value:.3g} ({metric.low:.3g} to {metric.high:.3g})"
 
 
-def _short(model: Any, evaluation: Any, held_out: bool) -> str:
+def _summary(model: Any, evaluation: Any, held_out: bool) -> str:
     support = evaluation.support
-    most = max(support, key=lambda label: support[label])
-    base = support[most] / max(1.0, sum(support.values()))
+    most_frequent = max(support, key=lambda label: support[label])
+    base = support[most_frequent] / max(1.0, sum(support.values()))
     cards = [
         ("rows on this page", f"{evaluation.n_rows:,}"),
-        ("right", _measure(evaluation.accuracy, percent=True)),
-        (f"if all were {most}", f"{base:.1%}"),
-        ("log-loss, nats", _measure(evaluation.log_loss)),
-        ("area under the curve", _measure(evaluation.roc_auc)) if len(support) == 2 else None,
-        ("calibration error", _measure(evaluation.calibration_error)),
+        ("accuracy", _metric(evaluation.accuracy, percent=True)),
+        (f"accuracy of always predicting {most_frequent}", f"{base:.1%}"),
+        ("log loss, nats", _metric(evaluation.log_loss)),
+        ("ROC AUC", _metric(evaluation.roc_auc)) if len(support) == 2 else None,
+        ("calibration error", _metric(evaluation.calibration_error)),
     ]
-    shown = "".join(f"<div><b>{_text(text)}</b><span>{_text(name)}</span></div>" for name, text in filter(None, cards))
-    which = (
+    cards_html = "".join(
+        f"<div><b>{_text(text)}</b><span>{_text(name)}</span></div>" for name, text in filter(None, cards)
+    )
+    note = (
         "The model was fitted without the rows of this page."
         if held_out
         else "The metrics are too optimistic if the model was fitted on the rows of this page. For advice on columns "
-        "and calibration, pass other rows and say so: held_out=True in Python, --held-out in the shell."
+        "and calibration, pass held-out rows with held_out=True in Python, --held-out in the shell."
     )
-    return f'<p>{_text(_first_line(model))}</p><div class="cards">{shown}</div><p>{escape(which)}</p>'
+    return f'<p>{_text(_first_line(model))}</p><div class="cards">{cards_html}</div><p>{escape(note)}</p>'
 
 
 def _first_line(model: Any) -> str:
     return str(model.summary().title).splitlines()[0]
 
 
-def _counted(model: Any) -> str:
-    counted = class_weights(model)
-    total = sum(counted.values()) or 1.0
-    balance = [[label, (f"{n:,.6g}", n / total), f"{n / total:.1%}"] for label, n in counted.items()]
-    shown = _table(["class", "rows", "share"], balance[:_MOST_CLASSES], "Classes") if balance else ""
+def _training_data(model: Any) -> str:
+    """Return tables of the classes, the ensemble members, the columns and the dropped columns."""
+    weights = class_weights(model)
+    total = sum(weights.values()) or 1.0
+    balance = [[label, (f"{n:,.6g}", n / total), f"{n / total:.1%}"] for label, n in weights.items()]
+    tables = _table(["class", "rows", "frequency"], balance[:_MAX_CLASSES], "Classes") if balance else ""
     summary = model.summary()
     members = getattr(summary, "members", ())
     if members:
-        weights = [[one.name, (f"{one.weight:.2f}", one.weight)] for one in members]
-        shown += _table(["model", "weight"], weights, "A mixture of")
-    found: list[Any] = [(column, (one.name, one.weight)) for one in members for column in one.summary.columns]
-    found = found or [(column, ()) for column in getattr(summary, "columns", ())]
-    names = [*(found[0][0]._fields if found else ()), *(("member", "weight") if members else ())]
-    lines = [list(map(_plain, (*column, *of), names)) for column, of in found]
-    more = f"<p>The first 200 of {len(lines):,} lines.</p>" if len(lines) > 200 else ""
+        stacking = [[member.name, (f"{member.weight:.2f}", member.weight)] for member in members]
+        tables += _table(["model", "weight"], stacking, "Ensemble members")
+    columns: list[Any] = [(column, (m.name, m.weight)) for m in members for column in m.summary.columns]
+    columns = columns or [(column, ()) for column in getattr(summary, "columns", ())]
+    names = [*(columns[0][0]._fields if columns else ()), *(("member", "weight") if members else ())]
+    lines = [list(map(_plain, (*column, *member), names)) for column, member in columns]
+    more = f"<p>The first 200 of {len(lines):,} rows.</p>" if len(lines) > 200 else ""
     opened = " open" if len(lines) <= 16 else ""
-    columns = f"<details{opened}><summary>The columns</summary>{_table(names, lines[:200])}{more}</details>"
-    left = dict(getattr(summary, "dropped_columns", None) or {})
-    return shown + columns + (_table(["left out", "why"], [[name, why] for name, why in left.items()]) if left else "")
+    tables += f"<details{opened}><summary>Columns</summary>{_table(names, lines[:200])}{more}</details>"
+    dropped = dict(getattr(summary, "dropped_columns", None) or {})
+    return tables + (_table(["dropped column", "reason"], list(map(list, dropped.items()))) if dropped else "")
 
 
 def _plain(cell: Any, name: str = "") -> Any:
@@ -261,100 +265,96 @@ def _plain(cell: Any, name: str = "") -> Any:
 
 
 def _importance(importance: Any) -> str:
-    """The table and the plot of the feature importance."""
+    """Return the table of the feature importance."""
     if importance is None or not importance.columns:
         return ""
-    most = max(importance.increase.max(), 1e-9)
-    found = zip(importance.columns, importance.increase, importance.low, importance.high, strict=True)
-    lines = [[name, (f"{n:.4f}", n / most), f"{low:.4f} to {high:.4f}"] for name, n, low, high in found][:24]
+    largest = max(importance.increase.max(), 1e-9)
+    columns = zip(importance.columns, importance.increase, importance.low, importance.high, strict=True)
+    lines = [[name, (f"{n:.4f}", n / largest), f"{low:.4f} to {high:.4f}"] for name, n, low, high in columns][:24]
     more = f"; the first 24 of {len(importance.columns):,} columns" if len(importance.columns) > 24 else ""
     title = f"Feature importance: increase of the log loss without the column, {importance.n_rows:,} rows{more}"
     return _table(["column", "nats", "95 % interval"], lines, title)
 
 
-def _pictures(model: Any, rows: ReportRows) -> str:
-    found = _drawn(lambda: model.plot_columns(), "The distribution of every column in each class")
+def _column_plots(model: Any, rows: ReportRows) -> str:
+    figures = _optional_figure(lambda: model.plot_columns(), "The distribution of every column in each class")
     side = round(len(rows.columns) ** 0.5)
     if side >= 6 and side * side == len(rows.columns):
-        found += _drawn(lambda: model.plot_class_means(shape=(side, side)), "The mean image of every class")
-    return found + _drawn(lambda: model.plot_graph(), "The model as a graph")
+        figures += _optional_figure(lambda: model.plot_class_means(shape=(side, side)), "The mean image of every class")
+    return figures + _optional_figure(lambda: model.plot_graph(), "The model as a graph")
 
 
-def _answers(evaluation: Any) -> str:
+def _evaluation(evaluation: Any) -> str:
+    """Return the metrics by class, the confusion matrix and the reliability diagram."""
     classes = [str(label) for label in evaluation.support]
     lines = [
-        [label, *(_measure(getattr(evaluation, what)[key]) for what in ("precision", "recall", "f1_score")), int(n)]
+        [label, *(_metric(getattr(evaluation, name)[key]) for name in ("precision", "recall", "f1_score")), int(n)]
         for label, (key, n) in zip(classes, evaluation.support.items(), strict=True)
     ]
-    head = ["class", "precision", "recall", "F", "rows"]
-    found = _table(head, lines[:_MOST_CLASSES], "By class, with 95 % intervals")
+    head = ["class", "precision", "recall", "F1", "rows"]
+    tables = _table(head, lines[:_MAX_CLASSES], "By class, with 95 % intervals")
     table = np.asarray(evaluation.confusion_matrix)
-    some = np.argsort(-table.sum(axis=1), kind="stable")[:_MOST_CLASSES]
-    some = np.sort(some)
-    share = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
-    cells = [[classes[i], *((f"{table[i, j]:g}", share[i, j]) for j in some)] for i in some]
-    title = "Labels (lines) and answers (columns)"
-    title += f": the {len(some)} most frequent of {len(classes)} classes" if len(some) < len(classes) else ""
-    found += _table(["", *(classes[j] for j in some)], cells, title)
-    return found + _drawn(lambda: evaluation.plot_reliability(), "How often answers of each confidence were right")
+    shown = np.sort(np.argsort(-table.sum(axis=1), kind="stable")[:_MAX_CLASSES])
+    fraction = table / np.maximum(table.sum(axis=1, keepdims=True), 1.0)
+    cells = [[classes[i], *((f"{table[i, j]:g}", fraction[i, j]) for j in shown)] for i in shown]
+    title = "Confusion matrix (rows: true class, columns: predicted class)"
+    title += f": the {len(shown)} most frequent of {len(classes)} classes" if len(shown) < len(classes) else ""
+    tables += _table(["", *(classes[j] for j in shown)], cells, title)
+    return tables + _optional_figure(lambda: evaluation.plot_reliability(), "Reliability diagram")
 
 
-def _audited(model: Any, rows: ReportRows, by: str | None) -> str:
-    """What `tb.audit` finds in the rows; nothing of models that do not describe whole rows."""
+def _data_checks(model: Any, rows: ReportRows, by: str | None) -> str:
+    """Return the findings of `tb.audit`, or an empty string if the model does not support it."""
     if by is not None and by not in rows.columns:
         raise tb.DataError.unknown_column([by], rows.columns)
-    groups = None if by is None else [report_analysis.written(cell) for cell in rows.columns[by]]
+    groups = None if by is None else [report_analysis.format_cell(cell) for cell in rows.columns[by]]
     try:
-        found = tb.audit(model, rows.columns, rows.labels, by=groups)
+        result = tb.audit(model, rows.columns, rows.labels, by=groups)
     except tb.TallybayesError:
         return ""
 
     def number(row: int) -> str:
-        return f"{rows.places[row] + 1:,}"
+        return f"{rows.indices[row] + 1:,}"
 
-    n = len(found.findings)
-    said = f"{n} thing{'s' * (n != 1)} that chance hardly explains" if n else "nothing that chance does not explain"
-    shown = f"<p>By what the model has counted, of the {found.n_rows:,} rows looked at: {said}.</p>"
-    odd = [[number(one.row), _name(one.column), f"{one.log_density:.4g}"] for one in found.rows]
-    shown += _some(
-        ["row (from 1)", "most by", "log p(row)"],
-        odd,
-        f"All but impossible ({found.expected_rows:.2g} expected by chance)",
+    n = len(result.findings)
+    tables = f"<p>{n or 'No'} finding{'s' * (n != 1)} beyond chance in {result.n_rows:,} rows.</p>"
+    outliers = [[number(row.row), _name(row.column), f"{row.log_density:.4g}"] for row in result.rows]
+    tables += _first_rows(
+        ["row (from 1)", "main column", "log p(row)"],
+        outliers,
+        f"Outliers ({result.expected_rows:.2g} expected by chance)",
     )
-    cells = [
-        [_name(one.column), report_analysis.written(one.value), one.rows, number(one.first)] for one in found.cells
-    ]
-    shown += _some(["column", "value", "rows", "first in row (from 1)"], cells, "Never counted")
+    cells = [[_name(c.column), report_analysis.format_cell(c.value), c.rows, number(c.first)] for c in result.cells]
+    tables += _first_rows(["column", "value", "rows", "first in row (from 1)"], cells, "Unseen levels and values")
     labels = [[number(d.row), str(d.label), f"{d.probability:.2g}", str(d.suggested), f"{d.suggested_probability:.3f}"]
-              for d in found.labels]  # fmt: skip
-    title = f"Labels that disagree with their columns ({found.expected_labels:.2g} expected by chance)"
-    shown += _some(["row (from 1)", "label", "p(label)", "by its columns", "p"], labels, title)
-    most = max((one.high for one in found.columns), default=0.0) or 1.0
-    columns = [
-        [_name(one.column), (f"{one.bits:.3f}", max(one.bits, 0.0) / most), f"{one.low:.3f} to {one.high:.3f}",
-         "drifted" if one.column in found.drifted else ""]
-        for one in found.columns
+              for d in result.labels]  # fmt: skip
+    title = f"Suspected label errors ({result.expected_labels:.2g} expected by chance)"
+    tables += _first_rows(["row (from 1)", "label", "p(label)", "predicted", "p(predicted)"], labels, title)
+    largest = max((column.high for column in result.columns), default=0.0) or 1.0
+    drifts = [
+        [_name(c.column), (f"{c.bits:.3f}", max(c.bits, 0.0) / largest), f"{c.low:.3f} to {c.high:.3f}",
+         "drifted" if c.column in result.drifted else ""]
+        for c in result.columns
     ]  # fmt: skip
-    shown += _some(["column", "bits a cell", "99 % interval", ""], columns, "How far columns are from what was counted")
-    fares = [
-        [str(one.group), one.rows, repr(one.loss), repr(one.error_rate), "worse" * one.worse] for one in found.groups
-    ]
-    shown += _some([str(by), "rows", "log-loss", "error rate", ""], fares, "Groups, with 99 % intervals")
-    return shown + "".join(f"<p>{_text(note)}</p>" for note in found.notes)
+    tables += _first_rows(["column", "bits per cell", "99 % interval", ""], drifts, "Drift from the training data")
+    groups_table = [[str(g.group), g.rows, repr(g.loss), repr(g.error_rate), "worse" * g.worse] for g in result.groups]
+    head = [str(by), "rows", "log loss", "error rate", ""]
+    tables += _first_rows(head, groups_table, "Subgroup performance, with 99 % intervals")
+    return tables + "".join(f"<p>{_text(note)}</p>" for note in result.notes)
 
 
-def _some(head: list[str], lines: list[list[Any]], title: str, most: int = 12) -> str:
-    """A table of the first lines, if there are any."""
-    more = f"; the first {most} of {len(lines):,}" if len(lines) > most else ""
-    return _table(head, lines[:most], title + more) if lines else ""
+def _first_rows(head: list[str], lines: list[list[Any]], title: str, limit: int = 12) -> str:
+    """Return a table of the first rows; an empty string if there are none."""
+    more = f"; the first {limit} of {len(lines):,}" if len(lines) > limit else ""
+    return _table(head, lines[:limit], title + more) if lines else ""
 
 
 def _name(column: Any) -> str:
     return "—" if column is None else ", ".join(map(str, column)) if isinstance(column, tuple) else str(column)
 
 
-def _strain(model: Any, rows: ReportRows) -> str:
-    """Pairs of columns that depend on each other within classes, which naive Bayes counts twice."""
+def _dependence(model: Any, rows: ReportRows) -> str:
+    """Return the pairs of columns that violate the independence assumption of naive Bayes most."""
     if not isinstance(model, tb.NaiveBayes) or len(rows.columns) > 60:
         return ""
     try:
@@ -364,44 +364,45 @@ def _strain(model: Any, rows: ReportRows) -> str:
     if not pairs:
         return ""
     names, lines = list(pairs[0]._fields), [list(map(_plain, pair)) for pair in pairs]
-    why = "<p>Pairs of columns that go together within classes; naive Bayes counts what they share twice.</p>"
+    why = "<p>Pairs of columns that are dependent given the class; naive Bayes assumes independence.</p>"
     return why + _table(names, lines)
 
 
-def _explained(model: Any, rows: ReportRows) -> str:
+def _explanations(model: Any, rows: ReportRows) -> str:
+    """Return explanations of the most confident correct prediction and error, and of the least confident row."""
     if not hasattr(model, "explain"):
         return ""
-    truth, log = report_analysis.codes_of(model, rows.labels), report_analysis.log_proba(model, rows.columns)
-    told, sure = log.argmax(axis=1), log.max(axis=1)
-    wrong = np.flatnonzero((told != truth) & (truth >= 0))
-    chosen = {"surest of the right answers": int(np.argmax(np.where(told == truth, sure, -np.inf)))}
+    truth, log = report_analysis.class_codes(model, rows.labels), report_analysis.log_proba(model, rows.columns)
+    predicted, confidence = log.argmax(axis=1), log.max(axis=1)
+    wrong = np.flatnonzero((predicted != truth) & (truth >= 0))
+    examples = {"Most confident correct prediction": int(np.argmax(np.where(predicted == truth, confidence, -np.inf)))}
     if len(wrong):
-        chosen["surest of the wrong answers"] = int(wrong[np.argmax(sure[wrong])])
-    chosen["most doubtful answer"] = int(np.argmin(sure))
-    found = []
-    for what, row in chosen.items():
+        examples["Most confident error"] = int(wrong[np.argmax(confidence[wrong])])
+    examples["Least confident prediction"] = int(np.argmin(confidence))
+    sections = []
+    for heading, row in examples.items():
         explained = model.explain(rows.take([row]))
         weights = explained.to_dict(0)
         values = dict(zip(explained.columns, explained.values[0], strict=True))
-        most = max((abs(weight) for weight in weights.values() if np.isfinite(weight)), default=1.0) or 1.0
+        largest = max((abs(weight) for weight in weights.values() if np.isfinite(weight)), default=1.0) or 1.0
         lines = [
-            [name, report_analysis.written(values.get(name)), (f"{weight:+.2f}", weight / most)]
+            [name, report_analysis.format_cell(values.get(name)), (f"{weight:+.2f}", weight / largest)]
             for name, weight in list(weights.items())[:12]
         ]
         note = f" {escape(explained.note)}" if explained.note else ""
-        found.append(
-            f"<h3>The {escape(what)}: row {rows.places[row] + 1}</h3><p>It is {_text(rows.labels[row])}; the answer is "
-            f"{_text(model.classes_[told[row]])}, with {np.exp(sure[row]):.1%}.{note}</p>"
-            + _table(["column", "cell", f"nats for {explained.classes[0]}, not {explained.against[0]}"], lines)
+        sections.append(
+            f"<h3>{escape(heading)}: row {rows.indices[row] + 1}</h3><p>True class: {_text(rows.labels[row])}. "
+            f"Predicted class: {_text(model.classes_[predicted[row]])} ({np.exp(confidence[row]):.1%}).{note}</p>"
+            + _table(["column", "cell", f"nats for {explained.classes[0]} against {explained.against[0]}"], lines)
         )
-    return "".join(found)
+    return "".join(sections)
 
 
-def _decided(model: Any, rows: ReportRows) -> dict[str, Any]:
-    """What is needed to decide about all rows again under other priors and costs."""
-    log = report_analysis.log_proba(model, rows.columns)[:_ALL_ROWS]
+def _decision_data(model: Any, rows: ReportRows) -> dict[str, Any]:
+    """Return the data for decisions about all rows under other class frequencies and costs."""
+    log = report_analysis.log_proba(model, rows.columns)[:_MAX_DECISION_ROWS]
     prior = np.exp(log).mean(axis=0)
     if hasattr(model, "class_prior_"):
         prior = np.asarray(model.class_prior_.values, dtype=float)
-    truth = report_analysis.codes_of(model, rows.labels)[:_ALL_ROWS]
+    truth = report_analysis.class_codes(model, rows.labels)[:_MAX_DECISION_ROWS]
     return {"prior": np.round(prior, 8).tolist(), "all": np.round(log, 3).tolist(), "truth": truth.tolist()}

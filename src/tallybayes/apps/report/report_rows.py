@@ -1,4 +1,4 @@
-"""Rows that a report looks at: some of them, as columns of plain values, whatever they were given as."""
+"""Rows of a report: a sample of the data as columns of Python values, for every supported input type."""
 
 from __future__ import annotations
 
@@ -9,40 +9,47 @@ import numpy as np
 
 import tallybayes as tb
 
-_MOST = 2000  # rows that are looked at one by one
+_MAX_ROWS = 2000
 
 
 class ReportRows:
-    """Some rows of the data, evenly spread, and their labels.
+    """At most `max_rows` evenly spaced rows of the data, and their class labels.
 
     Parameters
     ----------
     data : as for `tallybayes.evaluate`
-    target : name of a column, or labels
-    most : int
+    target : column name or array-like of labels
+    max_rows : int, default 2000
+
+    Attributes
+    ----------
+    indices : ndarray of shape (n_rows,)
+        Positions of the rows in the data.
+    columns : dict of lists
+    labels : list
     """
 
-    def __init__(self, data: Any, target: Any, most: int = _MOST) -> None:
+    def __init__(self, data: Any, target: Any, max_rows: int = _MAX_ROWS) -> None:
         columns = _columns(data)
         n = len(next(iter(columns.values()), ()))
         if not _is_labels(target) and target not in columns:
             names = ", ".join(map(repr, list(columns)[:8]))
             raise tb.DataError(
-                f"no column {target!r} in the data (found: {names}), so the labels are not known.\n"
-                "    Pass rows that have it, or the labels: model.report(X, y)."
+                f"no column {target!r} in the data (found: {names}), so the class labels are unknown.\n"
+                "    Pass rows that have it, or pass the labels: model.report(X, y)."
             )
         labels = list(target) if _is_labels(target) else columns.pop(target)
         if len(labels) != n:
-            raise tb.DataError(f"there are {len(labels)} labels and {n} rows; expected one for every row.")
-        self.places = np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)) if n else np.zeros(0, int)
-        self.columns = {name: [cells[place] for place in self.places] for name, cells in columns.items()}
-        self.labels = [labels[place] for place in self.places]
+            raise tb.DataError(f"the target has {len(labels)} labels for {n} rows; expected one label per row.")
+        self.indices = np.unique(np.linspace(0, n - 1, min(n, max_rows)).astype(int)) if n else np.zeros(0, int)
+        self.columns = {name: [cells[index] for index in self.indices] for name, cells in columns.items()}
+        self.labels = [labels[index] for index in self.indices]
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.indices)
 
     def take(self, rows: Any) -> dict[Any, list[Any]]:
-        """Some of the rows, by number."""
+        """Return the columns of the rows at these positions of the report."""
         return {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
 
 
@@ -51,15 +58,15 @@ def _is_labels(target: Any) -> bool:
 
 
 def _columns(data: Any) -> dict[Any, list[Any]]:
-    """Columns as lists; of rows that are read in batches, a random sample."""
+    """Return the columns as lists. Data sources give a random sample."""
     if hasattr(data, "tocsr"):
         raise tb.DataError.wrong_type(
-            "the data", "a sparse matrix", "columns one by one", "Pages are of frames, files and plain arrays."
+            "the data", "a sparse matrix", "single columns", "Pass a data frame, a file or a dense array."
         )
-    if getattr(data, "ndim", 2) == 1 and not isinstance(data, Mapping):  # one text each
+    if getattr(data, "ndim", 2) == 1 and not isinstance(data, Mapping):  # one text per row
         return {"text": data.tolist() if isinstance(data, np.ndarray) else list(data)}
     if isinstance(data, np.ndarray):
-        return {place: column.tolist() for place, column in enumerate(data.T)}
+        return {index: column.tolist() for index, column in enumerate(data.T)}
     if isinstance(data, Mapping):
         return {name: list(column) for name, column in data.items()}
     if isinstance(data, tb.Source):

@@ -1,4 +1,4 @@
-"""What to be careful about, in plain words."""
+"""Warnings of the report: rare classes, missing cells, miscalibration, uninformative columns."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-_FEW = 20  # rows of a class, below which it is rare
-_USELESS = 1e-3  # nats of a row, that no one notices
-_MISSING = 0.3  # share of missing cells from which on it is said
+_MIN_CLASS_ROWS = 20  # a class with fewer rows is rare
+_MIN_LOSS_CHANGE = 1e-3  # nats per row; smaller changes of the log loss are negligible
+_MIN_MISSING = 0.3  # proportion of missing cells that is reported
 
 
 def report_warnings(
@@ -25,64 +25,63 @@ def report_warnings(
     groups : list of str
         Warnings about groups of rows.
     held_out : bool, default False
-        Whether the model was fitted without these rows: training rows say nothing about what would be better.
+        Whether the model was fitted without these rows. Training rows support no advice.
     """
-    found = []
-    counted = class_weights(model)
-    rare = [(label, n) for label, n in counted.items() if n < _FEW]
+    messages = []
+    rare = [(label, n) for label, n in class_weights(model).items() if n < _MIN_CLASS_ROWS]
     if rare:
-        shown = ", ".join(f"{label} ({n:g})" for label, n in rare[:5]) + (" …" if len(rare) > 5 else "")
-        found.append(f"Few rows were counted of {_classes(rare)} {shown}: what is said of them is uncertain.")
+        names = ", ".join(f"{label} ({n:g})" for label, n in rare[:5]) + (" …" if len(rare) > 5 else "")
+        messages.append(f"Few training rows in {_classes(rare)} {names}: their parameters are uncertain.")
     absent = [label for label, n in zip(evaluation.support, evaluation.support.values(), strict=True) if not n]
     if absent:
-        shown = ", ".join(map(str, absent[:5]))
-        found.append(f"The rows of this page have no {shown}: nothing is known of how well it is recognized.")
+        names = ", ".join(map(str, absent[:5]))
+        messages.append(f"No row of this page has the class {names}: its recall is undefined.")
     base = max(evaluation.support.values()) / max(1.0, sum(evaluation.support.values()))
     if evaluation.accuracy.low <= base:
-        found.append(
-            f"To say the most frequent class of every row is right in {base:.1%}; the model is in "
+        messages.append(
+            f"Predicting the most frequent class has accuracy {base:.1%}. The model has accuracy "
             f"{evaluation.accuracy.value:.1%} ({evaluation.accuracy.low:.1%} to {evaluation.accuracy.high:.1%}), "
-            "which is not surely better."
+            "which is not significantly better."
         )
     if held_out and evaluation.calibration_error.low > 0.05:
-        found.append(
-            f"Probabilities are off by {evaluation.calibration_error.value:.2f} on average: "
-            "calibration='auto' when fitting mends that."
+        messages.append(
+            f"The calibration error is {evaluation.calibration_error.value:.2f}: "
+            "fit the model with calibration='auto' to calibrate its probabilities."
         )
     for name, cells in rows.columns.items():
-        share = sum(_is_missing(cell) for cell in cells) / max(1, len(cells))
-        if share >= _MISSING:
-            found.append(f"{share:.0%} of the cells of {name} are missing.")
+        proportion = sum(_is_missing(cell) for cell in cells) / max(1, len(cells))
+        if proportion >= _MIN_MISSING:
+            messages.append(f"{proportion:.0%} of the cells of {name} are missing.")
     if held_out and importance is not None:
-        found += _advice(importance)
+        messages += _advice(importance)
     density = log_densities(model, rows)
     if density is not None and np.isneginf(density).any():
         n = int(np.isneginf(density).sum())
-        found.append(f"The model finds {n} of {len(density)} rows impossible: no class could have made them.")
-    return found + groups
+        messages.append(f"{n} of {len(density)} rows have probability 0 under every class of the model.")
+    return messages + groups
 
 
 def _advice(importance: Any) -> list[str]:
-    """Which columns held-out rows show to be useless or harmful, by intervals of 95 %."""
+    """Return messages about columns that do not reduce the log loss of held-out rows, by 95 % intervals."""
     known = list(zip(importance.columns, importance.low, importance.high, strict=True))
-    useless = [str(name) for name, low, high in known if low > -_USELESS and high < _USELESS]
-    harmful = [str(name) for name, _, high in known if high < -_USELESS]
-    found = []
-    if useless:
-        shown = ", ".join(useless[:6]) + (f" and {len(useless) - 6} more" if len(useless) > 6 else "")
-        found.append(f"On these held-out rows the log loss is the same without any one of: {shown}.")
+    irrelevant = [str(name) for name, low, high in known if low > -_MIN_LOSS_CHANGE and high < _MIN_LOSS_CHANGE]
+    harmful = [str(name) for name, _, high in known if high < -_MIN_LOSS_CHANGE]
+    messages = []
+    if irrelevant:
+        names = ", ".join(irrelevant[:6]) + (f" and {len(irrelevant) - 6} more" if len(irrelevant) > 6 else "")
+        messages.append(f"On these held-out rows the log loss is the same without any one of: {names}.")
     if harmful:
-        shown = ", ".join(harmful[:6])
-        found.append(f"On these held-out rows the log loss is lower without any one of: {shown}.")
-    return found
+        names = ", ".join(harmful[:6])
+        messages.append(f"On these held-out rows the log loss is lower without any one of: {names}.")
+    return messages
 
 
 def class_weights(model: Any) -> dict[Any, float]:
-    """How many rows of every class were counted; nothing of a model without counts."""
+    """Return the weight of the training rows of each class; an empty dict for a model without counts."""
     tally = getattr(getattr(model, "members_", [None])[0], "model", model)
     try:
         counts = np.asarray(tally.tally_.statistics[0].table, dtype=float).ravel()
-    except Exception:  # given, not counted
+    except Exception:  # fixed parameters, no counts
         return {}
     if len(counts) != len(model.classes_):
         return {}
@@ -90,7 +89,7 @@ def class_weights(model: Any) -> dict[Any, float]:
 
 
 def log_densities(model: Any, rows: Any) -> np.ndarray | None:
-    """log p(row) of the rows; None of a model that has none."""
+    """Return log p(row) of each row, or None if the model does not define it."""
     if not hasattr(model, "score_samples") or not len(rows):
         return None
     return np.asarray(model.score_samples(rows.columns))

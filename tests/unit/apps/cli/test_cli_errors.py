@@ -188,7 +188,7 @@ def test_without_its_libraries_one_line_says_what_to_install(tmp_path):
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, env=HERE, text=True)
     assert ran.returncode == 1
-    assert "pip install 'tallybayes[command]'" in ran.stderr
+    assert "pip install 'tallybayes[cli]'" in ran.stderr
     assert "Traceback" not in ran.stderr
     assert len(ran.stderr.splitlines()) == 2
 
@@ -208,7 +208,7 @@ def test_columns_of_other_types_can_be_left_out(error):
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (tb.FileError.not_ours("x", "no"), "x is not a Tallybayes file: no.\n    Expected a model of 'tally fit'."),
+        (tb.FileError.not_ours("x", "no"), "x is not a Tallybayes file: no.\n    Expected a model written by 'tally fit'."),
         (tb.DataError("x is empty; expected a line of names, or names=[...] and rows."),
          "x is empty; expected a line of names, or --names NAME … and rows."),
         (tb.EstimateError("n_components is 0; expected more."), "--components is 0; expected more."),

@@ -47,7 +47,7 @@ def test_the_page_says_what_is_measured(page, wine):
     model = tb.NaiveBayes().fit(wine[0], "kind")
     found = tb.evaluate(model, wine[1], "kind")
     assert f"{found.accuracy.value:.1%} ({found.accuracy.low:.1%} to {found.accuracy.high:.1%})" in page
-    assert all(f">{part}</h2>" in page for part in ("In short", "What was counted", "Try it", "Three rows, explained"))
+    assert all(f">{part}</h2>" in page for part in ("Summary", "Training data", "What-if", "Example explanations"))
     assert "33% of the cells of hue are missing" in page or "34% of the cells of hue are missing" in page
 
 
@@ -61,8 +61,8 @@ def test_what_an_audit_finds_is_on_the_page(wine):
     audited = tb.audit(model, told, "kind", by="half")
     assert audited.rows[0].row == 4
     page = model.report(told, by="half").html
-    part = re.search(r'<section id="audit">(.*?)</section>', page, re.DOTALL).group(1)
-    assert f"{len(audited.findings)} things that chance hardly explains" in part
+    part = re.search(r'<section id="checks">(.*?)</section>', page, re.DOTALL).group(1)
+    assert f"{len(audited.findings)} findings beyond chance" in part
     assert re.search(r">5</td><td>malic_acid</td>", part)  # rows are counted from 1 on pages
     assert re.search(r"<td>half</td><td>Atlantis</td><td[^>]*>1</td><td[^>]*>7</td>", part)
     moved = [str(one) for one in audited.drifted]
@@ -71,11 +71,11 @@ def test_what_an_audit_finds_is_on_the_page(wine):
     one = next(each for each in audited.columns if each.column == "hue")
     assert f"{one.bits:.3f}</td>" in part
     assert f"{one.low:.3f} to {one.high:.3f}" in part
-    assert "Groups, with 99 % intervals" in part
+    assert "Subgroup performance, with 99 % intervals" in part
     with pytest.raises(tb.DataError, match="no column 'nowhere'"):
         model.report(told, by="nowhere")
     plain = tb.NearestClassMean().fit(learned[["alcohol"]], learned["kind"]).report(told[["alcohol"]], told["kind"])
-    assert 'id="audit"' not in plain.html
+    assert 'id="checks"' not in plain.html
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_every_classifier_has_a_page(model, wine):
     columns = ["alcohol", "proline", "flavanoids", "kind"]
     found = model.fit(wine[0][columns], "kind").report(wine[1][columns])
     assert not tried(found.html)["additive"]
-    assert "Try it" in found.html
+    assert "What-if" in found.html
 
 
 @pytest.mark.slow
@@ -146,8 +146,8 @@ def test_what_to_be_careful_about():
     }
     rows["x"] = np.where((rows["group"] == "q"), rng.normal(size=585), rows["x"])
     found = report(tb.NaiveBayes().fit({**rows, "y": y}, "y"), {**rows, "y": y}, "y").html
-    assert "Few rows were counted of the class rare (5)" in found
-    assert "Rows with group = q fare worse" in found
+    assert "Few training rows in the class rare (5)" in found
+    assert "Rows with group = q have accuracy" in found
 
 
 @pytest.mark.slow
@@ -235,9 +235,9 @@ def in_chromium(page, folder, script):
 @in_a_browser
 def test_the_page_works_in_a_browser(page, tmp_path):
     script = """
-      const told = () => document.getElementById("told").textContent, out = [told()];
+      const predicted = () => document.getElementById("prediction").textContent, out = [predicted()];
       const set = (input, value, kind) => {
-        input.value = value; input.dispatchEvent(new Event(kind)); out.push(told());
+        input.value = value; input.dispatchEvent(new Event(kind)); out.push(predicted());
       };
       set(document.getElementById("row"), "3", "change");
       document.querySelectorAll("#cells select").forEach((select) => set(select, "0", "change"));
@@ -246,8 +246,8 @@ def test_the_page_works_in_a_browser(page, tmp_path):
         if (at % 3 === 1) set(input, at === 4 ? "0" : "50", "input");
       });
       out.push(document.getElementById("summary").textContent);
-      document.getElementById("again").click();
-      out.push(told());
+      document.getElementById("reset").click();
+      out.push(predicted());
       const pre = document.createElement("pre");
       pre.id = "out"; pre.textContent = JSON.stringify(out); document.body.append(pre);
     """
@@ -256,7 +256,7 @@ def test_the_page_works_in_a_browser(page, tmp_path):
     assert "<title>kind by NaiveBayes</title>" in found
     out = json.loads(html.unescape(re.search(r'<pre id="out">(.*?)</pre>', found, re.DOTALL).group(1)))
     assert len(set(out)) > 5  # the answer moves
-    assert "rows are right; the mean cost is" in out[-2]
+    assert re.fullmatch(r"Accuracy: .* % of \d+ rows\. Mean cost: .*", out[-2])
     classes = tried(page)["classes"]
     all_missing = out[1 + len(tried(page)["columns"])]
     assert f"({100 * max(tried(page)['prior']):.1f} %)" in all_missing  # the prior speaks where all cells are missing
@@ -295,7 +295,7 @@ def test_rows_that_are_one_text_each(given):
 
 
 def test_neither_pandas_nor_matplotlib_is_needed(tmp_path):
-    # `make demo` and the extra "command" install neither.
+    # `make demo` and the extra "cli" install neither.
     code = "import sys\nclass Hidden:\n    def find_spec(self, name, path=None, target=None):\n"
     code += "        if name in ('pandas', 'matplotlib'): raise ModuleNotFoundError(name)\n"
     code += "sys.meta_path.insert(0, Hidden())\n"
@@ -303,6 +303,6 @@ def test_neither_pandas_nor_matplotlib_is_needed(tmp_path):
     code += "rows = {'x': [1.0, 2.0, 1.5, 2.5] * 9, 'z': [1.0, 2.1, 1.4, 2.6] * 9, 's': list('uvuw') * 9}\n"
     code += "y = list('abab') * 9\n"
     code += "for model in (tb.NaiveBayes(), tb.AutoClassifier().fit(rows, y)):\n"
-    code += "    print('What was counted' in model.fit(rows, y).report(rows, y).html)"
+    code += "    print('Training data' in model.fit(rows, y).report(rows, y).html)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert found.stdout == "True\nTrue\n", found.stderr

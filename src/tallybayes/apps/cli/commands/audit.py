@@ -1,4 +1,4 @@
-"""`tally audit`: what is wrong with some rows, by what a model has counted."""
+"""`tally audit`: outliers, unseen values, drift, label errors and subgroup performance of some rows."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ def audit(
     *,
     target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
     by: str | None = None,
-    learned: bool = False,
+    in_training_data: bool = False,
     json: bool = False,
     reading: Read = DEFAULT_READ_OPTIONS,
 ) -> int:
-    """Say what is wrong with some rows, by what a model has counted.
+    """Check rows against a fitted model.
 
-    Rows that are all but impossible, and by which column; values that were
-    never counted; columns that moved; with --target, labels that disagree
-    with the rest of their row; with --by, groups that fare worse. How much
-    would be found by chance is said. Rows are numbered from 1. Exit codes,
-    for pipelines: 0 nothing was found, 1 something was (or the data were
-    refused).
+    Report outliers with the most responsible column, unseen values and
+    drifted columns; with --target, suspected label errors; with --by,
+    subgroups with a higher loss. The number of findings expected by chance
+    is printed. Rows are numbered from 1. Exit codes, for pipelines:
+    0 no finding, 1 at least one finding, or an error.
 
-      tally audit penguins-choose.tally july.csv
-      tally audit penguins-choose.tally july.csv --target species --by island
-      tally audit model.tally train.csv --target species --learned
+      tally audit penguins-auto.tally july.csv
+      tally audit penguins-auto.tally july.csv --target species --by island
+      tally audit model.tally train.csv --target species --in-training-data
 
     Parameters
     ----------
@@ -43,30 +42,30 @@ def audit(
     data
         A file, a pattern in quotes, - or the address of a database.
     target
-        The column of the labels; of a network, a node.
+        The column with the class labels; for a network, a node.
     by
-        The column that tells groups.
-    learned
-        The model has counted these rows: judge labels by models without their row.
+        The column with the subgroups.
+    in_training_data
+        The model was fitted to these rows: compute leave-one-out predictions of their labels.
     json
-        Write all that was found as JSON.
+        Write the findings as JSON.
     reading
         How DATA is read.
     """
     import tallybayes as tb
 
-    found = load(model)
-    if isinstance(found, tb.LinearRegression | tb.HiddenMarkovModel | tb.NearestClassMean):
+    fitted = load(model)
+    if isinstance(fitted, tb.LinearRegression | tb.HiddenMarkovModel | tb.NearestClassMean):
         raise CommandError(
-            f"{model} is a {type(found).__name__}; expected a model that describes whole rows.\n"
-            "    'tally evaluate' measures what it predicts, --by group."
+            f"{model} is a {type(fitted).__name__}; expected a model with a density of rows.\n"
+            "    'tally evaluate --by COLUMN' computes its metrics by group."
         )
-    with OpenResources() as places:
-        rows = read_by(found, places.source(data, reading, needed=(target, by)))
-        result = tb.audit(found, rows, target, by=by, in_training_data=learned, first_row=1)
+    with OpenResources() as resources:
+        rows = read_by(fitted, resources.source(data, reading, needed=(target, by)))
+        result = tb.audit(fitted, rows, target, by=by, in_training_data=in_training_data, first_row=1)
     if json:
         parts = {name: getattr(result, name) for name in ("rows", "cells", "columns", "labels", "groups")}
-        told = {name: [one._asdict() for one in part] for name, part in parts.items()}
+        tables = {name: [finding._asdict() for finding in part] for name, part in parts.items()}
         expected = {"expected_rows": result.expected_rows, "expected_labels": result.expected_labels}
         answer_json(
             {
@@ -75,7 +74,7 @@ def audit(
                 "findings": result.findings,
                 "notes": result.notes,
                 **expected,
-                **told,
+                **tables,
             }
         )
     else:

@@ -32,7 +32,7 @@ def evaluate(
     Every number has a credible interval. Rows that the model has learned from
     flatter it: take others.
 
-      tally evaluate penguins-choose.tally test.csv
+      tally evaluate penguins-auto.tally test.csv
       tally evaluate model.tally test.csv --by country --json
       tally evaluate network.tally days.csv --target rain
       tally evaluate network.tally days.csv                 # bits per row

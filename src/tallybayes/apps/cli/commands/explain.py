@@ -1,4 +1,4 @@
-"""`tally explain`: why a model predicts what it does."""
+"""`tally explain`: weights of evidence of the columns for a prediction."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def explain(
     *,
     row: tuple[int, ...] = (1,),
     against: str | None = None,
-    work: bool = False,
+    show_work: bool = False,
     json: bool = False,
     reading: Read = DEFAULT_READ_OPTIONS,
 ) -> None:
-    """Say why a model predicts what it does, of some rows.
+    """Explain predictions by the weights of evidence of the columns.
 
-    How far every column pulls the row towards its class, against the
-    runner-up, in nats: with the class prior's they add up to the log-odds.
-    Row 1 is the first one below the names.
+    The weight of a column is its contribution, in nats, to the log-odds of
+    the predicted class against the runner-up. The weights and that of the
+    class prior add up to the log-odds. Row 1 is the first below the header.
 
-      tally explain penguins-choose.tally new.csv --row 3
+      tally explain penguins-auto.tally new.csv --row 3
       tally explain model.tally new.csv --row 3 17 --against Adelie
-      tally explain model.tally new.csv --row 3 --work
+      tally explain model.tally new.csv --row 3 --show-work
 
     Parameters
     ----------
@@ -39,68 +39,71 @@ def explain(
     data
         A file, a pattern in quotes, - or the address of a database.
     row
-        Which rows; the first one is 1.
+        Row numbers, from 1.
     against
-        The class to compare with; by default the runner-up.
-    work
-        Write the sum on a sheet instead, every factor of every class.
+        The reference class; by default the runner-up.
+    show_work
+        Write the step-by-step calculation instead, with every factor of every class.
     json
         Write the weights as JSON.
     reading
         How DATA is read.
     """
-    found: Any = load(model)
-    if not hasattr(found, "explain"):
-        raise CommandError(
-            f"{model} is a {type(found).__name__}; expected a classifier, which has weights of evidence."
-        )
-    if work and json:
-        raise UsageError("--work is for people, --json for programs; expected one of them.")
+    classifier: Any = load(model)
+    if not hasattr(classifier, "explain"):
+        raise CommandError(f"{model} is a {type(classifier).__name__}; expected a classifier.")
+    if show_work and json:
+        raise UsageError("--show-work and --json exclude each other; pass one of them.")
     if min(row) < 1:
         raise UsageError(f"--row is {min(row)}; the first row is 1.")
-    other = None if against is None else _label(against, found.classes_.tolist())
-    with OpenResources() as places:
-        cells = _rows(read_by(found, places.source(data, reading)), row)
-    told = []
-    for place, table in zip(row, cells, strict=True):
-        if work:
-            print_result(f"row {place}\n{found.show_work(table)}\n")
+    other = None if against is None else _label(against, classifier.classes_.tolist())
+    with OpenResources() as resources:
+        tables = _rows(read_by(classifier, resources.source(data, reading)), row)
+    documents = []
+    for number, table in zip(row, tables, strict=True):
+        if show_work:
+            print_result(f"row {number}\n{classifier.show_work(table)}\n")
             continue
-        why = found.explain(table, other)
+        explanation = classifier.explain(table, other)
         if json:
-            told.append(_as_json(found, table, why, place))
+            documents.append(_as_json(classifier, table, explanation, number))
         else:
-            show_explanation(why, place)
+            show_explanation(explanation, number)
     if json:
-        answer_json(told)
+        answer_json(documents)
 
 
-def _rows(source: Any, wanted: tuple[int, ...]) -> list[Any]:
-    """Some rows of a source, each a table of one row."""
-    found: dict[int, Any] = {}
+def _rows(source: Any, numbers: tuple[int, ...]) -> list[Any]:
+    """Return the rows with these numbers, each as a table of one row."""
+    tables: dict[int, Any] = {}
     first = 1
     for batch in source.batches():
-        found |= {place: batch.slice(place - first, 1) for place in wanted if first <= place < first + len(batch)}
+        tables |= {row: batch.slice(row - first, 1) for row in numbers if first <= row < first + len(batch)}
         first += len(batch)
-        if len(found) == len(set(wanted)):
+        if len(tables) == len(set(numbers)):
             break
-    missing = [place for place in wanted if place not in found]
+    missing = [row for row in numbers if row not in tables]
     if missing:
-        raise CommandError(f"there is no row {missing[0]:,}: {source.name} has {first - 1:,} rows.")
-    return [found[place] for place in wanted]
+        raise CommandError(f"--row is {missing[0]:,}; {source.name} has {first - 1:,} rows.")
+    return [tables[row] for row in numbers]
 
 
 def _label(text: str, labels: list[Any]) -> Any:
-    """A class by what is typed."""
+    """Return the class whose text is `text`, or `text` if there is none."""
     return next((label for label in labels if str(label) == text), text)
 
 
-def _as_json(model: Any, table: Any, why: Any, place: int) -> dict[str, Any]:
-    cells = dict(zip(map(str, why.columns), why.values[0], strict=True))
+def _as_json(model: Any, table: Any, explanation: Any, number: int) -> dict[str, Any]:
+    cells = dict(zip(map(str, explanation.columns), explanation.values[0], strict=True))
     weights = [
         {"column": str(column), "value": cells[str(column)], "weight": weight}
-        for column, weight in why.to_dict().items()
+        for column, weight in explanation.to_dict().items()
     ]
     proba = dict(zip(map(str, model.classes_.tolist()), model.predict_proba(table)[0], strict=True))
-    head = {"row": place, "class": why.classes[0], "against": why.against[0], "log_odds": why.log_odds[0]}
-    return {**head, "note": why.note or None, "probabilities": proba, "weights": weights}
+    head = {
+        "row": number,
+        "class": explanation.classes[0],
+        "against": explanation.against[0],
+        "log_odds": explanation.log_odds[0],
+    }
+    return {**head, "note": explanation.note or None, "probabilities": proba, "weights": weights}

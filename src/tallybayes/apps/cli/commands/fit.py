@@ -123,7 +123,7 @@ def fit(
     degree
         Of a regression: the highest power of every number; 1 unless said.
     single
-        Of choose: take the best candidate alone, not the mixture.
+        For --model auto: use the best candidate alone instead of stacking.
     like_model
         A model whose kind, settings and choices are taken, so that both can be merged.
     seed

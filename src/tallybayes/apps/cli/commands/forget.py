@@ -35,7 +35,7 @@ def forget(
     where a count would turn negative, and nothing is changed then. A window
     knows its rows: what is not in it is refused.
 
-      tally forget penguins-choose.tally withdrawn.csv
+      tally forget penguins-auto.tally withdrawn.csv
       tally forget penguins.tally withdrawn.csv --receipt withdrawn.json
       tally forget model.tally sqlite:shop.db --table withdrawn
 

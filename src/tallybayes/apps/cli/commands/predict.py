@@ -33,7 +33,7 @@ def predict(
     of every class. A file that is there is replaced once the new one is whole;
     a table that is there is refused.
 
-      tally predict penguins-choose.tally new.csv --proba
+      tally predict penguins-auto.tally new.csv --proba
       tally predict model.tally new.parquet --keep id -o told.parquet
       tally predict model.tally - < new.csv | head
       tally predict model.tally sqlite:a.db --table x -o sqlite:a.db --to-table told

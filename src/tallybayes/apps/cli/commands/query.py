@@ -32,11 +32,11 @@ def query(
     Parameters
     ----------
     network
-        A network that `tally fit` wrote, or a .bif or .json file.
+        A network written by `tally fit`, or a .bif or .json file.
     more
         Words without an option, which are rejected.
     nodes
-        The query columns; of several, their joint distribution. Of continuous ones, mean and standard deviation.
+        The query columns. Several give their joint distribution; continuous ones give mean and standard deviation.
     given
         Evidence, as COLUMN=LEVEL.
     do
@@ -50,66 +50,66 @@ def query(
     if more:
         raise UsageError(f"{more[0]!r} has no option before it; expected --nodes COLUMN, --given or --do COLUMN=LEVEL.")
     model.graph_.require(list(nodes))
-    known, done = (_known(model, some, option) for some, option in ((given, "given"), (do, "do")))
+    evidence, interventions = _evidence(model, given, "given"), _evidence(model, do, "do")
     if not nodes:
-        best = model.most_probable(known, do=done)
+        best = model.most_probable(evidence, do=interventions)
         if json:
-            answer_json({"given": known, "do": done, "most_probable": dict(best)})
+            answer_json({"given": evidence, "do": interventions, "most_probable": dict(best)})
         else:
             print_result(repr(best))
         return
-    found = model.query(list(nodes), known, do=done)
-    if json and not found.levels:
-        numbers = _moments(found)
-        numbers |= {"interval_90": found.interval(0.9).tolist()} if len(nodes) == 1 else {}
-        answer_json({"nodes": list(nodes), "given": known, "do": done, **numbers})
+    result = model.query(list(nodes), evidence, do=interventions)
+    if json and not result.levels:
+        moments = _moments(result)
+        moments |= {"interval_90": result.interval(0.9).tolist()} if len(nodes) == 1 else {}
+        answer_json({"nodes": list(nodes), "given": evidence, "do": interventions, **moments})
     elif json:
-        discrete = found.marginal(*found.discrete_nodes)
+        discrete = result.marginal(*result.discrete_nodes)
         rows = [
             {
                 **dict(zip(discrete.nodes, level if len(discrete.nodes) > 1 else (level,), strict=True)),
                 "probability": probability,
-                **(_moments(found[level]) if found.continuous_nodes and probability else {}),
+                **(_moments(result[level]) if result.continuous_nodes and probability else {}),
             }
             for level, probability in discrete.items()
         ]
-        answer_json({"nodes": list(nodes), "given": known, "do": done, "answer": rows})
+        answer_json({"nodes": list(nodes), "given": evidence, "do": interventions, "probabilities": rows})
     else:
-        print_result(repr(found))
+        print_result(repr(result))
 
 
-def _moments(found: Any) -> dict[str, Any]:
-    """Mean and standard deviation of one continuous node; means, standard deviations and covariance of several."""
-    if len(found.continuous_nodes) == 1:
-        return {"mean": found.mean, "std": found.std}
-    return {"mean": found.mean.tolist(), "std": found.std.tolist(), "covariance": found.covariance.tolist()}
+def _moments(result: Any) -> dict[str, Any]:
+    """Return mean and standard deviation of one continuous node, or means, deviations and covariance of several."""
+    if len(result.continuous_nodes) == 1:
+        return {"mean": result.mean, "std": result.std}
+    return {"mean": result.mean.tolist(), "std": result.std.tolist(), "covariance": result.covariance.tolist()}
 
 
-def _known(model: Any, pairs: Sequence[str], option: str) -> dict[str, Any]:
-    """What is known, as the network has it: levels by what is typed, measured values as numbers."""
-    found: dict[str, Any] = {}
+def _evidence(model: Any, pairs: Sequence[str], option: str) -> dict[str, Any]:
+    """Return node -> value for texts COLUMN=VALUE: levels of discrete nodes, numbers for continuous nodes."""
+    evidence: dict[str, Any] = {}
     for text in pairs:
         node, sign, value = text.partition("=")
         if not sign or not node:
             raise UsageError(f"--{option} has {text!r}; expected COLUMN=LEVEL.")
         model.graph_.require([node])
         levels = model.levels_.get(node)
-        if levels is None and value == "(missing)":  # the library says so where that cannot be
-            found[node] = value
+        if levels is None and value == "(missing)":  # the library raises an error where this is invalid
+            evidence[node] = value
         elif levels is None:
             try:
-                found[node] = float(value)
+                evidence[node] = float(value)
             except ValueError:
                 raise UsageError(
-                    f"--{option} has {value!r} for {node!r}, which is measured; expected a number."
+                    f"--{option} has {value!r} for the continuous node {node!r}; expected a number."
                 ) from None
         else:
-            found[node] = _level(value, levels)
-    return found
+            evidence[node] = _level(value, levels)
+    return evidence
 
 
 def _level(text: str, levels: Sequence[Any]) -> Any:
-    """A level by what is typed; the library says which there are if it is none."""
+    """Return the level whose text is `text`, or `text` itself, for which the library then raises an error."""
     for level in levels:
         if str(level) == text or (isinstance(level, bool) and str(level).lower() == text.lower()):
             return level

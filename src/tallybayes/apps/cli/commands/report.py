@@ -30,7 +30,7 @@ def report(
     other shares of the classes, other costs; and with what 'tally audit' tells.
     Rows that the model has learned from flatter it: take others.
 
-      tally report penguins-choose.tally --data test.csv
+      tally report penguins-auto.tally --data test.csv
       tally report model.tally --data test.parquet -o page.html --title Penguins
 
     Parameters

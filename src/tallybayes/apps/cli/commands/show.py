@@ -30,8 +30,8 @@ def show(
     shares of missing cells, and the classes. With it: the probabilities, means,
     variances and covariances of a column, with credible intervals.
 
-      tally show penguins-choose.tally
-      tally show penguins-choose.tally --column bill_mm species
+      tally show penguins-auto.tally
+      tally show penguins-auto.tally --column bill_mm species
       tally show hospital.tally --small-counts 5
 
     Parameters

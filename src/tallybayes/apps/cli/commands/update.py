@@ -34,7 +34,7 @@ def update(
     whole; several at once wait for each other. A window forgets what is too
     old by then.
 
-      tally update penguins-choose.tally monday.csv
+      tally update penguins-auto.tally monday.csv
       tally update model.tally 'june-*.parquet' -o july.tally
 
     Parameters

@@ -21,7 +21,7 @@ def test_an_audit_ends_with_1_where_something_was_found(files, frame, done, tall
     shown = tally("audit naive.tally late.csv").out
     assert "'Atlantis' (1 row, first 6)" in shown
     assert "first in row (from 1)" in shown
-    clean = tally("audit naive.tally penguins.csv --json --target species --learned")
+    clean = tally("audit naive.tally penguins.csv --json --target species --in-training-data")
     assert clean.code == bool(json.loads(clean.out)["findings"])
     assert tally("audit naive.tally nowhere.csv").code == 1
     assert tally("audit naive.tally").code == 2
@@ -33,7 +33,7 @@ def test_what_was_forgotten_has_a_receipt_that_is_checked(files, frame, done, ta
     done("fit rest.csv --like naive.tally -o never.tally")
     done("forget naive.tally part.csv --receipt part.json -o without.tally")
     assert json.loads((files / "part.json").read_text())["rows"] == 50
-    assert "yes" in done("receipt part.json without.tally --never-saw never.tally")
+    assert "yes" in done("receipt part.json without.tally --retrained never.tally")
     assert json.loads(done("receipt part.json without.tally --json"))["ok"]
     wrong = tally("receipt part.json naive.tally")
     assert (wrong.code, "NO" in wrong.out) == (1, True)

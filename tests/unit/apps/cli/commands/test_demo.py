@@ -10,7 +10,7 @@ def test_the_demo_shows_what_it_says(done, tmp_path):
     told = done("demo -o page.html")
     assert told.count("True\n") == 3
     assert "refused    cannot forget" in told
-    assert "Try it" in (tmp_path / "page.html").read_text()
+    assert "What-if" in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ def test_measured_columns_are_told(done, files):
     assert told["interval_90"][0] < told["mean"] < told["interval_90"][1]
     both = json.loads(done("query n.tally --nodes mass_g bill_mm --json"))
     assert len(both["mean"]) == len(both["std"]) == len(both["covariance"]) == 2
-    mixed = json.loads(done("query n.tally --nodes species mass_g bill_mm --json"))["answer"]
+    mixed = json.loads(done("query n.tally --nodes species mass_g bill_mm --json"))["probabilities"]
     assert abs(sum(row["probability"] for row in mixed) - 1) < 1e-12
     assert [len(row["mean"]) for row in mixed] == [2] * len(mixed)
 

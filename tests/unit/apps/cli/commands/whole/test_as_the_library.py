@@ -221,7 +221,7 @@ def test_networks(tmp_path, done, tally):
     expected = model.query("rain", {"wet": True})
     assert done("query n.tally --given wet=true --nodes rain") == f"{expected!r}\n"
     told = json.loads(done("query n.tally --given wet=true day=2 --nodes rain --json"))
-    assert told["answer"][1] == {"rain": True, "probability": pytest.approx(expected[True])}
+    assert told["probabilities"][1] == {"rain": True, "probability": pytest.approx(expected[True])}
     assert told["given"] == {"wet": True, "day": 2}
     assert "wet" in done("query n.tally --do rain=true")
     assert "day" in done("query n.tally --nodes wet day")
@@ -289,4 +289,4 @@ def test_real_files_as_they_come(done, tmp_path):
     told = json.loads(done(f"evaluate p.tally {DATA}/tables/penguins.csv --null-values NA --json"))
     assert told["accuracy"]["value"] > 0.9
     answer = json.loads(done(f"query {DATA}/networks/asia.bif.gz --given xray=yes --nodes lung --json"))
-    assert answer["answer"][0]["probability"] == pytest.approx(0.4887, abs=1e-3)
+    assert answer["probabilities"][0]["probability"] == pytest.approx(0.4887, abs=1e-3)
