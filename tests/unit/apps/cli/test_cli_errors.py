@@ -208,7 +208,8 @@ def test_columns_of_other_types_can_be_left_out(error):
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (tb.FileError.not_ours("x", "no"), "x is not a Tallybayes file: no.\n    Expected a model written by 'tally fit'."),
+        (tb.FileError.not_ours("x", "no"),
+         "x is not a Tallybayes file: no.\n    Expected a model written by 'tally fit'."),
         (tb.DataError("x is empty; expected a line of names, or names=[...] and rows."),
          "x is empty; expected a line of names, or --names NAME … and rows."),
         (tb.EstimateError("n_components is 0; expected more."), "--components is 0; expected more."),
