@@ -26,7 +26,7 @@ help: ## list the targets
 $(VENV)/.packages: pyproject.toml
 	@echo 'Environment: $(VENV)'
 	@$(PYTHON) -m venv $(VENV)
-	@$(PYTHON) tools/install.py $(VENV) packages command duckdb -- $(CONSTRAINTS)
+	@$(PYTHON) tools/install.py $(VENV) packages cli duckdb -- $(CONSTRAINTS)
 	@touch $@
 
 $(VENV)/.kernels: $(VENV)/.packages $(SOURCES)
