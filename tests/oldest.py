@@ -6,6 +6,6 @@ from pathlib import Path
 
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 extras = project["optional-dependencies"]
-for requirement in (*project["dependencies"], *extras["command"], *extras["plot"], *extras["spark"], *extras["test"]):
+for requirement in (*project["dependencies"], *extras["cli"], *extras["plot"], *extras["spark"], *extras["test"]):
     if ">=" in requirement:
         sys.stdout.write(requirement.replace(">=", "==") + "\n")

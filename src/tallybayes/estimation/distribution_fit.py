@@ -135,7 +135,7 @@ class FittedDistribution:
     >>> import tallybayes as tb
     >>> coin = tb.fit_distribution([1, 1], tb.Bernoulli())
     >>> coin
-    Learned: Bernoulli(), weight 2
+    FittedDistribution: Bernoulli(), weight 2
       mle    1
       bayes  0.75
     >>> (coin + tb.fit_distribution([0], tb.Bernoulli())).estimate("mle").__round__(4)

@@ -39,9 +39,9 @@ class FittedWithMissing(FittedDistribution):
 
     Attributes
     ----------
-    there : Learned
+    there : FittedDistribution
         Whether values are there, in the family `Bernoulli`.
-    values : Learned
+    values : FittedDistribution
         The values that are there.
 
     Examples
@@ -49,9 +49,9 @@ class FittedWithMissing(FittedDistribution):
     >>> import tallybayes as tb
     >>> salary = tb.fit_distribution([20.0, None, None, 31.0, 24.0], tb.WithMissing(tb.Gaussian()))
     >>> salary
-    LearnedWithMissing: WithMissing(Gaussian()), weight 5
-      mle    there 0.6; mean 25, variance 20.6667, deviation 4.54606
-      bayes  there 0.571429; mean 25, variance 32.3093, deviation 5.68413
+    FittedWithMissing: WithMissing(Gaussian()), weight 5
+      mle    there 0.6; mean 25, variance 20.6667, std 4.54606
+      bayes  there 0.571429; mean 25, variance 32.3093, std 5.68413
     >>> salary.estimate("mle").there, salary.values.estimate("mle").mean
     (0.6, 25.0)
     >>> round(salary.predictive().log_prob(None), 4)  # log 3/7: two of five, and add-one

@@ -40,7 +40,7 @@ class Autoregressive(LinearGaussian):
     >>> import tallybayes as tb
     >>> steps = [0.0, 2.1, 2.9, 3.6, 3.7, 3.9, 3.9]                 # each is about half of the one before, and 2
     >>> model = tb.HiddenMarkovModel(columns=tb.Autoregressive(), estimate="mle").fit([steps], [["calm"] * 7])
-    >>> model.table(0)
+    >>> model.parameter_table(0)
     p(0 | state)
       state   intercept  weight of 1 before  variance        std
       'calm'  2.062      0.4771              0.01071   0.1035

@@ -37,7 +37,7 @@ class ConditionalLinearGaussian(LinearGaussian):
     >>> import tallybayes as tb
     >>> rows = {"height": [1.6, 1.7, 1.8, 1.9], "weight": [55.0, 65.0, 71.0, 82.0]}
     >>> model = tb.BayesianNetwork([("height", "weight")], estimate="mle").fit(rows)
-    >>> model.table("weight")
+    >>> model.cpt("weight")
     p(weight | height)
       intercept  weight of height  variance        std
       -84        87                1.075     1.037

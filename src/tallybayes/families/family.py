@@ -30,7 +30,7 @@ class Family(FrozenValue):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> isinstance(tb.Poisson(), tb.Family), tb.Poisson().belief is tb.Gamma
+    >>> isinstance(tb.Poisson(), tb.Family), tb.Poisson().conjugate_prior is tb.Gamma
     (True, True)
     """
 

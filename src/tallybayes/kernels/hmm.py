@@ -273,7 +273,7 @@ def filter(
     >>> from tallybayes.kernels import hmm as chain
     >>> start, transition = np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.2, 0.8]])
     >>> emission = np.log([[0.7, 0.1], [0.3, 0.9]])
-    >>> chain.online_filter(start, transition, None, emission, [0, 2])[0].round(3)
+    >>> chain.filter(start, transition, None, emission, [0, 2])[0].round(3)
     array([[0.875, 0.125],
            [0.591, 0.409]])
     """
@@ -355,7 +355,7 @@ def expected(
     >>> from tallybayes.kernels import hmm as chain
     >>> start, transition = np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.2, 0.8]])
     >>> table = np.log([[0.7, 0.1], [0.3, 0.9]])
-    >>> found = chain.mean(start, transition, None, (np.array([0, 1, -1]), table), [0, 3])
+    >>> found = chain.expected(start, transition, None, (np.array([0, 1, -1]), table), [0, 3])
     >>> found.start.round(3), found.transition.sum().round(3)
     (array([0.764, 0.236]), np.float64(2.0))
     >>> found.emission.round(3)  # a missing step is not counted

@@ -62,13 +62,13 @@ class IncompleteRows:
     >>> from tallybayes.kernels.incomplete_rows import IncompleteRows
     >>> rows = IncompleteRows(np.array([[0, 1], [-1, 1]], dtype=np.int32), [2, 2], [(0,), (0, 1)], [1, 0])
     >>> tables = [np.array([0.8, 0.2]), np.array([[0.9, 0.1], [0.2, 0.8]])]
-    >>> (rain, wet), log_likelihood = rows.expect(tables)
+    >>> (rain, wet), log_likelihood = rows.expected_counts(tables)
     >>> rain.round(3), wet.round(3)
     (array([0.333, 0.667]), array([[0.   , 0.333],
            [0.   , 0.667]]))
     >>> float(np.exp(log_likelihood).round(3))
     0.24
-    >>> (rain,), log_likelihoods = rows.answer(tables, [0])
+    >>> (rain,), log_likelihoods = rows.posterior(tables, [0])
     >>> rain.round(3), np.exp(log_likelihoods).round(3)
     (array([[0.   , 0.   ],
            [0.333, 0.667]]), array([1.  , 0.24]))
@@ -157,7 +157,7 @@ class IncompleteRows:
         Parameters
         ----------
         tables : sequence of arrays
-            As for `expect`.
+            As for `expected_counts`.
         asked : sequence of int
             Rising.
         threads : int, default 0

@@ -143,7 +143,7 @@ class Verification(NamedTuple):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.Verification(is_after=True, retrained_model=None).ok
+    >>> tb.Verification(matches_receipt=True, matches_retrained=None).ok
     True
     """
 

@@ -122,7 +122,7 @@ class Comparison:
     ...     "log-normal": tb.NaiveBayes({"price": tb.LogNormal()}).fit(rows, sold),
     ... })
     Comparison of 2 models of 200 rows by evidence, best first
-      model         bits  behind  per row  probability  parameters
+      model         bits  excess  per row  probability  parameters
       log-normal  1489.6     0.0   0.0000            1           5
       normal      1605.8   116.2   0.5812     1.02e-35           5
     log-normal against normal: 116.2 bits, very strong; its code for the data is 0.581 bits a row shorter.

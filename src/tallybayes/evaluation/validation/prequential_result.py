@@ -50,7 +50,7 @@ class Prequential:
     >>> moved = np.where(np.arange(2000) < 1000, y, 1 - y)  # the classes change places
     >>> X = (rng.normal(size=2000) + 3 * moved)[:, None]
     >>> models = {"all rows": tb.NaiveBayes(), "the last 200": tb.Window(tb.NaiveBayes(), rows=200)}
-    >>> tb.prequential(models, X, y, batch=50)
+    >>> tb.prequential(models, X, y, batch_size=50)
     2000 rows in 40 batches, each told before it was learned
       model         error   log-loss  last tenth: error  log-loss  seconds
       all rows      0.4903  0.7915               0.7650  0.7486       ...

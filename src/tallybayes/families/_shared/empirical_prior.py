@@ -86,7 +86,7 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Parameter
     >>> players = np.repeat(np.arange(500), 40)
     >>> hits = rng.random(20_000) < rng.beta(6, 14, 500)[players]
     >>> found = tb.fit_distribution(hits, tb.Bernoulli(), group=players)
-    >>> prior = found.family.prior("empirical", found.statistics, "bayes")
+    >>> prior = found.family.resolve_prior("empirical", found.statistics, "bayes")
     >>> prior.alpha.round(1), prior.beta.round(1)
     (array([6.6]), array([15.1]))
     """

@@ -57,7 +57,7 @@ class JointGaussian(ContinuousFamily):
     >>> import numpy as np
     >>> from tallybayes.families._shared.joint_gaussian import JointGaussian
     >>> family, nan = JointGaussian(), np.nan
-    >>> links = family.of_lines([([], (np.zeros((1, 0)), [0.0], [4.0])), ([0], ([[0.5]], [1.0], [1.0]))])
+    >>> links = family.from_linear_models([([], (np.zeros((1, 0)), [0.0], [4.0])), ([0], ([[0.5]], [1.0], [1.0]))])
     >>> family.conditional_means(links, np.array([[2.0, nan], [nan, 1.0], [nan, nan]]))[:, 0]
     array([[2., 2.],
            [0., 1.],

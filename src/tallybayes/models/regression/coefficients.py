@@ -177,7 +177,7 @@ class CoefficientTable:
     --------
     >>> import tallybayes as tb
     >>> rows = {"x": [1.0, 2.0, 3.0, 4.0], "y": [3.1, 4.9, 7.0, 9.0]}
-    >>> tb.LinearRegression(estimate="unbiased").fit(rows, "y").table()
+    >>> tb.LinearRegression(estimate="unbiased").fit(rows, "y").coefficient_table()
     y, weights of 4 rows, 95 % intervals
       term       weight    error  low     high
       intercept    1.05   0.1162  0.5501  1.55

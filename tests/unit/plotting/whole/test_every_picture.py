@@ -45,7 +45,9 @@ def methods():
             continue
         for kind in vars(importlib.import_module(module.name)).values():
             if inspect.isclass(kind) and kind.__module__.startswith("tallybayes.") and kind.__name__ not in BASES:
-                found |= {(kind.__name__, name) for name in dir(kind) if name.startswith("plot") and name != "plot_grid"}
+                found |= {
+                    (kind.__name__, name) for name in dir(kind) if name.startswith("plot") and name != "plot_grid"
+                }
     return found
 
 
@@ -229,7 +231,7 @@ DRAWN = {
     ("LinearRegression", "plot"): lambda n: lines(n),
     ("Hypotheses", "plot"): lambda n: tb.Hypotheses({f"{LONG} {k}": (k + 1) / (n + 1) for k in range(n)}).plot(),
     ("FittedDistribution", "plot"): lambda n: learned(n).plot(),
-    ("LearnedWithMissing", "plot"): lambda n: tb.fit_distribution(
+    ("FittedWithMissing", "plot"): lambda n: tb.fit_distribution(
         [*(f"{LONG} {k}" for k in range(n)), None], tb.WithMissing(tb.Categorical())
     ).plot(),
     ("Structure", "plot"): lambda n: tb.learn_structure(
@@ -257,7 +259,7 @@ DRAWN = {
     ("HiddenMarkovModel", "plot_states"): lambda n: states(n)[0].plot_states(states(n)[1]),
     ("HiddenMarkovModel", "plot_transitions"): lambda n: states(n)[0].plot_transitions(),
     ("Forecast", "plot"): lambda n: states(n)[0].forecast([states(n)[1]], n)[0].plot(),
-    ("ChosenStates", "plot"): lambda n: numbers_of_states(n).plot(),
+    ("StateSelection", "plot"): lambda n: numbers_of_states(n).plot(),
     ("Trellis", "plot"): lambda n: states(n)[0].trellis([states(n)[1]])[0].plot(),
     ("BiasVariance", "plot"): lambda n: tb.bias_variance(
         tb.LinearRegression(), np.arange(6.0)[:, None], np.ravel, candidates={"prior": list(range(1, n + 1))}, n_draws=3

@@ -55,7 +55,7 @@ def predict_proba_interval(
     >>> model = tb.NaiveBayes(tb.Bernoulli(), prior=1).fit(rows, labels)
     >>> model.predict_proba([[1]])[0].round(2)
     array([0.42, 0.58])
-    >>> low, high = model.predict_interval([[1]])
+    >>> low, high = model.predict_proba_interval([[1]])
     >>> bool(low[0, 1] < 0.2), bool(high[0, 1] > 0.8)           # five rows say little
     (True, True)
     """
