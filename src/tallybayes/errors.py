@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tallybayes.messages import did_you_mean, redacted, turned, turned_type
+from tallybayes.messages import conversion_hint, conversion_hint_for_type, did_you_mean, redacted
 
 
 class TallybayesError(Exception):
@@ -98,7 +98,7 @@ class DataError(TallybayesError, ValueError):
         if types:
             kind = types[0].removeprefix("its type is ")
             what = f"cells of type {kind}"
-            hint = turned_type(kind.partition("[")[0]) or "Convert them, in SQL by CAST(column AS TEXT)."
+            hint = conversion_hint_for_type(kind.partition("[")[0]) or "Convert them, in SQL by CAST(column AS TEXT)."
         return cls(
             f"{'columns' if len(names) > 1 else 'column'} {_listed(names)}: found {what}; expected one "
             f"number or label in every cell.\n    {hint} To ignore them, leave these columns out of the data, or name "
@@ -170,7 +170,10 @@ class LabelError(TallybayesError, ValueError):
     @classmethod
     def bad_level(cls, level: object, domain: str) -> LabelError:
         """A value that cannot be a level."""
-        hint = turned(level) or "Cut measured values into bins, or give the column a numeric family such as Gaussian()."
+        hint = (
+            conversion_hint(level)
+            or "Cut measured values into bins, or give the column a numeric family such as Gaussian()."
+        )
         error = cls(
             f"found {short_repr(level)} ({type(level).__name__}) as a level of column {domain!r}; expected whole "
             f"numbers, strings or booleans.\n    {hint}"
@@ -241,7 +244,7 @@ class PriorError(TallybayesError, ValueError):
     """A prior that is no distribution, or does not belong to the family."""
 
     @classmethod
-    def no_highest_point(cls) -> PriorError:
+    def unbounded_posterior(cls) -> PriorError:
         """EM was to climb a log posterior that has no top."""
         return cls(
             "EM has no highest point to climb to: under a prior that prefers probabilities or rates of 0 (with a "
@@ -264,7 +267,7 @@ class PriorError(TallybayesError, ValueError):
         return cls(f"{belief} needs {name} > 0, found {value}.")
 
     @classmethod
-    def wrong_belief(cls, family: object, found: object, expected: str) -> PriorError:
+    def wrong_prior(cls, family: object, found: object, expected: str) -> PriorError:
         """A belief of another family."""
         return cls(f"the prior of {family!r} is {found!r}; expected {expected}, or None for the default.")
 

@@ -64,7 +64,7 @@ def did_you_mean(names: Iterable[object], known: Iterable[object], otherwise: st
     return f"Did you mean {', '.join(list(near)[:8])}?" if near else otherwise
 
 
-_TURNED = {  # by the names of types, also those of Arrow; pandas is not imported
+_CONVERSIONS = {  # by the names of types, also those of Arrow; pandas is not imported
     "date Timestamp Period datetime64": (
         "Turn dates into numbers or labels, such as column.dt.month or the days since one."
     ),
@@ -77,11 +77,11 @@ _TURNED = {  # by the names of types, also those of Arrow; pandas is not importe
 }
 
 
-def turned(value: object) -> str:
+def conversion_hint(value: object) -> str:
     """What to turn a column of such values into, where they are neither numbers nor labels."""
-    return turned_type(*(kind.__name__ for kind in type(value).__mro__))
+    return conversion_hint_for_type(*(kind.__name__ for kind in type(value).__mro__))
 
 
-def turned_type(*kinds: str) -> str:
+def conversion_hint_for_type(*kinds: str) -> str:
     """What to turn a column into, by the names of its type; empty for other types."""
-    return next((hint for names, hint in _TURNED.items() if not set(kinds).isdisjoint(names.split())), "")
+    return next((hint for names, hint in _CONVERSIONS.items() if not set(kinds).isdisjoint(names.split())), "")

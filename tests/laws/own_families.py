@@ -9,7 +9,7 @@ from scipy.special import betaln, gammaln, xlog1py, xlogy
 import tallybayes as tb
 from tallybayes.families._shared.log_prob_forms import CellSumForm
 from tallybayes.families.bernoulli import sum_block
-from tallybayes.families.family import Family, broadcast_over_groups, known_sum
+from tallybayes.families.family import Family, broadcast_over_groups, zero_where_missing
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,12 +31,12 @@ class Geometric(tb.Bernoulli):
 
     def log_prob(self, parameters, x):
         x = broadcast_over_groups(x, parameters.ndim - 1)
-        return known_sum(np.log(parameters) + xlog1py(x, -parameters), x)
+        return zero_where_missing(np.log(parameters) + xlog1py(x, -parameters), x)
 
     def log_predictive(self, posterior, x):
         a, b = posterior.alpha, posterior.beta
         x = broadcast_over_groups(x, a.ndim - 1)
-        return known_sum(betaln(a + 1, b + x) - betaln(a, b), x)
+        return zero_where_missing(betaln(a + 1, b + x) - betaln(a, b), x)
 
     def sample(self, parameters, n, rng):
         return rng.geometric(parameters, (n, *parameters.shape)) - 1
@@ -75,12 +75,12 @@ class Exponential(Family):
 
     def log_prob(self, parameters, x):
         x = broadcast_over_groups(x, parameters.ndim - 1)
-        return known_sum(np.log(parameters) - parameters * x, x)
+        return zero_where_missing(np.log(parameters) - parameters * x, x)
 
     def log_predictive(self, posterior, x):
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
         x = broadcast_over_groups(x, a.ndim - 1)
-        return known_sum(np.log(a / b) - (a + 1) * np.log1p(x / b), x)
+        return zero_where_missing(np.log(a / b) - (a + 1) * np.log1p(x / b), x)
 
     def sample(self, parameters, n, rng):
         return rng.exponential(1 / parameters, (n, *parameters.shape))
@@ -122,13 +122,13 @@ class Events(Family):
 
     def log_prob(self, parameters, x):
         x = broadcast_over_groups(x, parameters.ndim - 1)
-        return known_sum(xlogy(x, parameters) - parameters - gammaln(x + 1), x)
+        return zero_where_missing(xlogy(x, parameters) - parameters - gammaln(x + 1), x)
 
     def log_predictive(self, posterior, x):
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
         x = broadcast_over_groups(x, a.ndim - 1)
         terms = gammaln(a + x) - gammaln(a) - gammaln(x + 1) - a * np.log1p(1 / b) - x * np.log1p(b)
-        return known_sum(terms, x)
+        return zero_where_missing(terms, x)
 
     def sample(self, parameters, n, rng):
         return rng.poisson(parameters, (n, *parameters.shape))

@@ -221,7 +221,7 @@ def load(path: FilePath) -> Any:
         raise FileError.damaged(path, reason) from error
 
 
-def refuse_rest(what: str, rest: dict[str, Any]) -> None:
+def check_no_unknown_entries(what: str, rest: dict[str, Any]) -> None:
     """Refuse entries of a file that nobody has taken out: content that this version does not know.
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 
 from tallybayes.data.encoding import is_missing, plain_array
 from tallybayes.errors import DataError, short_repr
-from tallybayes.messages import turned
+from tallybayes.messages import conversion_hint
 from tallybayes.tally.factor import Name
 
 
@@ -25,7 +25,10 @@ def numeric(column: Any, name: Name) -> np.ndarray:
         if not is_missing(value) and not is_number(value):
             found = f"partly {short_repr(value)} ({type(value).__name__})"
             some = next((other for other in cells if not is_missing(other) and is_number(other)), None)
-            hint = turned(value) or "Use Categorical() for labels, or in tb.fit_distribution Bernoulli(success=...)."
+            hint = (
+                conversion_hint(value)
+                or "Use Categorical() for labels, or in tb.fit_distribution Bernoulli(success=...)."
+            )
             if isinstance(value, str) and (some is not None or _is_spelled(value)):
                 found += "" if some is None else f" and partly {short_repr(some)}"
                 hint = "For numbers, take pd.to_numeric(column, errors='coerce'); for labels, column.astype(str)."

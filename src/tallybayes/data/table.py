@@ -26,7 +26,7 @@ from tallybayes.data.text_columns import Texts, read_texts
 from tallybayes.errors import DataError, LabelError, short_repr
 from tallybayes.families._shared.blocks import Codes, Dense, SparseRows
 from tallybayes.families.text import Text
-from tallybayes.messages import turned
+from tallybayes.messages import conversion_hint
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
@@ -155,7 +155,7 @@ class Table:
                 if value is None:  # a column that no row shows may be of numbers
                     continue
                 cast = "Take them for numbers with column.astype(float); " if is_number(value) else ""
-                hint = turned(value) or f"{cast}tb.NaiveBayes takes columns of both kinds."
+                hint = conversion_hint(value) or f"{cast}tb.NaiveBayes takes columns of both kinds."
                 if dates_of(name):
                     hint = f"Leave {dates_of(name)[0]!r} out, or use a model that reads dates, such as tb.NaiveBayes."
                 found = f"a column of labels, such as {short_repr(value)}"

@@ -85,7 +85,7 @@ class Autoregressive(LinearGaussian):
         known = ~np.isnan(rows).any(axis=-1)
         return rows[..., :-1], np.where(known, rows[..., -1], 0.0), known
 
-    def ahead(self, parameters: LinearParameters, before: np.ndarray) -> Normal:
+    def step_distribution(self, parameters: LinearParameters, before: np.ndarray) -> Normal:
         """The distribution of a step after others, the last one first: (*given, 1)."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         mean = (slope * np.asarray(before, dtype=float)).sum(axis=-1) + intercept
@@ -98,7 +98,7 @@ class Autoregressive(LinearGaussian):
         gap = rows[..., -1] - (rows[..., :-1] * slope).sum(axis=-1) - intercept
         return np.asarray(ndtr(gap / np.sqrt(variance))[..., None])
 
-    def follow(
+    def sample_steps(
         self, parameters: LinearParameters, path: np.ndarray, before: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Steps drawn one after the other, each in the group that a path says, after others, the last one first."""

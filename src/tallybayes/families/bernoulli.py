@@ -23,7 +23,7 @@ from tallybayes.families._shared.leave_one_out_counts import (
 )
 from tallybayes.families._shared.log_prob_forms import LinearLogForm
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, broadcast_over_groups, known_sum, ratio
+from tallybayes.families.family import Family, broadcast_over_groups, ratio, zero_where_missing
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
 
@@ -130,14 +130,14 @@ class Bernoulli(Family):
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """log p(x | θ) of every cell."""
         x = broadcast_over_groups(x, parameters.ndim - 1)
-        return known_sum(xlogy(x, parameters) + xlog1py(1 - x, -parameters), x)
+        return zero_where_missing(xlogy(x, parameters) + xlog1py(1 - x, -parameters), x)
 
     def log_predictive(self, posterior: Beta, x: np.ndarray) -> np.ndarray:
         """log p(x | data): θ at its posterior mean."""
         a, b = np.broadcast_arrays(posterior.alpha, posterior.beta)
         x = broadcast_over_groups(x, a.ndim - 1)
         # b / (a + b), not 1 − a / (a + b): a failure among 1e12 successes keeps its digits
-        return known_sum(xlogy(x, a / (a + b)) + xlogy(1 - x, b / (a + b)), x)
+        return zero_where_missing(xlogy(x, a / (a + b)) + xlogy(1 - x, b / (a + b)), x)
 
     def log_prob_form(self, parameters: np.ndarray) -> LinearLogForm | None:
         """θ / (1 − θ) of every 1, beside 1 − θ."""

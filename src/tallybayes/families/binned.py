@@ -13,7 +13,7 @@ from tallybayes import kernels
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError
-from tallybayes.families._shared.blocks import Block, Dense, SparseRows, dense, first_infinite, n_columns
+from tallybayes.families._shared.blocks import Block, Dense, SparseRows, dense, first_infinite_cell, n_columns
 from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
 from tallybayes.families._shared.log_prob_forms import LogTableForm
 from tallybayes.families._shared.sql_aggregates import BinIndex, Expression
@@ -219,7 +219,7 @@ class Binned(LevelFamily):
 
     def first_invalid_cell(self, rows: Any) -> tuple[int, int] | None:
         """The first that is infinite."""
-        return super().first_invalid_cell(rows) if isinstance(rows, SparseRows) else first_infinite(rows)
+        return super().first_invalid_cell(rows) if isinstance(rows, SparseRows) else first_infinite_cell(rows)
 
     def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
         """Shares of what is left."""

@@ -16,7 +16,7 @@ from tallybayes.families._shared.blocks import Block, Dense, dense
 from tallybayes.families._shared.log_prob_forms import LogTableForm
 from tallybayes.families._shared.sql_aggregates import Expression
 from tallybayes.families.bernoulli import Bernoulli, codes_of
-from tallybayes.families.family import broadcast_over_groups, known_sum
+from tallybayes.families.family import broadcast_over_groups, zero_where_missing
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.totals import Totals
 
@@ -101,14 +101,14 @@ class Binomial(Bernoulli):
         """log p(x | θ) of every cell."""
         x = broadcast_over_groups(x, parameters.ndim - 1)
         terms = xlogy(x, parameters) + xlog1py(self.n - x, -parameters) + self._log_coefficient(x)
-        return known_sum(terms, x)
+        return zero_where_missing(terms, x)
 
     def log_predictive(self, posterior: Beta, x: np.ndarray) -> np.ndarray:
         """log p(x | data), the beta-binomial distribution."""
         a, b = np.broadcast_arrays(posterior.alpha, posterior.beta)
         x = broadcast_over_groups(x, a.ndim - 1)
         hits = np.where(np.isnan(x), 0.0, x)
-        return known_sum(log_choose(a, hits) + log_choose(b, self.n - hits) - log_choose(a + b, self.n), x)
+        return zero_where_missing(log_choose(a, hits) + log_choose(b, self.n - hits) - log_choose(a + b, self.n), x)
 
     def transform(self, columns: Dense) -> Dense:
         """Numbers of successes as codes, −1 where missing."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.families._shared.blocks import SparseRows, first_infinite
+from tallybayes.families._shared.blocks import SparseRows, first_infinite_cell
 from tallybayes.families.family import Family
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import Prior
@@ -37,7 +37,7 @@ class ContinuousFamily(Family):
 
     def first_invalid_cell(self, rows: Any) -> tuple[int, int] | None:
         """The first that is infinite: full covariances predict around missing cells, too."""
-        return super().first_invalid_cell(rows) if isinstance(rows, SparseRows) else first_infinite(rows)
+        return super().first_invalid_cell(rows) if isinstance(rows, SparseRows) else first_infinite_cell(rows)
 
     def constant_columns(self, statistics: Moments) -> np.ndarray:
         """Columns whose pooled spread is 0, or less than numbers can show: what EM leaves of cells that it expected."""
@@ -131,7 +131,7 @@ def least_variance(statistics: Moments) -> np.ndarray:
     return np.asarray(_COLLAPSED * pooled.scatter / np.maximum(pooled.weight, 1.0))
 
 
-def check_spread(spread: np.ndarray, statistics: Moments) -> None:
+def check_variance(spread: np.ndarray, statistics: Moments) -> None:
     """Refuse a default prior where nothing was counted, or the data show no spread at all."""
     flat = np.argwhere(~(spread > 0))
     if len(flat):

@@ -12,7 +12,7 @@ from tallybayes._utils.frozen_value import FrozenValue
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import CellError, PriorError
 from tallybayes.families._shared.blocks import Block, Dense, SparseRows
-from tallybayes.families.prior_rules import check_amount, is_amount, no_levels
+from tallybayes.families.prior_rules import check_pseudo_count, is_pseudo_count, no_levels_error
 from tallybayes.statistics.sufficient_statistics import Statistics
 
 if TYPE_CHECKING:
@@ -381,23 +381,23 @@ class Family(FrozenValue):
         """A belief from None (the default), a number of counts, "empirical", a rule or a belief of this family."""
         if prior is None:
             return self.default_prior(statistics, estimate)
-        if is_amount(prior):
+        if is_pseudo_count(prior):
             added = self.pseudo_count_prior(float(prior), estimate)
             if added is None:
-                raise no_levels(prior, [self])
-            check_amount(prior, estimate)
+                raise no_levels_error(prior, [self])
+            check_pseudo_count(prior, estimate)
             return added
         if isinstance(prior, str):
             from tallybayes.families._shared.empirical_prior import empirical_prior
 
             if prior != "empirical":
-                raise PriorError.wrong_belief(self, prior, f"a {self.conjugate_prior.__name__}, 'empirical'")
+                raise PriorError.wrong_prior(self, prior, f"a {self.conjugate_prior.__name__}, 'empirical'")
             return empirical_prior(self, statistics, estimate)
         if not hasattr(prior, "resolve"):
-            raise PriorError.wrong_belief(self, prior, f"a {self.conjugate_prior.__name__}")
+            raise PriorError.wrong_prior(self, prior, f"a {self.conjugate_prior.__name__}")
         belief = prior.resolve(self, statistics, estimate)
         if not isinstance(belief, self.conjugate_prior) and not getattr(belief, "accepts_any_family", False):
-            raise PriorError.wrong_belief(self, prior, f"a {self.conjugate_prior.__name__}")
+            raise PriorError.wrong_prior(self, prior, f"a {self.conjugate_prior.__name__}")
         return belief
 
 
@@ -420,7 +420,7 @@ def out_of_support_cells(family: Family, x: np.ndarray) -> np.ndarray:
     return wrong[place].reshape(x.shape)
 
 
-def divergence_of(family: Family, parameters: Any, other: Any) -> np.ndarray:
+def family_kl_divergence(family: Family, parameters: Any, other: Any) -> np.ndarray:
     """As `Family.divergence`: in closed form, unless a class made from the one that knows it scores rows anew."""
     known = is_not_overridden(family, "kl_divergence", "log_prob", "sample")
     return family.kl_divergence(parameters, other) if known else Family.kl_divergence(family, parameters, other)
@@ -446,7 +446,7 @@ def broadcast_over_groups(x: np.ndarray, n_given: int) -> np.ndarray:
     return x.reshape(x.shape[0], *(1,) * n_given, *x.shape[1:])
 
 
-def known_sum(terms: np.ndarray, x: np.ndarray) -> np.ndarray:
+def zero_where_missing(terms: np.ndarray, x: np.ndarray) -> np.ndarray:
     """The terms with 0 in place of missing cells."""
     return np.where(np.isnan(x), 0.0, terms)
 

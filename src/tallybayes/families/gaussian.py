@@ -15,12 +15,12 @@ from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseG
 from tallybayes.errors import EstimateError
 from tallybayes.families._shared.blocks import Block, dense
 from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
-from tallybayes.families._shared.leave_one_out_gaussian import columns_left_out, student_left_out
+from tallybayes.families._shared.leave_one_out_gaussian import columns_leave_one_out, student_t_leave_one_out
 from tallybayes.families._shared.log_prob_forms import MultivariateTForm, NormalForm, StudentTForm
 from tallybayes.families._shared.sql_aggregates import SqlColumn, Sum, moments_of_sums, sums_of_powers
-from tallybayes.families.continuous import ContinuousFamily, check_spread, least_variance, pooled_scale
+from tallybayes.families.continuous import ContinuousFamily, check_variance, least_variance, pooled_scale
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, broadcast_over_groups, known_sum, ratio
+from tallybayes.families.family import Family, broadcast_over_groups, ratio, zero_where_missing
 from tallybayes.statistics.moments import Moments, choose_anchor
 
 _LARGE = 1e150  # whose square is still finite
@@ -122,7 +122,7 @@ class Gaussian(ContinuousFamily):
         n_means = int(np.prod(self._shared_sizes(statistics), dtype=np.int64))
         scale = spread * (2.5 + n_means / 2 if read_estimate(estimate).takes_mode else 1.5)
         keep = slice(0, 1) if "columns" in self.tied_over else slice(None)
-        check_spread(scale[keep], statistics)
+        check_variance(scale[keep], statistics)
         return NormalInverseGamma(mean, strength, 1.5, scale[keep], tied_over=self.tied_over)
 
     def _shared_sizes(self, statistics: Moments) -> list[int]:
@@ -165,7 +165,7 @@ class Gaussian(ContinuousFamily):
         """log N(x | μ, σ²) of every cell."""
         mean, variance = np.asarray(parameters.mean), self._spread(parameters)
         x = broadcast_over_groups(x, mean.ndim - 1)
-        return known_sum(-0.5 * (np.log(2 * np.pi * variance) + (x - mean) ** 2 / variance), x)
+        return zero_where_missing(-0.5 * (np.log(2 * np.pi * variance) + (x - mean) ** 2 / variance), x)
 
     def log_predictive(self, posterior: NormalInverseGamma, x: np.ndarray) -> np.ndarray:
         """log p(x | data), Student's t with 2a degrees of freedom, of every cell."""
@@ -177,7 +177,7 @@ class Gaussian(ContinuousFamily):
         z = np.abs(x - posterior.location) / np.sqrt(spread)
         log_term = np.log1p(np.minimum(z, _LARGE) ** 2) + 2 * np.log(np.maximum(z, _LARGE) / _LARGE)
         log_norm = log_gamma_half_step(shape) - 0.5 * np.log(np.pi * spread)
-        return known_sum(log_norm - (shape + 0.5) * log_term, x)
+        return zero_where_missing(log_norm - (shape + 0.5) * log_term, x)
 
     def log_prob_form(self, parameters: Normal) -> NormalForm:
         """A bell of every column."""
@@ -196,11 +196,13 @@ class Gaussian(ContinuousFamily):
 
     def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
         """Mean and variance of what is left."""
-        return columns_left_out(self, counted, rows)
+        return columns_leave_one_out(self, counted, rows)
 
     def leave_one_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
         """Student's t: mean, inverse spread, power and log norm of a factor ``"left_out"``."""
-        return student_left_out(counted, constant) if counted.estimate.integrates and not self.tied_over else None
+        return (
+            student_t_leave_one_out(counted, constant) if counted.estimate.integrates and not self.tied_over else None
+        )
 
     def zero_small_variances(self, parameters: Normal, statistics: Moments) -> Normal:
         """A variance next to nothing is nothing: without a prior, a group may fall in on a single row."""

@@ -12,7 +12,7 @@ from tallybayes.distributions.log_gamma import log_gamma_half_step
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, PriorError
 from tallybayes.families._shared.blocks import Block
-from tallybayes.families._shared.high_precision_moments import collect_finely
+from tallybayes.families._shared.high_precision_moments import collect_high_precision
 from tallybayes.families._shared.sql_aggregates import SqlColumn, Sum, moments_of_sums, sums_of_powers
 from tallybayes.families._shared.weight_decay import best_decay
 from tallybayes.families.continuous import ContinuousFamily
@@ -87,7 +87,7 @@ class LinearGaussian(ContinuousFamily):
         like: Any = None,
     ) -> Moments:
         """Sum weights, values and products about an anchor."""
-        return collect_finely(block, group, n_groups, weight, like, "LinearGaussian")
+        return collect_high_precision(block, group, n_groups, weight, like, "LinearGaussian")
 
     def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
         """Weights, values and products about an anchor."""
@@ -136,9 +136,9 @@ class LinearGaussian(ContinuousFamily):
         if isinstance(prior, int | float | np.number) and not isinstance(prior, bool):
             if not 0 <= prior < np.inf:
                 raise PriorError(f"prior is {prior!r}; expected λ of weight decay, a finite number of at least 0.")
-            return self.decaying(statistics, np.full(statistics.n_columns - 1, float(prior)))
+            return self.weight_decay_prior(statistics, np.full(statistics.n_columns - 1, float(prior)))
         if isinstance(prior, str | bool):
-            raise PriorError.wrong_belief(self, prior, "a LinearNormalInverseGamma, or a number, λ of weight decay")
+            raise PriorError.wrong_prior(self, prior, "a LinearNormalInverseGamma, or a number, λ of weight decay")
         if not self.intercept and isinstance(prior, LinearNormalInverseGamma) and prior.strength is not None:
             raise PriorError(
                 f"a line through the origin has no level to learn, and strength= of its prior is {prior.strength}.\n"
@@ -161,7 +161,7 @@ class LinearGaussian(ContinuousFamily):
             groups[:, p, p],
             *self._noise(statistics),
         )
-        return self.decaying(statistics, decay * spread)
+        return self.weight_decay_prior(statistics, decay * spread)
 
     def spreads(self, statistics: Moments) -> np.ndarray:
         """The variance of every input, within groups, (inputs,); 1 where it has none."""
@@ -171,7 +171,7 @@ class LinearGaussian(ContinuousFamily):
         variance = scatter.sum(axis=tuple(range(scatter.ndim - 1))) / (rows or 1.0)
         return np.where(variance > 0, variance, 1.0)
 
-    def decaying(self, statistics: Moments, decay: np.ndarray) -> LinearNormalInverseGamma:
+    def weight_decay_prior(self, statistics: Moments, decay: np.ndarray) -> LinearNormalInverseGamma:
         """The prior of slopes that decay, an own λ each; level and noise are as good as unknown."""
         given, p = statistics.given_shape, statistics.n_columns - 1
         weight, mean = statistics.weight[..., 0], statistics.mean

@@ -11,7 +11,7 @@ from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseG
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.families._shared.blocks import Block, Dense, SparseRows, dense
 from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
-from tallybayes.families._shared.leave_one_out_gaussian import columns_left_out
+from tallybayes.families._shared.leave_one_out_gaussian import columns_leave_one_out
 from tallybayes.families._shared.sql_aggregates import Expression, Log, SqlColumn, Sum, sums_of_powers
 from tallybayes.families.family import broadcast_over_groups
 from tallybayes.families.gaussian import Gaussian
@@ -113,7 +113,7 @@ class LogNormal(Gaussian):
     def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
         """Mean and variance of the logarithms that are left."""
         logs = _log(np.asarray(rows.cells))
-        terms = columns_left_out(Gaussian(), counted, rows._replace(cells=logs))
+        terms = columns_leave_one_out(Gaussian(), counted, rows._replace(cells=logs))
         return np.asarray(terms + self.log_jacobian(np.delete(logs, rows.constant, axis=1))[:, None])
 
     def first_invalid_cell(self, rows: Any) -> tuple[int, int] | None:

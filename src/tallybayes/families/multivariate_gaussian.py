@@ -14,7 +14,7 @@ from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal, 
 from tallybayes.errors import EstimateError
 from tallybayes.families._shared.blocks import Block, dense
 from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, RemovedRows
-from tallybayes.families._shared.leave_one_out_gaussian import rows_left_out
+from tallybayes.families._shared.leave_one_out_gaussian import rows_leave_one_out
 from tallybayes.families._shared.log_prob_forms import MultivariateNormalForm, MultivariateTForm
 from tallybayes.families._shared.mahalanobis import (
     by_missing_pattern,
@@ -25,7 +25,7 @@ from tallybayes.families._shared.mahalanobis import (
     whiten,
 )
 from tallybayes.families._shared.sql_aggregates import SqlColumn, Sum, moments_of_sums, sums_of_powers
-from tallybayes.families.continuous import ContinuousFamily, check_spread, least_variance, pooled_scale
+from tallybayes.families.continuous import ContinuousFamily, check_variance, least_variance, pooled_scale
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import broadcast_over_groups, ratio
 from tallybayes.families.gaussian import Gaussian
@@ -114,7 +114,7 @@ class MultivariateGaussian(ContinuousFamily):
     def default_prior(self, statistics: Moments, estimate: str) -> NormalInverseWishart:
         """A weak belief about the pooled mean and the columns' spread within groups, uncorrelated."""
         mean, spread, strength = pooled_scale(statistics)
-        check_spread(spread, statistics)
+        check_variance(spread, statistics)
         d = statistics.n_columns
         n_means = int(np.prod(statistics.given_shape, dtype=np.int64)) if "groups" in self.tied_over else 1
         scale = np.diag(spread * (2 * d + 3 + n_means if read_estimate(estimate).takes_mode else 3))
@@ -237,7 +237,7 @@ class MultivariateGaussian(ContinuousFamily):
 
     def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
         """Mean and covariance of what is left."""
-        return rows_left_out(self, counted, rows)
+        return rows_leave_one_out(self, counted, rows)
 
     def zero_small_variances(self, parameters: MultivariateNormal, statistics: Moments) -> MultivariateNormal:
         """Covariances next to flat are 0: without a prior, a group may fall in on a plane, with no end."""

@@ -16,7 +16,7 @@ from tallybayes.families._shared.leave_one_out_counts import GroupStatistics, Re
 from tallybayes.families._shared.log_prob_forms import LinearLogForm, PolyaUrnForm
 from tallybayes.families.bernoulli import sum_block
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.family import Family, broadcast_over_groups, known_sum, ratio
+from tallybayes.families.family import Family, broadcast_over_groups, ratio, zero_where_missing
 from tallybayes.statistics.totals import Totals
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Poisson(Family):
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
         """log p(x | λ) of every cell."""
         x = broadcast_over_groups(x, parameters.ndim - 1)
-        return known_sum(xlogy(x, parameters) - parameters - gammaln(x + 1), x)
+        return zero_where_missing(xlogy(x, parameters) - parameters - gammaln(x + 1), x)
 
     def log_predictive(self, posterior: Gamma, x: np.ndarray) -> np.ndarray:
         """log p(x | data), the negative binomial distribution."""
@@ -88,7 +88,7 @@ class Poisson(Family):
         x = broadcast_over_groups(x, a.ndim - 1)
         events = np.where(np.isnan(x), 0.0, x)
         terms = log_choose(a, events) - a * np.log1p(1 / b) - events * np.log1p(b)
-        return known_sum(terms, x)
+        return zero_where_missing(terms, x)
 
     def log_prob_form(self, parameters: np.ndarray) -> LinearLogForm:
         """λ^x / x! beside e^(−λ), which a 0 has."""

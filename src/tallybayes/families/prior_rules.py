@@ -55,7 +55,7 @@ class BDeu(PriorRule):
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Dirichlet:
         """A Dirichlet with the pseudo-counts of this table."""
         if not isinstance(statistics, Counts):
-            raise PriorError.wrong_belief(
+            raise PriorError.wrong_prior(
                 family, self, f"a {family.conjugate_prior.__name__}; BDeu is for categorical columns"
             )
         n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
@@ -117,7 +117,7 @@ class PerColumn(PriorRule):
         return type(each[0])(**joined)
 
 
-def is_amount(prior: Any) -> bool:
+def is_pseudo_count(prior: Any) -> bool:
     """Whether a prior is a number, of counts to add to every level; one that cannot be is refused."""
     if not isinstance(prior, int | float | np.number | np.bool_):
         return False
@@ -129,9 +129,9 @@ def is_amount(prior: Any) -> bool:
     return True
 
 
-def check_amount(prior: Any, estimate: str) -> None:
+def check_pseudo_count(prior: Any, estimate: str) -> None:
     """Raise PriorError if the prior is a number and the estimate takes the mode, where a Beta(2, 2) adds 1, not 2."""
-    if is_amount(prior) and read_estimate(estimate).takes_mode:
+    if is_pseudo_count(prior) and read_estimate(estimate).takes_mode:
         one, other = f"{prior + 1:.12g}", f"{prior:.12g}"
         raise PriorError(
             f"prior is {prior!r}, which is ambiguous under estimate={estimate!r}: expected tb.Dirichlet({one}), which "
@@ -140,7 +140,7 @@ def check_amount(prior: Any, estimate: str) -> None:
         )
 
 
-def no_levels(prior: Any, families: Iterable[Any]) -> PriorError:
+def no_levels_error(prior: Any, families: Iterable[Any]) -> PriorError:
     """The error where no column has levels that the number could be added to."""
     found = ", ".join(dict.fromkeys(map(repr, families)))
     return PriorError(

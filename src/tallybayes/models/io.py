@@ -85,17 +85,17 @@ def model_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
         raise FileError(f"the model's parameters have {unknown!r:.200} unknown and {missing!r:.200} missing.")
     model: Any = kind(**{name: from_json(value) for name, value in parameters.items()})
     if hasattr(model, "_from_file"):
-        sealed_file.refuse_rest("the model", manifest)
+        sealed_file.check_no_unknown_entries("the model", manifest)
         model._from_file(state, arrays)
     elif "stated" in manifest:
         tally, given = stated_from_parts(manifest.pop("stated"), arrays)
-        sealed_file.refuse_rest("the model", manifest)
+        sealed_file.check_no_unknown_entries("the model", manifest)
         _fill(model, state, tally, arrays, given)
     else:
         tally = tally_from_parts(manifest.pop("tally"), arrays)
-        sealed_file.refuse_rest("the model", manifest)
+        sealed_file.check_no_unknown_entries("the model", manifest)
         _fill(model, state, tally, arrays)
-    sealed_file.refuse_rest("the file", arrays)
+    sealed_file.check_no_unknown_entries("the file", arrays)
     return model
 
 
@@ -132,8 +132,8 @@ def _fill(model: Any, state: dict[str, Any], tally: Any, arrays: dict[str, np.nd
     """Set a model's tally, or its fixed parameters, and the rest of its fitted state."""
     own = state.pop("own")
     model._shape_from_json(state, tally)
-    sealed_file.refuse_rest("the model's state", state)
+    sealed_file.check_no_unknown_entries("the model's state", state)
     model._set_tally(tally)._set_fixed_parameters(given)
     model._check_loaded()
     model._from_manifest(own, arrays)
-    sealed_file.refuse_rest("the model's state", own)
+    sealed_file.check_no_unknown_entries("the model's state", own)

@@ -69,7 +69,7 @@ def stated_to_parts(tally: Tally, given: Sequence[Any]) -> tuple[dict[str, Any],
 def stated_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Tally, tuple[Any, ...]]:
     """What `stated_to_parts` told of, every part checked before anything is made of it."""
     factors, domains, schema = axes_from_parts(manifest, arrays)
-    sealed_file.refuse_rest("the stated parameters", manifest)
+    sealed_file.check_no_unknown_entries("the stated parameters", manifest)
     given, widths = [], []
     for number, factor in enumerate(factors):
         names = parameter_names(factor.family)

@@ -84,7 +84,7 @@ def _pack_levels(levels: Sequence[Any], kind: str | None) -> np.ndarray:
 def load_tally(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Tally:
     """The tally of a file that holds nothing else."""
     tally = tally_from_parts(manifest, arrays)
-    sealed_file.refuse_rest("the file", arrays)
+    sealed_file.check_no_unknown_entries("the file", arrays)
     return tally
 
 
@@ -94,7 +94,7 @@ def tally_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
     kinds = _checked(manifest.pop("statistics"), list)
     statistics = [_statistic(kind, f"statistics/{number}", arrays) for number, kind in enumerate(kinds)]
     soft = _checked(manifest.pop("soft"), bool)
-    sealed_file.refuse_rest("the tally", manifest)
+    sealed_file.check_no_unknown_entries("the tally", manifest)
     tally = Tally(factors, statistics, domains, schema, soft=soft)
     for factor, statistic in zip(tally.factors, tally.statistics, strict=True):
         _check_kept(factor, statistic)
@@ -119,7 +119,7 @@ def axes_from_parts(
 def _domain(config: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray]) -> Domain:
     kind, name, ordered = config.pop("kind"), _checked(config.pop("name"), str), _checked(config.pop("is_sorted"), bool)
     absent = config.pop("missing_level", None)
-    sealed_file.refuse_rest(prefix, config)
+    sealed_file.check_no_unknown_entries(prefix, config)
     if kind == "words":
         return _vocabulary(name, prefix, arrays)
     plain = kind == "int" and absent is None and f"{prefix}/declared" not in arrays

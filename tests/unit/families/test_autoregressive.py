@@ -52,20 +52,20 @@ def test_steps_that_lack_one_before_them_say_nothing():
 
 
 def test_what_comes_after_others():
-    ahead = FAMILY.ahead(TWO, np.array([3.0, 10.0]))
+    ahead = FAMILY.step_distribution(TWO, np.array([3.0, 10.0]))
     assert ahead.mean.tolist() == [[0.5 * 3 + 0.2 * 10 + 1.0], [-0.4 * 3 + 0.1 * 10 - 2.0]]
     assert ahead.variance.tolist() == [[0.25], [4.0]]
 
 
 def test_paths_are_followed_step_by_step():
     still = LinearParameters(TWO.slope, TWO.intercept, np.zeros(2))
-    found = FAMILY.follow(still, np.array([0, 1, 0]), np.array([3.0, 10.0]), RNG)
+    found = FAMILY.sample_steps(still, np.array([0, 1, 0]), np.array([3.0, 10.0]), RNG)
     first = 0.5 * 3 + 0.2 * 10 + 1.0
     second = -0.4 * first + 0.1 * 3 - 2.0
     np.testing.assert_allclose(found, [first, second, 0.5 * second + 0.2 * first + 1.0], rtol=1e-12)
     level = LinearParameters(np.zeros((2, 2)), np.array([5.0, -5.0]), np.array([1.0, 9.0]))
     path = np.repeat([0, 1], 5000)
-    drawn = FAMILY.follow(level, path, np.zeros(2), RNG)
+    drawn = FAMILY.sample_steps(level, path, np.zeros(2), RNG)
     assert [drawn[path == k].mean() for k in range(2)] == pytest.approx([5.0, -5.0], abs=0.2)
     assert [drawn[path == k].std() for k in range(2)] == pytest.approx([1.0, 3.0], rel=0.05)
 
@@ -106,7 +106,7 @@ def test_one_step_back_is_the_usual_order():
 
 def test_steps_further_back_move_on():
     line = LinearParameters(np.array([[0.0, 0.0, 1.0]]), np.zeros(1), np.zeros(1))  # each is the third before it
-    found = tb.Autoregressive(3).follow(line, np.zeros(7, dtype=int), np.array([3.0, 2.0, 1.0]), RNG)
+    found = tb.Autoregressive(3).sample_steps(line, np.zeros(7, dtype=int), np.array([3.0, 2.0, 1.0]), RNG)
     assert found.tolist() == [1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0]
 
 

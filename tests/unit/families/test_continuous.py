@@ -5,7 +5,7 @@ import pytest
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.families.continuous import check_spread, least_variance, pooled_scale
+from tallybayes.families.continuous import check_variance, least_variance, pooled_scale
 
 RNG = np.random.default_rng(1)
 GROUP = np.repeat([0, 1, 2], [4, 5, 3])
@@ -81,10 +81,10 @@ def test_parameters_are_told_without_the_unit():
 def test_refusals_name_the_column():
     moments = counted(np.c_[ROWS[:, 0], np.full(12, 7.5)])
     with pytest.raises(EstimateError, match="column 1"):
-        check_spread(np.array([1.0, 0.0]), moments)
+        check_variance(np.array([1.0, 0.0]), moments)
     with pytest.raises(DataError, match="column 0"):
-        check_spread(np.array([0.0]), counted(np.zeros((0, 1)), np.zeros(0, dtype=int)))
-    check_spread(np.array([1.0, 2.0]), moments)
+        check_variance(np.array([0.0]), counted(np.zeros((0, 1)), np.zeros(0, dtype=int)))
+    check_variance(np.array([1.0, 2.0]), moments)
     np.testing.assert_allclose(least_variance(counted(ROWS)), 1e-20 * ROWS.var(axis=0))
 
 

@@ -15,11 +15,11 @@ from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGau
 from tallybayes.families.family import (
     Family,
     broadcast_over_groups,
-    divergence_of,
+    family_kl_divergence,
     is_not_overridden,
-    known_sum,
     out_of_support_cells,
     ratio,
+    zero_where_missing,
 )
 
 COUNTS = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [3.0, 2.0, 0.0], [1.0, 1.0, 0.0], [0.0, 2.0, 4.0]])
@@ -144,8 +144,8 @@ def test_what_is_not_said_is_drawn():
         def log_prob(self, parameters, x):
             return super().log_prob(parameters, x)
 
-    np.testing.assert_array_equal(divergence_of(Own(), point, other), found)  # which scores anew
-    np.testing.assert_array_equal(divergence_of(tb.Gaussian(), point, other), closed)
+    np.testing.assert_array_equal(family_kl_divergence(Own(), point, other), found)  # which scores anew
+    np.testing.assert_array_equal(family_kl_divergence(tb.Gaussian(), point, other), closed)
 
 
 def test_pictures_span_what_is_drawn_or_all_numbers_that_are_likely():
@@ -185,7 +185,7 @@ def test_axes_ratios_and_missing_terms():
     x = np.arange(6.0).reshape(3, 2)
     assert broadcast_over_groups(x, 2).shape == (3, 1, 1, 2)
     assert broadcast_over_groups(x[:, None], 2).shape == (3, 1, 2)
-    assert known_sum(np.array([5.0, 6.0]), np.array([np.nan, 1.0])).tolist() == [0.0, 6.0]
+    assert zero_where_missing(np.array([5.0, 6.0]), np.array([np.nan, 1.0])).tolist() == [0.0, 6.0]
     np.testing.assert_array_equal(ratio(np.array([3.0, 0.0, 0.0]), np.array([2.0, 0.0, 4.0])), [1.5, np.nan, 0.0])
 
 

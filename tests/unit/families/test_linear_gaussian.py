@@ -111,7 +111,7 @@ def test_the_default_decay_is_where_the_evidence_is_highest():
     assert decay == pytest.approx(np.full(3, decay[0]), rel=1e-9)  # the same on inputs of unit variance
     best = found.log_evidence(counted)
     for factor in (0.5, 0.9, 1.1, 2.0):
-        assert family.decaying(counted, factor * np.diag(found.precision)).log_evidence(counted) < best
+        assert family.weight_decay_prior(counted, factor * np.diag(found.precision)).log_evidence(counted) < best
     # BayesianRidge finds the same top, by other steps and under another prior of the noise
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     other = BayesianRidge(alpha_1=0, alpha_2=0, lambda_1=0, lambda_2=0, max_iter=5000, tol=1e-12).fit(scaled, Y)
@@ -311,14 +311,14 @@ def test_predictions_of_groups_are_students_t_and_what_is_missing_adds_nothing()
 
 def test_priors_of_decay_lie_at_the_means_of_groups():
     family = tb.LinearGaussian()
-    found = family.decaying(HALVES, np.array([1.0, 2.0, 3.0]))
+    found = family.weight_decay_prior(HALVES, np.array([1.0, 2.0, 3.0]))
     np.testing.assert_array_equal(found.precision, np.diag([1.0, 2.0, 3.0]))
     for k in range(2):
         assert found.intercept_location[k] == pytest.approx(Y[k == GROUPS].mean())
         np.testing.assert_allclose(found.input_center[k], X[k == GROUPS].mean(axis=0))
     assert found.intercept_location[2] == pytest.approx(Y.mean())  # of a group without rows, that of all
     np.testing.assert_allclose(found.input_center[2], X.mean(axis=0))
-    through = tb.LinearGaussianThroughOrigin().decaying(HALVES, np.ones(3))
+    through = tb.LinearGaussianThroughOrigin().weight_decay_prior(HALVES, np.ones(3))
     assert through.strength is None
     assert not through.intercept_location.any()
     assert not through.input_center.any()
@@ -340,21 +340,21 @@ def test_spreads_are_those_within_groups():
 def test_expected_noise_is_small_beside_the_target_and_a_tenth_where_weights_are_as_many_as_rows():
     family, rng = tb.LinearGaussian(), np.random.default_rng(6)
     rows = rng.normal(size=(4000, 2)) * [1.0, 3.0] + [0.0, 50.0]
-    many = family.decaying(moments(rows), np.ones(1))
+    many = family.weight_decay_prior(moments(rows), np.ones(1))
     assert 2 * many.shape == pytest.approx(0.01)  # in rows
     assert many.scale / many.shape == pytest.approx(1e-4 * rows[:, 1].var(), rel=1e-6)
-    few = family.decaying(moments(rows[:2]), np.ones(1))
+    few = family.weight_decay_prior(moments(rows[:2]), np.ones(1))
     assert few.scale == pytest.approx(0.1 * rows[:2, 1].var(), rel=1e-4)
-    four = family.decaying(moments(rows[:4]), np.ones(1))  # half as many weights as rows, to the fourth power
+    four = family.weight_decay_prior(moments(rows[:4]), np.ones(1))  # half as many weights as rows, to the fourth power
     assert four.scale == pytest.approx(0.1 / 16 * rows[:4, 1].var(), rel=1e-3)
-    through = tb.LinearGaussianThroughOrigin().decaying(moments(rows[:4]), np.ones(1))
+    through = tb.LinearGaussianThroughOrigin().weight_decay_prior(moments(rows[:4]), np.ones(1))
     assert through.scale == pytest.approx(0.1 / 256 * rows[:4, 1].var(), rel=1e-2)
     group = np.arange(8) % 2  # of the rows of a group, on average
-    halves = family.decaying(family.collect(rows[:8], group, 2), np.ones(1))
+    halves = family.weight_decay_prior(family.collect(rows[:8], group, 2), np.ones(1))
     assert halves.scale == pytest.approx(0.1 / 16 * rows[:8, 1].var(), rel=1e-3)
-    one = family.decaying(moments(rows[:1]), np.ones(1))  # which says nothing of the spread: by its level
+    one = family.weight_decay_prior(moments(rows[:1]), np.ones(1))  # which says nothing of the spread: by its level
     assert one.scale == pytest.approx(0.1 * rows[0, 1] ** 2 * 1e-12, rel=1e-4)
-    nothing = family.decaying(moments(rows[:0]), np.ones(1))
+    nothing = family.weight_decay_prior(moments(rows[:0]), np.ones(1))
     assert nothing.scale == pytest.approx(0.1, rel=1e-4)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import tallybayes as tb
 from tallybayes.errors import PriorError
-from tallybayes.families.prior_rules import PriorRule, is_amount, no_levels
+from tallybayes.families.prior_rules import PriorRule, is_pseudo_count, no_levels_error
 
 
 @pytest.mark.parametrize("equivalent_sample_size", [0.5, 1, 12])
@@ -42,20 +42,20 @@ def test_rules_are_of_levels():
 
 @pytest.mark.parametrize("amount", [1, 0.5, np.float32(2), np.int64(3), 1e-300])
 def test_numbers_above_0_are_amounts(amount):
-    assert is_amount(amount)
+    assert is_pseudo_count(amount)
 
 
 @pytest.mark.parametrize("other", [None, "empirical", tb.Dirichlet(1), [1.0], {"a": 1}])
 def test_other_priors_are_none(other):
-    assert not is_amount(other)
+    assert not is_pseudo_count(other)
 
 
 @pytest.mark.parametrize("bad", [0, -1, np.inf, np.nan, True, False, np.bool_(True)])
 def test_numbers_that_cannot_be_added_are_refused(bad):
     with pytest.raises(PriorError, match="positive, finite number of counts"):
-        is_amount(bad)
+        is_pseudo_count(bad)
 
 
 def test_families_without_levels_are_named_once():
-    text = str(no_levels(2, [tb.Gaussian(), tb.Gaussian(), tb.Poisson()]))
+    text = str(no_levels_error(2, [tb.Gaussian(), tb.Gaussian(), tb.Poisson()]))
     assert text.startswith("prior is 2, counts to add to every level, but Gaussian(), Poisson() has no levels")

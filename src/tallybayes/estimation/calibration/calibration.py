@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes._utils.sealed_file import refuse_rest
+from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.sampling import sampled_rows
 from tallybayes.errors import DataError, FileError
@@ -104,7 +104,7 @@ class Calibration(NamedTuple):
             values=tuple(arrays.pop(name) for name in _names("values", arrays)),
             loss_by_method={str(name): float(loss) for name, loss in dict(state.pop("loss_by_method")).items()},
         )
-        refuse_rest("the file's calibration", state)
+        check_no_unknown_entries("the file's calibration", state)
         n_functions = n_classes if calibration.method == "isotonic" else 0
         is_valid = (
             calibration.method in _FITTED and 0 < calibration.temperature < np.inf and 0 <= calibration.weight < np.inf

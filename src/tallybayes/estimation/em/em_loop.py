@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tallybayes._utils.progress import progress
-from tallybayes._utils.sealed_file import refuse_rest
+from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes.errors import EstimateError
 from tallybayes.warnings import warn
 
@@ -72,7 +72,7 @@ class EMSummary(NamedTuple):
         history, objectives = (np.ravel(arrays.pop(f"em/{name}")).tolist() for name in ("history", "objectives"))
         scalars = state.pop("em")
         summary = cls(history, **{name: scalars.pop(name) for name in cls._fields if name not in _NOT_SCALAR})
-        refuse_rest("the file's EM summary", scalars)
+        check_no_unknown_entries("the file's EM summary", scalars)
         return summary._replace(
             objective=str(summary.objective),
             converged=bool(summary.converged),

@@ -19,7 +19,7 @@ from tallybayes.estimation.em.soft_counts import SoftCounter
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, check_nonzero_variance
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.prior_rules import PerColumn, PriorRule, is_amount
+from tallybayes.families.prior_rules import PerColumn, PriorRule, is_pseudo_count
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
@@ -143,7 +143,7 @@ class EMObjective:
             scorers.append(FactorScorer(factor, parameters, False, constant))
             check_nonzero_variance(scorers[-1], varying, names)
         if log_prior == np.inf:
-            raise PriorError.no_highest_point()
+            raise PriorError.unbounded_posterior()
         return scorers, log_prior
 
     @property
@@ -208,7 +208,9 @@ def _resolve_prior(factor: Factor, prior: Any, known: Any, estimate: str) -> tup
     if len(constant) and len(constant) == known.n_columns:
         return None, constant
     integrates, varying = read_estimate(estimate).integrates, varying_columns(known, constant)
-    if integrates and (isinstance(prior, PerColumn) or (is_amount(prior) and family.pseudo_count_prior(1.0, "bayes"))):
+    if integrates and (
+        isinstance(prior, PerColumn) or (is_pseudo_count(prior) and family.pseudo_count_prior(1.0, "bayes"))
+    ):
         return family.resolve_prior(prior, varying, "bayes").mode_matched(), constant
     resolved = family.resolve_prior(prior, varying, "map")
     return resolved.mode_matched() if integrates and isinstance(

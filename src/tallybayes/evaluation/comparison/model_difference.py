@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes._utils.html import html_parts
 from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, printable
-from tallybayes.families.family import divergence_of
+from tallybayes.families.family import family_kl_divergence
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 from tallybayes.models.one_dependence.pair_methods import told_given
@@ -284,7 +284,7 @@ class _FactorPair:
     @cached_property
     def nats(self) -> np.ndarray:
         """The divergence of every group, and of every column where they are independent."""
-        return divergence_of(self.new.family, _some(self.new, self.new_index), _some(self.old, self.old_index))
+        return family_kl_divergence(self.new.family, _some(self.new, self.new_index), _some(self.old, self.old_index))
 
 
 def _column(name: Any, pair: _FactorPair, old_place: int | None, place: int | None) -> ColumnDifference:
@@ -337,7 +337,7 @@ def _words_moved(
     shared = [word for word in places[0] if word in places[1]]
     some = [[place[word] for word in shared] for place in places]
     found = (_some(*one)[..., chosen] for one, chosen in zip(both, some, strict=True))
-    return np.asarray(divergence_of(new.family, *found)).sum(axis=-1)
+    return np.asarray(family_kl_divergence(new.family, *found)).sum(axis=-1)
 
 
 def _line_moved(model: Any, name: Any, new: Any, index: Any, told: LabeledFactor, old: Any) -> np.ndarray:

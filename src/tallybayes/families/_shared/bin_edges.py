@@ -151,7 +151,7 @@ def quantile_cuts(cells: ValueCounts, n_bins: int) -> tuple[float, ...]:
     return rounded_edges(cells, np.array(sorted(cuts), dtype=np.intp), heavy)
 
 
-def with_ends(cells: ValueCounts, cuts: tuple[float, ...]) -> tuple[float | None, ...]:
+def with_outer_edges(cells: ValueCounts, cuts: tuple[float, ...]) -> tuple[float | None, ...]:
     """Edges of bins: the outermost are open, None, but where they end at a value that many rows share."""
     ends: list[float | None] = []
     for place, half in ((0, -0.5), (-1, 0.5)):

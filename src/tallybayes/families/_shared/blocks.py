@@ -134,7 +134,7 @@ def cell(block: Block, row: int, column: int) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def first_infinite(rows: np.ndarray) -> tuple[int, int] | None:
+def first_infinite_cell(rows: np.ndarray) -> tuple[int, int] | None:
     """The first infinite cell, as row and column."""
     infinite = np.argwhere(np.isinf(rows))
     return (int(infinite[0][0]), int(infinite[0][1])) if len(infinite) else None

@@ -12,15 +12,15 @@ from tallybayes.families.family import Family, is_not_overridden
 _HALVINGS = 200  # more than a float has digits, whatever its size
 
 
-def cumulative_of(family: Family, parameters: Any, x: np.ndarray) -> np.ndarray:
+def family_cdf(family: Family, parameters: Any, x: np.ndarray) -> np.ndarray:
     """As `Family.cumulative`: in closed form, unless a class made from the one that knows it scores rows anew."""
     known = is_not_overridden(family, "cdf", "log_prob", "sample")
     return family.cdf(parameters, x) if known else Family.cdf(family, parameters, x)
 
 
-def mixture_cumulative(family: Family, parameters: Any, shares: np.ndarray, x: np.ndarray) -> np.ndarray:
+def mixture_cdf(family: Family, parameters: Any, shares: np.ndarray, x: np.ndarray) -> np.ndarray:
     """p(X ≤ x) of every cell, where row i is of group g with probability ``shares[i, g]``: (n, columns)."""
-    return np.einsum("ng,ngc->nc", shares, cumulative_of(family, parameters, x))
+    return np.einsum("ng,ngc->nc", shares, family_cdf(family, parameters, x))
 
 
 def mixture_quantile(family: Family, parameters: Any, shares: np.ndarray, level: float) -> np.ndarray:
@@ -33,7 +33,7 @@ def mixture_quantile(family: Family, parameters: Any, shares: np.ndarray, level:
     middle = shares @ means
 
     def reached(x: np.ndarray) -> np.ndarray:
-        return mixture_cumulative(family, parameters, shares, x) >= level
+        return mixture_cdf(family, parameters, shares, x) >= level
 
     if whole:
         low, high = np.floor(middle), np.floor(middle)

@@ -38,7 +38,7 @@ def is_joint(form: Any) -> bool:
     return isinstance(form, MultivariateNormalForm | MultivariateTForm)
 
 
-def worked_row(form: Any, row: np.ndarray) -> DensityTerms:
+def density_terms(form: Any, row: np.ndarray) -> DensityTerms:
     """A row, shape (columns,), NaN where a cell is missing, by the quadratic form of its density."""
     mean = np.asarray(form.mean if isinstance(form, MultivariateNormalForm) else form.location)
     known, whole = np.flatnonzero(~np.isnan(row)), form.evaluate(row[None])[0]
@@ -63,7 +63,7 @@ def worked_row(form: Any, row: np.ndarray) -> DensityTerms:
     )
 
 
-def worked_words(form: Any, row: np.ndarray) -> WordTerms | None:
+def word_terms(form: Any, row: np.ndarray) -> WordTerms | None:
     """A row of counts, shape (columns,), by the terms of its urn; None where words are independent."""
     if not isinstance(form, CellSumForm) or form.row_term is None:
         return None

@@ -100,7 +100,7 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Parameter
         return fit_gamma_of_variances(family, statistics, flat, estimate)
     if issubclass(family.conjugate_prior, NormalInverseWishart):
         return fit_wishart(family, statistics, flat, estimate)
-    raise PriorError.wrong_belief(family, "empirical", f"a {family.conjugate_prior.__name__}")
+    raise PriorError.wrong_prior(family, "empirical", f"a {family.conjugate_prior.__name__}")
 
 
 class EmpiricalOrAddOne:

@@ -118,7 +118,7 @@ def parameter_arrays(family: Family, parameters: Any) -> dict[str, np.ndarray]:
     return {name: np.array(part, dtype=np.float64) for name, part in zip(names, parts, strict=False)}
 
 
-def prior_worth_rows(family: Family, parameters: Any, rows: np.ndarray, what: str) -> ParameterDistribution:
+def prior_of_strength(family: Family, parameters: Any, rows: np.ndarray, what: str) -> ParameterDistribution:
     """The belief that expects these parameters and is worth so many rows of every group, shape (*given,)."""
     numbers = parameter_arrays(family, parameters)
     each = np.asarray(rows, dtype=np.float64)[..., None]

@@ -13,7 +13,7 @@ _BITS = 20  # of the larger part of a cell: sums of some thousand products of tw
 _ROWS = 8192  # taken apart at a time: they stay in cache
 
 
-def collect_finely(
+def collect_high_precision(
     block: Block, group: np.ndarray | None, n_groups: int, weight: np.ndarray | None, like: Moments | None, family: str
 ) -> Moments:
     """As `MultivariateGaussian.collect`; where rows count whole times, sums of products keep six more digits.

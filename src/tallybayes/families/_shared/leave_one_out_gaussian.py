@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LEFT = 1e-5
 
 
-def student_left_out(counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...]:
+def student_t_leave_one_out(counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...]:
     """Student's t of every column without one row: mean, inverse spread, power and log norm, (columns, groups)."""
     found = counted.prior.update(counted.statistics)
     size = np.broadcast_shapes(found.location.shape, found.scale.shape)
@@ -36,7 +36,7 @@ def student_left_out(counted: GroupStatistics, constant: np.ndarray) -> tuple[np
     return mean, spread, power, log_norm
 
 
-def columns_left_out(family: Gaussian, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
+def columns_leave_one_out(family: Gaussian, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
     """Columns with variances: the mean moves by w(x − m)/(κ − w), the scatter falls by wκ/(κ − w)·(x − m)²."""
     (statistics, prior, estimate), group, constant = counted, rows.group, rows.constant
     moments = statistics.diagonal()
@@ -83,7 +83,7 @@ def columns_left_out(family: Gaussian, counted: GroupStatistics, rows: RemovedRo
     return np.where(good[:, None], terms, np.nan)
 
 
-def rows_left_out(family: MultivariateGaussian, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
+def rows_leave_one_out(family: MultivariateGaussian, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
     """Whole rows: their absence changes the scatter Ψ by a matrix of rank one, its inverse and determinant with it.
 
     With u = x − m of the own group, g = wκ/(κ − w) and q = uᵀΨ⁻¹u: |Ψ − g·uuᵀ| = |Ψ|·F with F = 1 − gq, and a squared

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes._utils.frozen_value import from_json, to_json
-from tallybayes._utils.sealed_file import refuse_rest
+from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes.data.counting import check_weight
 from tallybayes.errors import DataError, FileError, StatisticsError, printable
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
@@ -407,9 +407,9 @@ class AutoClassifier(ClassifierMixin, Estimator):
             raise FileError("the members of the file have different classes; expected the same.")
         shape = state.pop("shape")
         self._shape = InputFormat.from_json(shape, members[0].model.tally_)
-        refuse_rest("the shape of the rows", shape)
+        check_no_unknown_entries("the shape of the rows", shape)
         self.spec_, self.members_, self.leaderboard_ = choice, members, None
-        refuse_rest("the model's state", state)
+        check_no_unknown_entries("the model's state", state)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         members = [f"    {one.weight:.2f} {one.name}" for one, _ in getattr(self, "members_", ())]

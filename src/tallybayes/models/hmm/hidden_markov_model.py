@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from tallybayes._utils.sealed_file import refuse_rest
+from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.errors import DataError, EstimateError, FileError, printable
 from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.estimation.em.em_objective import plot_convergence
 from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.families.estimates import ESTIMATE_WORDS
-from tallybayes.families.prior_rules import check_amount, is_amount
+from tallybayes.families.prior_rules import check_pseudo_count, is_pseudo_count
 from tallybayes.models.base import Model
 from tallybayes.models.hmm import hmm_criteria, hmm_from_tables, hmm_sampling
 from tallybayes.models.hmm.estimated_hmm import EstimatedHMM, told
@@ -408,14 +408,14 @@ class HiddenMarkovModel(Model):
     }
 
     def _check_prior(self, factors: list[Factor]) -> None:
-        if is_amount(self.prior):  # start and transition have levels to add it to
-            check_amount(self.prior, self.estimate)
+        if is_pseudo_count(self.prior):  # start and transition have levels to add it to
+            check_pseudo_count(self.prior, self.estimate)
         else:
             given = read_prior(self.prior, components=most_components(self.components) > 1)
             check_priors(given.pop("emission"), map(in_family_of_words, factors), self.estimate, tuple(given))
             for prior in given.values():
                 refuse_other(prior)
-                check_amount(prior, self.estimate)
+                check_pseudo_count(prior, self.estimate)
 
     @property
     def _required_columns(self) -> list[Name]:
@@ -439,7 +439,7 @@ class HiddenMarkovModel(Model):
         self._factor_names = {
             name: str(names.pop(name)) for name in (*PARTS, *(["component"] if "component" in names else []))
         }
-        refuse_rest("the names of the model's parts", names)
+        check_no_unknown_entries("the names of the model's parts", names)
         columns = {column for factor in tally.factors for column in factor.columns}
         more = [*(["end"] if self.end_state else []), *(["component"] if "component" in self._factor_names else [])]
         needed, given = (

@@ -14,7 +14,7 @@ from tallybayes.estimation.scoring.factor_scorer import FactorScorer, map_to_kno
 from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.estimates import read_estimate
-from tallybayes.families.prior_rules import is_amount
+from tallybayes.families.prior_rules import is_pseudo_count
 from tallybayes.models.hmm.mixture_emissions import ComponentWeights
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.statistics.counts import Counts
@@ -182,7 +182,7 @@ def log_shares(parameters: Any, nothing: float = 0.0) -> np.ndarray:
 def read_prior(prior: Any, *, components: bool = False) -> dict[str, Any]:
     """The priors of a chain by part: a mapping, or one belief for all that it belongs to."""
     parts: tuple[str, ...] = ("start", "transition", "end", *(["component"] if components else []), "emission")
-    if prior is None or isinstance(prior, str) or is_amount(prior):
+    if prior is None or isinstance(prior, str) or is_pseudo_count(prior):
         return dict.fromkeys(parts, prior)
     if isinstance(prior, dict):
         emission = {name: belief for name, belief in prior.items() if name not in parts}

@@ -67,7 +67,7 @@ def _drawn(model: HiddenMarkovModel, path: np.ndarray, rng: np.random.Generator)
             family: Any = factor.family
             mean, covariance = family.sampling_options(statistics)["inputs"]
             before = rng.multivariate_normal(mean, covariance)
-            columns[factor.columns[0]] = family.follow(part.parameters, path, before, rng)
+            columns[factor.columns[0]] = family.sample_steps(part.parameters, path, before, rng)
             continue
         drawn = sample_factor(part, path, statistics, rng)
         if factor.columns[0] in model._selected_words:

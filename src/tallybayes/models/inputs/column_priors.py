@@ -15,7 +15,7 @@ from tallybayes.distributions.parameter_distribution import ParameterDistributio
 from tallybayes.errors import PriorError, short_repr
 from tallybayes.families._shared.empirical_prior import default_group_prior
 from tallybayes.families.family import Family
-from tallybayes.families.prior_rules import PerColumn, check_amount, is_amount, no_levels
+from tallybayes.families.prior_rules import PerColumn, check_pseudo_count, is_pseudo_count, no_levels_error
 from tallybayes.tally.factor import Factor, Name
 
 PRIOR_WORDS = StringOptions(
@@ -46,17 +46,17 @@ def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Se
             for belief in [prior.get(name) for name in (factor.columns, *factor.columns)]:
                 fits = isinstance(belief, family.conjugate_prior) or (isinstance(belief, Beta) and _of_labels(factor))
                 if isinstance(belief, ParameterDistribution) and not fits and not belief.accepts_any_family:
-                    raise PriorError.wrong_belief(family, belief, f"a {family.conjugate_prior.__name__}")
+                    raise PriorError.wrong_prior(family, belief, f"a {family.conjugate_prior.__name__}")
                 if _has_levels(factor):
-                    check_amount(belief, estimate)
-                elif is_amount(belief) and not family.number_is_weight_decay:
-                    raise no_levels(belief, [family])
+                    check_pseudo_count(belief, estimate)
+                elif is_pseudo_count(belief) and not family.number_is_weight_decay:
+                    raise no_levels_error(belief, [family])
         return
     families = [factor.family for factor in factors]  # none where no column was worth its cuts: then any prior will do
     for one in (prior if isinstance(prior, list | tuple) else [prior]) if families else ():
-        if is_amount(one) and not any(map(_has_levels, factors)):
-            raise no_levels(one, families)
-        check_amount(one, estimate)
+        if is_pseudo_count(one) and not any(map(_has_levels, factors)):
+            raise no_levels_error(one, families)
+        check_pseudo_count(one, estimate)
         labels = isinstance(one, Beta) and any(map(_of_labels, factors))
         if (
             isinstance(one, ParameterDistribution)
@@ -104,7 +104,9 @@ def refuse_other(prior: Any) -> None:
             "    Pass its counts: prior=model.tally_, or of a network prior=tb.BDe(network, equivalent_sample_size)."
         )
     elif (
-        prior is not None and not is_amount(prior) and (not isinstance(prior, FrozenValue) or isinstance(prior, Family))
+        prior is not None
+        and not is_pseudo_count(prior)
+        and (not isinstance(prior, FrozenValue) or isinstance(prior, Family))
     ):
         raise PriorError(f"prior has {short_repr(prior)}; expected {', '.join(PRIOR_WORDS.others)} or 'empirical'.")
 
@@ -168,7 +170,7 @@ def prior_in_groups(prior: Any, factor: Factor, estimate: str, levels: Levels | 
 
 def _serves(prior: Any, factor: Factor) -> bool:
     """Whether one of several priors is meant for a factor, too."""
-    if is_amount(prior):
+    if is_pseudo_count(prior):
         return _has_levels(factor)
     return isinstance(prior, factor.family.conjugate_prior) or not hasattr(prior, "update")
 

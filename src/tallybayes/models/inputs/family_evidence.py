@@ -15,7 +15,7 @@ from tallybayes.data.sampling import sampled_rows
 from tallybayes.data.table import Table
 from tallybayes.errors import CellError
 from tallybayes.estimation.resampling.fold_statistics import folds_as_columns, leave_fold_out
-from tallybayes.families._shared.bin_edges import ValueCounts, quantile_cuts, with_ends
+from tallybayes.families._shared.bin_edges import ValueCounts, quantile_cuts, with_outer_edges
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
@@ -188,7 +188,7 @@ def family_code_lengths(
         if one.name in logs:
             add(LogNormal(), [one], [logs[one.name]])
         for each in proposed:
-            (table, nats), family = next(lengths), Binned(with_ends(one.cells, each))
+            (table, nats), family = next(lengths), Binned(with_outer_edges(one.cells, each))
             nats = nats + table @ np.log(family.widths)
             nats += _log_choose(width if whole[one.name] else len(one.values) - 1, len(each))
             for end, size in family.open_bins:

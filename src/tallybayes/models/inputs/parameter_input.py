@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.errors import DataError, EstimateError, LabelError, short_repr
-from tallybayes.families._shared.fixed_parameters import check_parameters, parameter_names, prior_worth_rows
+from tallybayes.families._shared.fixed_parameters import check_parameters, parameter_names, prior_of_strength
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
@@ -327,4 +327,4 @@ def check_strength(strength: Any) -> float:
 
 def belief_of(factor: Factor, parameters: Any, rows: np.ndarray) -> Any:
     """The belief about a factor that is worth so many rows of every group."""
-    return prior_worth_rows(factor.family, parameters, rows, f"p({', '.join(map(str, factor.columns))} | …)")
+    return prior_of_strength(factor.family, parameters, rows, f"p({', '.join(map(str, factor.columns))} | …)")

@@ -17,7 +17,7 @@ import numpy as np
 
 from tallybayes._utils.frozen_value import from_json, same, to_json
 from tallybayes._utils.memory import require_memory
-from tallybayes._utils.sealed_file import refuse_rest
+from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError, FileError, LabelError, NotLinearError, StatisticsError
@@ -258,7 +258,7 @@ def shape_from_json(model: Any, state: dict[str, Any], tally: Tally) -> None:
     """What `shape_to_json` gave, checked."""
     kept = state.pop("discretization")
     found = DiscretizedColumns(*(from_json(kept.pop(name)) for name in DiscretizedColumns._fields))
-    refuse_rest("the discretization of the columns", kept)
+    check_no_unknown_entries("the discretization of the columns", kept)
     columns, left_out = found
     families = isinstance(columns, dict) and all(isinstance(family, Family) for family in columns.values())
     if not families or not isinstance(left_out, dict):

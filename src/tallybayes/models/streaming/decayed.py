@@ -202,10 +202,10 @@ class Decayed(StreamModel):
     @classmethod
     def _from_manifest(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         clock, model = manifest.pop("clock"), model_from_parts(manifest.pop("model"), arrays)
-        sealed_file.refuse_rest("the fading model", manifest)
+        sealed_file.check_no_unknown_entries("the fading model", manifest)
         half, now, time = clock.pop("half_life"), clock.pop("now"), clock.pop("time", None)
         flags = [clock.pop(name) for name in ("spans_dates", "dated", "by_rows")]
-        sealed_file.refuse_rest("the clock", clock)
+        sealed_file.check_no_unknown_entries("the clock", clock)
         fits = all(isinstance(one, int | float) and np.isfinite(one) for one in (half, now)) and half > 0
         fits = fits and all(type(flag) is bool for flag in flags) and flags[0] is flags[1]
         fits = fits and (time is None or (isinstance(time, str) and not flags[2]))

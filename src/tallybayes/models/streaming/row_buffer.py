@@ -270,7 +270,7 @@ def rows_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
     _require(weight is None or bool(((weight >= 0) & np.isfinite(weight)).all()), "a weight is no weight")
     sorted_times = times.ndim == 1 and times.dtype.kind in "if" and bool((np.diff(times) >= 0).all())
     _require(sorted_times, "the rows' times are not in order")
-    sealed_file.refuse_rest("the rows", manifest)
+    sealed_file.check_no_unknown_entries("the rows", manifest)
     return BufferedRows(table, y, weight, times, offsets)
 
 

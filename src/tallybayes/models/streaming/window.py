@@ -271,10 +271,10 @@ class Window(StreamModel):
         clock, rows = manifest.pop("clock"), manifest.pop("rows")
         kept = None if rows is None else rows_from_parts(rows, arrays)
         model = model_from_parts(manifest.pop("model"), arrays)
-        sealed_file.refuse_rest("the window", manifest)
+        sealed_file.check_no_unknown_entries("the window", manifest)
         by, span, now = clock.pop("by"), clock.pop("span"), clock.pop("now")
         dated, late, time = clock.pop("dated"), clock.pop("late"), clock.pop("time", None)
-        sealed_file.refuse_rest("the window's clock", clock)
+        sealed_file.check_no_unknown_entries("the window's clock", clock)
         number = int if by == "dates" else float
         fits = by in ("rows", "dates", "numbers") and type(dated) is bool and dated is (by == "dates")
         fits = fits and all(isinstance(one, int | float) and np.isfinite(one) for one in (span, now)) and span > 0

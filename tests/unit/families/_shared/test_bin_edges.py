@@ -5,7 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from tallybayes.families._shared.bin_edges import ValueCounts, mdl_edges, mdl_edges_by_fold, quantile_edges, with_ends
+from tallybayes.families._shared.bin_edges import (
+    ValueCounts,
+    mdl_edges,
+    mdl_edges_by_fold,
+    quantile_edges,
+    with_outer_edges,
+)
 
 
 def counts(values, cuts):
@@ -134,10 +140,14 @@ def test_outer_bins_are_open_but_at_values_that_many_share():
     def cells(values):
         return ValueCounts(*(part.astype(float) for part in np.unique(values, return_counts=True)))
 
-    assert with_ends(cells(np.random.default_rng(0).normal(size=100)), (0.0,)) == (None, 0.0, None)
-    assert with_ends(cells([0] * 90 + list(range(1, 11))), (0.5, 4.5)) == (-0.5, 0.5, 4.5, None)
-    assert with_ends(cells([0.25] * 90 + [0.5, 1.5] + [2.5] * 10), (1.0,)) == (0.25, 1.0, 2.5)
-    assert with_ends(cells([0.25] * 9 + [2.5] * 10), (2.5,)) == (0.25, 2.5, None)  # the cut was rounded to the value
+    assert with_outer_edges(cells(np.random.default_rng(0).normal(size=100)), (0.0,)) == (None, 0.0, None)
+    assert with_outer_edges(cells([0] * 90 + list(range(1, 11))), (0.5, 4.5)) == (-0.5, 0.5, 4.5, None)
+    assert with_outer_edges(cells([0.25] * 90 + [0.5, 1.5] + [2.5] * 10), (1.0,)) == (0.25, 1.0, 2.5)
+    assert with_outer_edges(cells([0.25] * 9 + [2.5] * 10), (2.5,)) == (
+        0.25,
+        2.5,
+        None,
+    )  # the cut was rounded to the value
 
 
 def test_folds_are_cut_as_if_they_were_alone():
@@ -224,11 +234,20 @@ def test_ends_are_closed_where_a_sixteenth_lies_at_them():
         return ValueCounts(np.array(values, float), np.array(weight, float))
 
     sixteen = cells(range(16), [1] * 16)
-    assert with_ends(sixteen, (4.5,)) == (-0.5, 4.5, 15.5)
-    assert with_ends(cells(range(17), [1] * 17), (4.5,)) == (None, 4.5, None)
-    assert with_ends(cells([0, 1, 2], [1, 14.5, 1]), (0.5,)) == (None, 0.5, None)  # a little less than a sixteenth
-    assert with_ends(cells([0, 1, 20], [1, 1, 30]), (0.5,)) == (None, 0.5, 20.5)
-    assert with_ends(cells([0.25, 1, 2.5], [5, 5, 5]), (0.25, 1.5)) == (None, 0.25, 1.5, 2.5)  # no bin without width
+    assert with_outer_edges(sixteen, (4.5,)) == (-0.5, 4.5, 15.5)
+    assert with_outer_edges(cells(range(17), [1] * 17), (4.5,)) == (None, 4.5, None)
+    assert with_outer_edges(cells([0, 1, 2], [1, 14.5, 1]), (0.5,)) == (
+        None,
+        0.5,
+        None,
+    )  # a little less than a sixteenth
+    assert with_outer_edges(cells([0, 1, 20], [1, 1, 30]), (0.5,)) == (None, 0.5, 20.5)
+    assert with_outer_edges(cells([0.25, 1, 2.5], [5, 5, 5]), (0.25, 1.5)) == (
+        None,
+        0.25,
+        1.5,
+        2.5,
+    )  # no bin without width
 
 
 def test_rows_of_no_weight_move_no_cut():

@@ -10,7 +10,7 @@ from tallybayes.families._shared.blocks import (
     cell,
     compressed,
     dense,
-    first_infinite,
+    first_infinite_cell,
     n_columns,
     n_rows,
 )
@@ -70,8 +70,8 @@ def test_one_cell_for_a_message():
     assert type(cell(DENSE, 0, 0)) is float
     assert [n_rows(block) for block in (codes, listed, DENSE, [])] == [2, 2, 4, 0]
     assert [n_columns(block) for block in (codes, listed, DENSE, [])] == [2, 2, 4, 0]
-    assert first_infinite(DENSE) is None
-    assert first_infinite(np.array([[1.0, 2.0], [np.nan, -np.inf], [np.inf, 0.0]])) == (1, 1)
+    assert first_infinite_cell(DENSE) is None
+    assert first_infinite_cell(np.array([[1.0, 2.0], [np.nan, -np.inf], [np.inf, 0.0]])) == (1, 1)
 
 
 def test_what_is_not_dense_is_refused_by_what_it_is():

@@ -11,7 +11,7 @@ from scipy import stats
 import tallybayes as tb
 from tallybayes.distributions.normal_inverse_gamma import Normal
 from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal
-from tallybayes.families._shared.cdf import cumulative_of, mixture_cumulative, mixture_quantile
+from tallybayes.families._shared.cdf import family_cdf, mixture_cdf, mixture_quantile
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.family import Family
 from tallybayes.statistics.segments import Segments
@@ -40,12 +40,12 @@ X = np.array([[-1.0, -2.5], [0.0, 0.0], [0.5, 1.0], [1.0, 0.3], [2.0, 6.5], [7.0
 @pytest.mark.parametrize("name", CASES)
 def test_it_is_the_distribution_function(name):
     family, parameters, reference = CASES[name]
-    np.testing.assert_allclose(cumulative_of(family, parameters, X), reference.cdf(X[:, None, :]), atol=1e-14)
+    np.testing.assert_allclose(family_cdf(family, parameters, X), reference.cdf(X[:, None, :]), atol=1e-14)
 
 
 def test_of_bins_it_rises_within_them():
     family, parameters = tb.Binned(EDGES), LevelProbabilities(SHARES, Segments([3, 3]))
-    found = cumulative_of(family, parameters, np.array([[-1.0, -1.0], [0.5, 0.5], [2.0, 1.0], [6.0, 4.5], [9.0, 9.0]]))
+    found = family_cdf(family, parameters, np.array([[-1.0, -1.0], [0.5, 0.5], [2.0, 1.0], [6.0, 4.5], [9.0, 9.0]]))
     np.testing.assert_allclose(found[:, 0, 0], [0, 0.1, 0.35, 1, 1])
     np.testing.assert_allclose(found[:, 1, 1], [0, 0.125, 0.25, 0.875, 1])
 
@@ -56,14 +56,14 @@ def test_a_quantile_is_the_lowest_value_that_gets_there(name, share, level):
     family, parameters, reference = CASES[name]
     shares = np.array([[share, 1 - share], [1.0, 0.0]])
     found = mixture_quantile(family, parameters, shares, level)
-    assert (mixture_cumulative(family, parameters, shares, found) >= level).all()
+    assert (mixture_cdf(family, parameters, shares, found) >= level).all()
     if family.is_continuous:
         lower = found - 1e-9 * np.maximum(np.abs(found), 1.0)
         np.testing.assert_allclose(found[1], reference.ppf(level)[0], rtol=1e-9, atol=1e-12)
-        assert (mixture_cumulative(family, parameters, shares, lower) <= level + 1e-12).all()
+        assert (mixture_cdf(family, parameters, shares, lower) <= level + 1e-12).all()
     else:
         assert (found == np.floor(found)).all()
-        assert (mixture_cumulative(family, parameters, shares, found - 1) < level).all()
+        assert (mixture_cdf(family, parameters, shares, found - 1) < level).all()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,7 +76,7 @@ class Coarse(tb.Poisson):
 
 def test_a_family_that_draws_anew_is_drawn():
     family, rate = Coarse(), np.array([[4.0], [9.0]])
-    found = cumulative_of(family, rate, np.array([[3.0], [6.0]]))
+    found = family_cdf(family, rate, np.array([[3.0], [6.0]]))
     expected = stats.poisson(rate / 2).cdf(np.array([[1.0], [3.0]])[:, None, :])
     assert np.abs(found - expected).max() < 4 * np.sqrt(0.25 / 4096)
     assert Family.cdf(family, rate, np.zeros((0, 1))).shape == (0, 2, 1)

@@ -9,7 +9,7 @@ from tallybayes.families._shared.fixed_parameters import (
     check_parameters,
     parameter_arrays,
     parameter_names,
-    prior_worth_rows,
+    prior_of_strength,
 )
 
 GOOD = {
@@ -45,7 +45,7 @@ def test_a_belief_worth_some_rows_expects_them(name, rows):
     family, numbers, sizes = GOOD[name]
     point = check_parameters(family, numbers, sizes, "it")
     n_groups = len(next(iter(numbers.values())))
-    belief = prior_worth_rows(family, point, np.full(n_groups, rows), "it")
+    belief = prior_of_strength(family, point, np.full(n_groups, rows), "it")
     mean = belief.mean()
     for part, expected in numbers.items():
         found = getattr(mean, part, mean)
@@ -99,7 +99,7 @@ def test_a_spread_needs_some_rows(name, rows, text):
     family, numbers, sizes = GOOD[name]
     n_groups = len(numbers["mean"])
     with pytest.raises(PriorError, match=text):
-        prior_worth_rows(family, check_parameters(family, numbers, sizes, "it"), np.full(n_groups, rows), "it")
+        prior_of_strength(family, check_parameters(family, numbers, sizes, "it"), np.full(n_groups, rows), "it")
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_a_spread_needs_some_rows(name, rows, text):
 )
 def test_a_zero_is_worth_no_rows(family, numbers):
     with pytest.raises(PriorError, match="could never change"):
-        prior_worth_rows(family, check_parameters(family, numbers, (), "it"), np.array([5.0]), "it")
+        prior_of_strength(family, check_parameters(family, numbers, (), "it"), np.array([5.0]), "it")
     with pytest.raises(PriorError, match="could never change"):
-        prior_worth_rows(tb.Poisson(), np.array([[1.0]]), np.array([0.0]), "it")
+        prior_of_strength(tb.Poisson(), np.array([[1.0]]), np.array([0.0]), "it")
 
 
 def test_families_within_others_are_not_stated():
@@ -150,7 +150,7 @@ def test_a_variance_is_worth_all_the_rows_that_share_it(name):
     family, rows = SHARED[name]
     width = 3 if "columns" in family.tied_over else 2
     mean, variance = np.arange(2.0 * width).reshape(2, width), np.full((2, width), 4.0)
-    belief = prior_worth_rows(
+    belief = prior_of_strength(
         family, check_parameters(family, {"mean": mean, "variance": variance}, (), "it"), np.array([8.0, 5.0]), "it"
     )
     np.testing.assert_allclose(2 * belief.shape, rows)
@@ -164,21 +164,21 @@ def test_a_covariance_is_worth_all_the_rows_that_share_it():
     covariance = np.array([[2.0, 0.5], [0.5, 1.0]])
     numbers = {"mean": [[0.0, 5.0], [1.0, 1.0]], "covariance": [covariance, covariance]}
     for family, freedom in ((tb.MultivariateGaussian(), [8.0, 5.0]), (tb.TiedMultivariateGaussian(), [13.0])):
-        belief = prior_worth_rows(family, check_parameters(family, numbers, (), "it"), np.array([8.0, 5.0]), "it")
+        belief = prior_of_strength(family, check_parameters(family, numbers, (), "it"), np.array([8.0, 5.0]), "it")
         assert belief.degrees_of_freedom.tolist() == freedom
         assert belief.scale.shape == (len(freedom), 2, 2)
         assert belief.strength.tolist() == [8.0, 5.0]
         np.testing.assert_allclose(belief.mean().covariance, numbers["covariance"], rtol=1e-13)
     one = check_parameters(tb.MultivariateGaussian(), {"mean": [0.0, 5.0, 1.0], "covariance": np.eye(3)}, (), "it")
-    alone = prior_worth_rows(tb.MultivariateGaussian(), one, np.array(4.5), "it")
+    alone = prior_of_strength(tb.MultivariateGaussian(), one, np.array(4.5), "it")
     np.testing.assert_allclose(alone.mean().covariance, np.eye(3), rtol=1e-13)
 
 
 def test_a_few_rows_are_enough():
     point = check_parameters(tb.Gaussian(), {"mean": [[0.0]], "variance": [[4.0]]}, (), "it")
-    assert prior_worth_rows(tb.Gaussian(), point, np.array([2.5]), "it").mean().variance == pytest.approx(4.0)
+    assert prior_of_strength(tb.Gaussian(), point, np.array([2.5]), "it").mean().variance == pytest.approx(4.0)
     full = check_parameters(tb.MultivariateGaussian(), {"mean": [[0.0, 0.0]], "covariance": [np.eye(2)]}, (), "it")
-    found = prior_worth_rows(tb.MultivariateGaussian(), full, np.array([3.5]), "it")
+    found = prior_of_strength(tb.MultivariateGaussian(), full, np.array([3.5]), "it")
     np.testing.assert_allclose(found.mean().covariance[0], np.eye(2))
-    assert prior_worth_rows(tb.Poisson(), np.array([[0.5]]), np.array([0.25]), "it").mean() == pytest.approx(0.5)
-    assert prior_worth_rows(tb.Bernoulli(), np.array([[0.5]]), np.array([0.25]), "it").mean() == pytest.approx(0.5)
+    assert prior_of_strength(tb.Poisson(), np.array([[0.5]]), np.array([0.25]), "it").mean() == pytest.approx(0.5)
+    assert prior_of_strength(tb.Bernoulli(), np.array([[0.5]]), np.array([0.25]), "it").mean() == pytest.approx(0.5)

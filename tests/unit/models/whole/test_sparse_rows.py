@@ -13,7 +13,7 @@ import tallybayes as tb
 from tallybayes.errors import DataError
 from tallybayes.families._shared import log_prob_forms as forms
 from tallybayes.families.bernoulli import sum_block
-from tallybayes.families.family import broadcast_over_groups, known_sum
+from tallybayes.families.family import broadcast_over_groups, zero_where_missing
 from tallybayes.models.inputs.features import open_features
 
 FAMILIES = {
@@ -130,7 +130,7 @@ class Geometric(tb.Bernoulli):
     def log_predictive(self, posterior, x):
         a, b = posterior.alpha, posterior.beta
         x = broadcast_over_groups(x, a.ndim - 1)
-        return known_sum(np.log(a / (a + b)) + x * np.log(b / (a + b)), x)
+        return zero_where_missing(np.log(a / (a + b)) + x * np.log(b / (a + b)), x)
 
 
 def test_a_family_made_from_another_scores_in_its_own_way():

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, printable
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of
-from tallybayes.families._shared.density_terms import is_joint, worked_row, worked_words
+from tallybayes.families._shared.density_terms import density_terms, is_joint, word_terms
 from tallybayes.families._shared.log_prob_forms import form_of
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.classification.methods.explanation import shown, shown_cells
@@ -90,7 +90,7 @@ def _write_columns(
     sheet: CalculationSheet, model: Any, scored: FactorScorer, cells: np.ndarray, levels: list[Any], word: str
 ) -> None:
     """Columns that are independent given the class, and words of one vocabulary."""
-    urn = worked_words(_form(scored), cells[0])
+    urn = word_terms(_form(scored), cells[0])
     if urn is not None:
         (terms, common), said = urn, "log of the urn's sum term"
     else:
@@ -124,7 +124,7 @@ def _write_columns(
 def _write_joint(sheet: CalculationSheet, model: Any, scored: FactorScorer, cells: np.ndarray, word: str) -> None:
     """Columns that vary together, by their quadratic form."""
     row = scored._varied(cells)[0]
-    worked, known = worked_row(_form(scored), row), np.flatnonzero(~np.isnan(row))
+    worked, known = density_terms(_form(scored), row), np.flatnonzero(~np.isnan(row))
     names = [printable(model._display_name(scored.factor.column(place, len(row)))) for place in range(len(row))]
     some = ", ".join(names[place] for place in known[:3]) + (", …" if len(known) > 3 else "")
     sheet.add(_title(some or "nothing", word), scored.log_prob(cells)[0])

@@ -132,7 +132,7 @@ def forecast_from(
         if family.order:
             line: Any = family
             before = np.roll(last.get(names[0], np.full(width, np.nan)), 1)[:-1]
-            parameters, family, width = line.ahead(parameters, before), Gaussian(), 1
+            parameters, family, width = line.step_distribution(parameters, before), Gaussian(), 1
             known &= bool(len(before)) and not np.isnan(before).any()
         ends = np.full((3, len(shares), width), np.nan)
         ends[0][known] = shares[known] @ np.asarray(family.mean(parameters))

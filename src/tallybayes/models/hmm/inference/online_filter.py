@@ -155,7 +155,7 @@ class OnlineFilter:
     def _from_manifest(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         log, numbers, n_steps = arrays.pop("filter/log", None), arrays.pop("filter/numbers"), manifest.pop("n_steps")
         found = cls(model_from_parts(manifest.pop("model"), arrays))
-        sealed_file.refuse_rest("the filter", manifest)
+        sealed_file.check_no_unknown_entries("the filter", manifest)
         fits = numbers.shape == (2,) and numbers.dtype == np.float64 and not np.isnan(numbers).any()
         fits = fits and type(n_steps) is int and n_steps >= 0 and (log is None) == (n_steps == 0)
         if log is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, chunk_rows, factor_cells
-from tallybayes.families._shared.cdf import mixture_cumulative
+from tallybayes.families._shared.cdf import mixture_cdf
 from tallybayes.kernels import hmm_messages
 from tallybayes.models.hmm.inference.decoding import open_sequences_for_query, warn_impossible
 from tallybayes.models.inputs.invalid_cells import answering
@@ -121,10 +121,10 @@ def tail_proba(
 def _tail(part: FactorScorer, statistics: Any, shares: np.ndarray, cells: np.ndarray) -> np.ndarray:
     """Twice the smaller tail of every number."""
     family = part.family
-    at_most = mixture_cumulative(family, part.parameters, shares, cells)
+    at_most = mixture_cdf(family, part.parameters, shares, cells)
     if family.order:
         return np.minimum(2 * np.minimum(at_most, 1 - at_most), 1.0)
-    below = at_most if family.is_continuous else mixture_cumulative(family, part.parameters, shares, cells - 1)
+    below = at_most if family.is_continuous else mixture_cdf(family, part.parameters, shares, cells - 1)
     found = np.minimum(2 * np.minimum(at_most, 1 - below), 1.0)
     if len(part.constant):
         same = cells[:, part.constant] == family.pooled_value(statistics)[part.constant]
