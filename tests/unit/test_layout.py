@@ -32,6 +32,7 @@ LAYERS = [
     ["families"],
     ["tally"],
     ["data"],
+    ["results"],
     ["estimation"],
     ["models"],
     ["evaluation", "export"],

@@ -1,0 +1,1 @@
+"""Results of evaluations and models: text, HTML, data frames and plots."""

@@ -1,0 +1,168 @@
+"""Base class of results: objects that print as tables, in a terminal and in a notebook, and become data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from tallybayes._utils.html import html_parts
+from tallybayes._utils.text_table import text_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from tallybayes.plotting.plot import Plot
+
+FrameData = Mapping[str, Sequence[object] | np.ndarray] | Sequence[Mapping[str, object]]
+
+
+class ResultTable(NamedTuple):
+    r"""A table of a result: text cells under a title and column names.
+
+    Parameters
+    ----------
+    rows : sequence of sequences of str
+        The cells, all rows of one length.
+    head : sequence of str, optional
+        The column names.
+    title : str, optional
+        The line above the table; it may consist of several lines.
+    align : str, optional
+        The alignment of every column in text: ``"l"`` for left, ``"r"`` for right. Columns without a letter are
+        aligned like the last one; the default is left. In HTML numbers are aligned right and text left.
+    best : int, optional
+        The index of the row that text marks with ``*``.
+    max_rows : int, optional
+        The number of rows that text shows. HTML shows 40.
+
+    Examples
+    --------
+    >>> from tallybayes.results.result import ResultTable
+    >>> print("\n".join(ResultTable([["sun", "0.5"], ["rain", "12.25"]], ["sky", "bits"], align="lr", best=0).lines()))
+      sky    bits
+    * sun     0.5
+      rain  12.25
+    """
+
+    rows: Sequence[Sequence[str]]
+    head: Sequence[str] = ()
+    title: str = ""
+    align: str = "l"
+    best: int | None = None
+    max_rows: int | None = None
+
+    def lines(self) -> list[str]:
+        """Return the title and the table as lines of text."""
+        shown = self.rows[: self.max_rows]
+        table = [list(self.head)] * bool(self.head) + list(shown)
+        width = len(table[0]) if table else 0
+        align = self.align + self.align[-1] * width
+        lines = text_table(table, right=[k for k in range(width) if align[k] == "r"]) if table else []
+        if self.best is not None and self.best < len(shown):
+            row = self.best + bool(self.head)
+            lines[row] = f"*{lines[row][1:]}"
+        if len(self.rows) > len(shown):
+            lines.append(f"  … {len(self.rows) - len(shown)} more")
+        return [self.title, *lines] if self.title else lines
+
+    def html_part(self) -> tuple[str, Sequence[str], list[list[str]]]:
+        """Return title, column names and cells as `html_parts` takes them."""
+        return self.title, self.head, [[cell.strip() for cell in row] for row in self.rows]
+
+
+class Result:
+    """What an evaluation or a model returns: it prints as text, shows as HTML in a notebook and has `to_frame`.
+
+    A subclass defines two methods: ``_content``, the text and tables that are shown, and ``_frame_data``, the columns
+    or rows of the data frame.
+
+    Examples
+    --------
+    >>> from tallybayes.results.result import Result, ResultTable
+    >>> class Toss(Result):
+    ...     def _content(self):
+    ...         return [ResultTable([["heads", "3"], ["tails", "5"]], ["side", "count"], "8 tosses", align="lr")]
+    ...
+    ...     def _frame_data(self):
+    ...         return {"side": ["heads", "tails"], "count": [3, 5]}
+    >>> Toss()
+    8 tosses
+      side   count
+      heads      3
+      tails      5
+    >>> Toss().to_frame().shape
+    (2, 2)
+    """
+
+    _separator: ClassVar[str] = "\n"  # between the parts of the text
+
+    def _content(self) -> Iterable[str | ResultTable]:
+        """Return the shown parts in order: text and tables."""
+        raise NotImplementedError
+
+    def _frame_data(self) -> FrameData:
+        """Return the columns of the data frame by name, or its rows as mappings."""
+        raise NotImplementedError
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the result as a pandas DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self._frame_data())
+
+    def __repr__(self) -> str:
+        parts = (part if isinstance(part, str) else "\n".join(part.lines()) for part in self._content())
+        return self._separator.join(parts)
+
+    def _repr_html_(self) -> str:
+        return html_parts(*(part if isinstance(part, str) else part.html_part() for part in self._content()))
+
+
+class PlottedResult(Result):
+    """A result with a plot: a subclass names the function of `tallybayes.plotting` that draws it.
+
+    The function is called with the result and the axes; its module is imported when a plot is requested.
+    """
+
+    _plot_function: ClassVar[str]  # such as "evaluation.audit.plot_audit"
+
+    def plot(self, ax: Axes | None = None) -> Plot:
+        """Plot the result. Requires matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, or several where the plot has several panels, optional
+            The axes to draw on; a new figure if left out.
+
+        Returns
+        -------
+        Plot
+        """
+        module, _, name = self._plot_function.rpartition(".")
+        drawn: Plot = getattr(import_module(f"tallybayes.plotting.{module}"), name)(self, ax)
+        return drawn
+
+
+def columns_of(kind: type[NamedTuple], rows: Sequence[tuple[object, ...]]) -> dict[str, list[object]]:
+    """Return the fields of named tuples as columns, by name; also of no rows.
+
+    Parameters
+    ----------
+    kind : class of the named tuples
+    rows : sequence of named tuples
+
+    Returns
+    -------
+    dict
+    """
+    fields: tuple[str, ...] = kind._fields
+    return {name: [row[k] for row in rows] for k, name in enumerate(fields)}
