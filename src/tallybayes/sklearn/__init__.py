@@ -1,7 +1,7 @@
-"""Drop-ins for estimators of scikit-learn: the same names, constructors, attributes and predictions; our models count.
+"""Drop-in replacements for estimators of scikit-learn: the same names, constructors, attributes and predictions.
 
-``from tallybayes.sklearn import GaussianNB`` instead of ``from sklearn.naive_bayes import GaussianNB``: nothing else
-changes. What is gained is in ``model_``, in `forget` and in ``+``.
+Replace ``from sklearn.naive_bayes import GaussianNB`` by ``from tallybayes.sklearn import GaussianNB``. The statistics
+are counted by the models of this package. Each estimator adds ``model_`` (the fitted model), `forget` and ``+``.
 """
 
 from tallybayes.sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis

@@ -1,4 +1,4 @@
-"""The two classifiers of `sklearn.discriminant_analysis`, of moments that `tallybayes.GaussianDiscriminant` counted."""
+"""The two classifiers of `sklearn.discriminant_analysis`, fitted on moments of `tallybayes.GaussianDiscriminant`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class CovarianceCounting(SklearnDropIn):
-    """Classes that are Gaussian: their means and covariances, shrunk as is wanted."""
+    """Base class of Gaussian classifiers: means and covariances by class, with optional shrinkage."""
 
     solver: str
     shrinkage: Any
@@ -29,12 +29,13 @@ class CovarianceCounting(SklearnDropIn):
     priors: Any
 
     def fit(self, X: npt.ArrayLike | SparseMatrix, y: npt.ArrayLike) -> Self:
-        """Count means and products of columns, forgetting any counted before.
+        """Compute the means and covariances of the classes; previously counted rows are discarded.
 
         Parameters
         ----------
         X : array-like of shape (n, columns)
         y : array-like of shape (n,)
+            The class labels.
 
         Returns
         -------
@@ -47,21 +48,22 @@ class CovarianceCounting(SklearnDropIn):
         return self._set_tally(self._count(read, labels), rows=rows, dtype=dtype)
 
     def _counted(self, X: Any) -> Any:
-        return X.astype(float) if X.dtype == bool else X  # labels, to our models
+        return X.astype(float) if X.dtype == bool else X  # booleans would be a categorical column
 
     def _needs_rows(self) -> bool:
-        """Whether covariances take more than moments: fourth powers, or an estimator that is given the rows."""
-        shrinkage = getattr(self, "shrinkage", None)  # older versions of scikit-learn have none everywhere
+        """Return whether the covariance estimate needs the rows: fourth powers (Ledoit-Wolf) or an estimator object."""
+        shrinkage = getattr(self, "shrinkage", None)  # not in older versions of scikit-learn
         return isinstance(shrinkage, str) or getattr(self, "covariance_estimator", None) is not None
 
     def _check_countable(self, what: str) -> None:
         if self._needs_rows():
             raise tb.StatisticsError(
-                f"{what} needs covariances that follow from counts; found shrinkage={self.shrinkage!r} and "
+                f"{what} needs covariances computed from sufficient statistics; found shrinkage={self.shrinkage!r} and "
                 f"covariance_estimator={self.covariance_estimator!r}.\n    Use a number as shrinkage, or None."
             )
 
     def _check_solver(self, message: str) -> None:
+        """Raise if solver="svd" is combined with shrinkage or a covariance estimator."""
         if getattr(self, "solver", "svd") == "svd":
             if getattr(self, "shrinkage", None) is not None:
                 raise NotImplementedError("shrinkage not supported with 'svd' solver.")
@@ -69,7 +71,7 @@ class CovarianceCounting(SklearnDropIn):
                 raise ValueError(message)
 
     def _covariance(self, scatter: np.ndarray, weight: float, rows: Any) -> np.ndarray:
-        """The covariance of some rows, of which the rows themselves are given where they are needed."""
+        """Return the covariance of a group of rows, with shrinkage; `rows` are required if `_needs_rows`."""
         covariance = scatter / weight
         estimator, shrinkage = getattr(self, "covariance_estimator", None), getattr(self, "shrinkage", None)
         if estimator is not None:
@@ -94,7 +96,7 @@ class CovarianceCounting(SklearnDropIn):
         return ((1 - amount) * standard + level * identity) * np.outer(scale, scale)
 
     def _by_class(self, model: Any, rows: Any) -> list[np.ndarray]:
-        """The covariance of every class."""
+        """Return the covariance of each class."""
         moments = statistics_of(model)
         parts = zip(model.classes_, moments.scatter, counts_of(model), strict=True)
         return [
@@ -104,27 +106,31 @@ class CovarianceCounting(SklearnDropIn):
 
 
 class LinearDiscriminantAnalysis(CovarianceCounting, theirs.LinearDiscriminantAnalysis):
-    """`sklearn.discriminant_analysis.LinearDiscriminantAnalysis`: the same constructor, attributes and predictions.
+    """Drop-in replacement for scikit-learn's class of this name: the same constructor, attributes and predictions.
 
-    Directions (``scalings_``, and the columns of `transform`) are the same but for their sign, which is arbitrary.
+    Directions (``scalings_`` and the columns of `transform`) agree up to their arbitrary sign.
 
     Parameters
     ----------
     solver : {"svd", "lsqr", "eigen"}, default "svd"
-        All three work on sums of products; rows are not kept, and no singular values of them are taken.
+        All three solvers work on cross products of the columns; the rows are not kept.
     shrinkage : "auto", float or None
+        The shrinkage intensity of the covariance; "auto" is the estimate of Ledoit and Wolf.
     priors : array-like of shape (n_classes,), optional
+        The prior class probabilities; the class frequencies by default.
     n_components : int, optional
-        Of `transform`.
+        The number of columns of `transform`.
     store_covariance : bool, default False
+        Whether ``covariance_`` is computed under ``solver="svd"``.
     tol : float, default 1e-4
-        Of the square roots of eigenvalues, which are the singular values: the rank under ``solver="svd"``.
+        The smallest singular value that counts for the rank under ``solver="svd"``.
     covariance_estimator : estimator, optional
+        An estimator with a ``fit`` method and a ``covariance_`` attribute.
 
     Attributes
     ----------
     model_ : GaussianDiscriminant
-        What counted the rows, one covariance for all classes.
+        The fitted model, with one covariance for all classes.
 
     Examples
     --------
@@ -146,33 +152,38 @@ class LinearDiscriminantAnalysis(CovarianceCounting, theirs.LinearDiscriminantAn
         n_classes, n_rows = len(count), count.sum()
         if n_rows == n_classes:
             raise ValueError("The number of samples must be more than the number of classes.")
-        priors, most = self._priors(count), min(n_classes - 1, moments.n_columns)
-        if self.n_components is not None and self.n_components > most:
+        priors, n_directions_max = self._priors(count), min(n_classes - 1, moments.n_columns)
+        if self.n_components is not None and self.n_components > n_directions_max:
             raise ValueError("n_components cannot be larger than min(n_features, n_classes - 1).")
-        kept = most if self.n_components is None else self.n_components
+        n_directions = n_directions_max if self.n_components is None else self.n_components
         self._check_solver("covariance estimator is not supported with svd solver. Try another solver")
-        found: dict[str, Any] = {"means_": np.array(moments.mean), "priors_": priors}
+        attributes: dict[str, Any] = {"means_": np.array(moments.mean), "priors_": priors}
         if self.solver != "svd" or self.store_covariance:
-            parts = self._by_class(model, rows)
-            found["covariance_"] = np.einsum("k,kij->ij", priors, np.stack(parts))
+            covariances = self._by_class(model, rows)
+            attributes["covariance_"] = np.einsum("k,kij->ij", priors, np.stack(covariances))
         if self.solver == "svd":
-            found |= self._of_singular_values(found["means_"], priors, moments.scatter.sum(axis=0), n_rows, kept)
+            attributes |= self._of_singular_values(
+                attributes["means_"], priors, moments.scatter.sum(axis=0), n_rows, n_directions
+            )
         elif self.solver == "lsqr":
-            found |= _linear(found["means_"], linalg.lstsq(found["covariance_"], found["means_"].T)[0].T, priors)
+            attributes |= _linear(
+                attributes["means_"], linalg.lstsq(attributes["covariance_"], attributes["means_"].T)[0].T, priors
+            )
         else:
             pooled = moments.pool_groups()
             total = self._covariance(pooled.scatter, n_rows, None if rows is None else rows[0])
-            found |= _of_eigenvalues(found["means_"], priors, found["covariance_"], total, kept)
+            attributes |= _of_eigenvalues(attributes["means_"], priors, attributes["covariance_"], total, n_directions)
         dtype = getattr(self, "means_", count).dtype if dtype is None else dtype
         if n_classes == 2:
-            found["coef_"] = (found["coef_"][1] - found["coef_"][0])[None]
-            found["intercept_"] = (found["intercept_"][1] - found["intercept_"][0])[None]
+            attributes["coef_"] = (attributes["coef_"][1] - attributes["coef_"][0])[None]
+            attributes["intercept_"] = (attributes["intercept_"][1] - attributes["intercept_"][0])[None]
         narrow = {"means_", "priors_"} | ({"coef_", "intercept_"} if n_classes == 2 or self.solver == "svd" else set())
         narrow |= {"xbar_", "scalings_", "explained_variance_ratio_"} if self.solver == "svd" else set()
-        found = {name: part.astype(dtype) if name in narrow else part for name, part in found.items()}
-        return found | {"_max_components": kept, "_n_features_out": kept}
+        attributes = {name: part.astype(dtype) if name in narrow else part for name, part in attributes.items()}
+        return attributes | {"_max_components": n_directions, "_n_features_out": n_directions}
 
     def _priors(self, count: np.ndarray) -> np.ndarray:
+        """Return the prior class probabilities, validated with scikit-learn's messages."""
         priors = count / count.sum() if self.priors is None else np.asarray(self.priors, dtype=float)
         if (priors < 0).any():
             raise ValueError("priors must be non-negative")
@@ -182,50 +193,59 @@ class LinearDiscriminantAnalysis(CovarianceCounting, theirs.LinearDiscriminantAn
         return priors
 
     def _of_singular_values(
-        self, means: np.ndarray, priors: np.ndarray, within: np.ndarray, n_rows: float, kept: int
+        self, means: np.ndarray, priors: np.ndarray, within: np.ndarray, n_rows: float, n_directions: int
     ) -> dict[str, Any]:
-        """As the singular value decomposition of all rows, by the eigenvalues of their products, its squares."""
-        deviation = np.sqrt(np.diagonal(within) / n_rows)
-        deviation = np.where(deviation > 0, deviation, 1.0)
-        squares, vectors = np.linalg.eigh(within / n_rows / np.outer(deviation, deviation))
+        """Return the attributes of ``solver="svd"``.
+
+        The squared singular values of the centered rows are the eigenvalues of their cross products, so the rows are
+        not
+        needed.
+        """
+        std = np.sqrt(np.diagonal(within) / n_rows)
+        std = np.where(std > 0, std, 1.0)
+        squares, vectors = np.linalg.eigh(within / n_rows / np.outer(std, std))
         sizes, vectors = np.sqrt(np.maximum(squares[::-1], 0.0)), vectors[:, ::-1]
         rank = int((sizes > self.tol).sum())
-        white = vectors[:, :rank] / deviation[:, None] / sizes[:rank]
+        white = vectors[:, :rank] / std[:, None] / sizes[:rank]
         center = priors @ means
         between = np.sqrt(n_rows * priors / max(len(priors) - 1, 1))[:, None] * (means - center) @ white
         _, sizes, rotation = linalg.svd(between, full_matrices=False)
         with np.errstate(invalid="ignore"):
-            ratio = (sizes**2 / np.sum(sizes**2))[:kept] if kept else np.empty(0)
+            ratio = (sizes**2 / np.sum(sizes**2))[:n_directions] if n_directions else np.empty(0)
         scalings = white @ rotation[: int((sizes > self.tol * sizes[0]).sum()) if len(sizes) else 0].T
         projected = (means - center) @ scalings
         with np.errstate(divide="ignore"):
             bias = np.log(priors) - 0.5 * (projected**2).sum(axis=1)
         coef = projected @ scalings.T
-        found = {"xbar_": center, "scalings_": scalings, "explained_variance_ratio_": ratio}
-        return found | {"coef_": coef, "intercept_": bias - center @ coef.T}
+        attributes = {"xbar_": center, "scalings_": scalings, "explained_variance_ratio_": ratio}
+        return attributes | {"coef_": coef, "intercept_": bias - center @ coef.T}
 
 
 class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscriminantAnalysis):
-    """`sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis`: the same constructor, attributes and predictions.
+    """Drop-in replacement for scikit-learn's class of this name: the same constructor, attributes and predictions.
 
-    Axes (``rotations_``) are the same but for their sign, which is arbitrary.
+    Axes (``rotations_``) agree up to their arbitrary sign.
 
     Parameters
     ----------
     solver : {"svd", "eigen"}, default "svd"
     shrinkage : "auto", float or None
+        The shrinkage intensity of the covariances; "auto" is the estimate of Ledoit and Wolf.
     priors : array-like of shape (n_classes,), optional
+        The prior class probabilities; the class frequencies by default.
     reg_param : float, default 0
-        The share of the identity in every covariance, under ``solver="svd"``.
+        The weight of the identity matrix in every covariance, under ``solver="svd"``.
     store_covariance : bool, default False
+        Whether ``covariance_`` is computed.
     tol : float, default 1e-4
-        A variance that is not above it makes a covariance singular, which is refused.
+        A covariance with a variance of at most `tol` along some axis is singular: `fit` raises LinAlgError.
     covariance_estimator : estimator, optional
+        An estimator with a ``fit`` method and a ``covariance_`` attribute.
 
     Attributes
     ----------
     model_ : GaussianDiscriminant
-        What counted the rows, a covariance for every class.
+        The fitted model, with one covariance for each class.
 
     Examples
     --------
@@ -253,39 +273,39 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
             raise ValueError(f"y has only 1 sample in class {label}, covariance is ill defined.")
         priors = count / count.sum() if self.priors is None else np.array(self.priors)
         by_rows = getattr(self, "solver", "svd") == "svd"
-        parts, scalings, rotations = self._by_class(model, rows), [], []
-        for place, covariance in enumerate(parts):
+        covariances, scalings, rotations = self._by_class(model, rows), [], []
+        for class_index, covariance in enumerate(covariances):
             variance, axes = np.linalg.eigh(covariance)
             variance, axes = variance[::-1], axes[:, ::-1]
-            if by_rows:  # so many rows have so many singular values, and no more
-                few = min(int(count[place]), len(variance))
-                variance = (1 - self.reg_param) * np.maximum(variance[:few], 0.0) + self.reg_param
-                axes = axes[:, :few]
-                parts[place] = variance * axes @ axes.T
+            if by_rows:  # n rows have at most n singular values
+                rank = min(int(count[class_index]), len(variance))
+                variance = (1 - self.reg_param) * np.maximum(variance[:rank], 0.0) + self.reg_param
+                axes = axes[:, :rank]
+                covariances[class_index] = variance * axes @ axes.T
             if int((variance > self.tol).sum()) < len(covariance):
-                self._refuse(classes[place], int(count[place]), len(covariance), by_rows)
+                self._raise_singular(classes[class_index], int(count[class_index]), len(covariance), by_rows)
             scalings.append(variance)
             rotations.append(axes)
-        scorer = tb.GaussianDiscriminant.from_parameters(moments.mean, np.stack(parts))
+        scorer = tb.GaussianDiscriminant.from_parameters(moments.mean, np.stack(covariances))
         dtype = getattr(self, "means_", count).dtype if dtype is None else dtype
         lists = {"scalings_": scalings, "rotations_": rotations} | (
-            {"covariance_": parts} if self.store_covariance else {}
+            {"covariance_": covariances} if self.store_covariance else {}
         )
-        found = {name: [part.astype(dtype) for part in several] for name, several in lists.items()}
-        return found | {"means_": moments.mean.astype(dtype), "priors_": priors, "_scorer": scorer}
+        attributes = {name: [part.astype(dtype) for part in arrays] for name, arrays in lists.items()}
+        return attributes | {"means_": moments.mean.astype(dtype), "priors_": priors, "_scorer": scorer}
 
-    def _refuse(self, label: Any, n_rows: int, n_columns: int, by_rows: bool) -> None:
-        """A covariance is singular."""
-        said = f"The covariance matrix of class {label} is not full rank. "
+    def _raise_singular(self, label: Any, n_rows: int, n_columns: int, by_rows: bool) -> None:
+        """Raise LinAlgError: the covariance of a class is singular."""
+        message = f"The covariance matrix of class {label} is not full rank. "
         if by_rows and n_rows <= n_columns:
-            said += (
+            message += (
                 "When using `solver='svd'` the number of samples in each class should be more than the number of "
                 f"features, but class {label} has {n_rows} samples and {n_columns} features. Try using `solver='eigen'`"
                 " and setting the parameter `shrinkage` for regularization."
             )
         else:
-            said += f"Increase the value of `{'reg_param' if by_rows else 'shrinkage'}` to reduce the collinearity."
-        raise linalg.LinAlgError(said)
+            message += f"Increase the value of `{'reg_param' if by_rows else 'shrinkage'}` to reduce the collinearity."
+        raise linalg.LinAlgError(message)
 
     def _decision_function(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -297,18 +317,18 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
 
 
 def _linear(means: np.ndarray, coef: np.ndarray, priors: np.ndarray) -> dict[str, Any]:
-    """The coefficients, and the intercepts that go with them."""
+    """Return coefficients and intercepts of the linear discriminant functions."""
     with np.errstate(divide="ignore"):
         return {"coef_": coef, "intercept_": np.log(priors) - 0.5 * (means * coef).sum(axis=1)}
 
 
 def _of_eigenvalues(
-    means: np.ndarray, priors: np.ndarray, within: np.ndarray, total: np.ndarray, kept: int
+    means: np.ndarray, priors: np.ndarray, within: np.ndarray, total: np.ndarray, n_directions: int
 ) -> dict[str, Any]:
-    """The directions in which the classes lie furthest apart, in units of the spread within them."""
+    """Return the attributes of ``solver="eigen"``: eigenvectors of between-class by within-class scatter."""
     values, vectors = linalg.eigh(total - within, within)
     order = np.argsort(values)[::-1]
     vectors = vectors[:, order]
-    ratio = (values / values.sum())[order][:kept]
-    found = _linear(means, means @ vectors @ vectors.T, priors)
-    return found | {"scalings_": vectors, "explained_variance_ratio_": ratio}
+    ratio = (values / values.sum())[order][:n_directions]
+    attributes = _linear(means, means @ vectors @ vectors.T, priors)
+    return attributes | {"scalings_": vectors, "explained_variance_ratio_": ratio}

@@ -1,4 +1,4 @@
-"""`GaussianMixture` of `sklearn.mixture`: its starts and its stopping rule, our counting and scoring in every step."""
+"""`GaussianMixture` of `sklearn.mixture`: scikit-learn's initialization, this package's EM iterations."""
 
 from __future__ import annotations
 
@@ -23,29 +23,34 @@ _FAMILIES = {
 
 
 class GaussianMixture(theirs.GaussianMixture):
-    """`sklearn.mixture.GaussianMixture`: the same constructor, attributes and predictions.
+    """Drop-in replacement for `sklearn.mixture.GaussianMixture`: the same constructor, attributes and predictions.
 
-    Starts are scikit-learn's own, so that the same ``random_state`` climbs from the same place.
+    Initial values are those of scikit-learn, so that the same ``random_state`` gives the same local maximum.
 
     Parameters
     ----------
     n_components : int, default 1
     covariance_type : {"full", "tied", "diag", "spherical"}, default "full"
     tol : float, default 1e-3
+        EM stops when an iteration increases the mean log-likelihood by less than this.
     reg_covar : float, default 1e-6
-        Added to every variance, at every step.
+        Added to every variance in each M-step.
     max_iter : int, default 100
     n_init : int, default 1
+        The number of initializations; the best result is kept.
     init_params : {"kmeans", "k-means++", "random", "random_from_data"}, default "kmeans"
+        The initialization method.
     weights_init, means_init, precisions_init : array-like, optional
+        Initial values.
     random_state : int, RandomState or None
     warm_start : bool, default False
+        Whether `fit` starts from the previous solution.
     verbose, verbose_interval : int
 
     Attributes
     ----------
     model_ : Mixture
-        The expected counts of the last step: what `reg_covar` adds is not in them.
+        The model of the expected counts of the last iteration; they do not include `reg_covar`.
 
     Examples
     --------
@@ -63,10 +68,10 @@ class GaussianMixture(theirs.GaussianMixture):
     means_: Any
     covariances_: Any
     precisions_cholesky_: Any
-    _moments: Any = None  # what the last step counted
+    _moments: Any = None  # the expected moments of the last iteration
 
     def fit_predict(self, X: npt.ArrayLike | SparseMatrix, y: npt.ArrayLike | None = None) -> np.ndarray:
-        """Climb from every start, and the component of every row.
+        """Fit the mixture by EM and return the most probable component of every row.
 
         Parameters
         ----------
@@ -101,49 +106,55 @@ class GaussianMixture(theirs.GaussianMixture):
         self.weights_ = weights / weights.sum()
         self.precisions_cholesky_ = self._precisions_of(self.covariances_)
 
-    def _estimated(self, X: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What the components weigh, their means and covariances, where every row is shared among them."""
+    def _estimated(self, X: np.ndarray, responsibilities: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return weights, means and covariances of the components for responsibilities (n, components)."""
         kind, n_columns = self.covariance_type, X.shape[1]
-        moments: Any = _FAMILIES[kind]().collect(X, None, shares.shape[1], np.asarray(shares, dtype=float))
+        moments: Any = _FAMILIES[kind]().collect(
+            X, None, responsibilities.shape[1], np.asarray(responsibilities, dtype=float)
+        )
         self._moments = moments
-        weight = moments.weight[:, 0] + 10 * np.finfo(shares.dtype).eps  # as scikit-learn, so that none is 0
+        weight = (
+            moments.weight[:, 0] + 10 * np.finfo(responsibilities.dtype).eps
+        )  # as scikit-learn, to avoid division by 0
         if kind == "full":
             covariances = moments.scatter / weight[:, None, None] + self.reg_covar * np.eye(n_columns)
         elif kind == "tied":
-            scatter, rest = moments.scatter.sum(axis=0), 1 - shares.sum(axis=1)
-            if np.abs(rest).max(initial=0.0) > 1e-6:  # a start that looks at few rows: scikit-learn counts all here
+            scatter, rest = moments.scatter.sum(axis=0), 1 - responsibilities.sum(axis=1)
+            if (
+                np.abs(rest).max(initial=0.0) > 1e-6
+            ):  # initial values from few rows: scikit-learn's tied covariance uses all rows
                 scatter = scatter + (X * rest[:, None]).T @ X
             covariances = scatter / weight.sum() + self.reg_covar * np.eye(n_columns)
         else:
             covariances = moments.scatter / weight[:, None] + self.reg_covar
-            if self.reg_covar == 0:  # scikit-learn's variance of a single row is the rounding of its squares
+            if self.reg_covar == 0:  # scikit-learn's variance of a single row is a rounding error
                 covariances = np.where(covariances == 0, np.finfo(float).eps * moments.mean**2, covariances)
             covariances = covariances.mean(axis=1) if kind == "spherical" else covariances
         return tuple(part.astype(X.dtype) for part in (weight, moments.mean, covariances))
 
     def _precisions_of(self, covariances: np.ndarray) -> np.ndarray:
-        """Upper triangles U whose UUᵀ are the inverse covariances."""
-        said = (
+        """Return upper triangular matrices U such that U Uᵀ is the inverse covariance."""
+        message = (
             "Fitting the mixture model failed because some components have ill-defined empirical covariance (for "
             "instance caused by singleton or collapsed samples). Try to decrease the number of components, increase "
             "reg_covar, or scale the input data."
         )
         if covariances.dtype == np.float32:
-            said += " The numerical accuracy can also be improved by passing float64 data instead of float32."
+            message += " The numerical accuracy can also be improved by passing float64 data instead of float32."
         if self.covariance_type in ("diag", "spherical"):
             if (covariances <= 0).any():
-                raise ValueError(said)
+                raise ValueError(message)
             return 1 / np.sqrt(covariances)
         matrices = covariances if covariances.ndim == 3 else covariances[None]
         try:
             lower = np.linalg.cholesky(matrices)
         except np.linalg.LinAlgError:
-            raise ValueError(said) from None
-        found = np.triu(np.swapaxes(np.linalg.inv(lower), -1, -2))
-        return found if covariances.ndim == 3 else found[0]
+            raise ValueError(message) from None
+        upper = np.triu(np.swapaxes(np.linalg.inv(lower), -1, -2))
+        return upper if covariances.ndim == 3 else upper[0]
 
     def _of_precisions(self, precisions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Covariances, and the triangles of their inverses, which are given."""
+        """Return covariances and upper triangular factors of the given precision matrices."""
         if self.covariance_type in ("diag", "spherical"):
             return 1 / precisions, np.sqrt(precisions)
         upper = np.linalg.cholesky(precisions[..., ::-1, ::-1])[..., ::-1, ::-1]
@@ -153,12 +164,12 @@ class GaussianMixture(theirs.GaussianMixture):
     def _estimate_log_prob(self, X: np.ndarray, **options: Any) -> np.ndarray:
         if self.covariance_type in ("full", "tied"):
             family: Any = tb.MultivariateGaussian()
-            found = family.log_prob(family.as_parameters((self.means_, self._matrices()), None), X)
+            log_prob = family.log_prob(family.as_parameters((self.means_, self._matrices()), None), X)
         else:
-            word = "diagonal" if self.covariance_type == "diag" else "spherical"
-            model = tb.GaussianDiscriminant.from_parameters(self.means_, self.covariances_, covariance=word)
-            found = model.predict_joint_log_proba(X) + np.log(len(self.means_))
-        return found.astype(np.result_type(X.dtype, self.means_.dtype), copy=False)
+            covariance_type = "diagonal" if self.covariance_type == "diag" else "spherical"
+            model = tb.GaussianDiscriminant.from_parameters(self.means_, self.covariances_, covariance=covariance_type)
+            log_prob = model.predict_joint_log_proba(X) + np.log(len(self.means_))
+        return log_prob.astype(np.result_type(X.dtype, self.means_.dtype), copy=False)
 
     def _get_parameters(self) -> Any:
         return (*super()._get_parameters(), self._moments)
@@ -168,13 +179,15 @@ class GaussianMixture(theirs.GaussianMixture):
         self._moments = params[4] if len(params) > 4 else None
 
     def _as_model(self) -> Any:
-        """The mixture of what the last step counted; where parameters were given and no step was taken, of these."""
+        """Return the mixture of the expected counts of the last iteration; without one, of the current parameters."""
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_)).tolist()
         columns, family = tuple(names), _FAMILIES[self.covariance_type]()
         if self._moments is None:
             matrices = self._matrices()
-            known = [{"mean": mean, "covariance": matrix} for mean, matrix in zip(self.means_, matrices, strict=True)]
-            return tb.Mixture.from_parameters({columns: known}, self.weights_ / self.weights_.sum())
+            parameters = [
+                {"mean": mean, "covariance": matrix} for mean, matrix in zip(self.means_, matrices, strict=True)
+            ]
+            return tb.Mixture.from_parameters({columns: parameters}, self.weights_ / self.weights_.sum())
         component = "component" if "component" not in names else "component_"
         factors = [tb.Factor(component, (), tb.Categorical()), tb.Factor(columns, component, family)]
         table = {component: np.arange(len(self.means_)), **dict(zip(names, self.means_.T, strict=True))}
@@ -184,14 +197,14 @@ class GaussianMixture(theirs.GaussianMixture):
         return tb.Mixture(len(self.means_), {columns: family}, estimate="mle", class_prior="frequency").fit_tally(tally)
 
     def _matrices(self) -> np.ndarray:
-        """The covariance matrix of every component."""
+        """Return the covariance matrix of each component."""
         n_components, n_columns = self.means_.shape
-        found = self.covariances_
+        covariances = self.covariances_
         if self.covariance_type == "spherical":
-            found = np.repeat(found[:, None], n_columns, axis=1)
+            covariances = np.repeat(covariances[:, None], n_columns, axis=1)
         if self.covariance_type in ("diag", "spherical"):
-            return found[:, :, None] * np.eye(n_columns)
-        return np.broadcast_to(found, (n_components, n_columns, n_columns))
+            return covariances[:, :, None] * np.eye(n_columns)
+        return np.broadcast_to(covariances, (n_components, n_columns, n_columns))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""The five naive Bayes classifiers of `sklearn.naive_bayes`, of counts made by `tallybayes.NaiveBayes`."""
+"""The five naive Bayes classifiers of `sklearn.naive_bayes`, fitted on counts of `tallybayes.NaiveBayes`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import check_non_negative, validate_data
 
 import tallybayes as tb
-from tallybayes.sklearn.drop_in import SklearnDropIn, added, by_class, counts_of, statistics_of, weights_of
+from tallybayes.sklearn.drop_in import SklearnDropIn, by_class, counts_of, merged_model, statistics_of, weights_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 
 
 class NaiveBayesCounting(SklearnDropIn):
-    """`fit` and `partial_fit` of all five."""
+    """Base class of the five classifiers: `fit` and `partial_fit`."""
 
     def fit(
         self, X: npt.ArrayLike | SparseMatrix, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
     ) -> Self:
-        """Count the rows, forgetting any counted before.
+        """Fit the classifier; previously counted rows are discarded.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, columns)
         y : array-like of shape (n,)
+            The class labels.
         sample_weight : array-like of shape (n,), optional
 
         Returns
@@ -40,7 +41,7 @@ class NaiveBayesCounting(SklearnDropIn):
         self._validate_params()  # type: ignore[attr-defined]
         X, y = self._read(X, y, reset=True)
         weight = weights_of(sample_weight, X)
-        # A class whose rows weigh nothing is one to scikit-learn.
+        # As in scikit-learn, a class exists even if all of its rows have weight 0.
         return self._learn(None, X, self._count(X, y, weight, None if weight is None else np.unique(y)), weight)
 
     def partial_fit(
@@ -56,8 +57,9 @@ class NaiveBayesCounting(SklearnDropIn):
         ----------
         X : array-like or sparse matrix of shape (n, columns)
         y : array-like of shape (n,)
+            The class labels.
         classes : array-like, optional
-            All classes there are, at the first call.
+            All classes. Required at the first call.
         sample_weight : array-like of shape (n,), optional
 
         Returns
@@ -67,41 +69,44 @@ class NaiveBayesCounting(SklearnDropIn):
         self._validate_params()  # type: ignore[attr-defined]
         first = not hasattr(self, "classes_")
         X, y = self._read(X, y, reset=first)
-        known, before = vars(self).get("classes_"), getattr(self, "model_", None)
+        known_classes, before = vars(self).get("classes_"), getattr(self, "model_", None)
         _check_partial_fit_first_call(self, classes)
         declared = self.classes_
-        if known is not None and classes is not None and np.size(classes) != len(known):
-            raise ValueError(f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {known}")
+        if known_classes is not None and classes is not None and np.size(classes) != len(known_classes):
+            raise ValueError(
+                f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {known_classes}"
+            )
         try:
             weight = weights_of(sample_weight, X)
             batch = self._count(X, y, weight, declared)
-            strange = np.setdiff1d(batch.classes_, declared)
-            if len(strange):
-                raise ValueError(f"The target label(s) {strange} in y do not exist in the initial classes {declared}")
+            unknown = np.setdiff1d(batch.classes_, declared)
+            if len(unknown):
+                raise ValueError(f"The target label(s) {unknown} in y do not exist in the initial classes {declared}")
             return self._learn(before, X, batch, weight)
         except BaseException:
-            if known is None:
-                del self.classes_  # nothing was learned: the next call is the first again
+            if known_classes is None:
+                del self.classes_  # the call failed, so the next call is again the first one
             raise
 
     def _learn(self, before: Any, X: Any, batch: Any, weight: Any) -> Self:
-        """Add what was counted of some rows to what was counted before."""
-        return self._set_tally(batch if before is None else added(before, batch))
+        """Merge the model of a batch into the model of all rows before, and set the fitted attributes."""
+        return self._set_tally(batch if before is None else merged_model(before, batch))
 
 
 class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
-    """`sklearn.naive_bayes.GaussianNB`: the same constructor, attributes and predictions.
+    """Drop-in replacement for `sklearn.naive_bayes.GaussianNB`: the same constructor, attributes and predictions.
 
     Parameters
     ----------
     priors : array-like of shape (n_classes,), optional
+        The prior class probabilities; the class frequencies by default.
     var_smoothing : float, default 1e-9
-        This share of the largest variance of a column is added to all.
+        This fraction of the largest variance of any column is added to all variances.
 
     Attributes
     ----------
     model_ : NaiveBayes
-        What counted the rows; its variances are those of the rows, not smoothed.
+        The fitted model; its variances are those of the rows, without `var_smoothing`.
 
     Examples
     --------
@@ -120,8 +125,8 @@ class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
         dtype = X.dtype if X.dtype.kind == "f" else np.dtype(float)
         if before is None and weight is None:
             return self._set_tally(batch, dtype=dtype)
-        # As scikit-learn has it: the variance of the last batch alone, whose rows count alike.
-        model = batch if before is None else added(before, batch)
+        # As in scikit-learn: the unweighted variance of the last batch only.
+        model = batch if before is None else merged_model(before, batch)
         return self._set_tally(model, dtype=dtype, largest=float(np.var(X, axis=0).max()))
 
     def _attributes(self, model: Any, *, dtype: Any = None, largest: float | None = None) -> dict[str, Any]:
@@ -133,17 +138,18 @@ class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
         epsilon = self.var_smoothing * largest
         extra = moments.with_scatter(np.broadcast_to(epsilon * count[:, None], moments.mean.shape))
         smoothed = tb.Tally(tally.factors, [tally.statistics[0], extra], tally.domains, tally.schema)
-        found = {
+        attributes = {
             "class_count_": count,
             "class_prior_": self._prior(count),
             "theta_": np.array(moments.mean),
             "var_": moments.scatter / weight + epsilon,
         }
         dtype = getattr(self, "theta_", count).dtype if dtype is None else dtype
-        found = {name: array.astype(dtype, copy=False) for name, array in found.items()}
-        return found | {"epsilon_": epsilon, "_smoothed": self._make_model().fit_tally(smoothed)}
+        attributes = {name: array.astype(dtype, copy=False) for name, array in attributes.items()}
+        return attributes | {"epsilon_": epsilon, "_smoothed": self._make_model().fit_tally(smoothed)}
 
     def _prior(self, count: np.ndarray) -> np.ndarray:
+        """Return the prior class probabilities, validated with scikit-learn's messages."""
         if self.priors is None:
             return count / count.sum()
         priors = np.asarray(self.priors, dtype=float)
@@ -160,7 +166,7 @@ class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
 
     def _joint_log_likelihood(self, X: np.ndarray) -> np.ndarray:
         joint = self._smoothed.predict_joint_log_proba(self._named(X))
-        if self.priors is not None:  # a class that no row has shown is impossible, whatever its prior
+        if self.priors is not None:  # a class without training rows is impossible, whatever its prior
             with np.errstate(divide="ignore"):
                 seen = self.class_count_ > 0
                 joint += np.where(seen, np.log(self.class_prior_), 0.0) - np.where(
@@ -170,7 +176,7 @@ class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
 
 
 class DiscreteCounting(NaiveBayesCounting):
-    """Smoothing and class priors of the four that count."""
+    """Base class of the four classifiers of counts: additive smoothing and class priors."""
 
     _reads = {"accept_sparse": "csr"}  # noqa: RUF012
     alpha: Any
@@ -180,26 +186,30 @@ class DiscreteCounting(NaiveBayesCounting):
     n_features_in_: int
 
     def _smoothing(self) -> Any:
-        """The α in use, checked as scikit-learn does, which warns where it is too small."""
+        """Return the smoothing parameter α after scikit-learn's validation, which warns if it is too small."""
         return self._check_alpha()  # type: ignore[attr-defined]
 
-    def _model_of(self, family: Any, belief: Any) -> Any:
-        """A model under the prior that α is; most likely shares where it is 0 for some column."""
+    def _model_of(self, family: Any, make_prior: Any) -> Any:
+        """Return a model under the prior that corresponds to α; without a prior if α is 0 for some column."""
         alpha = np.asarray(self.alpha, dtype=float)
         if alpha.ndim and len(alpha) != self.n_features_in_:
-            self._smoothing()  # which says so
+            self._smoothing()  # raises the error
         alpha = alpha if self.force_alpha else np.maximum(alpha, 1e-10)
         class_prior = "frequency" if self.fit_prior else "uniform"
         if not (alpha > 0).all():
             return tb.NaiveBayes(family, estimate="mle", class_prior=class_prior)
-        return tb.NaiveBayes(family, prior=belief(alpha), class_prior=class_prior)
+        return tb.NaiveBayes(family, prior=make_prior(alpha), class_prior=class_prior)
 
     def _joint_of_model(self, X: Any) -> np.ndarray:
-        """What the model says; priors that were given need not sum to 1, but its do."""
+        """Return log p(class, row).
+
+        `class_prior` is used as given, even if it does not sum to 1, as in scikit-learn.
+        """
         joint = self.model_.predict_joint_log_proba(self._named(X))
         return joint if self.class_prior is None else joint + np.log(np.sum(self.class_prior))
 
     def _class_attributes(self, model: Any) -> dict[str, Any]:
+        """Return `class_count_` and `class_log_prior_`."""
         count, n_classes = counts_of(model), len(model.classes_)
         if self.class_prior is not None:
             if len(self.class_prior) != n_classes:
@@ -214,28 +224,31 @@ class DiscreteCounting(NaiveBayesCounting):
 
     def _set_tally(self, model: Any, **options: Any) -> Self:
         if self.class_prior is not None and len(self.class_prior) == len(model.classes_):
-            share = np.asarray(self.class_prior, dtype=float) / np.sum(self.class_prior)
-            model = model.reestimate(class_prior=by_class(model.classes_, share))
+            probabilities = np.asarray(self.class_prior, dtype=float) / np.sum(self.class_prior)
+            model = model.reestimate(class_prior=by_class(model.classes_, probabilities))
         return super()._set_tally(model, **options)
 
 
 class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):
-    """`sklearn.naive_bayes.BernoulliNB`: the same constructor, attributes and predictions.
+    """Drop-in replacement for `sklearn.naive_bayes.BernoulliNB`: the same constructor, attributes and predictions.
 
     Parameters
     ----------
     alpha : float or array-like of shape (columns,), default 1
-        Added to the rows with a 1, and to those with a 0.
+        The pseudo-count added to the rows with 1 and to the rows with 0 of each column.
     force_alpha : bool, default True
+        Whether an alpha below 1e-10 is used as given rather than replaced by 1e-10.
     binarize : float or None, default 0
-        What lies above it is 1. None takes rows of 0 and 1 as they are, and refuses others.
+        Values above this threshold are 1. With None, the values must already be 0 or 1.
     fit_prior : bool, default True
+        Whether class frequencies are the prior class probabilities; otherwise these are uniform.
     class_prior : array-like of shape (n_classes,), optional
+        The prior class probabilities.
 
     Attributes
     ----------
     model_ : NaiveBayes
-        What counted the rows, under the prior Beta(α, α).
+        The fitted model, with prior Beta(α, α).
 
     Examples
     --------
@@ -250,11 +263,12 @@ class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):
         return self._model_of(tb.Bernoulli(), lambda alpha: tb.Beta(alpha, alpha))
 
     def _attributes(self, model: Any, **options: Any) -> dict[str, Any]:
-        found, alpha = self._class_attributes(model), self._smoothing()
+        attributes = self._class_attributes(model)
+        alpha = self._smoothing()
         counts = np.array(statistics_of(model).total)
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.log(counts + alpha) - np.log(found["class_count_"][:, None] + 2 * np.asarray(alpha))
-        return found | {"feature_count_": counts, "feature_log_prob_": share}
+            log_prob = np.log(counts + alpha) - np.log(attributes["class_count_"][:, None] + 2 * np.asarray(alpha))
+        return attributes | {"feature_count_": counts, "feature_log_prob_": log_prob}
 
     def _check_X(self, X: Any) -> Any:  # noqa: N802
         return self._counted(validate_data(self, X, accept_sparse="csr", reset=False))
@@ -263,7 +277,7 @@ class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):
         return self._joint_of_model(X)
 
     def _counted(self, X: Any) -> Any:
-        """What lies above the threshold, as 1."""
+        """Return the binarized rows: 1 above the threshold `binarize`, 0 elsewhere."""
         if self.binarize is None:
             return X
         if not issparse(X):
@@ -275,7 +289,7 @@ class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):
 
 
 class TokenCounting(DiscreteCounting):
-    """Rows of counts over one vocabulary, fractions included."""
+    """Base class for rows of counts over one vocabulary; counts may be fractions."""
 
     def _make_model(self) -> Any:
         n_columns = self.n_features_in_
@@ -288,20 +302,23 @@ class TokenCounting(DiscreteCounting):
 
 
 class MultinomialNB(TokenCounting, theirs.MultinomialNB):
-    """`sklearn.naive_bayes.MultinomialNB`: the same constructor, attributes and predictions.
+    """Drop-in replacement for `sklearn.naive_bayes.MultinomialNB`: the same constructor, attributes and predictions.
 
     Parameters
     ----------
     alpha : float or array-like of shape (columns,), default 1
-        Added to every column's count.
+        The pseudo-count added to the count of each column.
     force_alpha : bool, default True
+        Whether an alpha below 1e-10 is used as given rather than replaced by 1e-10.
     fit_prior : bool, default True
+        Whether class frequencies are the prior class probabilities; otherwise these are uniform.
     class_prior : array-like of shape (n_classes,), optional
+        The prior class probabilities.
 
     Attributes
     ----------
     model_ : NaiveBayes
-        What counted the rows, under the prior Dirichlet(α).
+        The fitted model, with prior Dirichlet(α).
 
     Examples
     --------
@@ -316,27 +333,29 @@ class MultinomialNB(TokenCounting, theirs.MultinomialNB):
         counts = np.array(statistics_of(model).total)
         smoothed = counts + self._smoothing()
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True))
-        return self._class_attributes(model) | {"feature_count_": counts, "feature_log_prob_": share}
+            log_prob = np.log(smoothed) - np.log(smoothed.sum(axis=1, keepdims=True))
+        return self._class_attributes(model) | {"feature_count_": counts, "feature_log_prob_": log_prob}
 
 
 class ComplementNB(TokenCounting, theirs.ComplementNB):
-    """`sklearn.naive_bayes.ComplementNB`: the same constructor, attributes and predictions.
+    """Drop-in replacement for `sklearn.naive_bayes.ComplementNB`: the same constructor, attributes and predictions.
 
     Parameters
     ----------
     alpha : float or array-like of shape (columns,), default 1
+        The pseudo-count added to the count of each column.
     force_alpha : bool, default True
+        Whether an alpha below 1e-10 is used as given rather than replaced by 1e-10.
     fit_prior : bool, default True
     class_prior : array-like of shape (n_classes,), optional
-        Not used, as in scikit-learn, but for a single class.
+        As in scikit-learn, class probabilities affect predictions only if there is a single class.
     norm : bool, default False
-        Whether weights are divided by their sum.
+        Whether the coefficients are normalized to sum to 1.
 
     Attributes
     ----------
     model_ : NaiveBayes
-        What counted the rows: its predictions are those of `MultinomialNB`, since complements are no probabilities.
+        The fitted model. Its predictions are those of `MultinomialNB`: the complement rule is not a probability model.
 
     Examples
     --------
@@ -353,27 +372,30 @@ class ComplementNB(TokenCounting, theirs.ComplementNB):
         with np.errstate(divide="ignore", invalid="ignore"):
             logged = np.log(rest / rest.sum(axis=1, keepdims=True))
         weight = logged / logged.sum(axis=1, keepdims=True) if self.norm else -logged
-        found = {"feature_count_": counts, "feature_all_": all_counts, "feature_log_prob_": weight}
-        return self._class_attributes(model) | found
+        attributes = {"feature_count_": counts, "feature_all_": all_counts, "feature_log_prob_": weight}
+        return self._class_attributes(model) | attributes
 
 
 class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
-    """`sklearn.naive_bayes.CategoricalNB`: the same constructor, attributes and predictions.
+    """Drop-in replacement for `sklearn.naive_bayes.CategoricalNB`: the same constructor, attributes and predictions.
 
     Parameters
     ----------
     alpha : float, default 1
-        Added to every category's count.
+        The pseudo-count added to the count of each category.
     force_alpha : bool, default True
+        Whether an alpha below 1e-10 is used as given rather than replaced by 1e-10.
     fit_prior : bool, default True
+        Whether class frequencies are the prior class probabilities; otherwise these are uniform.
     class_prior : array-like of shape (n_classes,), optional
+        The prior class probabilities.
     min_categories : int or array-like of shape (columns,), optional
-        How many categories there are at least.
+        The minimum number of categories of each column.
 
     Attributes
     ----------
     model_ : NaiveBayes
-        What counted the rows; to it, a category that was not seen is a missing cell, not an error.
+        The fitted model. It treats an unseen category as missing instead of raising an error.
 
     Examples
     --------
@@ -398,7 +420,7 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
         return self._with_categories(model, self._validate_n_categories(X, self.min_categories))
 
     def _with_categories(self, model: Any, n_categories: np.ndarray) -> Any:
-        """The same counts where every category from 0 on exists, and stays when its rows are forgotten."""
+        """Return the model with all categories from 0 on declared, so that they remain when rows are forgotten."""
         tally, sizes = model.tally_, statistics_of(model).segments.sizes
         gaps = [place for place, n in enumerate(n_categories) if sizes[place] < n]
         for place in gaps:
@@ -414,10 +436,10 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
             counts[:, levels] = table
             tables.append(counts)
         with np.errstate(divide="ignore", invalid="ignore"):
-            shares = [np.log(t + alpha) - np.log((t + alpha).sum(axis=1, keepdims=True)) for t in tables]
+            log_probs = [np.log(t + alpha) - np.log((t + alpha).sum(axis=1, keepdims=True)) for t in tables]
         sizes = np.array([table.shape[1] for table in tables])
-        found = {"category_count_": tables, "feature_log_prob_": shares, "n_categories_": sizes}
-        return self._class_attributes(model) | found
+        attributes = {"category_count_": tables, "feature_log_prob_": log_probs, "n_categories_": sizes}
+        return self._class_attributes(model) | attributes
 
     def _check_X(self, X: Any) -> Any:  # noqa: N802
         X = validate_data(self, X, dtype="int", reset=False)
@@ -430,6 +452,6 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
             column = int(beyond[0])
             raise IndexError(
                 f"index {X[:, column].max()} is out of bounds for column {column}, whose categories are 0 to "
-                f"{self.n_categories_[column] - 1}.\n    Set min_categories, or ask model_, to which it is missing."
+                f"{self.n_categories_[column] - 1}.\n    Set min_categories, or use model_, which treats it as missing."
             )
         return self._joint_of_model(X)

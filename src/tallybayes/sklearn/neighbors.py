@@ -1,4 +1,4 @@
-"""`NearestCentroid` of `sklearn.neighbors`, of moments that `tallybayes.NearestClassMean` counted."""
+"""`NearestCentroid` of `sklearn.neighbors`, fitted on moments of `tallybayes.NearestClassMean`."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ if TYPE_CHECKING:
 
 
 class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
-    """`sklearn.neighbors.NearestCentroid`: the same constructor, attributes and predictions.
+    """Drop-in replacement for `sklearn.neighbors.NearestCentroid`: the same constructor, attributes and predictions.
 
     Parameters
     ----------
     metric : {"euclidean", "manhattan"}, default "euclidean"
-        The centroids are means, or medians.
+        The distance. The centroids are means under "euclidean", medians under "manhattan".
     shrink_threshold : float, optional
+        The threshold by which centroids are shrunk toward the mean of all rows.
     priors : {"uniform", "empirical"} or array-like of shape (n_classes,), default "uniform"
+        The prior class probabilities.
 
     Attributes
     ----------
     model_ : NearestClassMean
-        What counted the rows: the nearest mean, neither shrunk nor scaled.
+        The fitted model, with means that are neither shrunk nor scaled.
 
     Examples
     --------
@@ -45,12 +47,13 @@ class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
     _reads = {"accept_sparse": ["csr", "csc"]}  # noqa: RUF012
 
     def fit(self, X: npt.ArrayLike | SparseMatrix, y: npt.ArrayLike) -> Self:
-        """Count means and spreads, forgetting any counted before.
+        """Compute the class means and standard deviations; previously counted rows are discarded.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, columns)
         y : array-like of shape (n,)
+            The class labels.
 
         Returns
         -------
@@ -77,7 +80,7 @@ class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
     def _check_countable(self, what: str) -> None:
         if self.metric == "manhattan":
             raise tb.StatisticsError(
-                f"{what} needs centroids that follow from counts; found metric='manhattan', whose are medians.\n"
+                f"{what} needs centroids that follow from counts; found metric='manhattan', whose centroids are medians.\n"
                 "    Use metric='euclidean'."
             )
 
@@ -88,9 +91,9 @@ class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
         n_rows, pooled, means = count.sum(), moments.pool_groups(), np.array(moments.mean)
         prior, centroids = self._prior(count), means if medians is None else medians
         with np.errstate(divide="ignore", invalid="ignore"):
-            about = moments.scatter + count[:, None] * (means - centroids) ** 2
-            deviation = np.sqrt(about.sum(axis=0) / (n_rows - n_classes))
-        if (deviation == 0).any():
+            scatter = moments.scatter + count[:, None] * (means - centroids) ** 2
+            std = np.sqrt(scatter.sum(axis=0) / (n_rows - n_classes))
+        if (std == 0).any():
             warnings.warn(
                 "self.within_class_std_dev_ has at least 1 zero standard deviation."
                 "Inputs within the same classes for at least 1 feature are identical.",
@@ -99,16 +102,17 @@ class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
             )
         if (pooled.scatter == 0).all():
             raise ValueError("All features have zero variance. Division by zero.")
-        unit = np.sqrt(1.0 / count - 1.0 / n_rows)[:, None] * (deviation + np.median(deviation))
+        unit = np.sqrt(1.0 / count - 1.0 / n_rows)[:, None] * (std + np.median(std))
         with np.errstate(divide="ignore", invalid="ignore"):
-            far = (centroids - pooled.mean) / unit
+            deviations = (centroids - pooled.mean) / unit
         if self.shrink_threshold:
-            far = np.sign(far) * np.maximum(np.abs(far) - self.shrink_threshold, 0.0)
-            centroids = pooled.mean + unit * far
-        found = {"class_prior_": prior, "centroids_": centroids, "deviations_": far}
-        return found | {"within_class_std_dev_": deviation}
+            deviations = np.sign(deviations) * np.maximum(np.abs(deviations) - self.shrink_threshold, 0.0)
+            centroids = pooled.mean + unit * deviations
+        attributes = {"class_prior_": prior, "centroids_": centroids, "deviations_": deviations}
+        return attributes | {"within_class_std_dev_": std}
 
     def _prior(self, count: np.ndarray) -> np.ndarray:
+        """Return the prior class probabilities, validated with scikit-learn's messages."""
         if isinstance(self.priors, str):
             return count / count.sum() if self.priors == "empirical" else np.full(len(count), 1 / len(count))
         prior = np.asarray(self.priors)
