@@ -1,15 +1,16 @@
-"""Drop-ins for the models of hmmlearn: the same names, constructors, attributes and answers; our kernels count.
+"""Drop-in replacements for the models of hmmlearn: the same names, constructors, attributes and predictions.
 
-``from tallybayes.hmmlearn import GaussianHMM`` instead of ``from hmmlearn.hmm import GaussianHMM``: nothing else
-changes. What is gained is missing steps, ``fit(X, lengths, states=…)``, `forget`, ``+`` and ``model_``.
+Replace ``from hmmlearn.hmm import GaussianHMM`` by ``from tallybayes.hmmlearn import GaussianHMM``. The E-step runs in
+the kernels of this package. The models add missing time steps, ``fit(X, lengths, states=…)``, `forget`, ``+`` and
+``model_``.
 """
 
 try:
     import hmmlearn as _hmmlearn  # noqa: F401
 except ImportError as error:
     raise ImportError(
-        "hmmlearn is not installed; expected it, since these stand in for its models.\n"
-        "    pip install 'tallybayes[hmmlearn]', or use tb.HiddenMarkovModel, which needs nothing of it."
+        "hmmlearn is not installed; tallybayes.hmmlearn derives its models from it.\n"
+        "    pip install 'tallybayes[hmmlearn]', or use tb.HiddenMarkovModel, which does not need it."
     ) from error
 
 from tallybayes.hmmlearn.hmm import GMMHMM, CategoricalHMM, GaussianHMM, MultinomialHMM, PoissonHMM

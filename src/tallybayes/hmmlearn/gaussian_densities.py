@@ -1,4 +1,4 @@
-"""Densities of Gaussians, many of them at once, and where hmmlearn mends a covariance."""
+"""Log densities of Gaussians, with the regularization of singular covariances of hmmlearn."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ FAMILIES = {
     "diag": tb.Gaussian,
     "spherical": tb.SphericalGaussian,
 }
-_MENDED = 1e-7  # what hmmlearn adds to the diagonal of a matrix that is not positive-definite
+_JITTER = 1e-7  # hmmlearn adds this to the diagonal of a matrix that is not positive-definite
 
 
 def log_densities(X: np.ndarray, means: np.ndarray, covars: np.ndarray) -> np.ndarray:
-    """log p(x) under Gaussians of variances (n, columns), or of matrices; missing cells say nothing.
+    """Return log p(x) of every row under n Gaussians; missing cells are marginalized.
 
     Parameters
     ----------
     X : ndarray of float of shape (steps, columns)
     means : ndarray of shape (n, columns)
-    covars : ndarray
+    covars : ndarray of shape (n, columns) or (n, columns, columns)
+        Variances, or covariance matrices.
 
     Returns
     -------
@@ -43,50 +44,55 @@ def log_densities(X: np.ndarray, means: np.ndarray, covars: np.ndarray) -> np.nd
 
 
 def _of_matrices(X: np.ndarray, means: np.ndarray, covars: np.ndarray) -> np.ndarray:
+    """Return the log densities under covariance matrices, one pattern of missing cells at a time."""
     known = ~np.isnan(X)
     if known.all():
         return _of_whole_rows(X, means, covars)
     out = np.zeros((len(X), len(means)))
     patterns, which = np.unique(known, axis=0, return_inverse=True)
-    for number, some in enumerate(patterns):
-        if some.any():
+    for number, columns in enumerate(patterns):
+        if columns.any():
             rows = np.flatnonzero(which.ravel() == number)
-            out[rows] = _of_whole_rows(X[np.ix_(rows, some)], means[:, some], covars[:, some][:, :, some])
+            out[rows] = _of_whole_rows(X[np.ix_(rows, columns)], means[:, columns], covars[:, columns][:, :, columns])
     return out
 
 
 def _of_whole_rows(X: np.ndarray, means: np.ndarray, covars: np.ndarray) -> np.ndarray:
-    """By lower roots, as hmmlearn has it: near-singular matrices, which our families refuse, are taken."""
-    roots = np.linalg.cholesky(mended(covars))
-    turns = np.stack([solve_triangular(root, np.eye(len(root)), lower=True) for root in roots])
+    """Return the log densities of rows without missing cells, by Cholesky factors.
+
+    Like hmmlearn, this accepts nearly singular matrices, for which the families of this package raise an error.
+    """
+    roots = np.linalg.cholesky(regularize(covars))
+    inverse_roots = np.stack([solve_triangular(root, np.eye(len(root)), lower=True) for root in roots])
     center = means.mean(axis=0)
-    shifts = (turns @ (means - center)[:, :, None])[:, :, 0]
-    level = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1) + X.shape[1] * np.log(2 * np.pi) / 2
-    return np.asarray(-0.5 * squared_lengths(X, center, turns, shifts) - level)
+    shifts = (inverse_roots @ (means - center)[:, :, None])[:, :, 0]
+    log_normalizer = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1) + X.shape[1] * np.log(2 * np.pi) / 2
+    return np.asarray(-0.5 * squared_lengths(X, center, inverse_roots, shifts) - log_normalizer)
 
 
-def mended(covars: np.ndarray) -> np.ndarray:
-    """Positive-definite matrices: those that are not have a little more on their diagonal, as in hmmlearn."""
+def regularize(covars: np.ndarray) -> np.ndarray:
+    """Return positive-definite matrices: as in hmmlearn, 1e-7 is added to the diagonal of a singular one."""
     try:
         np.linalg.cholesky(covars)
     except np.linalg.LinAlgError:
-        return np.stack([_mended(matrix) for matrix in covars])
+        return np.stack([_regularize(matrix) for matrix in covars])
     return covars
 
 
-def _mended(matrix: np.ndarray) -> np.ndarray:
-    for more in (0.0, _MENDED):
-        found = matrix + more * np.eye(len(matrix))
+def _regularize(matrix: np.ndarray) -> np.ndarray:
+    """Return the matrix, regularized if it is not positive-definite."""
+    for jitter in (0.0, _JITTER):
+        regularized = matrix + jitter * np.eye(len(matrix))
         try:
-            np.linalg.cholesky(found)
+            np.linalg.cholesky(regularized)
         except np.linalg.LinAlgError:
             continue
-        return found
+        return regularized
     raise ValueError("'covars' must be symmetric, positive-definite")
 
 
 def over_states(covars: Any, kind: str, n: int, n_features: int) -> np.ndarray:
-    """Covariances as our families have them: variances of shape (n, columns), or a matrix for each."""
+    """Return covariances of all states: variances of shape (n, columns), or one matrix for each state."""
     covars = np.asarray(covars, dtype=float)
     if kind == "diag":
         return covars
@@ -95,17 +101,17 @@ def over_states(covars: Any, kind: str, n: int, n_features: int) -> np.ndarray:
     return np.broadcast_to(covars, (n, n_features, n_features))
 
 
-def outer(rows: np.ndarray) -> np.ndarray:
-    """The products of the columns of every row."""
+def outer_products(rows: np.ndarray) -> np.ndarray:
+    """Return the outer product of every row with itself."""
     return rows[..., :, None] * rows[..., None, :]
 
 
-def refuse_parts(X: np.ndarray, what: str) -> None:
-    """Refuse steps of which a part is missing."""
-    holes = np.isnan(X)
-    some = np.flatnonzero(holes.any(axis=1) & ~holes.all(axis=1))
-    if len(some):
+def check_complete_steps(X: np.ndarray, what: str) -> None:
+    """Raise DataError if some cells of a time step are missing and others are not."""
+    missing = np.isnan(X)
+    partial = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))
+    if len(partial):
         raise tb.DataError(
-            f"step {some[0]} lacks some of its cells; expected all or none of them to learn from with {what}.\n"
-            "    Use tb.HiddenMarkovModel, which expects missing cells, or covariance_type='diag'."
+            f"step {partial[0]} has some missing cells; expected all or none to be missing with {what}.\n"
+            "    Use tb.HiddenMarkovModel, which imputes missing cells in EM, or covariance_type='diag'."
         )

@@ -1,4 +1,4 @@
-"""`GMMHMM` of `hmmlearn.hmm`: states that are mixtures of Gaussians; its starts and formulas, our kernels."""
+"""`GMMHMM` of `hmmlearn.hmm`: emissions are mixtures of Gaussians."""
 
 from __future__ import annotations
 
@@ -9,30 +9,43 @@ import numpy as np
 from hmmlearn import hmm as theirs
 
 import tallybayes as tb
-from tallybayes.hmmlearn.gaussian_densities import FAMILIES, log_densities, mended, outer, over_states, refuse_parts
+from tallybayes.hmmlearn.gaussian_densities import (
+    FAMILIES,
+    check_complete_steps,
+    log_densities,
+    outer_products,
+    over_states,
+    regularize,
+)
 from tallybayes.hmmlearn.hmm_drop_in import HmmlearnDropIn, normalize, to_tallybayes
 
 
 class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
-    """`hmmlearn.hmm.GMMHMM`: the same constructor, attributes and answers.
+    """Drop-in replacement for `hmmlearn.hmm.GMMHMM`: the same constructor, attributes and predictions.
 
     Parameters
     ----------
     n_components : int, default 1
+        The number of states.
     n_mix : int, default 1
-        How many Gaussians a state has.
+        The number of Gaussians of each state.
     covariance_type : {"spherical", "diag", "full", "tied"}, default "diag"
-        Tied are the Gaussians of a state, not the states.
+        Under "tied", the Gaussians of one state share their covariance.
     min_covar : float, default 1e-3
-        Added to the variances that EM starts from.
+        Added to the initial variances.
     startprob_prior, transmat_prior, weights_prior : float or array, default 1.0
+        Dirichlet concentrations of the initial state, transition and component probabilities.
     means_prior, means_weight : float or array, default 0.0
+        Mean and strength of the prior of the means.
     covars_prior, covars_weight : float or array, optional
+        Parameters of the prior of the covariances.
     algorithm : {"viterbi", "map"}, default "viterbi"
+        The decoder of `predict`: the most probable state sequence, or the most probable state of each time step.
     random_state : int, RandomState or None
     n_iter, tol, verbose, params, init_params
+        As in hmmlearn.
     implementation : {"log", "scaling"}
-        Both are the same here: nothing underflows.
+        Accepted for compatibility: the computation uses logarithms and does not underflow.
 
     Attributes
     ----------
@@ -64,22 +77,23 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
     covars_: Any
     _letters = "stmcw"
     _parameters = ("weights_", "means_", "covars_")
-    _about: np.ndarray  # the means that the last step was expected under
+    _previous_means: np.ndarray  # the means used in the last E-step
 
     def _fit_counted(self, X: np.ndarray, offsets: np.ndarray, states: Any) -> Any:
         raise tb.DataError(
-            "states= tells the state of a step and not which of its Gaussians it is from; expected no states here.\n"
-            "    Use tb.HiddenMarkovModel(components=…), which expects the latter, or GaussianHMM."
+            "states= is not supported: it does not determine the component of a time step within its state.\n"
+            "    Use tb.HiddenMarkovModel(components=…), which fits components by EM, or GaussianHMM."
         )
 
-    def _refuse(self, X: np.ndarray) -> None:
-        refuse_parts(X, "mixtures")
+    def _check_cells(self, X: np.ndarray) -> None:
+        check_complete_steps(X, "mixtures")
 
     def _family(self) -> tb.Family | None:
-        return None if self.covariance_type == "tied" else FAMILIES[self.covariance_type]()  # tied families tie states
+        # The tied family of this package shares the covariance between states, not within a state.
+        return None if self.covariance_type == "tied" else FAMILIES[self.covariance_type]()
 
     def _gaussians(self) -> tuple[np.ndarray, np.ndarray]:
-        """Means, and variances or matrices, of all Gaussians of all states."""
+        """Return the means, and the variances or covariance matrices, of all Gaussians of all states."""
         n, n_features = self.weights_.size, self.means_.shape[-1]
         covars = self.covars_
         if self.covariance_type == "tied":
@@ -88,80 +102,90 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
             covars = covars.reshape(n, *covars.shape[2:])
         return self.means_.reshape(n, n_features), over_states(covars, self.covariance_type, n, n_features)
 
-    def _parts(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """log p(step | state), and p(Gaussian | step, state)."""
-        found = log_densities(X, *self._gaussians()).reshape(len(X), self.n_components, self.n_mix)
-        # Gaussian by Gaussian and in place: sums over an axis of two or three take NumPy longer than all else.
-        each = [found[:, :, number] for number in range(self.n_mix)]
+    def _log_prob_and_responsibilities(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return log p(step | state) and p(component | step, state)."""
+        log_prob = log_densities(X, *self._gaussians()).reshape(len(X), self.n_components, self.n_mix)
+        # In place, one component at a time: NumPy is slow at reductions over an axis of length two or three.
+        by_component = [log_prob[:, :, number] for number in range(self.n_mix)]
         with np.errstate(divide="ignore"):
-            found += np.log(self.weights_)
-            top = reduce(np.maximum, each[1:], each[0].copy())
-            top[np.isneginf(top)] = 0.0
-            found -= top[:, :, None]
-            np.exp(found, out=found)
-            total = reduce(np.add, each[1:], each[0].copy())
-            top += np.log(total)
+            log_prob += np.log(self.weights_)
+            maximum = reduce(np.maximum, by_component[1:], by_component[0].copy())
+            maximum[np.isneginf(maximum)] = 0.0
+            log_prob -= maximum[:, :, None]
+            np.exp(log_prob, out=log_prob)
+            total = reduce(np.add, by_component[1:], by_component[0].copy())
+            maximum += np.log(total)
         total[total == 0] = 1.0
-        found /= total[:, :, None]
-        return top, found
+        log_prob /= total[:, :, None]
+        return maximum, log_prob
 
     def _emission(self, X: np.ndarray) -> Any:
-        return self._parts(X)[0]
+        return self._log_prob_and_responsibilities(X)[0]
 
     _compute_log_likelihood = _emission
 
-    def _expected(self, X: np.ndarray, offsets: np.ndarray) -> tuple[list[Any], float]:
-        self._about = self.means_
-        emission, shares = self._parts(X)
-        done = self._done(emission, offsets)
-        shares *= done.emission[:, :, None]
+    def _e_step(self, X: np.ndarray, offsets: np.ndarray) -> tuple[list[Any], float]:
+        self._previous_means = self.means_
+        emission, responsibilities = self._log_prob_and_responsibilities(X)
+        done = self._expected_counts(emission, offsets)
+        responsibilities *= done.emission[:, :, None]
         seen = ~np.isnan(X).any(axis=1)
         groups = (self.n_components, self.n_mix) if self.n_mix > 1 else (self.n_components,)
         like = None if self._counts is None else self._counts[2]
         moments: Any = FAMILIES[self.covariance_type]().collect(
-            X[seen], None, self.weights_.size, shares.reshape(len(X), -1)[seen], like=like
+            X[seen], None, self.weights_.size, responsibilities.reshape(len(X), -1)[seen], like=like
         )
         counts = [tb.Counts(done.start), tb.Counts(done.transition), moments.reshape_groups(groups)]
-        return [*counts, tb.Counts(shares[seen].sum(axis=0))], float(done.log_likelihood.sum())
+        return [*counts, tb.Counts(responsibilities[seen].sum(axis=0))], float(done.log_likelihood.sum())
 
-    def _emit(self, counts: Any, *more: Any) -> None:
-        drawn, mean = more[0].table, counts.mean.reshape(self.means_.shape)
+    def _set_emission(self, counts: Any, *more: Any) -> None:
+        component_counts, mean = more[0].table, counts.mean.reshape(self.means_.shape)
         if "w" in self.params:
-            found = drawn + self.weights_prior - 1
-            self.weights_ = kept(found, found.sum(axis=1, keepdims=True), self.weights_)
+            weights = component_counts + self.weights_prior - 1
+            self.weights_ = divide_or_keep(weights, weights.sum(axis=1, keepdims=True), self.weights_)
         if "m" in self.params:
-            total = self.means_weight[:, :, None] * self.means_prior + drawn[:, :, None] * mean
-            self.means_ = kept(total, (drawn + self.means_weight)[:, :, None], self.means_)
+            weighted_means = self.means_weight[:, :, None] * self.means_prior + component_counts[:, :, None] * mean
+            self.means_ = divide_or_keep(
+                weighted_means, (component_counts + self.means_weight)[:, :, None], self.means_
+            )
         if "c" in self.params:
-            scatter = counts.scatter.reshape(*drawn.shape, *counts.scatter.shape[len(counts.given_shape) :])
-            self.covars_ = kept(*self._spread(drawn, mean - self._about, scatter), self.covars_)
+            scatter = counts.scatter.reshape(*component_counts.shape, *counts.scatter.shape[len(counts.given_shape) :])
+            self.covars_ = divide_or_keep(
+                *self._scatter_and_weight(component_counts, mean - self._previous_means, scatter), self.covars_
+            )
 
-    def _spread(self, drawn: np.ndarray, missed: np.ndarray, scatter: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Squares about the means before this step, as hmmlearn takes them, with their prior; and their weight."""
-        n_mix, n_features = missed.shape[1:]
-        aside, weight, prior = self.means_ - self.means_prior, self.means_weight, self.covars_prior
+    def _scatter_and_weight(
+        self, component_counts: np.ndarray, shift: np.ndarray, scatter: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return scatter about the previous means plus prior, as in hmmlearn, and the weight to divide by."""
+        n_mix, n_features = shift.shape[1:]
+        prior_shift, weight, prior = self.means_ - self.means_prior, self.means_weight, self.covars_prior
         if self.covariance_type in ("full", "tied"):
             prior = np.swapaxes(prior, -1, -2)
-            squares = scatter + drawn[:, :, None, None] * outer(missed) + weight[:, :, None, None] * outer(aside)
+            squares = (
+                scatter
+                + component_counts[:, :, None, None] * outer_products(shift)
+                + weight[:, :, None, None] * outer_products(prior_shift)
+            )
             if self.covariance_type == "full":
-                return prior + squares, (drawn + 1 + self.covars_weight + n_features + 1)[:, :, None, None]
-            rows = drawn.sum(axis=1) + n_mix + self.covars_weight + n_features + 1
+                return prior + squares, (component_counts + 1 + self.covars_weight + n_features + 1)[:, :, None, None]
+            rows = component_counts.sum(axis=1) + n_mix + self.covars_weight + n_features + 1
             return prior + squares.sum(axis=1), rows[:, None, None]
-        squares = scatter + drawn[:, :, None] * missed**2 + weight[:, :, None] * aside**2
+        squares = scatter + component_counts[:, :, None] * shift**2 + weight[:, :, None] * prior_shift**2
         if self.covariance_type == "diag":
-            return squares + 2 * self.covars_weight, drawn[:, :, None] + 1 + 2 * (prior + 1)
-        return squares.sum(axis=2) + 2 * self.covars_weight, n_features * (drawn + 1) + 2 * (prior + 1)
+            return squares + 2 * self.covars_weight, component_counts[:, :, None] + 1 + 2 * (prior + 1)
+        return squares.sum(axis=2) + 2 * self.covars_weight, n_features * (component_counts + 1) + 2 * (prior + 1)
 
-    def _stated(self) -> tb.HiddenMarkovModel:
+    def _to_model(self) -> tb.HiddenMarkovModel:
         means, covars = self._gaussians()
-        word = "covariance" if covars.ndim == 3 else "variance"
-        covars = mended(covars) if covars.ndim == 3 else covars
-        each = [{"mean": mean, word: part} for mean, part in zip(means, covars, strict=True)]
-        by_state = [each[k * self.n_mix : (k + 1) * self.n_mix] for k in range(self.n_components)]
+        name = "covariance" if covars.ndim == 3 else "variance"
+        covars = regularize(covars) if covars.ndim == 3 else covars
+        gaussians = [{"mean": mean, name: part} for mean, part in zip(means, covars, strict=True)]
+        by_state = [gaussians[k * self.n_mix : (k + 1) * self.n_mix] for k in range(self.n_components)]
         return to_tallybayes(self, {tuple(range(means.shape[1])): by_state}, component=normalize(self.weights_))
 
 
-def kept(total: np.ndarray, weight: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Shares of a total, or what there was before where there is no weight."""
-    none = np.broadcast_to(weight == 0, total.shape)
-    return np.where(none, before, total / np.where(weight == 0, 1, weight))
+def divide_or_keep(total: np.ndarray, weight: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Return total / weight; the previous values where the weight is 0."""
+    is_empty = np.broadcast_to(weight == 0, total.shape)
+    return np.where(is_empty, before, total / np.where(weight == 0, 1, weight))

@@ -1,4 +1,4 @@
-"""The models of `hmmlearn.hmm`: its starts and formulas, our kernels."""
+"""The models of `hmmlearn.hmm`: initialization and M-step formulas of hmmlearn, E-step of this package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from scipy.special import gammaln
 from sklearn.utils.validation import check_array
 
 import tallybayes as tb
-from tallybayes.hmmlearn.gaussian_densities import FAMILIES, log_densities, mended, outer, over_states, refuse_parts
+from tallybayes.hmmlearn.gaussian_densities import (
+    FAMILIES,
+    check_complete_steps,
+    log_densities,
+    outer_products,
+    over_states,
+    regularize,
+)
 from tallybayes.hmmlearn.gmm_hmm import GMMHMM
 from tallybayes.hmmlearn.hmm_drop_in import HmmlearnDropIn, normalize, to_tallybayes
 
@@ -22,19 +29,23 @@ _UNDERFLOW = np.log(1e-300)  # the smallest scaled likelihood of a time step in 
 
 
 class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
-    """`hmmlearn.hmm.CategoricalHMM`: the same constructor, attributes and answers.
+    """Drop-in replacement for `hmmlearn.hmm.CategoricalHMM`: the same constructor, attributes and predictions.
 
     Parameters
     ----------
     n_components : int, default 1
+        The number of states.
     startprob_prior, transmat_prior, emissionprob_prior : float or array, default 1.0
+        Dirichlet concentrations of the initial state, transition and emission probabilities.
     n_features : int, optional
-        How many symbols there are; those seen, if left out.
+        The number of symbols; by default, one more than the largest symbol in the data.
     algorithm : {"viterbi", "map"}, default "viterbi"
+        The decoder of `predict`: the most probable state sequence, or the most probable state of each time step.
     random_state : int, RandomState or None
     n_iter, tol, verbose, params, init_params
+        As in hmmlearn.
     implementation : {"log", "scaling"}
-        Both are the same here: nothing underflows.
+        Accepted for compatibility: the computation uses logarithms and does not underflow.
 
     Attributes
     ----------
@@ -60,25 +71,25 @@ class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
     _letters = "ste"
     _parameters = ("emissionprob_",)
 
-    def _read(self, X: Any) -> np.ndarray:
+    def _validate(self, X: Any) -> np.ndarray:
         X = check_array(X, ensure_all_finite="allow-nan")
         if X.shape[1] != 1:
             warnings.warn("Inputs of shape other than (n_samples, 1) are deprecated.", DeprecationWarning, stacklevel=4)
             X = X.reshape(-1, 1)
         if X.dtype.kind == "f":
-            holes = np.isnan(X)
-            if (X[~holes] != np.floor(X[~holes])).any():
+            missing = np.isnan(X)
+            if (X[~missing] != np.floor(X[~missing])).any():
                 raise ValueError("Symbols should be integers")
-            if (X[~holes] < 0).any():
+            if (X[~missing] < 0).any():
                 raise ValueError("Symbols should be nonnegative")
-            return np.where(holes, -1, X).astype(np.int64)
+            return np.where(missing, -1, X).astype(np.int64)
         if X.size and X.min() < 0:
             raise ValueError("Symbols should be nonnegative")
         return np.asarray(X)
 
-    def _known(self, X: np.ndarray) -> np.ndarray:
-        holes = (X < 0).any(axis=1)
-        return X[~holes] if holes.any() else X
+    def _complete_steps(self, X: np.ndarray) -> np.ndarray:
+        missing = (X < 0).any(axis=1)
+        return X[~missing] if missing.any() else X
 
     def _family(self) -> tb.Family:
         return tb.Categorical(tuple(range(self.n_features)))
@@ -87,42 +98,52 @@ class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
         with np.errstate(divide="ignore"):
             return X.reshape(-1), np.log(np.ascontiguousarray(self.emissionprob_.T, dtype=float))
 
-    def _summed(self, X: np.ndarray, done: Any) -> list[Any]:
+    def _kernel_statistics(self, X: np.ndarray, done: Any) -> list[Any]:
         return [tb.Counts(done.start), tb.Counts(done.transition), tb.Counts(done.emission.T)]
 
-    def _emitted(self, X: np.ndarray, shares: np.ndarray) -> Any:
+    def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
         codes = X.reshape(-1)
-        sums = [np.bincount(codes[codes >= 0], share[codes >= 0], self.n_features) for share in shares.T]
+        sums = [
+            np.bincount(codes[codes >= 0], state_responsibilities[codes >= 0], self.n_features)
+            for state_responsibilities in responsibilities.T
+        ]
         return tb.Counts(np.stack(sums))
 
-    def _emit(self, counts: Any, *more: Any) -> None:
+    def _set_emission(self, counts: Any, *more: Any) -> None:
         if "e" in self.params:
             table = np.maximum(self.emissionprob_prior - 1 + counts.table, 0)
             total = table.sum(axis=1, keepdims=True)
             before = getattr(self, "emissionprob_", table)
             self.emissionprob_ = np.where(total == 0, before, table / np.where(total == 0, 1, total))
 
-    def _stated(self) -> tb.HiddenMarkovModel:
+    def _to_model(self) -> tb.HiddenMarkovModel:
         return to_tallybayes(
             self, {(0,): list(normalize(self.emissionprob_))}, levels={(0,): list(range(self.n_features))}
         )
 
 
 class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
-    """`hmmlearn.hmm.GaussianHMM`: the same constructor, attributes and answers.
+    """Drop-in replacement for `hmmlearn.hmm.GaussianHMM`: the same constructor, attributes and predictions.
 
     Parameters
     ----------
     n_components : int, default 1
+        The number of states.
     covariance_type : {"spherical", "diag", "full", "tied"}, default "diag"
+        Under "tied", all states share one covariance matrix.
     min_covar : float, default 1e-3
-        Added to the variances that EM starts from.
+        Added to the initial variances.
     startprob_prior, transmat_prior : float or array, default 1.0
+        Dirichlet concentrations of the initial state and transition probabilities.
     means_prior, means_weight : float or array, default 0
+        Mean and strength of the prior of the means.
     covars_prior, covars_weight : float or array, default 1e-2 and 1
+        Parameters of the prior of the covariances.
     algorithm : {"viterbi", "map"}, default "viterbi"
+        The decoder of `predict`: the most probable state sequence, or the most probable state of each time step.
     random_state : int, RandomState or None
     n_iter, tol, verbose, params, init_params
+        As in hmmlearn.
     implementation : {"log", "scaling"}
         The computation uses logarithms in both cases. As in hmmlearn, "scaling" raises an error on underflow.
 
@@ -138,7 +159,7 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
     >>> from tallybayes.hmmlearn import GaussianHMM
     >>> X = np.array([[1.0], [1.2], [0.8], [5.1], [np.nan], [4.9], [5.0], [1.1], [0.9]])
     >>> found = GaussianHMM(2, random_state=0, n_iter=20).fit(X)
-    >>> (found.predict(X) == found.predict(X)[4]).tolist()  # of a step that nobody saw, too
+    >>> (found.predict(X) == found.predict(X)[4]).tolist()  # the missing step, too
     [False, False, False, True, True, True, True, False, False]
     """
 
@@ -154,10 +175,10 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
 
     @property
     def covars_(self) -> np.ndarray:
-        """A matrix for every state, as hmmlearn gives them."""
+        """Return one covariance matrix for each state, as in hmmlearn."""
         n, n_features = self.n_components, self.n_features
-        found = over_states(self._covars_, self.covariance_type, n, n_features)
-        return found if found.ndim == 3 else found[:, :, None] * np.eye(n_features)
+        covars = over_states(self._covars_, self.covariance_type, n, n_features)
+        return covars if covars.ndim == 3 else covars[:, :, None] * np.eye(n_features)
 
     @covars_.setter
     def covars_(self, covars: Any) -> None:
@@ -166,81 +187,94 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
     def _variances(self) -> np.ndarray:
         return over_states(self._covars_, self.covariance_type, self.n_components, np.shape(self.means_)[1])
 
-    def _refuse(self, X: np.ndarray) -> None:
+    def _check_cells(self, X: np.ndarray) -> None:
         if self.covariance_type in ("full", "tied"):
-            refuse_parts(X, f"covariance_type={self.covariance_type!r}")
+            check_complete_steps(X, f"covariance_type={self.covariance_type!r}")
 
     def _family(self) -> tb.Family:
         return FAMILIES[self.covariance_type]()
 
     def _emission(self, X: np.ndarray) -> Any:
-        found = self._compute_log_likelihood(X)
-        if self.implementation == "scaling":  # ours does not underflow, but hmmlearn's raises this error
-            lost = np.flatnonzero(found.max(axis=1, initial=-np.inf) < _UNDERFLOW)
-            if len(lost):
+        log_prob = self._compute_log_likelihood(X)
+        if self.implementation == "scaling":  # raise the error that hmmlearn raises
+            underflowed = np.flatnonzero(log_prob.max(axis=1, initial=-np.inf) < _UNDERFLOW)
+            if len(underflowed):
                 raise ValueError(
-                    f"forward pass failed with underflow at step {lost[0]}; consider using implementation='log' instead"
+                    f"forward pass failed with underflow at step {underflowed[0]}; "
+                    "consider using implementation='log' instead"
                 )
-        return found
+        return log_prob
 
     def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
         return log_densities(X, self.means_, self._variances())
 
-    def _emitted(self, X: np.ndarray, shares: np.ndarray) -> Any:
+    def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
         if self.covariance_type in ("full", "tied"):
-            holes = np.isnan(X).any(axis=1)
-            X, shares = (X[~holes], shares[~holes]) if holes.any() else (X, shares)
-        like = None if self._counts is None else self._counts[2]  # anchors are chosen once
-        return self._family().collect(X, None, self.n_components, shares, like=like)
+            incomplete = np.isnan(X).any(axis=1)
+            X, responsibilities = (
+                (X[~incomplete], responsibilities[~incomplete]) if incomplete.any() else (X, responsibilities)
+            )
+        like = None if self._counts is None else self._counts[2]  # keep the anchors of the moments
+        return self._family().collect(X, None, self.n_components, responsibilities, like=like)
 
-    def _emit(self, counts: Any, *more: Any) -> None:
-        weight, wanted = counts.weight, self.means_weight + counts.weight
+    def _set_emission(self, counts: Any, *more: Any) -> None:
+        weight, total_weight = counts.weight, self.means_weight + counts.weight
         if "m" in self.params:
-            found = (self.means_weight * self.means_prior + weight * counts.mean) / np.where(wanted == 0, 1, wanted)
-            self.means_ = np.where(wanted == 0, getattr(self, "means_", found), found)
+            means = (self.means_weight * self.means_prior + weight * counts.mean) / np.where(
+                total_weight == 0, 1, total_weight
+            )
+            self.means_ = np.where(total_weight == 0, getattr(self, "means_", means), means)
         if "c" in self.params:
-            aside, missed = self.means_ - self.means_prior, counts.mean - self.means_
+            prior_shift, shift = self.means_ - self.means_prior, counts.mean - self.means_
             if self.covariance_type in ("spherical", "diag"):
-                scatter = self.means_weight * aside**2 + counts.scatter + weight * missed**2
+                scatter = self.means_weight * prior_shift**2 + counts.scatter + weight * shift**2
                 rows = np.maximum(self.covars_weight - 1, 0) + weight
-                found = (self.covars_prior + scatter) / np.maximum(rows, 1e-5)
+                covars = (self.covars_prior + scatter) / np.maximum(rows, 1e-5)
                 if self.covariance_type == "spherical":
-                    found = np.tile(found.mean(axis=1)[:, None], (1, found.shape[1]))
+                    covars = np.tile(covars.mean(axis=1)[:, None], (1, covars.shape[1]))
             else:
-                scatter = self.means_weight * outer(aside) + counts.scatter + weight[:, :, None] * outer(missed)
-                more = np.maximum(self.covars_weight - counts.n_columns, 0)
+                scatter = (
+                    self.means_weight * outer_products(prior_shift)
+                    + counts.scatter
+                    + weight[:, :, None] * outer_products(shift)
+                )
+                prior_rows = np.maximum(self.covars_weight - counts.n_columns, 0)
                 if self.covariance_type == "tied":
-                    self._covars_ = (self.covars_prior + scatter.sum(axis=0)) / (more + weight.sum())
+                    self._covars_ = (self.covars_prior + scatter.sum(axis=0)) / (prior_rows + weight.sum())
                     return
-                rows = more + weight[:, :, None]
-                found = (self.covars_prior + scatter) / np.where(rows == 0, 1, rows)
+                rows = prior_rows + weight[:, :, None]
+                covars = (self.covars_prior + scatter) / np.where(rows == 0, 1, rows)
             empty = (weight == 0).all(axis=1)
             if empty.any() and hasattr(self, "_covars_"):
-                found[empty] = self._variances()[empty]
-            self._covars_ = found
+                covars[empty] = self._variances()[empty]
+            self._covars_ = covars
 
-    def _stated(self) -> tb.HiddenMarkovModel:
+    def _to_model(self) -> tb.HiddenMarkovModel:
         covars = self._variances()
-        word = "covariance" if covars.ndim == 3 else "variance"
-        covars = mended(covars) if covars.ndim == 3 else covars
-        emission = [{"mean": mean, word: part} for mean, part in zip(self.means_, covars, strict=True)]
+        name = "covariance" if covars.ndim == 3 else "variance"
+        covars = regularize(covars) if covars.ndim == 3 else covars
+        emission = [{"mean": mean, name: part} for mean, part in zip(self.means_, covars, strict=True)]
         return to_tallybayes(self, {tuple(range(covars.shape[1])): emission})
 
 
 class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
-    """`hmmlearn.hmm.MultinomialHMM`: the same constructor, attributes and predictions.
+    """Drop-in replacement for `hmmlearn.hmm.MultinomialHMM`: the same constructor, attributes and predictions.
 
     Parameters
     ----------
     n_components : int, default 1
+        The number of states.
     n_trials : int or array of int, optional
-        The total count of every time step; that of the training data by default.
+        The total count of each time step; by default, the totals in the training data.
     startprob_prior, transmat_prior : float or array, default 1.0
+        Dirichlet concentrations of the initial state and transition probabilities.
     algorithm : {"viterbi", "map"}, default "viterbi"
+        The decoder of `predict`: the most probable state sequence, or the most probable state of each time step.
     random_state : int, RandomState or None
     n_iter, tol, verbose, params, init_params
+        As in hmmlearn.
     implementation : {"log", "scaling"}
-        Both are the same here: nothing underflows.
+        Accepted for compatibility: the computation uses logarithms and does not underflow.
 
     Attributes
     ----------
@@ -265,21 +299,21 @@ class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
     _letters = "ste"
     _parameters = ("emissionprob_",)
 
-    def _read(self, X: Any) -> np.ndarray:
+    def _validate(self, X: Any) -> np.ndarray:
         X = check_array(X, ensure_all_finite="allow-nan")
         if X.dtype.kind == "f":
-            holes = np.isnan(X)
-            refuse_parts(X, "counts of one total")
-            if ((np.floor(X) != X) & ~holes).any():
+            missing = np.isnan(X)
+            check_complete_steps(X, "counts of one total")
+            if ((np.floor(X) != X) & ~missing).any():
                 raise ValueError("Symbol counts should be nonnegative integers")
-            X = np.where(holes, -1, X).astype(np.int64)
-            if (X[~holes] < 0).any():
+            X = np.where(missing, -1, X).astype(np.int64)
+            if (X[~missing] < 0).any():
                 raise ValueError("Symbol counts should be nonnegative integers")
         elif X.size and X.min() < 0:
             raise ValueError("Symbol counts should be nonnegative integers")
         return np.asarray(X)
 
-    def _known(self, X: np.ndarray) -> np.ndarray:
+    def _complete_steps(self, X: np.ndarray) -> np.ndarray:
         return X[(X >= 0).all(axis=1)]
 
     def _check_and_set_n_features(self, X: np.ndarray) -> None:
@@ -300,26 +334,26 @@ class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
         if X.shape[1] != table.shape[1]:
             raise ValueError(f"Unexpected number of dimensions, got {X.shape[1]} but expected {table.shape[1]}")
         known = np.where(X < 0, 0, X).astype(float)
-        never = table == 0
-        found = known @ np.log(np.where(never, 1.0, table)).T
-        found += (gammaln(known.sum(axis=1) + 1) - gammaln(known + 1).sum(axis=1))[:, None]
-        if never.any():
-            found[known @ never.T.astype(float) > 0] = -np.inf
-        return found
+        is_zero = table == 0
+        log_prob = known @ np.log(np.where(is_zero, 1.0, table)).T
+        log_prob += (gammaln(known.sum(axis=1) + 1) - gammaln(known + 1).sum(axis=1))[:, None]
+        if is_zero.any():
+            log_prob[known @ is_zero.T.astype(float) > 0] = -np.inf
+        return log_prob
 
     _compute_log_likelihood = _emission
 
-    def _emitted(self, X: np.ndarray, shares: np.ndarray) -> Any:
+    def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
         seen = (X >= 0).all(axis=1)
-        return self._family().collect(X[seen].astype(float), None, self.n_components, shares[seen])
+        return self._family().collect(X[seen].astype(float), None, self.n_components, responsibilities[seen])
 
-    def _emit(self, counts: Any, *more: Any) -> None:
+    def _set_emission(self, counts: Any, *more: Any) -> None:
         if "e" in self.params:
             total = counts.total.sum(axis=1, keepdims=True)
             before = getattr(self, "emissionprob_", counts.total)
             self.emissionprob_ = np.where(total == 0, before, counts.total / np.where(total == 0, 1, total))
 
-    def _stated(self) -> tb.HiddenMarkovModel:
+    def _to_model(self) -> tb.HiddenMarkovModel:
         table = normalize(self.emissionprob_)
         columns = tuple(range(table.shape[1]))
         emission = {columns: [{"probability": row} for row in table]}
@@ -327,18 +361,23 @@ class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
 
 
 class PoissonHMM(HmmlearnDropIn, theirs.PoissonHMM):
-    """`hmmlearn.hmm.PoissonHMM`: the same constructor, attributes and answers.
+    """Drop-in replacement for `hmmlearn.hmm.PoissonHMM`: the same constructor, attributes and predictions.
 
     Parameters
     ----------
     n_components : int, default 1
+        The number of states.
     startprob_prior, transmat_prior : float or array, default 1.0
+        Dirichlet concentrations of the initial state and transition probabilities.
     lambdas_prior, lambdas_weight : float or array, default 0.0
+        Parameters of the gamma prior of the rates.
     algorithm : {"viterbi", "map"}, default "viterbi"
+        The decoder of `predict`: the most probable state sequence, or the most probable state of each time step.
     random_state : int, RandomState or None
     n_iter, tol, verbose, params, init_params
+        As in hmmlearn.
     implementation : {"log", "scaling"}
-        Both are the same here: nothing underflows.
+        Accepted for compatibility: the computation uses logarithms and does not underflow.
 
     Attributes
     ----------
@@ -361,10 +400,10 @@ class PoissonHMM(HmmlearnDropIn, theirs.PoissonHMM):
     _letters = "stl"
     _parameters = ("lambdas_",)
 
-    def _refuse(self, X: np.ndarray) -> None:
-        wrong = np.argwhere((X < 0) | ((np.floor(X) != X) & ~np.isnan(X)))
-        if len(wrong):
-            step, column = wrong[0]
+    def _check_cells(self, X: np.ndarray) -> None:
+        invalid = np.argwhere((X < 0) | ((np.floor(X) != X) & ~np.isnan(X)))
+        if len(invalid):
+            step, column = invalid[0]
             raise tb.DataError(
                 f"step {step} has {X[step, column]} in column {column}; expected whole numbers of at least 0, or NaN."
             )
@@ -376,27 +415,28 @@ class PoissonHMM(HmmlearnDropIn, theirs.PoissonHMM):
         rates = np.asarray(self.lambdas_, dtype=float)
         if X.shape[1] != rates.shape[1]:
             raise ValueError(f"Unexpected number of dimensions, got {X.shape[1]} but expected {rates.shape[1]}")
-        holes, never = np.isnan(X), rates == 0
-        known = np.where(holes, 0.0, X)
-        found = known @ np.log(np.where(never, 1.0, rates)).T - (~holes).astype(float) @ rates.T
-        found -= gammaln(known + 1).sum(axis=1)[:, None]
-        outside = (known < 0) | (known != np.floor(known))
-        if never.any() or outside.any():  # what has no rate never happens, and nor do halves
-            found[((known > 0).astype(float) @ never.T.astype(float) > 0) | outside.any(axis=1)[:, None]] = -np.inf
-        return found
+        missing, is_zero = np.isnan(X), rates == 0
+        known = np.where(missing, 0.0, X)
+        log_prob = known @ np.log(np.where(is_zero, 1.0, rates)).T - (~missing).astype(float) @ rates.T
+        log_prob -= gammaln(known + 1).sum(axis=1)[:, None]
+        invalid = (known < 0) | (known != np.floor(known))
+        if is_zero.any() or invalid.any():  # a positive count at rate 0, or a fraction, has probability 0
+            log_prob[((known > 0).astype(float) @ is_zero.T.astype(float) > 0) | invalid.any(axis=1)[:, None]] = -np.inf
+        return log_prob
 
     _compute_log_likelihood = _emission
 
-    def _emitted(self, X: np.ndarray, shares: np.ndarray) -> Any:
-        return self._family().collect(X, None, self.n_components, shares)
+    def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
+        return self._family().collect(X, None, self.n_components, responsibilities)
 
-    def _emit(self, counts: Any, *more: Any) -> None:
+    def _set_emission(self, counts: Any, *more: Any) -> None:
         if "l" in self.params:
             weight = np.broadcast_to(counts.weight, counts.total.shape)
-            mean, n = counts.total / np.where(weight == 0, 1, weight), weight.sum(axis=0)  # n: of all states, as theirs
-            found = (self.lambdas_prior + n * mean) / (self.lambdas_weight + n)
-            self.lambdas_ = np.where(weight == 0, getattr(self, "lambdas_", found), found)
+            mean = counts.total / np.where(weight == 0, 1, weight)
+            n = weight.sum(axis=0)  # over all states, as in hmmlearn
+            rates = (self.lambdas_prior + n * mean) / (self.lambdas_weight + n)
+            self.lambdas_ = np.where(weight == 0, getattr(self, "lambdas_", rates), rates)
 
-    def _stated(self) -> tb.HiddenMarkovModel:
+    def _to_model(self) -> tb.HiddenMarkovModel:
         rates = np.asarray(self.lambdas_, dtype=float)
         return to_tallybayes(self, {tuple(range(rates.shape[1])): [{"rate": rate} for rate in rates]})

@@ -1,4 +1,4 @@
-"""Counting: what the drop-ins have in common. Steps are read as hmmlearn reads them, and counted by our kernels."""
+"""Base class of the drop-in replacements for hmmlearn: input validation as in hmmlearn, kernels of this package."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _IMPLEMENTATIONS = ("log", "scaling")
 
 
 class HmmlearnDropIn:
-    """Stands before a model of hmmlearn: constructor, start, monitor and samples stay, the steps of EM are ours.
+    """Base class: constructor, initialization, monitor and samples of an hmmlearn model, EM steps of this package.
 
-    A subclass says what its steps emit (`_emission`), what is counted of them (`_emitted`), which parameters follow
-    from that (`_emit`), and how they are stated to `tb.HiddenMarkovModel` (`_stated`).
+    A subclass defines `_emission` (the emission log probabilities), `_emission_statistics` (the sufficient statistics
+    of time steps), `_set_emission` (the M-step for emission parameters) and `_to_model` (the `tb.HiddenMarkovModel`).
     """
 
     n_components: int
@@ -35,82 +35,82 @@ class HmmlearnDropIn:
     _init: Any
     _needs_init: Any
     _check_and_set_n_features: Any
-    _letters: str  # of all that may be learned
-    _parameters: tuple[str, ...]  # the attributes that are, besides start and transitions
-    _counts: list[Any] | None = None  # starts, transitions and emissions of the last step, or of known states
-    _labeled = False  # whether these are of known states
-    _learned: dict[str, Any] = {}  # noqa: RUF012 the parameters that followed from them
+    _letters: str  # the letters of `params` for all parameters that may be fitted
+    _parameters: tuple[str, ...]  # the attributes of emission parameters
+    _counts: list[Any] | None = None  # initial states, transitions, emissions: of the last E-step or of known states
+    _labeled = False  # whether the counts are of known states
+    _fitted: dict[str, Any] = {}  # noqa: RUF012 the parameters estimated from the counts
 
-    # ---- Learning -------------------------------------------------------------------------------------------------
+    # ---- Fitting --------------------------------------------------------------------------------------------------
 
     def fit(
         self, X: npt.ArrayLike, lengths: npt.ArrayLike | None = None, *, states: npt.ArrayLike | None = None
     ) -> Self:
-        """Learn by EM, as hmmlearn does, or count where states are known, which it does not.
+        """Fit the model by EM as hmmlearn does or, where all states are known, by counting.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             NaN is a missing cell.
         lengths : array-like of int of shape (n_sequences,), optional
-            All steps are one sequence by default.
+            The lengths of the sequences. By default, all time steps are one sequence.
         states : array-like of int of shape (n_samples,), optional
-            Known states: they are counted in one pass, and nothing is climbed. Not in hmmlearn.
+            Known states: they are counted in one pass, without EM. Not in hmmlearn.
 
         Returns
         -------
         self
         """
-        X = self._read(X)
+        X = self._validate(X)
         offsets = offsets_of(lengths, X)
         if states is not None:
             return self._fit_counted(X, offsets, states)
-        self._refuse(X)
-        self._init(self._known(X), np.diff(offsets))
+        self._check_cells(X)
+        self._init(self._complete_steps(X), np.diff(offsets))
         self._check()
         self.monitor_.iter = 0
         self.monitor_.history.clear()
         self._counts = None
         for _ in range(self.n_iter):
-            counts, log_prob = self._expected(X, offsets)
-            self._maximize(counts)
+            counts, log_prob = self._e_step(X, offsets)
+            self._m_step(counts)
             self.monitor_.report(log_prob)
             if self.monitor_.converged:
                 break
         return self
 
     def _fit_counted(self, X: np.ndarray, offsets: np.ndarray, states: Any) -> Self:
-        """Learn from known states alone."""
+        """Fit the model by counting known states."""
         n = self.n_components
-        codes = self._states(states, len(X))
+        codes = self._validate_states(states, len(X))
         absent = np.flatnonzero(np.bincount(codes, minlength=n) == 0)
         if len(absent):
             raise tb.DataError(
-                f"no step is in state {absent[0]}; expected some in each of the {n}, by n_components.\n"
-                "    Pass a smaller n_components, and states numbered from 0 on."
+                f"states= has no step in state {absent[0]}; expected steps in all {n} states (n_components).\n"
+                "    Pass a smaller n_components, and states numbered from 0."
             )
-        total = deepcopy(self)
-        total._begin(X)
-        total._maximize(total._counted(X, offsets, codes), labeled=True)
-        total._check()
-        return self._become(total)
+        fitted = deepcopy(self)
+        fitted._prepare_counting(X)
+        fitted._m_step(fitted._count_states(X, offsets, codes), labeled=True)
+        fitted._check()
+        return self._copy_fitted(fitted)
 
-    def _begin(self, X: np.ndarray) -> None:
-        """What counting goes by: how many columns there are, and which starts and transitions cannot be."""
+    def _prepare_counting(self, X: np.ndarray) -> None:
+        """Prepare counting: check the number of columns, and set uniform initial and transition probabilities."""
         n = self.n_components
-        self._check_and_set_n_features(self._known(X))
-        self._refuse(X)
+        self._check_and_set_n_features(self._complete_steps(X))
+        self._check_cells(X)
         for letter, name, shape in (("s", "startprob_", (n,)), ("t", "transmat_", (n, n))):
             if self._needs_init(letter, name):
                 setattr(self, name, np.full(shape, 1 / n))
 
     def forget(self, X: npt.ArrayLike, states: npt.ArrayLike, lengths: npt.ArrayLike | None = None) -> Self:
-        """Take sequences of known states out again, exactly: as if they had never been counted. Not in hmmlearn.
+        """Remove sequences with known states exactly, as if they had never been counted. Not in hmmlearn.
 
         Parameters
         ----------
         X, states, lengths
-            As they were learned.
+            Sequences that were counted by `fit`, with their states.
 
         Returns
         -------
@@ -118,96 +118,99 @@ class HmmlearnDropIn:
         """
         if self._counts is None or not self._labeled:
             raise tb.NotForgettableError(
-                "this model was not counted from known states, so nothing can be taken out of it.\n"
-                "    Fit it with states=, or fit again without these sequences."
+                "this model was not counted from known states, so no sequences can be removed from it.\n"
+                "    Fit it with states=, or refit it without these sequences."
             )
-        X = self._read(X)
-        self._check_and_set_n_features(self._known(X))
-        gone, total = self._counted(X, offsets_of(lengths, X), self._states(states, len(X))), deepcopy(self)
-        total._maximize([held - part for held, part in zip(self._counts, gone, strict=True)], labeled=True)
-        return self._become(total)
+        X = self._validate(X)
+        self._check_and_set_n_features(self._complete_steps(X))
+        removed = self._count_states(X, offsets_of(lengths, X), self._validate_states(states, len(X)))
+        remaining = deepcopy(self)
+        remaining._m_step([all_ - part for all_, part in zip(self._counts, removed, strict=True)], labeled=True)
+        return self._copy_fitted(remaining)
 
     def __add__(self, other: Any) -> Self:
-        """What both have counted, as if one had: of known states, or of one step of EM. Not in hmmlearn."""
+        """Return the model of the merged counts: of known states, or of one E-step. Not in hmmlearn."""
         if type(other) is not type(self):
             return NotImplemented
         if self.n_components != other.n_components:
             raise tb.StatisticsError(
                 f"one model has {self.n_components} states and the other {other.n_components}; expected as many."
             )
-        (mine, known), (its, known_too), total = self._held(), other._held(), deepcopy(self)
-        total._maximize([one + more for one, more in zip(mine, its, strict=True)], labeled=known and known_too)
-        return total
+        left, left_labeled = self._require_counts()
+        right, right_labeled = other._require_counts()
+        merged = deepcopy(self)
+        merged._m_step([a + b for a, b in zip(left, right, strict=True)], labeled=left_labeled and right_labeled)
+        return merged
 
     def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
 
-    def _held(self) -> tuple[list[Any], bool]:
-        """What was counted, and whether of known states."""
+    def _require_counts(self) -> tuple[list[Any], bool]:
+        """Return the counts, and whether they are of known states."""
         if self._counts is None:
-            raise tb.NoCountsError("parameters that were given have no counts to add.\n    Fit both models first.")
+            raise tb.NoCountsError("the model has fixed parameters and no counts to add.\n    Fit both models first.")
         return self._counts, self._labeled
 
-    def _become(self, other: Self) -> Self:
-        """Take over what another has learned."""
+    def _copy_fitted(self, other: Self) -> Self:
+        """Copy the fitted attributes of another model."""
         vars(self).update(vars(other))
         return self
 
-    # ---- The steps of EM ------------------------------------------------------------------------------------------
+    # ---- E-step and M-step ---------------------------------------------------------------------------------------
 
-    def _expected(self, X: np.ndarray, offsets: np.ndarray) -> tuple[list[Any], float]:
-        """The E-step: what the parameters expect of the sequences, and the log likelihood of these."""
-        done = self._done(self._emission(X), offsets)
-        return self._summed(X, done), float(done.log_likelihood.sum())
+    def _e_step(self, X: np.ndarray, offsets: np.ndarray) -> tuple[list[Any], float]:
+        """Return the expected sufficient statistics of the sequences and their log-likelihood (E-step)."""
+        done = self._expected_counts(self._emission(X), offsets)
+        return self._kernel_statistics(X, done), float(done.log_likelihood.sum())
 
-    def _done(self, emission: Any, offsets: np.ndarray) -> Any:
-        """What the kernel expects; a sequence that cannot be is refused."""
-        done = hmm.expected(*self._logs(), None, emission, offsets)
-        lost = np.flatnonzero(np.isneginf(done.log_likelihood))
-        if len(lost):
+    def _expected_counts(self, emission: Any, offsets: np.ndarray) -> Any:
+        """Return the expected counts of the kernel. Raise DataError if a sequence has probability 0."""
+        expected = hmm.expected(*self._log_chain(), None, emission, offsets)
+        impossible = np.flatnonzero(np.isneginf(expected.log_likelihood))
+        if len(impossible):
             raise tb.DataError(
-                f"sequence {lost[0]} is impossible under the parameters that EM has come to; expected a likelihood "
-                "above 0.\n    Give no step the probability 0: look at startprob_, transmat_ and the emissions."
+                f"sequence {impossible[0]} is impossible under the current parameters; expected a likelihood "
+                "above 0.\n    Check startprob_, transmat_ and the emission parameters for zeros."
             )
-        return done
+        return expected
 
-    def _summed(self, X: np.ndarray, done: Any) -> list[Any]:
-        """The statistics of starts, transitions and emissions."""
-        return [tb.Counts(done.start), tb.Counts(done.transition), self._emitted(X, done.emission)]
+    def _kernel_statistics(self, X: np.ndarray, done: Any) -> list[Any]:
+        """Return the statistics of initial states, transitions and emissions."""
+        return [tb.Counts(done.start), tb.Counts(done.transition), self._emission_statistics(X, done.emission)]
 
-    def _counted(self, X: np.ndarray, offsets: np.ndarray, states: np.ndarray) -> list[Any]:
-        """The same statistics, of known states."""
+    def _count_states(self, X: np.ndarray, offsets: np.ndarray, states: np.ndarray) -> list[Any]:
+        """Return the same statistics for known states."""
         n, n_steps = self.n_components, len(states)
         begins = offsets[:-1][offsets[:-1] < offsets[1:]]
         follows = np.ones(n_steps, dtype=bool)
         follows[begins] = False
         pairs = (states[:-1] * n + states[1:])[follows[1:]]
-        shares = np.zeros((n_steps, n))
-        shares[np.arange(n_steps), states] = 1.0
-        starts, moves = np.bincount(states[begins], minlength=n), np.bincount(pairs, minlength=n * n)
-        return [tb.Counts(starts), tb.Counts(moves.reshape(n, n)), self._emitted(X, shares)]
+        responsibilities = np.zeros((n_steps, n))
+        responsibilities[np.arange(n_steps), states] = 1.0
+        starts, transitions = np.bincount(states[begins], minlength=n), np.bincount(pairs, minlength=n * n)
+        return [tb.Counts(starts), tb.Counts(transitions.reshape(n, n)), self._emission_statistics(X, responsibilities)]
 
-    def _maximize(self, counts: list[Any], *, labeled: bool = False) -> None:
-        """The M-step: hmmlearn's formulas; a state that no step was in, or left, keeps what it had."""
+    def _m_step(self, counts: list[Any], *, labeled: bool = False) -> None:
+        """Set the parameters by hmmlearn's formulas (M-step); a state without data keeps its parameters."""
         self._do_mstep({"start": counts[0].table, "trans": counts[1].table})
-        self._emit(*counts[2:])
-        self._counts, self._labeled, self._learned = counts, labeled, self._current()
+        self._set_emission(*counts[2:])
+        self._counts, self._labeled, self._fitted = counts, labeled, self._current_parameters()
 
     def _do_mstep(self, stats: dict[str, Any]) -> None:
         before = self.transmat_
         BaseHMM._do_mstep(self, stats)
         self.transmat_ = np.where(self.transmat_.sum(axis=1, keepdims=True) == 0, before, self.transmat_)
 
-    def _current(self) -> dict[str, Any]:
-        """The parameters as they are."""
+    def _current_parameters(self) -> dict[str, Any]:
+        """Return copies of the current parameters."""
         return {name: np.array(getattr(self, name)) for name in ("startprob_", "transmat_", *self._parameters)}
 
-    # ---- Answers --------------------------------------------------------------------------------------------------
+    # ---- Prediction -----------------------------------------------------------------------------------------------
 
     def decode(
         self, X: npt.ArrayLike, lengths: npt.ArrayLike | None = None, algorithm: str | None = None
     ) -> tuple[float, np.ndarray]:
-        """The most probable states of every sequence.
+        """Return the most probable states of the sequences.
 
         Parameters
         ----------
@@ -215,106 +218,109 @@ class HmmlearnDropIn:
             NaN is a missing cell.
         lengths : array-like of int of shape (n_sequences,), optional
         algorithm : {"viterbi", "map"}, optional
-            The most probable path, or the most probable state of every step; ``self.algorithm`` by default.
+            The most probable state sequence, or the most probable state of each time step. By default,
+            ``self.algorithm``.
 
         Returns
         -------
         log_prob : float
-            log p(path, sequence), summed; under "map", as in hmmlearn, the sum of the largest probabilities.
+            The sum of log p(state sequence, observations). Under "map", the sum of the largest posterior probabilities,
+            as in hmmlearn.
         state_sequence : ndarray of int of shape (n_samples,)
-            −1 at every step of an impossible sequence.
+            −1 at every time step of an impossible sequence.
         """
         algorithm = algorithm or self.algorithm
         if algorithm not in DECODER_ALGORITHMS:
             raise ValueError(f"Unknown decoder {algorithm!r}")
-        asked = self._asked(X, lengths)
+        arguments = self._kernel_arguments(X, lengths)
         if algorithm == "viterbi":
-            path, score = hmm.viterbi(*asked)
+            path, score = hmm.viterbi(*arguments)
             return float(score.sum()), path
-        proba, score = hmm.posterior(*asked)
-        path = np.where(np.repeat(np.isneginf(score), np.diff(asked[-1])), -1, proba.argmax(axis=1))
+        proba, score = hmm.posterior(*arguments)
+        path = np.where(np.repeat(np.isneginf(score), np.diff(arguments[-1])), -1, proba.argmax(axis=1))
         return float(proba.max(axis=1).sum()), path
 
     def _score(self, X: Any, lengths: Any = None, *, compute_posteriors: bool) -> tuple[float, np.ndarray]:
-        asked = self._asked(X, lengths)
+        arguments = self._kernel_arguments(X, lengths)
         if not compute_posteriors:
-            return float(hmm.log_likelihood(*asked).sum()), np.empty((0, self.n_components))
-        proba, score = hmm.posterior(*asked)
+            return float(hmm.log_likelihood(*arguments).sum()), np.empty((0, self.n_components))
+        proba, score = hmm.posterior(*arguments)
         return float(score.sum()), proba
 
-    def _asked(self, X: Any, lengths: Any) -> tuple[Any, ...]:
-        """What the kernels take."""
+    def _kernel_arguments(self, X: Any, lengths: Any) -> tuple[Any, ...]:
+        """Return the arguments of the kernels."""
         check_is_fitted(self, "startprob_")
         self._check()
-        X = self._read(X)
+        X = self._validate(X)
         offsets = offsets_of(lengths, X)
-        return *self._logs(), None, self._emission(X), offsets
+        return *self._log_chain(), None, self._emission(X), offsets
 
-    def _logs(self) -> tuple[np.ndarray, np.ndarray]:
-        """log p(first state) and log p(next state | state)."""
+    def _log_chain(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the log initial state probabilities and the log transition matrix."""
         with np.errstate(divide="ignore"):
             return np.log(self.startprob_), np.log(self.transmat_)
 
     @property
     def model_(self) -> tb.HiddenMarkovModel:
-        """The model inside: of what the last step of EM expected or known states showed, under maximum likelihood.
+        """Return the equivalent `tb.HiddenMarkovModel`, with the counts of the last E-step or of the known states.
 
-        Where parameters were set by hand, or some are not learned (``params``), it has these, and no counts.
+        If parameters were set by the user, or some are not fitted (``params``), the model has fixed parameters and no
+        counts.
         """
         check_is_fitted(self, "startprob_")
         self._check()
-        stated = self._stated()
-        now, learned, family = self._current(), self._learned, self._family()
+        fixed = self._to_model()
+        current, fitted, family = self._current_parameters(), self._fitted, self._family()
         if (
             self._counts is None
             or family is None
             or not set(self._letters) <= set(self.params)
-            or not all(np.array_equal(value, learned[name]) for name, value in now.items())
+            or not all(np.array_equal(value, fitted[name]) for name, value in current.items())
         ):
-            return stated
-        like, factors = stated.tally_, list(stated.tally_.factors)
+            return fixed
+        like, factors = fixed.tally_, list(fixed.tally_.factors)
         columns = factors[2].columns
         factors[2] = tb.Factor(columns, factors[2].given, family)
         tally = tb.Tally(factors, self._counts[: len(factors)], like.domains, like.schema, soft=not self._labeled)
-        settings: Any = {"estimate": "mle", "components": stated.components}
-        return tb.HiddenMarkovModel(self.n_components, {columns: family}, **settings).fit_tally(tally)
+        options: Any = {"estimate": "mle", "components": fixed.components}
+        return tb.HiddenMarkovModel(self.n_components, {columns: family}, **options).fit_tally(tally)
 
-    # ---- What a subclass says -------------------------------------------------------------------------------------
+    # ---- Defined by subclasses ----------------------------------------------------------------------------------
 
     def _family(self) -> tb.Family | None:
-        """What a step is in every state; None where no family says it."""
+        """Return the family of the emissions; None if no family of this package is equivalent."""
         raise NotImplementedError
 
     def _emission(self, X: np.ndarray) -> Any:
-        """log p(step | state) as the kernels take it."""
+        """Return log p(step | state) as the kernels take it."""
         raise NotImplementedError
 
-    def _emitted(self, X: np.ndarray, shares: np.ndarray) -> Any:
-        """The statistics of steps that are in every state in part."""
+    def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
+        """Return the sufficient statistics of the time steps, weighted by responsibilities (steps, states)."""
         raise NotImplementedError
 
-    def _emit(self, counts: Any, *more: Any) -> None:
-        """The parameters of the emissions, from these statistics."""
+    def _set_emission(self, counts: Any, *more: Any) -> None:
+        """Set the emission parameters from these statistics (M-step)."""
         raise NotImplementedError
 
-    def _stated(self) -> tb.HiddenMarkovModel:
-        """The parameters as a model of this package."""
+    def _to_model(self) -> tb.HiddenMarkovModel:
+        """Return a `tb.HiddenMarkovModel` with the same parameters."""
         raise NotImplementedError
 
-    def _read(self, X: Any) -> np.ndarray:
-        """Steps as they are counted."""
+    def _validate(self, X: Any) -> np.ndarray:
+        """Return the validated time steps."""
         return np.asarray(check_array(X, dtype=np.float64, ensure_all_finite="allow-nan"))
 
-    def _known(self, X: np.ndarray) -> np.ndarray:
-        """The steps of which nothing is missing: those by which hmmlearn finds where to start."""
-        holed = np.isnan(X).any(axis=1)
-        return X[~holed] if holed.any() else X
+    def _complete_steps(self, X: np.ndarray) -> np.ndarray:
+        """Return the time steps without missing cells, used by the initialization of hmmlearn."""
+        incomplete = np.isnan(X).any(axis=1)
+        return X[~incomplete] if incomplete.any() else X
 
-    def _refuse(self, X: np.ndarray) -> None:
-        """Refuse cells that cannot be learned from."""
+    def _check_cells(self, X: np.ndarray) -> None:
+        """Raise DataError for cells from which the model cannot be fitted."""
 
-    def _states(self, states: Any, n_steps: int) -> np.ndarray:
-        """Known states, checked."""
+    def _validate_states(self, states: Any, n_steps: int) -> np.ndarray:
+        """Return the validated known states."""
         codes = np.asarray(states)
         if codes.shape != (n_steps,) or codes.dtype.kind not in "iu":
             raise tb.DataError(
@@ -323,7 +329,7 @@ class HmmlearnDropIn:
         if n_steps and not (codes.min() >= 0 and codes.max() < self.n_components):
             raise tb.LabelError(
                 f"states run from {codes.min()} to {codes.max()}; expected 0 to {self.n_components - 1}.\n"
-                "    Where some are not known, use tb.HiddenMarkovModel, which learns from the others."
+                "    If some are unknown, use tb.HiddenMarkovModel, which accepts missing states."
             )
         return codes.astype(np.int64)
 
@@ -334,7 +340,7 @@ class HmmlearnDropIn:
 
 
 def offsets_of(lengths: Any, X: np.ndarray) -> np.ndarray:
-    """Where sequences begin, and where the last one ends."""
+    """Return the positions at which sequences begin, and the end of the last one."""
     if lengths is None:
         return np.array([0, len(X)], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
@@ -344,12 +350,12 @@ def offsets_of(lengths: Any, X: np.ndarray) -> np.ndarray:
 
 
 def to_tallybayes(model: Any, emission: dict[Any, Any], **options: Any) -> tb.HiddenMarkovModel:
-    """A model of this package with the parameters of a drop-in."""
-    start, moves, states = normalize(model.startprob_), normalize(model.transmat_), range(model.n_components)
-    return tb.HiddenMarkovModel.from_tables(start, moves, emission, states=states, **options)
+    """Return a `tb.HiddenMarkovModel` with the initial state and transition probabilities of a drop-in."""
+    start, transitions, states = normalize(model.startprob_), normalize(model.transmat_), range(model.n_components)
+    return tb.HiddenMarkovModel.from_tables(start, transitions, emission, states=states, **options)
 
 
 def normalize(table: Any) -> np.ndarray:
-    """Probabilities that sum to 1 to the last digit; hmmlearn is content with eight."""
+    """Return probabilities that sum to 1 to machine precision; hmmlearn tolerates deviations of 1e-8."""
     table = np.asarray(table, dtype=float)
     return np.asarray(table / table.sum(axis=-1, keepdims=True))

@@ -80,7 +80,7 @@ class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
     def _check_countable(self, what: str) -> None:
         if self.metric == "manhattan":
             raise tb.StatisticsError(
-                f"{what} needs centroids that follow from counts; found metric='manhattan', whose centroids are medians.\n"
+                f"{what} needs centroids computed from counts; found metric='manhattan', whose centroids are medians.\n"
                 "    Use metric='euclidean'."
             )
 
