@@ -10,7 +10,7 @@ from tallybayes.errors import DataError
 from tallybayes.evaluation.validation.parameter_grid import listed
 from tallybayes.models.regression.regression_counts import target_moments
 from tallybayes.models.regression.regression_fit import read_rows
-from tallybayes.models.regression.target_prediction import asked
+from tallybayes.models.regression.target_prediction import predictions_and_targets
 from tallybayes.plotting.plot import Plot, PlotTable
 from tallybayes.plotting.style import (
     NOTE,
@@ -137,7 +137,7 @@ def _limits(parts: list[PlotTable]) -> tuple[float, float]:
 
 def _errors(panel: Any, model: Any, X: Any, y: Any) -> list[PlotTable]:
     """What every row is off by, over what is predicted."""
-    told, found, _ = asked(model, X, y, None)
+    told, found, _ = predictions_and_targets(model, X, y, None)
     kept = np.flatnonzero(~np.isnan(found))[:_MOST_POINTS]
     predicted, error = told.mean()[kept], (found - told.mean())[kept]
     panel.axhline(0.0, color=NOTE, linewidth=0.8)

@@ -31,7 +31,7 @@ from tallybayes.models.network.inference.row_predictions import require_labels
 from tallybayes.models.network.network_fit import open_rows
 from tallybayes.models.network.network_held_out import answer_rows, read_node
 from tallybayes.models.regression.linear_regression import LinearRegression
-from tallybayes.models.regression.target_prediction import asked
+from tallybayes.models.regression.target_prediction import predictions_and_targets
 from tallybayes.models.streaming.stream_model import inner_model
 from tallybayes.tally.domain import Domain
 from tallybayes.typing import Labels, Rows, SampleWeights
@@ -185,7 +185,7 @@ def evaluate(
 def _evaluate_numbers(model: Any, data: Any, target: Any, by: Any, sample_weight: Any, mass: float) -> Any:
     """A regression's predictive distributions of some targets."""
     groups = open_features(data)._column(by) if is_name(by) else by
-    told, found, weight = asked(model, data, target, sample_weight)
+    told, found, weight = predictions_and_targets(model, data, target, sample_weight)
     result = RegressionEvaluation(found, told, weight=weight, by=groups, mass=mass)
     result._by_name = str(by) if is_name(by) else "group"
     return result

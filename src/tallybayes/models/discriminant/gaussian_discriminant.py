@@ -195,7 +195,8 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         """The means and covariances that were given, read as `covariance` says: as most likely if so counted."""
         mean, matrices = super()._fixed_feature_parameters()[0]
         assert self._fixed_parameters is not None
-        family, weight = self._family(), self._fixed_parameters[0].table[:, None, None]
+        family = self._family()
+        weight = self._fixed_parameters[0].table[:, None, None]
         if "groups" in family.tied_over:
             matrices = np.broadcast_to((weight * matrices).sum(axis=0), matrices.shape)
         if self.shrinkage is not None:
@@ -284,7 +285,8 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         # One covariance for all, plugged in: the quadratic term is common to the classes, and a linear one decides.
         self._check_estimated(self.class_log_prior_)
         table = open_rows(self, X)
-        rows, codes = self._factor_cells(table, scored), np.empty(table.n_rows, dtype=np.intp)
+        rows = self._factor_cells(table, scored)
+        codes = np.empty(table.n_rows, dtype=np.intp)
         coef, bias, center = self._cached("linear", lambda: _centered_terms(scored, self.class_log_prior_))
         for start in range(0, table.n_rows, 1024):  # few enough rows to stay in cache
             part = slice(start, start + 1024)
@@ -323,7 +325,8 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
     def _spreads(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What every class weighs, its mean, and the covariance within classes."""
         if self._fixed_parameters is not None:
-            weight, (mean, matrices) = self._fixed_parameters[0].table, super()._fixed_feature_parameters()[0]
+            weight = self._fixed_parameters[0].table
+            (mean, matrices) = super()._fixed_feature_parameters()[0]
             return weight, mean, (weight[:, None, None] * matrices).sum(axis=0)
         moments = super()._feature_factors()[0][1]
         assert isinstance(moments, Moments)
@@ -380,9 +383,11 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
 
 def oas(moments: Moments, *, tied: bool) -> np.ndarray:
     """The oracle-approximating shrinkage of the correlations of every class, or of all together."""
-    scatter, weight = moments.scatter, moments.weight[..., 0]
+    scatter = moments.scatter
+    weight = moments.weight[..., 0]
     if tied:
-        scatter, weight = scatter.sum(axis=0, keepdims=True), weight.sum(keepdims=True)
+        scatter = scatter.sum(axis=0, keepdims=True)
+        weight = weight.sum(keepdims=True)
     return oas_of(scatter, weight)
 
 

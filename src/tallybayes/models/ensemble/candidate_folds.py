@@ -24,8 +24,11 @@ class Folds:
     """
 
     def __init__(self, codes: np.ndarray, fold: np.ndarray, weight: np.ndarray | None) -> None:
-        self.codes, self.fold, self.weight = codes, fold, weight
-        self.n_classes, self.n_folds = int(codes.max()) + 1, int(fold.max()) + 1
+        self.codes = codes
+        self.fold = fold
+        self.weight = weight
+        self.n_classes = int(codes.max()) + 1
+        self.n_folds = int(fold.max()) + 1
 
     @cached_property
     def group(self) -> np.ndarray:

@@ -79,7 +79,9 @@ class CandidateModels:
     """
 
     def __init__(self, table: Table, target: Name, weight: np.ndarray | None, fold: np.ndarray) -> None:
-        self.table, self.target, self.weight = table, target, weight
+        self.table = table
+        self.target = target
+        self.weight = weight
         found, (domain,) = table.levels([target], lambda _: True)
         seen, self.codes = np.unique(np.asarray(found.columns[0]), return_inverse=True)
         self.folds = Folds(self.codes, fold, weight)
@@ -126,24 +128,28 @@ class CandidateModels:
 
     def _naive(self, view: Any) -> Iterator[CandidateModel]:
         """Naive Bayes, whose families look at the classes."""
-        start, table = time.perf_counter(), view.apply(self.table, self.target)
+        start = time.perf_counter()
+        table = view.apply(self.table, self.target)
         found = select_families_by_fold(table, view.names, self.target, self.weight, self.folds.fold)
         columns = {one.column: one.family for one in found.of_all if not one.dropped_columns}
         read_columns(columns, table, [self.target])  # refuses what cannot be read
         self._chosen = found.by_fold
         scores = naive_scores(table, found.by_fold, self.folds)
         yield self._candidate("naive Bayes", "naive Bayes, suggested", view, NaiveBayes(columns), scores, start)
-        self.families, more = columns, {one.column: one.remark for one in found.of_all if one.dropped_columns}
+        self.families = columns
+        more = {one.column: one.remark for one in found.of_all if one.dropped_columns}
         self.dropped_columns |= more
         kept = (
             tuple(name for name in self.names if name not in self.dropped_columns) or self.names
         )  # to others, neither
-        self.names, self.indicator_columns = kept, tuple(name for name in self.indicator_columns if name in kept)
+        self.names = kept
+        self.indicator_columns = tuple(name for name in self.indicator_columns if name in kept)
         self.numbers = tuple(name for name in self.numbers if name in kept)
 
     def _pairs(self, view: Any) -> Iterator[CandidateModel]:
         """A tree and all parents, of the same pairs: in bins of equal weight, and in bins that look at the classes."""
-        start, table = time.perf_counter(), view.apply(self.table, self.target)
+        start = time.perf_counter()
+        table = view.apply(self.table, self.target)
         columns = read_levels("auto", _BINS, table, self.target, self.weight, "AveragedOneDependence")
         yield from self._of_pairs(view, table, [columns] * (self.folds.n_folds + 1), start, _BINS)
         if any(family.bins for family in columns.families.values()) and table.n_rows >= _MANY_ROWS:
@@ -224,7 +230,8 @@ class CandidateModels:
     def _candidate(
         self, kind: str, name: str, view: Any, model: Any, log_proba: np.ndarray, start: float
     ) -> CandidateModel:
-        scores, some = bounded(log_proba), sampled_rows(len(log_proba), INITIAL_ROWS)
+        scores = bounded(log_proba)
+        some = sampled_rows(len(log_proba), INITIAL_ROWS)
         weight = None if self.weight is None else self.weight[some]
         found = fit_temperature_scaling(scores[some], self.codes[some], weight, tol=_ROUGHLY)
         losses = -log_proba_of_true_class(scores, self.codes, found)
@@ -242,7 +249,8 @@ class CandidateModels:
 
 def _coding(columns: DiscretizedColumns, table: Table) -> Coding:
     """The levels of columns as codes."""
-    codes, sizes = [], []
+    codes = []
+    sizes = []
     for name, family in columns.families.items():
         if family.bins:
             codes.append(np.asarray(family.transform(numbers_of(table, name))))
@@ -273,5 +281,6 @@ def _middle(column: np.ndarray) -> float | None:
 def _quantile(ordered: np.ndarray, share: float) -> float:
     """As NumPy's, which takes longer to begin than to find it."""
     place, part = divmod((len(ordered) - 1) * share, 1.0)
-    low, high = ordered[int(place)], ordered[min(int(place) + 1, len(ordered) - 1)]
+    low = ordered[int(place)]
+    high = ordered[min(int(place) + 1, len(ordered) - 1)]
     return float(low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part))

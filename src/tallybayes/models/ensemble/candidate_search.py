@@ -42,13 +42,15 @@ def search_candidates(
     """Try every candidate on the rows, and choose: the choice, and what is to be said about it."""
     if weight is not None and not weight.all():
         kept = np.flatnonzero(weight)
-        table, weight = table.rows(kept), weight[kept]
+        table = table.rows(kept)
+        weight = weight[kept]
     n_total = table.n_rows
     if n_total == 0:
         raise DataError("the weight of every row is zero; expected at least one row that counts.")
     if table.n_rows > _MOST_ROWS:
         some = _with_invalid_cells(table, target, sampled_rows(table.n_rows, _MOST_ROWS, model.random_state))
-        table, weight = table.rows(some), None if weight is None else weight[some]
+        table = table.rows(some)
+        weight = None if weight is None else weight[some]
     codes = read_labels(table, target).codes
     n_folds = max(2, min(int(model.folds), table.n_rows))
     if table.n_rows < 2:

@@ -59,7 +59,9 @@ def discriminant_scores(block: np.ndarray, folds: Folds, settings: Sequence[dict
     for setting in settings:
         spread, pulled, counted = tied
         if setting["covariance"] == "full":
-            spread, pulled, counted = scatter, pulls[..., :, None] * pulls[..., None, :], weight
+            spread = scatter
+            pulled = pulls[..., :, None] * pulls[..., None, :]
+            counted = weight
         amount = setting.get("shrinkage", 0.0)
         amount = oas_of(spread, counted)[..., None, None] if amount == "auto" else amount
         scale = spread * (1 - amount * (1 - np.eye(rows.shape[1])))
@@ -71,12 +73,15 @@ def discriminant_scores(block: np.ndarray, folds: Folds, settings: Sequence[dict
 
 def _sums(rows: np.ndarray, folds: Folds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The weight, the sum and the sum of products of every fold and class."""
-    shape, d = (folds.n_folds, folds.n_classes), rows.shape[1]
-    first, second = np.zeros((*shape, d)), np.zeros((*shape, d, d))
+    d = rows.shape[1]
+    shape = (folds.n_folds, folds.n_classes)
+    first = np.zeros((*shape, d))
+    second = np.zeros((*shape, d, d))
     for place, here in zip(np.ndindex(shape), folds.by_fold_and_class(), strict=True):
         part = rows[here]
         heavy = part if folds.weight is None else part * folds.weight[here, None]
-        first[place], second[place] = heavy.sum(axis=0), heavy.T @ part
+        first[place] = heavy.sum(axis=0)
+        second[place] = heavy.T @ part
     return folds.table, first, second
 
 
@@ -91,11 +96,14 @@ def _scores(
     rows: np.ndarray, folds: Folds, location: np.ndarray, widen: np.ndarray, scale: np.ndarray, freedom: np.ndarray
 ) -> np.ndarray:
     """log p(class) and the multivariate t of every row, by its fold's own parameters."""
-    root, k = np.linalg.cholesky(scale), rows.shape[1]
-    center, inverse = location.mean(axis=1), invert_lower(root)
+    root = np.linalg.cholesky(scale)
+    k = rows.shape[1]
+    center = location.mean(axis=1)
+    inverse = invert_lower(root)
     shift = (inverse @ (location - center[:, None])[..., None])[..., 0]
     log_norm = log_rising(freedom / 2, k / 2) - k / 2 * np.log(np.pi * widen) - log_determinants(root) / 2
-    start, power = folds.log_prior + log_norm, np.broadcast_to((freedom + k) / 2, widen.shape)
+    start = folds.log_prior + log_norm
+    power = np.broadcast_to((freedom + k) / 2, widen.shape)
     out = np.empty((len(rows), folds.n_classes))
     for fold, test in enumerate(folds.tests):
         squares = whitened_squared_norms(rows[test], center[fold], inverse[fold], shift[fold])

@@ -31,7 +31,8 @@ class ChosenSummary:
     """
 
     def __init__(self, title: str, members: list[MemberSummary]) -> None:
-        self.title, self.members = title, members
+        self.title = title
+        self.members = members
 
     def to_frame(self) -> Any:
         """One line for every column of every member, as a pandas data frame."""
@@ -64,7 +65,8 @@ def summary(model: Any) -> ChosenSummary:
     check_is_fitted(model, "members_")
     found = []
     for choice, member in model.members_:
-        one, names = member.summary(), choice.view.column_names()
+        one = member.summary()
+        names = choice.view.column_names()
         within = ", ".join(str(name) for name in names.values())  # of a block
         one.columns = [line._replace(column=within if line.column == BLOCK else line.column) for line in one.columns]
         found.append(MemberSummary(choice.name, choice.weight, one))

@@ -67,8 +67,14 @@ class Leaderboard:
     ) -> None:
         self.tried = sorted(tried, key=lambda one: one.loss)
         self.loss, self.low, self.high = loss
-        self.accuracy, self.columns, self.dropped_columns, self.skipped = accuracy, columns, dropped_columns, skipped
-        self.seconds, self.n_rows, self.n_folds, self.n_total = seconds, n_rows, n_folds, n_total
+        self.accuracy = accuracy
+        self.columns = columns
+        self.dropped_columns = dropped_columns
+        self.skipped = skipped
+        self.seconds = seconds
+        self.n_rows = n_rows
+        self.n_folds = n_folds
+        self.n_total = n_total
         self.leaks = list(leaks)
 
     def to_frame(self) -> Any:

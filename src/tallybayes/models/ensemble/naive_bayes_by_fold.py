@@ -98,7 +98,8 @@ def naive_scores(table: Table, chosen: list[dict[Name, Family]], folds: Folds) -
         student = _students(columns.measured, folds)
         parts.append(([one.cells for one in columns.measured], lambda k: ("student", *(p[:, k].T for p in student))))
     n_rows = len(folds.codes)
-    log_proba, log_density = np.empty((n_rows, folds.n_classes)), np.empty(n_rows)
+    log_proba = np.empty((n_rows, folds.n_classes))
+    log_density = np.empty(n_rows)
     blocks = [block for block, _ in parts]
     for k, test in enumerate(folds.tests):
         scorer = kernels.Scorer(folds.log_prior[k], [factor(k) for _, factor in parts])

@@ -62,7 +62,9 @@ def pair_scores(codings: Sequence[Coding], folds: Folds, strength: float) -> tup
     singles, added = _singles(codings, folds)
     room = panels_of(0, folds.n_classes)
     for k, (coding, joint) in enumerate(zip(codings, _joints(codings, folds), strict=True)):
-        test, log_prior, offsets = folds.tests[k], folds.log_prior[k], coding.offsets
+        test = folds.tests[k]
+        log_prior = folds.log_prior[k]
+        offsets = coding.offsets
         if not coding.sizes:
             parents[test] = tree[test] = log_prior
             continue
@@ -83,7 +85,9 @@ def pair_scores(codings: Sequence[Coding], folds: Folds, strength: float) -> tup
 
 def _singles(codings: Sequence[Coding], folds: Folds) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """How often every class has each level without each fold, and what the prior adds, found for all at once."""
-    n_groups, tables, rest = folds.n_folds * folds.n_classes, [], np.zeros(0)
+    n_groups = folds.n_folds * folds.n_classes
+    tables = []
+    rest = np.zeros(0)
     for k, coding in enumerate(codings):
         if not k or coding is not codings[k - 1]:
             counted = kernels.count_codes(coding.columns.T, coding.sizes, folds.group, n_groups, folds.weight)

@@ -31,7 +31,8 @@ def stacking_weights(log_truth: np.ndarray, weight: np.ndarray | None) -> np.nda
     n, members = log_truth.shape
     rows = np.ones(n) if weight is None else weight
     shares = np.exp(log_truth - log_truth.max(axis=1, keepdims=True))
-    found, total = np.full(members, 1 / members), float(rows.sum()) + 1.0
+    found = np.full(members, 1 / members)
+    total = float(rows.sum()) + 1.0
 
     def height(at: np.ndarray) -> float:
         return float(rows @ np.log(shares @ at) + np.log(at).mean() - total * at.sum())

@@ -33,7 +33,9 @@ def _measured(model: Any, what: str) -> list[_Measured]:
         )
     order = {name: place for place, name in enumerate(getattr(model, "feature_names_in_", ()))}
     in_x = sorted(range(len(names)), key=lambda k: (order.get(names[k][0], _number(names[k][0])), names[k][1]))
-    rank, found, start = np.argsort(in_x), [], 0
+    rank = np.argsort(in_x)
+    found = []
+    start = 0
     for one in parts:
         mean, spread = (np.asarray(part, dtype=float) for part in one.point)
         width = mean.shape[-1]
@@ -68,7 +70,8 @@ def covariances(model: Any) -> np.ndarray:
     takes to be independent has covariance 0; a shared covariance is there once for each.
     """
     found = _measured(model, "covariances_")
-    groups, d = found[0].mean.shape[:-1], sum(len(one.places) for one in found)
+    groups = found[0].mean.shape[:-1]
+    d = sum(len(one.places) for one in found)
     n_groups = math.prod(groups)
     what = f"covariances_ of {d} columns in {n_groups} groups"
     require_memory(8 * n_groups * d * d, what, "parameters_ has the variances alone.")

@@ -171,7 +171,8 @@ class LabeledFactor:
 
     def block(self) -> ParameterTable:
         """The table of all columns: one number of each, or a line."""
-        title, names = self._title(printable(self.columns[0])), self.within or self.columns
+        title = self._title(printable(self.columns[0]))
+        names = self.within or self.columns
         if not self.is_block:
             title = self._title(", ".join(map(printable, names[:3])) + (", …" if len(names) > 3 else ""))
         if self.family.is_binary:
@@ -184,7 +185,8 @@ class LabeledFactor:
         if len(columns) == 1:
             title = f"{title}: {columns[0]}"
             return ParameterTable(title, self.given, self.groups, names, lambda: self._numbers(slice(None)))
-        axes, groups = (*self.given, "column"), (*self.groups, names)
+        axes = (*self.given, "column")
+        groups = (*self.groups, names)
         return ParameterTable(title, axes, groups, columns, lambda: self._numbers(slice(None)))
 
     def belief(self, place: int | None) -> Any:

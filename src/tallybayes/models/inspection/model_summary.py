@@ -50,7 +50,9 @@ class Summary:
     """
 
     def __init__(self, title: str, columns: list[ColumnSummary], dropped_columns: dict[Any, str]) -> None:
-        self.title, self.columns, self.dropped_columns = title, columns, dropped_columns
+        self.title = title
+        self.columns = columns
+        self.dropped_columns = dropped_columns
 
     def to_frame(self) -> Any:
         """One line for every column, as a pandas data frame."""
@@ -99,7 +101,8 @@ def summary(model: Any) -> Summary:
         It prints as a table.
     """
     check_is_fitted(model, "tally_")
-    n_rows, found = model._total_weight(), []
+    n_rows = model._total_weight()
+    found = []
     try:
         beliefs = model._resolved_priors()
     except (DataError, NoCountsError):  # there is no row that a default prior could go by
@@ -130,7 +133,8 @@ def title_by_class(model: Any, n_rows: float) -> str:
 
 def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: float) -> list[ColumnSummary]:
     """A line for every column of a factor, or one for a block of them."""
-    family, width = factor.family, int(statistics.n_columns)
+    family = factor.family
+    width = int(statistics.n_columns)
     if len(factor.columns) == 1 and width > 1:
         shown = f"{shown_family(family, 40)}, {width:,} {'words' if family.has_vocabulary else 'columns'}"
         return [ColumnSummary(factor.columns[0], shown, None, None, short_repr(prior, 60))]
@@ -161,7 +165,8 @@ def _absent(model: Any, family: Family, name: Any, place: int, statistics: Any) 
 
 def _prior(prior: Any, place: int, statistics: Any) -> str:
     """The prior of one column of a block."""
-    width, segments = int(statistics.n_columns), getattr(statistics, "segments", None)
+    width = int(statistics.n_columns)
+    segments = getattr(statistics, "segments", None)
     if not isinstance(prior, ParameterDistribution):
         return "" if prior is None else short_repr(prior, 60)
     parts = []

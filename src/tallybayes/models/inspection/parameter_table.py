@@ -63,9 +63,13 @@ class ParameterTable:
         labels: bool = False,
         ends: Callable[[float], tuple[Any, Any]] | None = None,
     ) -> None:
-        self.title, self.given, self.columns = title, given, tuple(columns)
+        self.title = title
+        self.given = given
+        self.columns = tuple(columns)
         self.given_levels = tuple(tuple(levels) for levels in given_levels)
-        self._values, self._labels, self._ends = values, labels, ends
+        self._values = values
+        self._labels = labels
+        self._ends = ends
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = partial(ParameterTable, labels=self._labels)
@@ -175,7 +179,10 @@ class ColumnMapping(Mapping[Any, Any]):
     """
 
     def __init__(self, title: str, names: Sequence[Any], shown: Sequence[Any], find: Callable[[Any], Any]) -> None:
-        self.title, self._names, self._shown, self._find = title, tuple(names), tuple(shown), find
+        self.title = title
+        self._names = tuple(names)
+        self._shown = tuple(shown)
+        self._find = find
         self._made: dict[Any, Any] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -219,7 +226,8 @@ class Parameters(ColumnMapping):
         given = dict.fromkeys(name for _, table in tables for name in table.given)
         parts: dict[Any, list[Any]] = {"column": [], **{_free(name): [] for name in given}, "parameter": []}
         for name, table in tables:
-            lines, n_columns = list(product(*table.given_levels)), len(table.columns)
+            lines = list(product(*table.given_levels))
+            n_columns = len(table.columns)
             parts["column"] += [name] * (len(lines) * n_columns)
             for what in given:
                 place = table.given.index(what) if what in table.given else None

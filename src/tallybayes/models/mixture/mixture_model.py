@@ -160,7 +160,8 @@ class Mixture(ClassConditionalModel):
         weight: Any = sample_weight
         if isinstance(sample_weight, str):
             table = open_features(X)
-            X, weight = table.without(sample_weight), table._column(sample_weight)
+            X = table.without(sample_weight)
+            weight = table._column(sample_weight)
         return float(np.average(self.score_samples(X), weights=weight))
 
     def fit_predict(self, X: Rows, y: None = None, sample_weight: SampleWeights = None) -> np.ndarray:

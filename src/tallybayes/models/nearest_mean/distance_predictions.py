@@ -41,7 +41,9 @@ def scored(model: Any) -> list[FactorScorer]:
 
 
 def _scored(model: Any) -> list[FactorScorer]:
-    read, factor, moments = TiedGaussian(), model.tally_.factors[1], model._moments().diagonal()
+    read = TiedGaussian()
+    factor = model.tally_.factors[1]
+    moments = model._moments().diagonal()
     flat = ResolvedPrior(None, read.constant_columns(moments))
     return [make_factor_scorer(Factor(factor.columns, factor.given, read), moments, flat, "mle")]
 
@@ -73,11 +75,14 @@ def squared_distances(model: Any, X: Rows) -> np.ndarray:
     check_is_fitted(model, "tally_")
     if not len(model.means_):
         raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
-    rows, means, projection = model._numbers(open_rows(model, X)), model.means_, model._projection()
+    rows = model._numbers(open_rows(model, X))
+    means = model.means_
+    projection = model._projection()
     out = np.empty((len(rows), len(means)))
     if projection is not None:  # once for all classes, about the middle of the means, so that no offset hurts
         middle = means.mean(axis=0)
-        rows, means = (rows - middle) @ projection.T, (means - middle) @ projection.T
+        rows = (rows - middle) @ projection.T
+        means = (means - middle) @ projection.T
     for k, mean in enumerate(means):
         if projection is not None:
             out[:, k] = ((rows - mean) ** 2).sum(axis=1)
@@ -131,7 +136,8 @@ def negative_half_squared_distances(model: Any, X: Rows) -> np.ndarray:
     """−½ d² of every row to every mean; for rows so far off that all squares are one, less what they share."""
     with np.errstate(over="ignore"):
         score = -0.5 * model.squared_distances(X)
-    lost, projection = rows_without_precision(score.max(axis=1)), model._projection()
+    lost = rows_without_precision(score.max(axis=1))
+    projection = model._projection()
     if lost is not None and projection is not None:
         score[lost] = far_leads(model._numbers(open_rows(model, X))[lost], model.means_, projection)
     return score
@@ -151,7 +157,9 @@ def show_work(model: Any, row: Rows) -> str:
     table = one_row(model, row)
     squares = model.squared_distances(row)[0]
     sheet = CalculationSheet("p(class | x) ∝ exp(−½ d²(x, μ)), d² = ‖W (x − μ)‖²", list(model.classes_))
-    projection, cells, names = model._projection(), model._numbers(table)[0], model.tally_.factors[1].columns
+    projection = model._projection()
+    cells = model._numbers(table)[0]
+    names = model.tally_.factors[1].columns
     for place in range(min(len(cells), MOST_COLUMNS)):
         name = (
             model._display_name(model.tally_.factors[1].column(place, len(cells))) if len(names) == 1 else names[place]

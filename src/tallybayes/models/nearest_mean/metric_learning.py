@@ -87,7 +87,8 @@ def objective(
     value : float
     gradient : ndarray of shape (components, columns)
     """
-    seen, centers = rows @ projection.T, means @ projection.T
+    seen = rows @ projection.T
+    centers = means @ projection.T
     # ‖Wx‖² is the same for every class, so only the parts that differ are needed
     score = seen @ centers.T - 0.5 * (centers**2).sum(axis=1)
     score -= score.max(axis=1, keepdims=True)
@@ -118,7 +119,8 @@ def learn_metric(
     """
     center, spread, _ = pooled_scale(moments)
     scale = np.sqrt(np.where(spread > 0, spread, 1.0))
-    rows, means = (rows - center) / scale, (moments.mean - center) / scale
+    rows = (rows - center) / scale
+    means = (moments.mean - center) / scale
     d = rows.shape[1]
     start = _parting(codes, weight, means)[: d if n_components is None else min(n_components, d)] / np.sqrt(d)
     trained = train(start, rows, codes, weight, means, **settings)

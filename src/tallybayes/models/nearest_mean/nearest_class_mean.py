@@ -207,7 +207,8 @@ class NearestClassMean(ClassifierMixin, Model):
         return self
 
     def __add__(self, other: Self) -> Self:
-        mine, its = self._metric_fit, getattr(other, "_metric_fit", None)
+        mine = self._metric_fit
+        its = getattr(other, "_metric_fit", None)
         if mine is not None and its is not None and not np.array_equal(mine.projection, its.projection):
             raise StatisticsError(
                 "the metrics were learned apart and differ, so distances to the means of both have no common scale.\n"
@@ -252,7 +253,8 @@ class NearestClassMean(ClassifierMixin, Model):
     _fixed_projection: np.ndarray | None = None  # W from before a class was added, which the tally no longer tells
 
     def _copy_input_format(self, other: Any) -> Self:
-        self._shape, self._metric_fit = other._shape, other._metric_fit
+        self._shape = other._shape
+        self._metric_fit = other._metric_fit
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
@@ -413,7 +415,9 @@ class NearestClassMean(ClassifierMixin, Model):
                 raise FileError(f"{name} is no projection of {d} columns.")
         if "metric/learned" in arrays:
             history = [float(value) for value in arrays.pop("metric/history")]
-            learned, converged, message = arrays.pop("metric/learned"), state.pop("converged"), state.pop("message")
+            learned = arrays.pop("metric/learned")
+            converged = state.pop("converged")
+            message = state.pop("message")
             self._metric_fit = MetricFit(learned, history, bool(converged), str(message))
         self._fixed_projection = arrays.pop("metric/kept", None)
 

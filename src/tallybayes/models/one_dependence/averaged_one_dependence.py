@@ -76,7 +76,10 @@ class AveragedOneDependence(Classifier):
     estimate = "bayes"
     unlabeled_weight = 1.0
     n_classes = None
-    max_iter, tol, n_init, random_state = 200, 1e-6, 1, None  # of EM, which there is none of
+    max_iter = 200  # of EM, which there is none of
+    tol = 1e-6
+    n_init = 1
+    random_state = None
 
     def __init__(
         self,
@@ -146,11 +149,14 @@ class AveragedOneDependence(Classifier):
         codes = np.zeros((len(group), len(found.sizes)), dtype=np.int64)
         if not found.names:
             return codes
-        shares, given, n = found.shares, found.given(float(self.strength)), len(group)
+        shares = found.shares
+        given = found.given(float(self.strength))
+        n = len(group)
         parent = rng.integers(len(found.sizes), size=n)
         for i in range(len(found.sizes)):
             mine = np.flatnonzero(parent == i)
-            start, stop = found.offsets[i], found.offsets[i + 1]
+            start = found.offsets[i]
+            stop = found.offsets[i + 1]
             codes[mine, i] = pair_methods.drawn(shares[group[mine], start:stop], rng)
             for j in range(len(found.sizes)):
                 if j != i:

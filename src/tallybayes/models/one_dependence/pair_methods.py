@@ -46,14 +46,19 @@ class _LeaveColumnOut(ExplanationPart):
 
     def __init__(self, model: Any, table: Table, log_odds: np.ndarray, top: np.ndarray, other: np.ndarray) -> None:
         super().__init__(top, other)
-        self.plan, self.codes = model._row_scorer, codes_of(model, table)
-        self.log_odds, self.prior = log_odds, model.class_log_prior_
+        self.plan = model._row_scorer
+        self.codes = codes_of(model, table)
+        self.log_odds = log_odds
+        self.prior = model.class_log_prior_
         self.shown = [_cells(table.columns[name]) for name in model._pairs.names]
 
     def log_ratios(self, rows: slice) -> np.ndarray:
         some = [np.asarray(column)[rows].astype(np.int32) for column in self.codes]
-        top, other, whole = self.top[rows], self.other[rows], self.log_odds[rows]
-        n, out = len(top), np.zeros((len(top), len(some) + 1))
+        top = self.top[rows]
+        other = self.other[rows]
+        whole = self.log_odds[rows]
+        n = len(top)
+        out = np.zeros((len(top), len(some) + 1))
         step = max(1, chunk_rows(1, len(some)) // max(n, 1))  # columns at a time: few rows take as long as one
         for start in range(0, len(some), step):
             gone = range(start, min(start + step, len(some)))
@@ -85,14 +90,16 @@ def told(model: Any) -> list[LabeledFactor]:
 def told_given(model: Any, column: Name, parent: Name | None = None) -> LabeledFactor:
     """A column given the class and another column, or the class alone."""
     found = model._pairs
-    families, place = model._columns.families, found.names.index(column)
+    families = model._columns.families
+    place = found.names.index(column)
     here = slice(found.offsets[place], found.offsets[place + 1])
     given: tuple[Any, ...] = (model._target,)
     groups: tuple[Any, ...] = (model.classes_.tolist(),)
     shares = found.shares[:, here]
     if parent is not None:
         above = found.names.index(parent)
-        given, groups = (*given, parent), (*groups, families[parent].bins or found.domains[above].display_levels)
+        given = (*given, parent)
+        groups = (*groups, families[parent].bins or found.domains[above].display_levels)
         shares = found.given(float(model.strength), above, place)
     family = families[column]
     factor = Factor(column, given, family if family.bins else family.present_family or family)
@@ -103,7 +110,8 @@ def told_given(model: Any, column: Name, parent: Name | None = None) -> LabeledF
 def n_parameters(model: Any) -> int:
     """The number of free parameters of all tables that rows are scored by, and of the class probabilities."""
     check_is_fitted(model, "tally_")
-    sizes, n_classes = model._pairs.sizes, len(model.classes_)
+    sizes = model._pairs.sizes
+    n_classes = len(model.classes_)
     free = np.maximum(sizes - 1, 0)
     if hasattr(model, "parents_"):
         places = {name: place for place, name in enumerate(model._pairs.names)}
@@ -155,14 +163,13 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
         Of the most probable class of every row; it prints as a table, and has ``to_frame`` and ``plot``.
     """
     check_is_fitted(model, "tally_")
-    joint, table = model._joint(X), open_rows(model, X)
+    joint = model._joint(X)
+    table = open_rows(model, X)
     top, other = compared(joint, model._class_domain.levels, against)
     prior = PriorPart(model.class_log_prior_, top, other)
     log_odds, impossible = log_odds_of(joint, top, other, prior)
-    parts, names = (
-        [prior, _LeaveColumnOut(model, table, log_odds, top, other)],
-        [PRIOR, *model._pairs.names, INTERACTION],
-    )
+    parts = [prior, _LeaveColumnOut(model, table, log_odds, top, other)]
+    names = [PRIOR, *model._pairs.names, INTERACTION]
     return Explanation(
         names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame_library
     )
@@ -196,7 +203,8 @@ def sample(model: Any, n: int, given: Hashable = None, *, random_state: RandomSt
         if place is None:
             columns[name] = np.full(n, np.nan)
         elif family.bins:
-            code, ends = codes[:, place], (family.present_family or family).ends
+            code = codes[:, place]
+            ends = (family.present_family or family).ends
             ends = ends if family.present_family is None else np.append(ends, np.nan)  # absence ends nowhere
             columns[name] = ends[code] + (ends[code + 1] - ends[code]) * rng.random(n)
         else:
@@ -228,16 +236,20 @@ def impute(model: Any, X: Rows, how: str = "mean") -> Any:
     """
     if how not in ("mean", "mode", "distribution"):
         raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
-    weights, table = model.predict_proba(X), open_rows(model, X)
+    weights = model.predict_proba(X)
+    table = open_rows(model, X)
     columns: dict[Any, Any] = {
         name: np.atleast_1d(X[name] if isinstance(X, Mapping) and name in X else column)
         for name, column in table.columns.items()
     }
-    every, cut, found = codes_of(model, table), model._discretize(table), dict[Any, MissingCellPrediction]()
+    every = codes_of(model, table)
+    cut = model._discretize(table)
+    found = dict[Any, MissingCellPrediction]()
     for place, (name, domain) in enumerate(zip(model._pairs.names, model._pairs.domains, strict=True)):
         cells, (there,) = cut.levels([name], lambda _: False)
         codes = np.asarray(cells.columns[0]).astype(np.int64)
-        gone, family = model._columns.absent_level(name, domain), model._columns.families[name]
+        gone = model._columns.absent_level(name, domain)
+        family = model._columns.families[name]
         absent = codes < 0  # a level never seen is not missing
         if gone is not None:
             absent |= codes == model._columns.absent_level(name, there)

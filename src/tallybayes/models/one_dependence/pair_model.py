@@ -146,7 +146,8 @@ def cut(model: Any, table: Table) -> Table:
 
 def parts(model: Any) -> list[tuple[Any, Any, Any]]:
     """The columns as they come, with the family and the domain of each."""
-    families, domains = model._columns.families, model.tally_.domains
+    families = model._columns.families
+    domains = model.tally_.domains
     found = ((name, family.present_family or family) for name, family in families.items())
     return [([name], family, [] if family.bins else [domains[str(name)]]) for name, family in found]
 
@@ -183,16 +184,19 @@ def pairs_of(model: Any) -> PairCounts:
 
 
 def _gathered(model: Any) -> PairCounts:
-    tally, domains = model.tally_, model.tally_.domains
+    tally = model.tally_
+    domains = model.tally_.domains
     every = [name for name in model._columns.families if len(domains[str(name)].levels)]  # others were never known
     place = {name: number for number, name in enumerate(every)}
     sizes = np.array([len(domains[str(name)].levels) for name in every], dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    n_classes, total = len(model._class_domain.levels), int(offsets[-1])
+    n_classes = len(model._class_domain.levels)
+    total = int(offsets[-1])
     check_memory(type(model).__name__, n_classes, sizes.tolist())
     single, added = np.zeros((2, n_classes, total))
     joint = np.zeros((n_classes, total, total))
-    known, fitted = np.zeros((n_classes, len(every))), model._estimated
+    known = np.zeros((n_classes, len(every)))
+    fitted = model._estimated
     starts = {
         factor.columns: start.prior for (factor, _), start in zip(fitted.pairs, fitted.resolved_priors, strict=True)
     }
@@ -207,7 +211,8 @@ def _gathered(model: Any) -> PairCounts:
             for name, cells, extra in zip(factor.columns, parts, counts.segments.split(grown), strict=True):
                 if name in place:
                     here = slice(offsets[place[name]], offsets[place[name] + 1])
-                    single[:, here], added[:, here] = cells, extra
+                    single[:, here] = cells
+                    added[:, here] = extra
                     known[:, place[name]] = cells.sum(axis=-1)
         elif first:
             mine = slice(offsets[first[0]], offsets[first[0] + 1])
@@ -263,7 +268,8 @@ def shape_from_json(model: Any, state: dict[str, Any], tally: Tally) -> None:
     families = isinstance(columns, dict) and all(isinstance(family, Family) for family in columns.values())
     if not families or not isinstance(left_out, dict):
         raise FileError(f"the columns of the model are {columns!r:.60}; expected a family with levels for each.")
-    model._shape, model._columns = InputFormat.from_json(state, tally), found
+    model._shape = InputFormat.from_json(state, tally)
+    model._columns = found
     _check_tally(model._columns, tally, model._shape.target)
 
 
@@ -302,7 +308,8 @@ def fit_tally(model: Model, tally: Tally) -> Model:
         raise StatisticsError(f"this tally has {len(targets)} factors without anything given; expected one, p(class).")
     _check_tally(columns, tally, targets[0])
     fresh = copy.copy(model)
-    fresh._shape, fresh._columns = InputFormat.of_tally(targets[0], names), columns
+    fresh._shape = InputFormat.of_tally(targets[0], names)
+    fresh._columns = columns
     return model._copy_input_format(fresh)._set_tally(tally)
 
 
@@ -314,7 +321,8 @@ def _in_order(tally: Tally, names: list[Name]) -> list[Name]:
 
 def check_added(model: Any, other: Any) -> None:
     """Refuse models whose columns were cut differently, by name."""
-    mine, its = model._columns.families, other._columns.families
+    mine = model._columns.families
+    its = other._columns.families
     for name in [*mine, *its]:
         if not same(mine.get(name), its.get(name)):
             found = [one.get(name, "left out") for one in (mine, its)]

@@ -39,7 +39,10 @@ class PairScorer(ABC):
         log_prior: np.ndarray,
         codes_of: Callable[[Table], list[np.ndarray]] | None = None,
     ) -> None:
-        self.pairs, self.strength, self.log_prior, self._codes_of = pairs, float(strength), log_prior, codes_of
+        self.pairs = pairs
+        self.strength = float(strength)
+        self.log_prior = log_prior
+        self._codes_of = codes_of
 
     @abstractmethod
     def joint_of(self, codes: list[np.ndarray]) -> np.ndarray:
@@ -109,7 +112,8 @@ class PairScorer(ABC):
 
     def _own_shares(self, codes: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """p(cell | class) without the row: (n, columns), 1 where a cell is missing."""
-        pairs, known = self.pairs, codes >= 0
+        pairs = self.pairs
+        known = codes >= 0
         level = np.where(known, codes + pairs.offsets[:-1], 0)
         total = pairs.column_totals + np.add.reduceat(pairs.prior_counts, pairs.offsets[:-1], axis=1)
         mine = group[:, None]
@@ -142,15 +146,14 @@ class AllParentsScorer(PairScorer):
 
     @cached_property
     def _panels(self) -> np.ndarray:
-        pairs, m = self.pairs, self.strength
+        pairs = self.pairs
+        m = self.strength
         shares = pairs.shares
         n_classes, n_levels = shares.shape
         panels = panels_of(n_levels, n_classes) if self._room is None else self._room
         alike = pairs.level_column_totals.strides[-1] == 0  # no cell is missing: all columns are known in as many rows
-        prior, log_total = (
-            m * shares[:, None],
-            np.log((pairs.level_column_totals[..., :1] if alike else pairs.level_column_totals) + m),
-        )
+        prior = m * shares[:, None]
+        log_total = np.log((pairs.level_column_totals[..., :1] if alike else pairs.level_column_totals) + m)
         for part in self._chunks(n_levels, n_classes * n_levels, _IN_CACHE):
             terms = pairs.pair_counts[:, part] + prior
             np.log(terms, out=terms)
@@ -167,15 +170,20 @@ class AllParentsScorer(PairScorer):
 
     def own_class(self, codes: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """By NumPy, a parent at a time."""
-        pairs, m = self.pairs, self.strength
-        known, shares, d = codes >= 0, self._own_shares(codes, group, weight), len(pairs.sizes)
+        pairs = self.pairs
+        m = self.strength
+        known = codes >= 0
+        shares = self._own_shares(codes, group, weight)
+        d = len(pairs.sizes)
         level = np.where(known, codes + pairs.offsets[:-1], 0)
         log_shares = np.log(shares)
         out = np.full(len(codes), -np.inf)
         columns = np.arange(d)
         for i in range(d):
             here = np.flatnonzero(known[:, i])
-            mine, parent, w = group[here, None], level[here, i][:, None], weight[here, None]
+            mine = group[here, None]
+            parent = level[here, i][:, None]
+            w = weight[here, None]
             counted = _less(pairs.pair_counts[mine, parent, level[here]], w)
             total = _less(pairs.level_column_totals[mine, parent, columns], w)
             term = np.log((counted + m * shares[here]) / (total + m))
@@ -209,7 +217,8 @@ class TreeScorer(PairScorer):
         self.tables: list[np.ndarray] = []  # (parent's levels, levels, classes)
         if not pairs.names:
             return
-        shares, tables = pairs.shares, self.tables
+        shares = pairs.shares
+        tables = self.tables
         for j, parent in enumerate(self.parents):
             table = shares[:, None, self._span(j)] if parent < 0 else pairs.given(self.strength, parent, j)
             tables.append(np.log(table).transpose(1, 2, 0))
@@ -242,7 +251,8 @@ class TreeScorer(PairScorer):
 
     def own_class(self, codes: np.ndarray, group: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """By messages, each row's own counts taken out."""
-        shares, out = self._own_shares(codes, group, weight), np.empty(len(codes))
+        shares = self._own_shares(codes, group, weight)
+        out = np.empty(len(codes))
         for k in range(len(self.log_prior)):
             mine = np.flatnonzero(group == k)
             out[mine] = self._by_messages(codes[mine], slice(k, k + 1), shares[mine], weight[mine])[:, 0]
@@ -259,8 +269,11 @@ class TreeScorer(PairScorer):
         below: list[Any] = [None] * len(self.parents)  # what the columns under each say of its levels: (n, levels, …)
         total = np.zeros((len(codes), len(self.log_prior[classes])))
         for j in self.order[::-1]:
-            parent, said, table = self.parents[j], below[j], self.tables[j][..., classes]
-            here, lost = np.flatnonzero(known[:, j]), np.flatnonzero(~known[:, j])
+            parent = self.parents[j]
+            said = below[j]
+            table = self.tables[j][..., classes]
+            here = np.flatnonzero(known[:, j])
+            lost = np.flatnonzero(~known[:, j])
             message = np.zeros((len(codes), table.shape[0], total.shape[1]))
             cells = codes[here, j]
             if weight is None or shares is None:
@@ -280,11 +293,15 @@ class TreeScorer(PairScorer):
 
     def _from_rest(self, j: int, codes: np.ndarray, k: int, shares: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """log p(cell of column j | class k, every level of its parent) without the row, in which it is known."""
-        pairs, m, parent = self.pairs, self.strength, self.parents[j]
+        pairs = self.pairs
+        m = self.strength
+        parent = self.parents[j]
         if parent < 0:
             return np.log(shares)[:, None]
-        level, above = codes[:, j] + pairs.offsets[j], self._span(parent)
-        counted, total = pairs.pair_counts[k][above, level].T, pairs.level_column_totals[k, above, j]
+        level = codes[:, j] + pairs.offsets[j]
+        above = self._span(parent)
+        counted = pairs.pair_counts[k][above, level].T
+        total = pairs.level_column_totals[k, above, j]
         mine = np.arange(pairs.sizes[parent]) == codes[:, parent][:, None]  # nowhere, if it is missing
         out = np.where(mine, weight[:, None], 0.0)
         return np.log((_less(counted, out) + m * shares[:, None]) / (_less(total, out) + m))

@@ -31,8 +31,10 @@ def show_work_of_tree(model: Any, row: Rows) -> str:
     -------
     str
     """
-    table, found = one_row(model, row), model._pairs
-    joint, codes = model._joint(row)[0], [int(column[0]) for column in codes_of(model, table)]
+    table = one_row(model, row)
+    found = model._pairs
+    joint = model._joint(row)[0]
+    codes = [int(column[0]) for column in codes_of(model, table)]
     sheet = CalculationSheet("p(class | x) ∝ p(class) · Π p(x_j | class, its parent)", list(model.classes_))
     sheet.add("log p(class)", model.class_log_prior_)
     parents = model._tree.parents
@@ -64,8 +66,10 @@ def show_work_of_parents(model: Any, row: Rows) -> str:
     -------
     str
     """
-    table, found = one_row(model, row), model._pairs
-    joint, codes = model._joint(row)[0], [int(column[0]) for column in codes_of(model, table)]
+    table = one_row(model, row)
+    found = model._pairs
+    joint = model._joint(row)[0]
+    codes = [int(column[0]) for column in codes_of(model, table)]
     formula = "p(class | x) ∝ p(class) · 1/d Σ_i p(x_i | class) Π_j p(x_j | class, x_i)"
     sheet = CalculationSheet(formula, list(model.classes_))
     sheet.add("log p(class)", model.class_log_prior_)

@@ -64,7 +64,10 @@ class TreeAugmentedNaiveBayes(Classifier):
     estimate = "bayes"
     unlabeled_weight = 1.0
     n_classes = None
-    max_iter, tol, n_init, random_state = 200, 1e-6, 1, None  # of EM, which there is none of
+    max_iter = 200  # of EM, which there is none of
+    tol = 1e-6
+    n_init = 1
+    random_state = None
 
     def __init__(
         self,
@@ -142,9 +145,11 @@ class TreeAugmentedNaiveBayes(Classifier):
 
     def _draw(self, group: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The levels of rows of these classes, parents first."""
-        found, (parents, order) = self._pairs, self._tree
+        found = self._pairs
+        (parents, order) = self._tree
         codes = np.zeros((len(group), len(found.sizes)), dtype=np.int64)
-        shares, given = found.shares, found.given(float(self.strength))
+        shares = found.shares
+        given = found.given(float(self.strength))
         for j in order:
             here = slice(found.offsets[j], found.offsets[j + 1])
             p = parents[j]
@@ -197,7 +202,8 @@ def _n_log_n(counts: np.ndarray) -> np.ndarray:
 def spanning_tree(weight: np.ndarray) -> Tree:
     """The maximum spanning tree, from the first column on (Prim); ties go to the first."""
     d = len(weight)
-    parents, order = [-1] * d, [0] if d else []
+    parents = [-1] * d
+    order = [0] if d else []
     inside = np.zeros(d, dtype=bool)
     inside[:1] = True
     best, nearest = (weight[0].copy(), np.zeros(d, dtype=np.intp)) if d else (np.zeros(0), np.zeros(0, np.intp))
@@ -207,5 +213,6 @@ def spanning_tree(weight: np.ndarray) -> Tree:
         order.append(new)
         inside[new] = True
         closer = weight[new] > best
-        best, nearest = np.where(closer, weight[new], best), np.where(closer, new, nearest)
+        best = np.where(closer, weight[new], best)
+        nearest = np.where(closer, new, nearest)
     return Tree(parents, order)

@@ -1,4 +1,4 @@
-"""The lines that follow from the counts: weights, noise, priors, and which degree is read."""
+"""Estimated coefficients of a linear regression, their uncertainty, the noise, the priors and the degree."""
 
 from __future__ import annotations
 
@@ -23,56 +23,62 @@ if TYPE_CHECKING:
 
 
 def family_of(model: Any) -> LinearGaussian:
-    """The family that reads the moments."""
+    """Return the family that estimates from the moments."""
     return LinearGaussian() if model.intercept else LinearGaussianThroughOrigin()
 
 
 def degrees_of(model: Any) -> tuple[int, ...]:
-    """The degrees to choose from: one, or several."""
+    """Return the candidate degrees, one or several. Raise EstimateError if they are invalid."""
     several = not isinstance(model.degree, int | np.integer) or isinstance(model.degree, bool)
     try:
-        found = tuple(model.degree) if several else (int(model.degree),)
+        degrees = tuple(model.degree) if several else (int(model.degree),)
     except TypeError:
-        found = ()
-    whole_ones = [one for one in found if isinstance(one, int | np.integer) and not isinstance(one, bool) and one >= 1]
-    if not found or len(whole_ones) < len(found):
+        degrees = ()
+    valid = [
+        degree
+        for degree in degrees
+        if isinstance(degree, int | np.integer) and not isinstance(degree, bool) and degree >= 1
+    ]
+    if not degrees or len(valid) < len(degrees):
         raise EstimateError(
             f"degree is {model.degree!r}; expected a whole number of at least 1, or several, such as range(1, 6)."
         )
-    return tuple(int(one) for one in found)
+    return tuple(int(degree) for degree in degrees)
 
 
 def read_pairs(model: Any, degree: int) -> list[tuple[Factor, Moments]]:
-    """Every target's factor and moments, of the terms that have a weight at this degree."""
-    design, tally = model._design, model.tally_
+    """Return the factor and moments of every target, restricted to the terms with a coefficient at this degree."""
+    design = model._design
+    tally = model.tally_
     if degree > design.degree:
         raise EstimateError(
-            f"degree is {degree}, but products were counted up to degree {design.degree} only.\n"
-            f"    Fit again with degree={degree}; every lower one can then be had from the same counts."
+            f"degree is {degree}, but products were counted up to degree {design.degree}.\n"
+            f"    Refit with degree={degree}; reestimate gives every lower degree from the same counts."
         )
     names = design.read_columns(levels_of(design, tally), degree, intercept=model.intercept)
     pairs = []
     for factor, moments in target_moments(design, tally):
-        where = {name: place for place, name in enumerate(factor.columns)}
+        position = {name: index for index, name in enumerate(factor.columns)}
         columns = (*names, factor.columns[-1])
-        kept = moments
+        selected = moments
         if columns != factor.columns:
-            kept = moments.columns(np.array([where[name] for name in columns], dtype=np.intp))
-        pairs.append((Factor(columns, factor.given, family_of(model)), kept))
+            selected = moments.columns(np.array([position[name] for name in columns], dtype=np.intp))
+        pairs.append((Factor(columns, factor.given, family_of(model)), selected))
     return pairs
 
 
 def estimated_at_degree(model: Any, degree: int) -> EstimatedFactors:
-    """The lines of every target at this degree, after estimating."""
-    made = model._cached("fitted", dict)
-    if degree not in made:
-        made[degree] = EstimatedFactors(read_pairs(model, degree), priors_of(model), model.estimate)
-    return made[degree]
+    """Return the estimated factors of all targets at this degree."""
+    by_degree = model._cached("fitted", dict)
+    if degree not in by_degree:
+        by_degree[degree] = EstimatedFactors(read_pairs(model, degree), priors_of(model), model.estimate)
+    return by_degree[degree]
 
 
 def priors_of(model: Any) -> list[Any]:
-    """The prior meant for every target."""
-    prior, targets = model.prior, model._design.targets
+    """Return the prior of every target, as the user gave it."""
+    prior = model.prior
+    targets = model._design.targets
     if not isinstance(prior, Mapping):
         return [prior] * len(targets)
     unknown = [name for name in prior if name not in targets]
@@ -82,24 +88,24 @@ def priors_of(model: Any) -> list[Any]:
 
 
 def degree_in_use(model: Any) -> int:
-    """The degree that is read: of several, the one under which the targets are most probable."""
+    """Return the degree in use: of several, the one with the largest log evidence."""
     check_is_fitted(model, "tally_")
-    found = model._degrees()
-    if len(found) == 1:
-        return found[0]
+    degrees = model._degrees()
+    if len(degrees) == 1:
+        return degrees[0]
     return model._cached(
-        "degree", lambda: max(found, key=lambda one: estimated_at_degree(model, one).evidence().log_evidence)
+        "degree", lambda: max(degrees, key=lambda degree: estimated_at_degree(model, degree).evidence().log_evidence)
     )
 
 
 def all_targets(model: Any) -> EstimatedFactors:
-    """The lines of all targets, after estimating."""
+    """Return the estimated factors of all targets at the degree in use."""
     check_is_fitted(model, "tally_")
     return estimated_at_degree(model, degree_in_use(model))
 
 
 class LinearCoefficients(NamedTuple):
-    """The lines of one target, in every group: how rows are answered."""
+    """The coefficients of one target in every group, as needed for predictions."""
 
     slope: np.ndarray  # (groups, terms)
     intercept: np.ndarray  # (groups,)
@@ -109,69 +115,72 @@ class LinearCoefficients(NamedTuple):
 
 
 def weights_of(model: Any) -> list[LinearCoefficients]:
-    """The lines of every target."""
-    return model._cached("weights", lambda: [_weights(one.point, one.parameters) for one in all_targets(model).scorers])
+    """Return the coefficients of every target."""
+    return model._cached(
+        "weights", lambda: [_weights(scorer.point, scorer.parameters) for scorer in all_targets(model).scorers]
+    )
 
 
 def _weights(line: LinearParameters, parameters: Any) -> LinearCoefficients:
+    """Return the coefficients of one target from its point estimate and its parameters."""
     slope = np.atleast_2d(np.asarray(line.slope))
     n, p = slope.shape
     noise = np.broadcast_to(np.asarray(line.variance, dtype=float), (n,))
     if isinstance(parameters, ParameterDistribution):
         assert isinstance(parameters, LinearNormalInverseGamma)
-        level = np.broadcast_to(parameters.intercept_location, (n,))
-        return LinearCoefficients(slope, level, np.broadcast_to(parameters.input_center, (n, p)), noise, parameters)
-    level = np.broadcast_to(np.asarray(line.intercept, dtype=float), (n,))
-    return LinearCoefficients(slope, level, np.zeros((n, p)), noise, None)
+        intercept = np.broadcast_to(parameters.intercept_location, (n,))
+        return LinearCoefficients(slope, intercept, np.broadcast_to(parameters.input_center, (n, p)), noise, parameters)
+    intercept = np.broadcast_to(np.asarray(line.intercept, dtype=float), (n,))
+    return LinearCoefficients(slope, intercept, np.zeros((n, p)), noise, None)
 
 
 def _shaped(model: Any, parts: list[Any]) -> Any:
-    """Numbers of every target: without an axis where there is one target, as y was."""
+    """Return numbers of all targets as one array, without the axis of targets if y was one-dimensional."""
     array = np.stack([np.asarray(part, dtype=float) for part in parts])
-    found = array[0] if model._design.single else array
-    return float(found) if found.ndim == 0 else found
+    shaped = array[0] if model._design.single else array
+    return float(shaped) if shaped.ndim == 0 else shaped
 
 
 def coef(model: Any) -> np.ndarray:
-    """The slopes, as ``terms_`` are ordered: ([targets,] [groups,] terms)."""
-    return _shaped(model, [one.point.slope for one in all_targets(model).scorers])
+    """The coefficients, in the order of ``terms_``: ([targets,] [groups,] terms)."""
+    return _shaped(model, [scorer.point.slope for scorer in all_targets(model).scorers])
 
 
 def intercept(model: Any) -> Any:
-    """Where the inputs are 0: ([targets,] [groups])."""
-    return _shaped(model, [one.point.intercept for one in all_targets(model).scorers])
+    """The intercepts: ([targets,] [groups])."""
+    return _shaped(model, [scorer.point.intercept for scorer in all_targets(model).scorers])
 
 
 def noise(model: Any) -> Any:
-    """The standard deviation of targets about the line: ([targets,] [groups])."""
-    return _shaped(model, [np.sqrt(one.point.variance) for one in all_targets(model).scorers])
+    """The standard deviations of the noise: ([targets,] [groups])."""
+    return _shaped(model, [np.sqrt(scorer.point.variance) for scorer in all_targets(model).scorers])
 
 
 def terms(model: Any) -> list[Name]:
-    """What the weights are of: columns, their powers and products, and labels but the first, "column=label"."""
+    """The names of the terms: columns, powers, products and indicators "column=level" of non-reference levels."""
     return list(all_targets(model).pairs[0][0].columns[:-1])
 
 
 def posteriors(model: Any) -> dict[Name, Any]:
-    """What is believed of every target's weights and noise, whatever the estimate makes of it."""
-    found = all_targets(model)
-    return {name: found.posterior(place) for place, name in enumerate(model._design.targets)}
+    """The posterior distribution of the coefficients and noise of every target, whatever the estimate."""
+    estimated = all_targets(model)
+    return {name: estimated.posterior(index) for index, name in enumerate(model._design.targets)}
 
 
 def priors(model: Any) -> dict[Name, Any]:
-    """The prior of every target as resolved; ``prior=`` takes it."""
+    """The resolved prior of every target; ``prior=`` accepts it."""
     return dict(zip(model._design.targets, all_targets(model).prior_distributions, strict=True))
 
 
 class CoefficientTable:
-    """The weights of a regression, with their uncertainty. Made by ``model.table()``.
+    """Coefficients of a regression with standard errors and intervals. `LinearRegression.coefficient_table` returns it.
 
     Attributes
     ----------
     rows : list of tuple
-        (target, group, term, weight, error, low, high).
+        (target, group, term, coefficient, standard error, low, high).
     mass : float
-        Of the intervals.
+        The probability of the intervals.
 
     Examples
     --------
@@ -185,10 +194,12 @@ class CoefficientTable:
     """
 
     def __init__(self, title: str, rows: list[tuple[Any, ...]], mass: float) -> None:
-        self.title, self.rows, self.mass = title, rows, mass
+        self.title = title
+        self.rows = rows
+        self.mass = mass
 
     def to_frame(self) -> pd.DataFrame:
-        """One line for every weight, as a pandas data frame."""
+        """Return a pandas data frame with one row per coefficient."""
         import pandas as pd
 
         return pd.DataFrame(self.rows, columns=["target", "group", "term", "weight", "error", "low", "high"])
@@ -204,37 +215,42 @@ class CoefficientTable:
 
 
 def table(model: Any, mass: float = 0.95) -> CoefficientTable:
-    """The weights, their standard errors, and intervals that hold them.
+    """Return the coefficients, their standard errors and intervals.
 
-    Under ``"map"`` and ``"bayes"`` credible intervals, of the posterior's Student t; under ``"mle"`` and ``"unbiased"``
-    those of least squares, as R's ``lm`` prints them.
+    Under ``"map"`` and ``"bayes"`` the intervals are credible intervals of the Student t posterior. Under ``"mle"`` and
+    ``"unbiased"`` they are the confidence intervals of least squares, as R's ``confint(lm(...))`` computes them.
 
     Parameters
     ----------
     mass : float, default 0.95
+        The probability of the intervals.
 
     Returns
     -------
-    WeightTable
+    CoefficientTable
     """
-    found, ends = all_targets(model), tail_probabilities(mass)
-    design, rows = model._design, []
-    for place, target in enumerate(design.targets):
-        (factor, moments), one = found.pairs[place], found.scorers[place]
-        belief, scale = _uncertainty(found, place)
-        slopes, at_zero = belief._variances()
+    estimated = all_targets(model)
+    ends = tail_probabilities(mass)
+    design = model._design
+    rows = []
+    for index, target in enumerate(design.targets):
+        (factor, moments) = estimated.pairs[index]
+        scorer = estimated.scorers[index]
+        posterior, scale = _uncertainty(estimated, index)
+        slopes, at_zero = posterior._variances()
         from scipy.special import stdtrit
 
         groups = [None] if design.by is None else list(model.tally_.domains[str(design.by)].levels)
         for code, group in enumerate(groups):
             index = () if group is None else (code,)
-            slope, constant = np.asarray(one.point.slope)[index], np.asarray(one.point.intercept)[index]
-            freedom = 2 * np.broadcast_to(belief.shape, moments.given_shape)[index]
+            slope = np.asarray(scorer.point.slope)[index]
+            constant = np.asarray(scorer.point.intercept)[index]
+            freedom = 2 * np.broadcast_to(posterior.shape, moments.given_shape)[index]
             unit = np.broadcast_to(scale, moments.given_shape)[index]
-            named = [*zip(factor.columns[:-1], slope, slopes[index], strict=True)]
+            rows_of_terms = [*zip(factor.columns[:-1], slope, slopes[index], strict=True)]
             if model.intercept:
-                named.insert(0, ("intercept", constant, np.asarray(at_zero)[index]))
-            for term, weight, variance in named:
+                rows_of_terms.insert(0, ("intercept", constant, np.asarray(at_zero)[index]))
+            for term, weight, variance in rows_of_terms:
                 error = float(np.sqrt(unit * variance))
                 low, high = (float(weight + stdtrit(freedom, end) * error) for end in ends)
                 rows.append((target, group, term, float(weight), error, low, high))
@@ -243,17 +259,18 @@ def table(model: Any, mass: float = 0.95) -> CoefficientTable:
     return CoefficientTable(title, rows, mass)
 
 
-def _uncertainty(found: EstimatedFactors, place: int) -> tuple[LinearNormalInverseGamma, np.ndarray]:
-    """The belief that tells how uncertain weights are, and the variance that its unit is."""
-    if found.has_prior:
-        posterior = found.posterior(place)
+def _uncertainty(estimated: EstimatedFactors, index: int) -> tuple[LinearNormalInverseGamma, np.ndarray]:
+    """Return the posterior that describes the uncertainty of the coefficients, and the variance of its unit."""
+    if estimated.has_prior:
+        posterior = estimated.posterior(index)
         return posterior, posterior.scale / posterior.shape
-    factor, moments = found.pairs[place]
+    factor, moments = estimated.pairs[index]
     family: Any = factor.family
-    line, p = family.unbiased(moments), moments.n_columns - 1
+    line = family.unbiased(moments)
+    p = moments.n_columns - 1
     weight = moments.weight[..., 0]
-    spent = p + family.intercept
-    known = np.maximum(weight - spent, 1e-12)  # the degrees of freedom that are left
+    n_coefficients = p + family.intercept
+    freedom = np.maximum(weight - n_coefficients, 1e-12)  # the degrees of freedom that are left
     strength = 0.0 if family.intercept else None
-    flat = LinearNormalInverseGamma(np.zeros(p), np.zeros((p, p)), 1.0, 1.0, strength=strength).update(moments)
-    return flat.replace(shape=known / 2), np.asarray(line.variance)
+    posterior = LinearNormalInverseGamma(np.zeros(p), np.zeros((p, p)), 1.0, 1.0, strength=strength).update(moments)
+    return posterior.replace(shape=freedom / 2), np.asarray(line.variance)

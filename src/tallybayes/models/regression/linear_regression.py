@@ -1,4 +1,4 @@
-"""Regression: lines and polynomials from counted moments, under every estimate."""
+"""Linear and polynomial regression estimated from moments of the inputs and targets."""
 
 from __future__ import annotations
 
@@ -37,46 +37,46 @@ _MOST_TERMS = 6  # that a fitted model's repr shows
 
 
 class LinearRegression(RegressorMixin, Model):
-    """Targets that are linear in inputs, their powers, products and labels, with Gaussian noise.
+    """Linear regression on inputs, their powers and products, and indicators of levels, with Gaussian noise.
 
-    What is kept are the moments of inputs and targets together. From one tally come least squares, weight decay and the
-    Bayesian predictive, every lower degree and every λ (`reestimate`); rows are added, taken out, and counted by a
-    database.
+    The model keeps the joint moments of inputs and targets. From one tally `reestimate` computes least squares, ridge
+    regression and the Bayesian predictive distribution, at every lower degree and every λ. Rows can be added, removed,
+    and counted inside a database.
 
     Parameters
     ----------
-    degree : int or several, default 1
-        All monomials of the columns of numbers up to this degree, as scikit-learn's ``PolynomialFeatures`` has them. Of
-        several, ``range(1, 8)``, the one under which the targets are most probable: ``degree_``.
+    degree : int or iterable of int, default 1
+        Include all monomials of the numeric columns up to this degree, as scikit-learn's ``PolynomialFeatures`` does.
+        Of several degrees, ``range(1, 8)``, the model uses the one with the largest log evidence: ``degree_``.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
-        ``"mle"`` is least squares, the shortest weights where columns are collinear; ``"unbiased"`` divides the squared
-        errors by the rows less the weights; ``"map"`` is weight decay; ``"bayes"`` integrates weights and noise out:
-        a Student t, wider where fewer rows were seen.
+        ``"mle"`` is least squares, with minimum-norm coefficients if columns are collinear. ``"unbiased"`` divides the
+        residual sum of squares by the number of rows minus the number of coefficients. ``"map"`` is ridge regression.
+        ``"bayes"`` integrates over coefficients and noise variance: a Student t predictive distribution.
     prior : float, LinearNormalInverseGamma, mapping from target to one, or None
-        A number is λ of weight decay, λ·|w|² beside the squared errors, the intercept free: ``"map"`` is then
-        scikit-learn's ``Ridge(alpha=λ)``. None finds λ by evidence, on inputs of unit variance.
+        A number is the ridge penalty λ, added as λ·|w|² to the squared errors, with an unpenalized intercept: ``"map"``
+        is then scikit-learn's ``Ridge(alpha=λ)``. None maximizes the evidence over λ, on inputs of unit variance.
     intercept : bool, default True
-        False for lines through the origin.
-    by : name of a column, optional
-        A line of its own for every label of this column.
-    levels : mapping from column to a sequence of labels or None, optional
-        Columns that are labels, whatever they hold, and the labels there are; None finds them. Labels become
-        indicators, told from the first label: the first in order, or the first declared.
+        Whether to fit an intercept. False fits lines through the origin.
+    by : column name, optional
+        Fit separate coefficients for every level of this column.
+    levels : mapping from column to a sequence of levels or None, optional
+        Columns to treat as categorical, and their levels; None takes the levels of the data. Categorical columns become
+        indicators. The reference level is the first in sort order, or the first declared.
 
     Attributes
     ----------
     tally_ : Tally
-        All that was learnt.
+        The sufficient statistics.
     coef_ : ndarray
-        The slopes of ``terms_``: ([targets,] [groups,] terms).
-    intercept_, noise_ : float or ndarray
-        The intercept, and the standard deviation of targets about the line.
+        The coefficients of ``terms_``: ([targets,] [groups,] terms).
+    intercept_, noise_std_ : float or ndarray
+        The intercept, and the standard deviation of the noise.
 
     Examples
     --------
     >>> import tallybayes as tb
     >>> x, y = [[-2.0], [-1.0], [0.0], [1.0], [2.0]], [5.0, 0.0, 1.0, 1.0, 4.0]
-    >>> model = tb.LinearRegression(4, estimate="mle").fit(x, y)          # through every point
+    >>> model = tb.LinearRegression(4, estimate="mle").fit(x, y)          # interpolates all points
     >>> parabola = model.reestimate(degree=2)                       # no data needed
     >>> parabola.predict([[-3.0], [3.0]]).round(2)
     array([10. ,  9.4])
@@ -146,22 +146,22 @@ class LinearRegression(RegressorMixin, Model):
         self._degrees()
 
     def _check_prior(self, factors: list[Factor]) -> None:
-        """Refuse a prior that does not fit the targets, before anything changes."""
+        """Raise PriorError if the prior does not fit the targets."""
         coefficients.priors_of(self)
 
     @property
     def n_features_in_(self) -> int:
-        """How many columns X had."""
+        """The number of columns of X."""
         check_is_fitted(self, "tally_")
         return len(self._design.columns_in) if self._design.n_features is None else self._design.n_features
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """The names of the columns of X, where it had some."""
+        """The column names of X; AttributeError if X had none."""
         check_is_fitted(self, "tally_")
         names = self._design.feature_names or self._design.columns_in
         if not all(isinstance(name, str) for name in names):
-            raise AttributeError("X had no names of columns")
+            raise AttributeError("X has no column names")
         return np.array(names, dtype=object)
 
     def _copy_input_format(self, other: Any) -> Self:
@@ -174,18 +174,18 @@ class LinearRegression(RegressorMixin, Model):
         for model in (self, other):
             check_is_fitted(model, "tally_")
         names = (other if self._design.unnamed else self)._design.targets
-        one, two = (regression_fit.with_targets(model, names) for model in (self, other))
-        tallies = regression_counts.merge_tallies(one._design, one.tally_, two.tally_)
-        mine, its = (
-            clone(m)._copy_input_format(m)._set_tally(tally) for m, tally in zip((one, two), tallies, strict=True)
+        first, second = (regression_fit.with_targets(model, names) for model in (self, other))
+        tallies = regression_counts.merge_tallies(first._design, first.tally_, second.tally_)
+        left, right = (
+            clone(m)._copy_input_format(m)._set_tally(tally) for m, tally in zip((first, second), tallies, strict=True)
         )
-        both = Model.__add__(mine, its)
+        both = Model.__add__(left, right)
         both._frame_library = self._frame_library
         return both
 
     def _total_weight(self) -> float:
-        found = regression_counts.target_moments(self._design, self.tally_)
-        return max(float(moments.group_weights().sum()) for _, moments in found)
+        target_moments = regression_counts.target_moments(self._design, self.tally_)
+        return max(float(moments.group_weights().sum()) for _, moments in target_moments)
 
     def _factors_with_prior(self, tally: Tally) -> list[Factor]:
         return [f for f, s in zip(tally.factors, tally.statistics, strict=True) if isinstance(s, Moments)]
@@ -195,18 +195,18 @@ class LinearRegression(RegressorMixin, Model):
         return self._design.inputs
 
     def _shape_to_json(self) -> dict[str, Any]:
-        """What was learnt about the shape of the input, for a file."""
+        """Return the design as JSON, for a file."""
         return self._design.to_json()
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
         self._design = Design.from_json(state)
 
     def _check_loaded(self) -> None:
-        """Refuse a file whose columns are not those of its tally."""
+        """Raise an error if the columns of a file do not match its tally."""
         _ = self._total_weight()
 
     def summary(self) -> Summary:
-        """What the model consists of: inputs, targets, how many rows lack each, and the weight decay.
+        """Return a table of the inputs and targets, with the fraction of missing targets and the ridge penalty.
 
         Returns
         -------
@@ -214,31 +214,35 @@ class LinearRegression(RegressorMixin, Model):
             It prints as a table.
         """
         check_is_fitted(self, "tally_")
-        n_rows, design, rows = self._total_weight(), self._design, []
+        n_rows = self._total_weight()
+        design = self._design
+        rows = []
         for name in (*design.numbers, *design.labels):
             levels = len(self.tally_.domains[str(name)].levels) if name in design.labels else None
             rows.append(ColumnSummary(name, "indicators" if levels else "number", levels, 0.0, ""))
         fitted: EstimatedFactors = self._all_factors
-        for place, (factor, moments) in enumerate(fitted.pairs):
+        for index, (factor, moments) in enumerate(fitted.pairs):
             prior = ""
             if read_estimate(self.estimate).has_prior:
-                decay = np.diagonal(fitted.prior_distributions[place].precision)
+                decay = np.diagonal(fitted.prior_distributions[index].precision)
                 prior = f"weight decay {decay[0]:.4g}" if len({*decay}) == 1 else "weight decay by column"
             missing = max(0.0, 1 - float(moments.group_weights().sum()) / n_rows) if n_rows else 0.0
             rows.append(ColumnSummary(factor.columns[-1], f"target, {factor.family!r}", None, missing, prior))
         return Summary(f"Regression of {n_rows:.12g} rows, degree {self.degree_}", rows, {})
 
     def _repr_lines(self) -> list[str]:
-        """The lines, where they are few."""
+        """Return the fitted equations, one line per target, if they are short."""
         try:
-            names, found = self.terms_, self._all_factors.scorers
-        except Exception:  # what cannot be estimated is told when it is asked for
+            names = self.terms_
+            scorers = self._all_factors.scorers
+        except Exception:  # the repr of a model must not raise
             return []
-        if self._design.by is not None or len(names) > _MOST_TERMS or len(found) > _MOST_TERMS:
+        if self._design.by is not None or len(names) > _MOST_TERMS or len(scorers) > _MOST_TERMS:
             return []
         out = []
-        for target, one in zip(self._design.targets, found, strict=True):
-            line, parts = one.point, []
+        for target, scorer in zip(self._design.targets, scorers, strict=True):
+            line = scorer.point
+            parts = []
             if self.intercept:
                 parts.append(f"{line.intercept:.4g}")
             for name, slope in zip(names, np.asarray(line.slope), strict=True):

@@ -1,4 +1,4 @@
-"""Learning from rows: what fills, adds to and takes from the tally of a regression."""
+"""Fitting a linear regression: reading rows and updating its tally."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ Model = TypeVar("Model", bound=Any)
 
 
 def fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: SampleWeights = None) -> Model:
-    """Count the rows, forgetting any counted before.
+    """Fit the model to the rows, replacing any earlier counts.
 
     Parameters
     ----------
     X : array, data frame, mapping of columns, list of dicts; path, source or table of a database
-        Columns of numbers, of labels, which become indicators, and of dates, which are read as their parts. Rows that
-        lack a cell of an input are not counted, with a warning.
-    y : array-like of shape (n,) or (n, targets), the name of a column of X, or a list of strings, its columns
-        A missing target (NaN) is skipped, for that target alone.
-    sample_weight : array-like of shape (n,), or the name of a column of X, optional
+        Numeric, categorical and date columns. Categorical columns become indicators; dates are split into their parts.
+        Rows with a missing input are not counted, with a warning.
+    y : array-like of shape (n,) or (n, targets), column name of X, or list of column names
+        The targets. A missing target (NaN) is skipped, for that target only.
+    sample_weight : array-like of shape (n,), or column name of X, optional
 
     Returns
     -------
@@ -69,7 +69,7 @@ def fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: SampleWei
         _check_source(source, y, sample_weight)
         with source.snapshot():
             first, _, fresh._design = _read_first(fresh, source.first_batch(), y, sample_weight)
-            _refuse_no_rows(first.n_rows)
+            _check_has_rows(first.n_rows)
             tally = _count_source(fresh, source, sample_weight, None)
     check_counted(fresh._design, tally)
     model._copy_input_format(fresh)._frame_library = frame_kind(X)
@@ -77,7 +77,7 @@ def fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: SampleWei
 
 
 def partial_fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: SampleWeights = None) -> Model:
-    """Count more rows; new labels may appear. Any order, any split gives what `fit` on all gives.
+    """Count more rows, possibly with new levels. Any order and any split of the rows gives the same model as `fit`.
 
     Parameters
     ----------
@@ -90,18 +90,18 @@ def partial_fit(model: Model, X: Rows, y: Labels | None = None, sample_weight: S
     """
     if not hasattr(model, "tally_"):
         return fit(model, X, y, sample_weight)
-    mine, more = merge_tallies(model._design, model.tally_, _count_more(model, X, y, sample_weight))
-    return model._set_tally(mine + more)
+    counted, more = merge_tallies(model._design, model.tally_, _count_more(model, X, y, sample_weight))
+    return model._set_tally(counted + more)
 
 
 @with_receipt
 def forget(model: Model, X: Rows, y: Labels | None = None, sample_weight: SampleWeights = None) -> Model:
-    """Take rows out again, exactly: as if they had never been seen.
+    """Remove training rows exactly: the model becomes as if they had never been counted.
 
     Parameters
     ----------
     X, y, sample_weight
-        Rows that were learned, as for `fit`.
+        Rows that were counted, as for `fit`.
 
     Returns
     -------
@@ -113,7 +113,8 @@ def forget(model: Model, X: Rows, y: Labels | None = None, sample_weight: Sample
     )
 
 
-def _refuse_no_rows(n_rows: int) -> None:
+def _check_has_rows(n_rows: int) -> None:
+    """Raise DataError if there are no rows."""
     if n_rows == 0:
         raise DataError("Found array with 0 sample(s): there are 0 rows to learn from; expected at least 1.")
 
@@ -122,21 +123,24 @@ def _refuse_no_rows(n_rows: int) -> None:
 
 
 def _read_first(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any, Design]:
-    """The first rows, which decide what is an input of which kind, and what a target."""
+    """Return the first rows, their weights and the design, which these rows determine."""
     table, weight = with_weight(open_features(X), sample_weight)
-    _refuse_no_rows(table.n_rows)
-    named, given, by = named_targets(y), table, model.by
+    _check_has_rows(table.n_rows)
+    named = named_targets(y)
+    unsplit = table
+    by = model.by
     by_name = bool(named)
     table = with_parts_of_dates(table, keep=[by, *named])
     if by_name:
         targets: tuple[Name, ...] = tuple(named)
         for name in targets:
             table._column(name)
-        full, single = table, is_name(y)
+        rows = table
+        single = is_name(y)
     else:
         columns, single = _targets(y, table.n_rows)
         targets = tuple(target_name(y if single else None, str(name), table) for name in columns)
-        full = _with_targets(table, dict(zip(targets, columns.values(), strict=True)))
+        rows = _with_targets(table, dict(zip(targets, columns.values(), strict=True)))
     if by is not None and by not in table.columns:
         raise DataError.unknown_column([by], table.columns)
     inputs = [name for name in table.columns if name not in (*targets, by)]
@@ -146,11 +150,11 @@ def _read_first(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, 
         raise DataError.unknown_column(unknown, inputs)
     for name in inputs:
         if table.kind(name) in ("sparse", "text") or table.is_block(name):
-            found = f"{table.kind(name)} or a block"
-            raise DataError.wrong_type(f"column {name!r}", found, "one number or label in every row", "Make it dense.")
+            kind = f"{table.kind(name)} or a block"
+            raise DataError.wrong_type(f"column {name!r}", kind, "one number or level in every row", "Make it dense.")
     labels = tuple(name for name in inputs if name in declared or (table.kind(name) == "label" and _shows(table, name)))
     numbers = tuple(name for name in inputs if name not in labels)
-    names_in = feature_names(X, given)
+    names_in = feature_names(X, unsplit)
     design = Design(
         targets,
         numbers,
@@ -159,36 +163,36 @@ def _read_first(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, 
         max(model._degrees()),
         by_name,
         single,
-        None if by_name else len(given.columns),
+        None if by_name else len(unsplit.columns),
         None if by_name or names_in is None else tuple(names_in),
-        dates_among(given, table),
+        dates_among(unsplit, table),
     )
     design.check_size()
-    return full, weight, design
+    return rows, weight, design
 
 
 def _shows(table: Table, name: Name) -> bool:
-    """Whether a column of labels shows one; a column of which no cell is there may be of numbers."""
+    """Return whether a categorical column has any level; a column of missing cells only may be numeric."""
     return bool((table.levels([name], lambda _: True)[0].columns[0] >= 0).any())
 
 
 def named_targets(y: Any) -> list[Name]:
-    """Return the names of targets that are columns of the rows; an empty list where y holds values."""
+    """Return the target names if y names columns of the rows; an empty list if y holds values."""
     if is_name(y):
         return [y if isinstance(y, str) else int(y)]
     return list(y) if isinstance(y, list | tuple) and all(isinstance(one, str) for one in y) else []
 
 
 def _targets(y: Any, n_rows: int) -> tuple[dict[Any, np.ndarray], bool]:
-    """Targets by name, as numbers, and whether they were one column by itself."""
+    """Return the targets by name, as numbers, and whether y was one-dimensional."""
     if y is None:
         raise DataError(
             "this regression requires y to be passed, but the target y is None.\n"
-            "    Pass a number for every row, or the name of the column that holds them."
+            "    Pass a number for every row, or the name of a column of X."
         )
     if hasattr(y, "columns") and not isinstance(y, np.ndarray):
         frame = open_table(y)
-        found = {name: numeric(frame._column(name), name) for name in frame.columns}
+        columns = {name: numeric(frame._column(name), name) for name in frame.columns}
         single = False
     else:
         array = y if isinstance(y, np.ndarray) else as_array(y)
@@ -196,21 +200,22 @@ def _targets(y: Any, n_rows: int) -> tuple[dict[Any, np.ndarray], bool]:
         single = array.ndim == 1
         if array.ndim not in (1, 2):
             raise DataError.wrong_shape("y", array.shape, "(rows,) or (rows, targets)")
-        found = {"y": array} if single else {f"y{k}": array[:, k] for k in range(array.shape[1])}
-    for column in found.values():
+        columns = {"y": array} if single else {f"y{k}": array[:, k] for k in range(array.shape[1])}
+    for column in columns.values():
         if len(column) != n_rows:
             raise DataError.lengths_differ({"X": n_rows, "y": len(column)})
-    return found, single
+    return columns, single
 
 
 def _with_targets(table: Table, targets: dict[Name, np.ndarray]) -> Table:
+    """Return the table with the targets as columns."""
     for name, column in targets.items():
         table = table.with_column(name, column)
     return table
 
 
 def read_rows(model: Any, X: Rows, y: Any, sample_weight: SampleWeights) -> tuple[Table, Any]:
-    """More rows of a fitted regression: X and y as one table, and the weights."""
+    """Return X and y as one table, and the weights, checked against the design of a fitted model."""
     design: Design = model._design
     X = as_rows(X, model)
     table, weight = with_weight(open_features(X), sample_weight)
@@ -222,7 +227,7 @@ def read_rows(model: Any, X: Rows, y: Any, sample_weight: SampleWeights) -> tupl
     table = with_parts_of_dates(table, design.inputs)
     if len(columns) != len(design.targets):
         raise DataError(
-            f"there are {len(columns)} targets; expected {len(design.targets)}, as the model was fitted on: "
+            f"y has {len(columns)} targets; expected {len(design.targets)}, as in fit: "
             f"{', '.join(map(repr, design.targets))}."
         )
     renamed = dict(zip(design.targets, columns.values(), strict=True))
@@ -230,20 +235,20 @@ def read_rows(model: Any, X: Rows, y: Any, sample_weight: SampleWeights) -> tupl
 
 
 def with_targets(model: Model, names: tuple[Name, ...]) -> Model:
-    """Return a copy of a regression with other names of its targets, where their own are the default ones."""
+    """Return a copy of the model with other target names, if its own are the default ones."""
     design: Design = model._design
     if not design.unnamed or len(names) != len(design.targets) or {*names} & {*design.inputs}:
         return model
     tally = model.tally_
     for old, new in zip(design.targets, names, strict=True):
         tally = tally.renamed(old, new)
-    found = copy.copy(model)
-    found._design = design._replace(targets=names)
-    return found._set_tally(tally)
+    renamed = copy.copy(model)
+    renamed._design = design._replace(targets=names)
+    return renamed._set_tally(tally)
 
 
 def check_features(model: Any, X: Rows, table: Table) -> None:
-    """Refuse other columns than those that were fitted."""
+    """Raise an error if the columns of X are not those of `fit`."""
     design: Design = model._design
     known = list(with_dates_whole({n: 1 for n in table.columns if n not in design.targets}, design.dates))
     absent = [name for name in design.inputs if not table.has(name)]
@@ -262,19 +267,19 @@ def check_features(model: Any, X: Rows, table: Table) -> None:
 
 
 def _count_more(model: Any, X: Any, y: Any, sample_weight: Any) -> Tally:
-    """The tally of more rows, whether in memory or not."""
+    """Return the tally of more rows, in memory or in a data source."""
     source = open_source(X)
     if source is None:
         return count_rows(model, *read_rows(model, X, y, sample_weight), model.tally_)
     _check_source(source, y, sample_weight)
     if tuple(named_targets(y)) != model._design.targets:
-        raise DataError.wrong_type("y", repr(y), f"{list(model._design.targets)}, the columns that were fitted")
+        raise DataError.wrong_type("y", repr(y), f"{list(model._design.targets)}, the targets of fit")
     with source.snapshot():
         return _count_source(model, source, sample_weight, model.tally_)
 
 
 def _check_source(source: Source, y: Any, sample_weight: Any) -> None:
-    """Refuse targets or weights that are no columns of the source."""
+    """Raise an error if targets or weights are not columns of the source."""
     for name in named_targets(y) or [y]:
         check_names(source, y=name)
     if y is None:
@@ -283,7 +288,7 @@ def _check_source(source: Source, y: Any, sample_weight: Any) -> None:
 
 
 def _count_source(model: Any, source: Source, sample_weight: Any, like: Tally | None) -> Tally:
-    """The tally of the rows of a source: counted where they lie, or batch by batch."""
+    """Return the tally of the rows of a data source, counted in the database or batch by batch."""
     from tallybayes.models.regression.regression_sql import count_there
 
     design: Design = model._design
@@ -291,9 +296,9 @@ def _count_source(model: Any, source: Source, sample_weight: Any, like: Tally | 
     read = {origin for name in names for origin in origins(name)}
     known = set(source.schema.names)
     source.check_columns(name for name in names if known.isdisjoint(origins(name)))
-    there = count_there(model, source, sample_weight)
-    if there is not None:
-        return there
+    counted_there = count_there(model, source, sample_weight)
+    if counted_there is not None:
+        return counted_there
     wanted = [name for name in source.schema.names if name in read or name == sample_weight]
     total: Tally | None = None
     for table in tables_of_batches(source, "learning", wanted):
@@ -303,9 +308,9 @@ def _count_source(model: Any, source: Source, sample_weight: Any, like: Tally | 
         if total is None:
             total = part
         else:
-            mine, its = merge_tallies(design, total, part)
-            total = mine + its
+            left, right = merge_tallies(design, total, part)
+            total = left + right
     if total is None:
-        _refuse_no_rows(0)
+        _check_has_rows(0)
     assert total is not None
     return total

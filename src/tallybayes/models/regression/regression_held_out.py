@@ -1,4 +1,4 @@
-"""Rows that are held out: what the model of all others says of them, in closed form or by subtraction."""
+"""Predictions for held-out rows of a regression, in closed form or by subtraction."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tallybayes.typing import Labels, Rows, SampleWeights
 
 
 class HoldOutTargets:
-    """Rows of a regression, read once, and the model of all of them.
+    """Rows of a regression and the model fitted to all of them, for cross-validation.
 
     Parameters
     ----------
-    model : Regression
+    model : LinearRegression
     data, target, sample_weight
         As for its `fit`.
     """
@@ -41,16 +41,24 @@ class HoldOutTargets:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self.table.n_rows
 
     def _part(self, rows: np.ndarray) -> tuple[Table, Any]:
-        """Those of some rows that were counted."""
+        """Return those of some rows that were counted, and their weights."""
         rows = rows[~self.lacking[rows]]
         return self.table.rows(rows), None if self.weight is None else self.weight[rows]
 
     def by_fold(self, model: Any, fold: np.ndarray, *, ordered: bool = False) -> TargetPredictive:
-        """What is said of every row by the model without its fold or, in order, by that of the folds before."""
+        """Return the predictive distribution of every row under the model without its fold.
+
+        Parameters
+        ----------
+        model : LinearRegression
+        fold : ndarray of int of shape (n,)
+        ordered : bool, default False
+            Whether each fold is predicted from the earlier folds only.
+        """
         parts = [np.full(self.target.shape, np.nan) for _ in range(3)]
         n_folds = int(fold.max()) + 1
         for code in range(n_folds):
@@ -58,65 +66,76 @@ class HoldOutTargets:
             if not len(rows) or (ordered and code == 0):
                 continue
             others = np.flatnonzero(fold >= code) if ordered else rows
-            rest = clone(model)._copy_input_format(model)._set_tally(model.tally_)
-            held = count_rows(rest, *self._part(others), model.tally_)
-            rest._set_tally(subtract_tally_columns(model._design, model.tally_, held))
-            told = predictive_of(rest, self.table.rows(rows))
-            for whole_part, part in zip(parts, told, strict=True):
+            remaining = clone(model)._copy_input_format(model)._set_tally(model.tally_)
+            held = count_rows(remaining, *self._part(others), model.tally_)
+            remaining._set_tally(subtract_tally_columns(model._design, model.tally_, held))
+            predictive = predictive_of(remaining, self.table.rows(rows))
+            for whole_part, part in zip(parts, predictive, strict=True):
                 whole_part[rows] = part
         return TargetPredictive(*parts)
 
     def one_by_one(self, model: Any) -> TargetPredictive:
-        """What is said of every row by the model of all others, in closed form.
+        """Return the leave-one-out predictive distribution of every row, in closed form.
 
-        With e the row's error and h its leverage, the error of the line without it is e / (1 − h), and its squares
-        are less by e² / (1 − h). The λ that was found on all rows is held.
+        Let e be the residual of a row and h its leverage. Without the row, the residual is e / (1 − h) and the residual
+        sum of squares decreases by e² / (1 − h). A ridge penalty λ found by maximizing the evidence of all rows is held
+        fixed.
         """
-        if self.lacking.any():  # they were not counted
-            every, kept = predictive_of(model, self.table), np.flatnonzero(~self.lacking)
-            some = copy.copy(self)
-            some.table, some.weight = self._part(kept)
-            some.target, some.lacking = self.target[kept], self.lacking[kept]
-            for all_rows, of_some in zip(every, some.one_by_one(model), strict=True):
-                all_rows[kept] = of_some
+        if self.lacking.any():  # these rows were not counted
+            every = predictive_of(model, self.table)
+            counted = np.flatnonzero(~self.lacking)
+            subset = copy.copy(self)
+            subset.table, subset.weight = self._part(counted)
+            subset.target = self.target[counted]
+            subset.lacking = self.lacking[counted]
+            for all_rows, of_some in zip(every, subset.one_by_one(model), strict=True):
+                all_rows[counted] = of_some
             return every
         x, group = inputs_of(model, self.table)
         targets = self.target.reshape(self.n_rows, -1)
         weight = np.ones(self.n_rows) if self.weight is None else self.weight
         parts = []
-        for place in range(targets.shape[1]):
-            posterior, integrates = _without_level(model, place), model._all_factors.scorers[place].predictive
-            y, found = targets[:, place], np.full((3, self.n_rows), np.nan)
-            moments = model._all_factors.pairs[place][1]
+        for index in range(targets.shape[1]):
+            posterior = _without_level(model, index)
+            integrates = model._all_factors.scorers[index].predictive
+            y = targets[:, index]
+            parameters = np.full((3, self.n_rows), np.nan)
+            moments = model._all_factors.pairs[index][1]
             n_groups = int(np.prod(moments.given_shape, dtype=int))
             for code in range(n_groups):
                 rows = np.flatnonzero(group == code)
-                own = posterior if not posterior._given else of_group(posterior, code, x.shape[1])
-                found[:, rows] = _left_out(
-                    own, x[rows], y[rows], weight[rows], integrates=integrates, spent=_spent(model, x.shape[1])
+                of_this_group = posterior if not posterior._given else of_group(posterior, code, x.shape[1])
+                parameters[:, rows] = _left_out(
+                    of_this_group,
+                    x[rows],
+                    y[rows],
+                    weight[rows],
+                    integrates=integrates,
+                    spent=_spent(model, x.shape[1]),
                 )
-            parts.append(found)
+            parts.append(parameters)
         return TargetPredictive(*(shape(model, list(part)) for part in np.stack(parts, axis=1)))
 
 
 def _spent(model: Any, p: int) -> float | None:
-    """The degrees of freedom that the noise's estimate takes; None where it has a prior."""
+    """Return the degrees of freedom used by the noise estimate; None under a prior."""
     if model._all_factors.has_prior:
         return None
     return float(read_estimate(model.estimate).df_per_mean * (p + model.intercept))
 
 
-def _without_level(model: Any, place: int) -> LinearNormalInverseGamma:
-    """The posterior of a target's weights: a level that a rule puts at the mean of the rows holds nothing."""
+def _without_level(model: Any, index: int) -> LinearNormalInverseGamma:
+    """Return the posterior of a target's coefficients. A prior mean taken from the rows gets strength 0."""
     fitted = all_targets(model)
-    (_, moments), meant = fitted.pairs[place], priors_of(model)[place]
+    (_, moments) = fitted.pairs[index]
+    given_prior = priors_of(model)[index]
     p = moments.n_columns - 1
     if not fitted.has_prior:
         strength = 0.0 if model.intercept else None
         prior = LinearNormalInverseGamma(np.zeros(p), np.zeros((p, p)), 1e-300, 1e-300, strength=strength)
     else:
-        prior = fitted.prior_distributions[place]
-        if not isinstance(meant, ParameterDistribution) and model.intercept:
+        prior = fitted.prior_distributions[index]
+        if not isinstance(given_prior, ParameterDistribution) and model.intercept:
             prior = prior.replace(strength=0.0)
     return prior.update(moments)
 
@@ -124,21 +143,24 @@ def _without_level(model: Any, place: int) -> LinearNormalInverseGamma:
 def _left_out(
     own: LinearNormalInverseGamma, x: np.ndarray, y: np.ndarray, weight: np.ndarray, *, integrates: bool, spent: Any
 ) -> np.ndarray:
-    """Location, scale and freedom of every row's predictive without it."""
-    error, lever = y - own.at(x), own.leverage(x)
+    """Return location, scale and degrees of freedom of each row's predictive distribution without the row: (3, n)."""
+    error = y - own.at(x)
+    leverage = own.leverage(x)
     with np.errstate(divide="ignore", invalid="ignore"):
-        left = 1 - weight * lever
-        left = np.where(left > 1e-12, left, 0.0)  # a row that the line has to meet is told by no other
-        location = y - error / left
-        squares = np.maximum(own.scale - weight * error**2 / left / 2, 0.0)
+        remaining = 1 - weight * leverage
+        remaining = np.where(
+            remaining > 1e-12, remaining, 0.0
+        )  # leverage 1: the other rows do not determine the prediction
+        location = y - error / remaining
+        squares = np.maximum(own.scale - weight * error**2 / remaining / 2, 0.0)
         rows = own.shape - weight / 2
         if integrates:
-            wide = np.where(left > 0, lever / left, np.inf)
-            found = np.stack([location, np.sqrt(squares / rows * (1 + wide)), 2 * rows])
+            variance_factor = np.where(remaining > 0, leverage / remaining, np.inf)
+            parameters = np.stack([location, np.sqrt(squares / rows * (1 + variance_factor)), 2 * rows])
         elif spent is None:  # the mode
             k = x.shape[1] + (own.strength is not None)
-            found = np.stack([location, np.sqrt(squares / (rows + 1 + k / 2)), np.full(len(y), np.inf)])
+            parameters = np.stack([location, np.sqrt(squares / (rows + 1 + k / 2)), np.full(len(y), np.inf)])
         else:
             freedom = 2 * rows - spent
-            found = np.stack([location, np.sqrt(2 * squares / freedom), np.full(len(y), np.inf)])
-    return found
+            parameters = np.stack([location, np.sqrt(2 * squares / freedom), np.full(len(y), np.inf)])
+    return parameters

@@ -1,4 +1,4 @@
-"""Pictures of a regression."""
+"""Plots of a linear regression."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def plot(
     mass: float = 0.95,
     ax: Axes | None = None,
 ) -> Plot:
-    """The line with the band that holds targets, over one input; of several inputs, errors over what is predicted.
+    """Plot the regression line with its predictive interval; with several inputs, residuals against predictions.
 
     Parameters
     ----------
     X, y : as for `fit`, optional
-        Rows to draw, one target; of several inputs they are needed.
+        Rows to plot, with one target. Required if there are several inputs.
     candidates : mapping from parameter to a list of values, or list of mappings of parameters, optional
-        A panel for each, from the same counts: ``{"degree": [1, 2, 4]}``.
+        Draw one panel per combination, from the same counts: ``{"degree": [1, 2, 4]}``.
     mass : float, default 0.95
-        What the band holds.
+        The probability of the interval.
     ax : matplotlib Axes, optional
-        One for every panel.
+        The axes to draw on; with several panels, one per panel.
 
     Returns
     -------
-    Picture
+    Plot
     """
     from tallybayes.plotting.regression import plot_regression
 

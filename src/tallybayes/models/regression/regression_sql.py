@@ -1,4 +1,4 @@
-"""Counting in a database: powers, products and indicators are written as SQL; only their sums travel."""
+"""Counting inside a database: powers, products and indicators are SQL expressions; only their sums are transferred."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from tallybayes.tally.tally import Tally
 
 
 def count_there(model: Any, source: Source, sample_weight: str | None) -> Tally | None:
-    """The tally of rows that lie in a database; None where they have to be read, as where an input is missing."""
+    """Return the tally of rows in a database, or None if the rows must be read, for example to skip missing inputs."""
     if not source.counts or not isinstance(source, Query):
         return None
     design: Design = model._design
-    labels, schema = label_factors(model), schema_of(model)
-    found = [*design.labels, *([] if design.by is None else [design.by])]
-    if any(source.n_missing(str(name), sample_weight) for name in found):
-        return None  # refused by its row
+    labels = label_factors(model)
+    schema = schema_of(model)
+    categorical = [*design.labels, *([] if design.by is None else [design.by])]
+    if any(source.n_missing(str(name), sample_weight) for name in categorical):
+        return None  # reading the rows raises an error that names the row
     counted = source.count(labels, sample_weight, schema, None) if labels else Tally((), (), {}, schema)
     if counted is None:
         return None
-    levels, dialect = levels_of(design, counted), source.dialect
+    levels = levels_of(design, counted)
+    dialect = source.dialect
     number = {name: dialect.number(source.written(name)) for name in (*design.numbers, *design.targets)}
     written: dict[Name, str] = {}
     for term, name in zip(design.terms(design.degree), design.term_names(design.degree), strict=True):
@@ -34,16 +36,18 @@ def count_there(model: Any, source: Source, sample_weight: str | None) -> Tally 
         for level in levels[label]:
             is_level = f"{source.written(label)} = {dialect.value(level)}"
             written[indicator(label, level)] = f"CASE WHEN {is_level} THEN 1.0 ELSE 0.0 END"
-    columns, given = design.columns(levels), () if design.by is None else (design.by,)
-    beside = [*given, *([] if sample_weight is None else [sample_weight])]
+    columns = design.columns(levels)
+    given = () if design.by is None else (design.by,)
+    extra = [*given, *([] if sample_weight is None else [sample_weight])]
     for target in design.targets:
-        asked = {**written, target: number[target], **{name: dialect.quote(name) for name in beside}}
-        there = source.selecting({str(name): text for name, text in asked.items()})
-        query = f"SELECT * FROM {there.table} WHERE {dialect.quote(target)} IS NOT NULL"
-        known = Query(dialect, query)
-        known.name, known.names = source.name, list(map(str, asked))
+        expressions = {**written, target: number[target], **{name: dialect.quote(name) for name in extra}}
+        view = source.selecting({str(name): text for name, text in expressions.items()})
+        query = f"SELECT * FROM {view.table} WHERE {dialect.quote(target)} IS NOT NULL"
+        observed = Query(dialect, query)
+        observed.name = source.name
+        observed.names = list(map(str, expressions))
         factor = Factor((*columns, target), given, LinearGaussian())
-        sums = known.count([factor], sample_weight, schema, None)
+        sums = observed.count([factor], sample_weight, schema, None)
         if sums is None:
             return None
         counted = counted | sums

@@ -1,4 +1,4 @@
-"""What a regression answers about rows: expected targets, their predictive distributions, draws and scores."""
+"""Predictions of a linear regression: expected targets, predictive distributions, random draws and scores."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from tallybayes.typing import Labels, Name, RandomState, Rows, SampleWeights
 
 
 class TargetPredictive(NamedTuple):
-    """p(target | inputs, data) of every row: Student's t about `location`, or a normal where freedom is infinite.
+    """Predictive distribution of each row's target: Student t, or normal if the degrees of freedom are infinite.
 
-    Made by ``model.predictive(X)``. Arrays are shaped as `predict` shapes its answers.
+    `LinearRegression.predictive` returns it. Arrays have the shape of `LinearRegression.predict`.
 
     Examples
     --------
     >>> import tallybayes as tb
     >>> model = tb.LinearRegression(prior=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0.1, 0.9, 2.1, 2.9])
-    >>> found = model.predictive([[1.5]])
-    >>> found.mean().round(3), found.interval(0.5).low.round(3)
+    >>> predictive = model.predictive([[1.5]])
+    >>> predictive.mean().round(3), predictive.interval(0.5).low.round(3)
     (array([1.5]), array([1.127]))
     """
 
@@ -52,19 +52,19 @@ class TargetPredictive(NamedTuple):
     degrees_of_freedom: np.ndarray
 
     def mean(self) -> np.ndarray:
-        """The expected targets."""
+        """Return the expected targets."""
         return self.location
 
     def std(self) -> np.ndarray:
-        """Their standard deviations; infinite up to two degrees of freedom."""
+        """Return the standard deviations; infinite for up to two degrees of freedom."""
         usual = self.degrees_of_freedom > 2
-        wide = np.where(usual, self.degrees_of_freedom, 3.0)
+        degrees = np.where(usual, self.degrees_of_freedom, 3.0)
         with np.errstate(invalid="ignore"):
-            factor = np.where(np.isinf(wide), 1.0, wide / (wide - 2))
+            factor = np.where(np.isinf(degrees), 1.0, degrees / (degrees - 2))
         return np.where(usual, self.scale * np.sqrt(factor), np.inf)
 
     def interval(self, mass: float = 0.95) -> Interval:
-        """Equal-tailed intervals that hold `mass` of the targets."""
+        """Return equal-tailed intervals of probability `mass`."""
         return Interval(
             *(
                 self.location + self.scale * _quantile(self.degrees_of_freedom, tail)
@@ -73,7 +73,7 @@ class TargetPredictive(NamedTuple):
         )
 
     def cdf(self, y: npt.ArrayLike) -> np.ndarray:
-        """P(target ≤ y)."""
+        """Return the cumulative distribution function, P(target ≤ y)."""
         from scipy.special import ndtr
 
         z = (np.asarray(y, dtype=float) - self.location) / self.scale
@@ -84,7 +84,7 @@ class TargetPredictive(NamedTuple):
         )
 
     def log_prob(self, y: npt.ArrayLike) -> np.ndarray:
-        """log p(y); 0 where it is missing."""
+        """Return log p(y); 0 where y is missing."""
         y = np.asarray(y, dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(y == self.location, 0.0, (y - self.location) / self.scale)
@@ -94,13 +94,13 @@ class TargetPredictive(NamedTuple):
                 - 0.5 * np.log(2 * np.pi * shape)
                 - (shape + 0.5) * np.log1p(z**2 / (2 * shape))
             )
-            found = np.where(np.isinf(self.degrees_of_freedom), -0.5 * (np.log(2 * np.pi) + z**2), student) - np.log(
-                self.scale
-            )
-        return np.where(np.isnan(y), 0.0, found)
+            log_density = np.where(
+                np.isinf(self.degrees_of_freedom), -0.5 * (np.log(2 * np.pi) + z**2), student
+            ) - np.log(self.scale)
+        return np.where(np.isnan(y), 0.0, log_density)
 
     def sample(self, n: int, *, random_state: RandomState = None) -> np.ndarray:
-        """Targets drawn for every row: (n, *rows)."""
+        """Draw `n` targets for every row: (n, *rows)."""
         rng = np.random.default_rng(random_state)
         noise = rng.standard_normal((n, *self.location.shape))
         shape = np.where(np.isinf(self.degrees_of_freedom), 1.0, self.degrees_of_freedom / 2)
@@ -109,22 +109,23 @@ class TargetPredictive(NamedTuple):
 
     @classmethod
     def joined(cls, parts: list[TargetPredictive]) -> TargetPredictive:
-        """Of some batches of rows, as if of all."""
+        """Concatenate the predictive distributions of batches of rows."""
         return cls(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 def _quantile(freedom: np.ndarray, tail: float) -> np.ndarray:
+    """Return the quantile of a standard Student t; of the standard normal if the degrees of freedom are infinite."""
     from scipy.special import ndtri
 
     return np.where(np.isinf(freedom), ndtri(tail), stdtrit(np.where(np.isinf(freedom), 1.0, freedom), tail))
 
 
 def open_inputs(model: Any, X: Any) -> Table:
-    """Some rows, checked against those that were fitted."""
+    """Return rows as a table, checked against the columns of `fit`."""
     check_is_fitted(model, "tally_")
     X = as_rows(X, model)
     table = open_features(X)
-    if is_rows_of_mappings(X):  # an absent key is a missing cell
+    if is_rows_of_mappings(X):  # a key that a mapping lacks is a missing cell
         inputs = model._design.inputs
         known = {origin for name in inputs for origin in origins(name)}
         table = with_absent_keys(
@@ -135,30 +136,31 @@ def open_inputs(model: Any, X: Any) -> Table:
 
 
 def inputs_of(model: Any, table: Table) -> tuple[np.ndarray, np.ndarray]:
-    """The terms of some rows, (n, terms), and their groups."""
+    """Return the design matrix of some rows, (n, terms), and their group codes, (n,)."""
     design = model._design
-    made = design._replace(degree=degree_in_use(model)).expand(table, levels_of(design, model.tally_))
+    columns = design._replace(degree=degree_in_use(model)).expand(table, levels_of(design, model.tally_))
     names = terms(model)
-    x = np.stack([made[name] for name in names], axis=1) if names else np.zeros((table.n_rows, 0))
+    x = np.stack([columns[name] for name in names], axis=1) if names else np.zeros((table.n_rows, 0))
     if design.by is None:
         return x, np.zeros(table.n_rows, dtype=np.intp)
     levels = model.tally_.domains[str(design.by)].levels
     codes, known = codes_of(table, design.by, levels)
     where = np.full(max([*codes.tolist(), 0]) + 1, -1, dtype=np.intp)
-    for place, level in enumerate(levels):
+    for code, level in enumerate(levels):
         if 0 <= known[level] < len(where):
-            where[known[level]] = place
+            where[known[level]] = code
     return x, where[codes]
 
 
 def _expected(weights: coefficients.LinearCoefficients, x: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Return the expected target of every row, (n,)."""
     if len(weights.slope) == 1:
         return (x - weights.center[0]) @ weights.slope[0] + weights.intercept[0]
     return ((x - weights.center[group]) * weights.slope[group]).sum(axis=1) + weights.intercept[group]
 
 
 def shape(model: Any, parts: list[np.ndarray]) -> np.ndarray:
-    """Columns of every target: one where y was one."""
+    """Return the arrays of all targets as one: (n,) if y was one-dimensional, else (n, targets)."""
     return parts[0] if model._design.single else np.stack(parts, axis=1)
 
 
@@ -168,21 +170,22 @@ def predict(model: Any, X: Rows, return_std: Literal[False] = False) -> np.ndarr
 def predict(model: Any, X: Rows, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
 @predict_in_batches
 def predict(model: Any, X: Rows, return_std: bool = False) -> Any:
-    """The expected target of every row.
+    """Return the expected target of every row.
 
     Parameters
     ----------
     X : as for `fit`, without the targets
     return_std : bool, default False
-        Also the standard deviations of the predictive distributions: of the noise and, under ``"bayes"``, the weights.
+        Also return the standard deviation of the predictive distribution. It includes the noise and, under ``"bayes"``,
+        the uncertainty of the coefficients.
 
     Returns
     -------
-    ndarray of shape (n,), or (n, targets) where y had two axes; a tuple of two where deviations are wanted
+    ndarray of shape (n,), or (n, targets) if y had two axes; a tuple of two arrays with ``return_std=True``
     """
     if return_std:
-        found = predictive(model, X)
-        return PredictionArrays((found.mean(), found.std()))
+        distribution = predictive(model, X)
+        return PredictionArrays((distribution.mean(), distribution.std()))
     table = open_inputs(model, X)
     try:
         x, group = inputs_of(model, table)
@@ -192,19 +195,19 @@ def predict(model: Any, X: Rows, return_std: bool = False) -> Any:
 
 
 class PredictionArrays(tuple[np.ndarray, ...]):
-    """Several arrays of answers."""
+    """A tuple of arrays of predictions, which batches concatenate."""
 
     @classmethod
     def joined(cls, parts: list[PredictionArrays]) -> PredictionArrays:
-        """Of some batches of rows, as if of all."""
+        """Concatenate the predictions of batches of rows."""
         return cls(np.concatenate(part) for part in zip(*parts, strict=True))
 
 
 @predict_in_batches
 def predictive(model: Any, X: Rows) -> TargetPredictive:
-    """p(target | inputs) of every row: Student's t under ``"bayes"``, else a normal about the line.
+    """Return the predictive distribution of every row's target: Student t under ``"bayes"``, else normal.
 
-    Of a row that lacks inputs it is that of the regression on the others, from the same counts.
+    A row with missing inputs is predicted by the regression on its other inputs, from the same counts.
 
     Parameters
     ----------
@@ -218,7 +221,7 @@ def predictive(model: Any, X: Rows) -> TargetPredictive:
 
 
 def predictive_of(model: Any, table: Table) -> TargetPredictive:
-    """As `predictive`, of rows that are open."""
+    """Return the predictive distribution of the rows of a table."""
     try:
         return _predictive(model, *inputs_of(model, table))
     except (MissingInputError, LabelError):
@@ -228,54 +231,56 @@ def predictive_of(model: Any, table: Table) -> TargetPredictive:
     patterns, which = np.unique(missing, axis=0, return_inverse=True)
     shape_of = (table.n_rows,) if model._design.single else (table.n_rows, len(model._design.targets))
     out = [np.full(shape_of, np.nan) for _ in TargetPredictive._fields]
-    for place, pattern in enumerate(patterns):
-        rows = np.flatnonzero(which.reshape(-1) == place)
+    for number, pattern in enumerate(patterns):
+        rows = np.flatnonzero(which.reshape(-1) == number)
         part = table.rows(rows)
-        for all_rows, some in zip(out, predictive_of(without_inputs(model, pattern), part), strict=True):
-            all_rows[rows] = some
+        for all_rows, subset in zip(out, predictive_of(without_inputs(model, pattern), part), strict=True):
+            all_rows[rows] = subset
     return TargetPredictive(*out)
 
 
 def without_inputs(model: Any, missing: np.ndarray) -> Any:
-    """The regression on the other inputs, from the same counts: that of rows which lack some."""
+    """Return the regression on the observed inputs only, from the same counts."""
     design = model._design
     names = {n for n, gone in zip((*design.numbers, *design.labels), missing, strict=True) if gone}
     if not names:
         return model
-    known = model._cached("without inputs", dict)
-    if missing.tobytes() not in known:
+    models = model._cached("without inputs", dict)
+    if missing.tobytes() not in models:
         if any(np.ndim(getattr(prior, "location", 0.0)) for prior in coefficients.priors_of(model)):
             raise DataError(
-                f"some row lacks {min(names, key=str)!r}, and prior= has a parameter for every term; expected all "
-                "inputs.\n"
-                "    Fill in the cell, or use a prior without arrays."
+                f"column {min(names, key=str)!r} is missing in some row, and prior= has parameters per term; expected "
+                "all inputs.\n"
+                "    Impute the cell, or use a prior with scalar parameters."
             )
         other = clone(model).set_params(degree=degree_in_use(model))._copy_input_format(model)
         other._design = design.without(names)
-        known[missing.tobytes()] = other._set_tally(model.tally_)
-    return known[missing.tobytes()]
+        models[missing.tobytes()] = other._set_tally(model.tally_)
+    return models[missing.tobytes()]
 
 
 def _predictive(model: Any, x: np.ndarray, group: np.ndarray) -> TargetPredictive:
+    """Return the predictive distribution from the design matrix and the group codes."""
     parts = []
     for weights in weights_of(model):
-        location, posterior = _expected(weights, x, group), weights.posterior
+        location = _expected(weights, x, group)
+        posterior = weights.posterior
         if posterior is None:
             parts.append((location, np.sqrt(weights.noise)[group], np.full(len(x), np.inf)))
             continue
         n = len(weights.slope)
         half, scale = (np.broadcast_to(part, (n,)) for part in (posterior.shape, posterior.scale))
-        wide = np.zeros(len(x))
+        leverage = np.zeros(len(x))
         for code in range(n):
             rows = np.flatnonzero(group == code)
-            own = posterior if not posterior._given else of_group(posterior, code, weights.slope.shape[1])
-            wide[rows] = own.leverage(x[rows])
-        parts.append((location, np.sqrt(scale[group] / half[group] * (1 + wide)), 2 * half[group]))
+            of_this_group = posterior if not posterior._given else of_group(posterior, code, weights.slope.shape[1])
+            leverage[rows] = of_this_group.leverage(x[rows])
+        parts.append((location, np.sqrt(scale[group] / half[group] * (1 + leverage)), 2 * half[group]))
     return TargetPredictive(*(shape(model, list(part)) for part in zip(*parts, strict=True)))
 
 
 def of_group(posterior: Any, code: int, p: int) -> Any:
-    """The belief about the line of one group."""
+    """Return the posterior of one group's coefficients."""
     given = posterior._given
     return posterior.replace(
         location=np.broadcast_to(posterior.location, (*given, p))[code],
@@ -290,68 +295,74 @@ def of_group(posterior: Any, code: int, p: int) -> Any:
 
 
 def predict_interval(model: Any, X: Rows, mass: float = 0.95) -> Interval:
-    """Intervals that hold the targets of rows, each with probability `mass`.
+    """Return equal-tailed predictive intervals of the targets.
 
     Parameters
     ----------
     X : as for `predict`
     mass : float, default 0.95
+        The probability that an interval contains its target.
 
     Returns
     -------
     Interval
-        ``low`` and ``high``, each shaped as `predict` shapes its answers.
+        ``low`` and ``high``, each of the shape of `predict`.
     """
     return predictive(model, X).interval(mass)
 
 
 def sample(model: Any, X: Rows, n: int = 1, *, random_state: RandomState = None) -> np.ndarray:
-    """Targets drawn for every row from its predictive distribution: (n, rows), or (n, rows, targets).
+    """Draw targets from the predictive distribution of every row.
 
     Parameters
     ----------
     X : as for `predict`
     n : int, default 1
-        How many for every row.
+        The number of draws per row.
     random_state : int, Generator or None
+
+    Returns
+    -------
+    ndarray of shape (n, rows), or (n, rows, targets)
     """
     return predictive(model, X).sample(n, random_state=random_state)
 
 
-def asked(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[TargetPredictive, np.ndarray, Any]:
-    """What is said of every row's targets, what they are, (n,) or (n, targets), and the weights."""
+def predictions_and_targets(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[TargetPredictive, np.ndarray, Any]:
+    """Return the predictive distributions of the rows, their targets, (n,) or (n, targets), and the weights."""
     check_is_fitted(model, "tally_")
     source = open_source(X)
     if source is not None:
         names = [*named_targets(y), *([] if sample_weight is None else [sample_weight])]
         parts = [(predictive(model, rows), columns) for rows, columns in query_batches(model, source, names, "scoring")]
-        told, table = TargetPredictive.joined([part for part, _ in parts]), joined_columns([c for _, c in parts])
+        predictions = TargetPredictive.joined([part for part, _ in parts])
+        table = joined_columns([c for _, c in parts])
         weight = None if sample_weight is None else np.asarray(table._column(sample_weight))
         columns = [table._column(name) for name in named_targets(y)]
     else:
         table, weight = read_rows(model, X, y, sample_weight)
-        told = predictive_of(model, table)
+        predictions = predictive_of(model, table)
         columns = [table._column(name) for name in model._design.targets]
     cells = [np.asarray(numeric(column, "y"), dtype=float) for column in columns]
-    return told, shape(model, cells), weight
+    return predictions, shape(model, cells), weight
 
 
 def score(model: Any, X: Rows, y: Labels | None = None, sample_weight: SampleWeights = None) -> float:
-    """R², the share of the targets' variance that the line explains: 1 at best, 0 for the mean alone.
+    """Return the coefficient of determination R²: 1 at best, 0 for predicting the mean.
 
     Parameters
     ----------
     X, y, sample_weight
-        As for `fit`; rows without a target are left out.
+        As for `fit`. Rows with a missing target are skipped.
     """
-    told, found, weight = asked(model, X, y, sample_weight)
-    known = ~np.isnan(found) if found.ndim == 1 else ~np.isnan(found).any(axis=1)
+    predictive, observed, weight = predictions_and_targets(model, X, y, sample_weight)
+    known = ~np.isnan(observed) if observed.ndim == 1 else ~np.isnan(observed).any(axis=1)
     weight = None if weight is None else np.asarray(weight)[known]
-    return float(r2_score(found[known], told.mean()[known], sample_weight=weight))
+    return float(r2_score(observed[known], predictive.mean()[known], sample_weight=weight))
 
 
 def log_prob(model: Any, X: Rows, y: Labels | None = None) -> np.ndarray:
-    """log p(targets | inputs) of every row, in nats; a missing target adds nothing.
+    """Return log p(targets | inputs) of every row, in nats; a missing target adds 0.
 
     Parameters
     ----------
@@ -362,21 +373,21 @@ def log_prob(model: Any, X: Rows, y: Labels | None = None) -> np.ndarray:
     -------
     ndarray of shape (n,)
     """
-    told, found, _ = asked(model, X, y, None)
-    logs = told.log_prob(found)
+    predictive, observed, _ = predictions_and_targets(model, X, y, None)
+    logs = predictive.log_prob(observed)
     return logs if logs.ndim == 1 else logs.sum(axis=1)
 
 
 def log_likelihood(model: Any, X: Rows, y: Labels | None = None, sample_weight: SampleWeights = None) -> float:
-    """Σ log p(targets | inputs) of some rows, in nats.
+    """Return the weighted sum of log p(targets | inputs) over the rows, in nats.
 
     Parameters
     ----------
     X, y, sample_weight
         As for `fit`.
     """
-    told, found, weight = asked(model, X, y, sample_weight)
-    logs = told.log_prob(found)
+    predictive, observed, weight = predictions_and_targets(model, X, y, sample_weight)
+    logs = predictive.log_prob(observed)
     return weighted_sum(logs if logs.ndim == 1 else logs.sum(axis=1), weight)
 
 

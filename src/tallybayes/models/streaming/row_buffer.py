@@ -73,7 +73,8 @@ class BufferedRows(NamedTuple):
         """Some of them, copied."""
         if isinstance(part, slice):
             part = np.arange(*part.indices(self.n))
-        rows, offsets = part, None
+        rows = part
+        offsets = None
         if self.offsets is not None:
             rows = np.concatenate([np.arange(0), *(np.arange(*self.offsets[k : k + 2]) for k in part)])
             offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[part])]).astype(np.int64)
@@ -106,7 +107,8 @@ def concatenate_rows(parts: list[BufferedRows]) -> BufferedRows:
 def _below_each_other(parts: list[BufferedRows]) -> BufferedRows:
     """All rows together, part after part."""
     times = np.concatenate([part.times for part in parts])
-    tables, first = [part.table for part in parts], parts[0]
+    tables = [part.table for part in parts]
+    first = parts[0]
     if all(table.matrix is not None and table.matrix.shape[1] == len(table.columns) for table in tables):
         matrix = np.concatenate([table.matrix for table in tables])
         table = Table({name: matrix[:, k] for k, name in enumerate(first.table.columns)}, matrix)
@@ -246,8 +248,10 @@ def _column_to_parts(column: Any, prefix: str, arrays: dict[str, np.ndarray]) ->
 
 def rows_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> BufferedRows:
     """The rows that `rows_to_parts` told of, checked: a file may come from anyone."""
-    times, weight = arrays.pop("rows/times"), arrays.pop("rows/weight", None)
-    offsets, n = arrays.pop("rows/offsets", None), len(times)
+    times = arrays.pop("rows/times")
+    weight = arrays.pop("rows/weight", None)
+    offsets = arrays.pop("rows/offsets", None)
+    n = len(times)
     if offsets is not None:
         fits = offsets.shape == (len(times) + 1,) and offsets.dtype == np.int64 and offsets[0] == 0
         _require(fits and bool((np.diff(offsets) >= 0).all()), "the rows fall into no sequences")
@@ -295,7 +299,8 @@ def _column_from_parts(told: Any, prefix: str, arrays: dict[str, np.ndarray], n_
 
 def _sparse_from_parts(told: dict[str, Any], prefix: str, arrays: dict[str, np.ndarray], n_rows: int) -> SparseRows:
     indptr, indices, data = (arrays.pop(f"{prefix}/{name}") for name in ("indptr", "indices", "data"))
-    width, absent = told["sparse"], arrays.pop(f"{prefix}/absent", None)
+    width = told["sparse"]
+    absent = arrays.pop(f"{prefix}/absent", None)
     fits = type(width) is int and 0 < width < 2**31 and indptr.shape == (n_rows + 1,) and data.dtype.kind in _NUMBERS
     fits = fits and indptr.dtype.kind == indices.dtype.kind == "i" and indices.shape == data.shape == (len(data),)
     _require(

@@ -181,7 +181,8 @@ class StreamModel(Estimator):
 
     def _fit_batches(self, source: Source, y: Any, sample_weight: Any, time: Any, how: dict[str, Any]) -> Self:
         """Learn the rows of a file or another source, batch by batch; an error on the way changes nothing."""
-        other, what = copy.copy(self), type(self).__name__
+        other = copy.copy(self)
+        what = type(self).__name__
         told = {"y": y, "sample_weight": sample_weight, "time": time}
         arrays = [name for name, value in told.items() if not isinstance(value, str | None)]
         if arrays:

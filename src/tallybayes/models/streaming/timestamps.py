@@ -112,7 +112,8 @@ def read_span(span: Any, name: str) -> tuple[TimeSpan, bool]:
     """A span of time, and whether it is one of dates."""
     if isinstance(span, timedelta | np.timedelta64):
         length = int(np.timedelta64(span).astype("m8[ns]").astype(np.int64))
-        good, dated = length > 0, True
+        good = length > 0
+        dated = True
     else:
         dated = False
         try:

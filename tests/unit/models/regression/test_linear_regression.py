@@ -119,7 +119,7 @@ def test_several_targets_are_each_as_alone_and_missing_ones_are_skipped_alone():
     named = tb.LinearRegression().fit(FRAME[["a", "b", "y", "z"]], ["y", "z"])
     assert named.predict(FRAME[["a", "b"]]).shape == (N, 2)
     assert [*named.prior_] == ["y", "z"]
-    with pytest.raises(tb.DataError, match="no row has the target"):
+    with pytest.raises(tb.DataError, match="has 0 complete rows .target"):
         tb.LinearRegression().fit(X, np.full(N, np.nan))
 
 
@@ -274,7 +274,7 @@ def test_one_row_constants_whole_numbers_and_zero_weights():
     assert whole.predict(np.array([[10]])) == pytest.approx([20.0])
     weight = np.r_[np.ones(N - 5), np.zeros(5)]
     agree(tb.LinearRegression().fit(X, Y, weight), tb.LinearRegression().fit(X[:-5], Y[:-5]))
-    with pytest.raises(tb.DataError, match="some weight"):
+    with pytest.raises(tb.DataError, match="positive weight"):
         tb.LinearRegression().fit(X, Y, np.zeros(N))
     halves = tb.LinearRegression(estimate="mle").fit(X, Y, np.full(N, 0.5))
     np.testing.assert_allclose(halves.coef_, LinearRegression().fit(X, Y).coef_, rtol=1e-9)

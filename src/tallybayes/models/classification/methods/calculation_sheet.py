@@ -20,7 +20,8 @@ class CalculationSheet:
     """
 
     def __init__(self, formula: str, classes: Sequence[Any]) -> None:
-        self.formula, self.classes = formula, [printable(label) for label in classes]
+        self.formula = formula
+        self.classes = [printable(label) for label in classes]
         self._lines: list[tuple[str, str, list[str] | None]] = []
 
     def add(self, title: str, numbers: Any, value: str = "") -> None:

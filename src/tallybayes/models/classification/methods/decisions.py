@@ -104,7 +104,8 @@ def decide(
         least = -np.expm1(log_proba.max(axis=1))
     else:
         expected = np.exp(log_proba) @ costs
-        chosen, least = expected.argmin(axis=1), expected.min(axis=1)
+        chosen = expected.argmin(axis=1)
+        least = expected.min(axis=1)
     decided = labels[chosen]
     if abstain is None:
         return decided
@@ -121,7 +122,8 @@ def _threshold(model: Any, held_out: Any, class_prior: Any, positive: Any, preci
             "    Pass rows that the model was not fitted on: decide(X, precision=0.95, held_out=(X_val, y_val))."
         )
     codes, rows, weight = read_codes(model, *held_out)
-    log_proba, classes = model.predict_log_proba(rows, class_prior), model.classes_.tolist()
+    log_proba = model.predict_log_proba(rows, class_prior)
+    classes = model.classes_.tolist()
     return find_threshold(log_proba, codes, weight, classes, positive, precision, recall)
 
 
@@ -197,7 +199,8 @@ def estimate_class_prior(
     kept = (weight > 0) & ~lost
     if not kept.any():
         raise DataError("there are 0 rows to estimate the class prior from; expected at least 1 that counts.")
-    likelihood, share = np.exp(joint[kept] - best[kept, None]), weight[kept] / weight[kept].sum()
+    likelihood = np.exp(joint[kept] - best[kept, None])
+    share = weight[kept] / weight[kept].sum()
     start = counts.table[seen] / counts.table[seen].sum()
     prior, gap = _most_likely_shares(likelihood, share, start, max_iter, tol)
     if gap > tol:
@@ -241,7 +244,9 @@ def _most_likely_shares(
                 height_found = float(weight @ np.log(mixed_found))
             if height_found > height - 1e-13 * max(1.0, abs(height)):  # near the top, gains drown in rounding
                 break
-        shares, mixed, height = found, mixed_found, height_found
+        shares = found
+        mixed = mixed_found
+        height = height_found
     return shares, gap
 
 
@@ -260,9 +265,11 @@ def _newton(
     terms[:-1, :-1], terms[:-1, -1] = root[:, None] * ratio * scale, root
     terms[-1, :-1], terms[-1, -1] = scale, -1.0
     reduced: Any = np.linalg.qr(terms, mode="r")
-    system, right = reduced[:, :-1], reduced[:, -1]
+    system = reduced[:, :-1]
+    right = reduced[:, -1]
     start = shares / scale
-    here, left = start, right
+    here = start
+    left = right
     free = (shares > 0) | (gradient > 1)
     while True:
         step = np.zeros(len(shares))
@@ -279,5 +286,6 @@ def _newton(
             found = np.maximum(here + lengths.min() * step, 0.0)
             found[wrong] = 0.0
             left_there = right - system @ (found - start)
-        here, left = found, left_there
+        here = found
+        left = left_there
         free &= ~wrong

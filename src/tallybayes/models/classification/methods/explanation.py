@@ -72,14 +72,20 @@ class Explanation:
         impossible: np.ndarray,
         frame: str | None = None,
     ) -> None:
-        self.columns, self.log_odds, self.classes, self.against = columns, log_odds, classes, against
-        self._parts, self._impossible, self._frame = parts, impossible, frame
+        self.columns = columns
+        self.log_odds = log_odds
+        self.classes = classes
+        self.against = against
+        self._parts = parts
+        self._impossible = impossible
+        self._frame = frame
         self.note = ""  # whose explanation it is, where a model has several to give
 
     @cached_property
     def contributions(self) -> np.ndarray:
         """In nats, positive towards ``classes``: shape (n, columns)."""
-        n, d = len(self.classes), len(self.columns)
+        n = len(self.classes)
+        d = len(self.columns)
         require_memory(8 * n * d, f"the contributions of {d} columns to {n} rows", "Explain fewer rows at a time.")
         out = np.empty((n, d))
         step = chunk_rows(1, d)
@@ -113,7 +119,8 @@ class Explanation:
         That is pandas' where it was none. Other kinds have names and cells as strings.
         """
         n, d = self.contributions.shape
-        names, cells = self.columns * n, [value for row in self.values for value in row]
+        names = self.columns * n
+        cells = [value for row in self.values for value in row]
         if self._frame not in (None, "pandas"):
             names = [str(name) for name in names]
             cells = [None if is_missing(cell) else str(cell) for cell in cells]
@@ -135,7 +142,8 @@ class Explanation:
     def _repr_html_(self) -> str:
         parts: list[Any] = []
         for row in range(min(len(self.classes), 3)):
-            found, cells = self._ordered(row), self.values[row]
+            found = self._ordered(row)
+            cells = self.values[row]
             largest = _largest([weight for _, weight in found])
             rows = [[self.columns[i], shown(cells[i]), *_bar_cells(weight, largest)] for i, weight in found]
             parts.append((self._head(row), ["column", "value", "against", "weight", "for"], rows))
@@ -143,7 +151,8 @@ class Explanation:
         return html_parts(*parts, *([f"… {more} more rows"] if more > 0 else []))
 
     def _head(self, row: int) -> str:
-        top, other = printable(self.classes[row]), printable(self.against[row])
+        top = printable(self.classes[row])
+        other = printable(self.against[row])
         head = f"row {row}: {top} against {other}, log-odds {self.log_odds[row]:+.3f}"
         head += f" ({self.note})" if self.note else ""
         if self._impossible[row]:
@@ -152,7 +161,8 @@ class Explanation:
 
     def _table(self, row: int, most: int = 12) -> str:
         """One row as a table with bars."""
-        found, cells = self._ordered(row), self.values[row]
+        found = self._ordered(row)
+        cells = self.values[row]
         weights = np.array([weight for _, weight in found])
         largest = _largest(weights)
         names = [printable(self.columns[place]) for place, _ in found[:most]]
@@ -210,7 +220,8 @@ class ExplanationPart:
     """What one thing, the class prior or a factor, contributes to rows: of the class explained less the other."""
 
     def __init__(self, top: np.ndarray, other: np.ndarray) -> None:
-        self.top, self.other = top, other
+        self.top = top
+        self.other = other
 
     def log_ratios(self, rows: slice) -> np.ndarray:
         """The contributions to some rows, shape (rows, columns); NaN where both classes forbid a cell."""
@@ -223,7 +234,8 @@ class ExplanationPart:
     def _between(self, terms: np.ndarray, rows: slice) -> np.ndarray:
         """The gap between the two classes of every row, from terms (rows, classes, columns)."""
         each = np.arange(len(terms))
-        top, other = terms[each, self.top[rows]], terms[each, self.other[rows]]
+        top = terms[each, self.top[rows]]
+        other = terms[each, self.other[rows]]
         with np.errstate(invalid="ignore"):
             gap = top - other
         unknown = np.isnan(top) | np.isnan(other)  # a class has no estimate of it
@@ -250,7 +262,8 @@ class PriorPart(ExplanationPart):
 class _Evidence(ExplanationPart):
     def __init__(self, model: Any, scored: FactorScorer, rows: Any, top: np.ndarray, other: np.ndarray) -> None:
         super().__init__(top, other)
-        self.scored, self.n_classes = scored, len(model.class_log_prior_)
+        self.scored = scored
+        self.n_classes = len(model.class_log_prior_)
         self.levels = [domain.levels for domain in model._level_domains(scored)]
         # Rows are worked out later, so what they hold now is kept.
         self.rows: Any = copy.deepcopy(rows)
@@ -305,7 +318,8 @@ class _Values(Sequence[list[Any]]):
     """The cells of rows, made when they are looked at: sparse rows have far too many to keep."""
 
     def __init__(self, parts: Sequence[ExplanationPart], n_rows: int) -> None:
-        self._parts, self._n_rows = parts, n_rows
+        self._parts = parts
+        self._n_rows = n_rows
 
     def __len__(self) -> int:
         return self._n_rows
@@ -360,7 +374,8 @@ def log_odds_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The log-odds of every row, those of the prior where it is impossible in both classes, and where it is."""
     rows = np.arange(len(joint))
-    first, second = joint[rows, top], joint[rows, other]
+    first = joint[rows, top]
+    second = joint[rows, other]
     impossible = np.isneginf(first) & np.isneginf(second)
     with np.errstate(invalid="ignore"):
         return np.where(
@@ -371,7 +386,8 @@ def log_odds_of(
 def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[np.ndarray, np.ndarray]:
     """The most probable class of every row and the one it is compared with, as codes."""
     order = np.argsort(-joint, axis=1, kind="stable")  # impossible classes last, never the same one twice
-    top, second = order[:, 0], order[:, min(1, len(levels) - 1)]
+    top = order[:, 0]
+    second = order[:, min(1, len(levels) - 1)]
     if against is None:
         return top, second
     other = np.full(len(joint), check_class(against, levels))

@@ -59,7 +59,8 @@ def feature_importance(
     names = chosen_columns(columns, known_names)
     for name in names:
         if rows.is_block(name) or rows.kind(name) == "text":
-            kind, hint = "text or a block of columns", "Name other columns: columns=[...]."
+            kind = "text or a block of columns"
+            hint = "Name other columns: columns=[...]."
             raise DataError.wrong_type(f"column {name!r}", kind, "a single column of numbers or labels", hint)
     return FeatureImportance.of_losses(names, *_losses(model, rows, codes, names), weights)
 

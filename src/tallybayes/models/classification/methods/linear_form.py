@@ -57,7 +57,8 @@ class LinearForm(NamedTuple):
             )
         other = others[0] if against is None else against
         coef, intercept = self._by_class()
-        one, two = classes.index(label), classes.index(other)
+        one = classes.index(label)
+        two = classes.index(other)
         gap = coef[one] - coef[two], intercept[one] - intercept[two]
         return LinearForm(gap[0][None], gap[1][None], self.classes[[two, one]], self.columns)
 
@@ -92,7 +93,8 @@ class LinearForm(NamedTuple):
         order = [its.classes.tolist().index(label) for label in classes]
         places = [its.columns.index(column) for column in self.columns]
         coef, intercept = its._by_class()
-        coef, intercept = coef[order][:, places], intercept[order]
+        coef = coef[order][:, places]
+        intercept = intercept[order]
         mine = self._by_class()
         if len(classes) == 2:
             rows = [(part[1:] - part[:1]) for part in (*mine, coef, intercept)]
@@ -145,7 +147,9 @@ class CoefficientComparison:
     """
 
     def __init__(self, classes: list[Any], columns: tuple[Any, ...], values: dict[str, np.ndarray]) -> None:
-        self.classes, self.columns, self.values = classes, columns, values
+        self.classes = classes
+        self.columns = columns
+        self.values = values
 
     @property
     def cosine(self) -> float:
@@ -194,7 +198,8 @@ def _form_of_peer(other: Any, mine: LinearForm) -> LinearForm:
     if missing:
         expected = "a fitted linear classifier with coef_, intercept_ and classes_, such as LogisticRegression"
         raise DataError.wrong_type("other", f"{type(other).__name__} without {missing[0]}", expected)
-    coef, names = np.atleast_2d(np.asarray(other.coef_, dtype=float)), getattr(other, "feature_names_in_", None)
+    coef = np.atleast_2d(np.asarray(other.coef_, dtype=float))
+    names = getattr(other, "feature_names_in_", None)
     columns = tuple(names) if names is not None else mine.columns if coef.shape[1] == len(mine.columns) else ()
     columns = columns or tuple(range(coef.shape[1]))
     intercept = np.broadcast_to(np.asarray(other.intercept_, dtype=float), len(coef))
@@ -224,7 +229,8 @@ def to_linear(model: Any) -> LinearForm:
       winner        1.099
     """
     check_is_fitted(model, "tally_")
-    scored, classes = model._factor_scorers, model.classes_
+    scored = model._factor_scorers
+    classes = model.classes_
     parts = [linear_terms(part) for part in scored]
     coef = np.concatenate([weights for weights, _ in parts], axis=-1)
     intercept = model.class_log_prior_ + sum(bias for _, bias in parts)
@@ -238,12 +244,14 @@ def to_linear(model: Any) -> LinearForm:
             "some values are impossible in some class, so log-odds are not finite.\n    Use a prior that allows them."
         )
     if len(classes) == 2:
-        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        coef = coef[1:] - coef[:1]
+        intercept = intercept[1:] - intercept[:1]
     fitted = list(getattr(model, "feature_names_in_", ())) or sorted(c for c in columns if isinstance(c, int))
     if set(columns) <= set(fitted):
         where = {name: place for place, name in enumerate(fitted)}
         order = sorted(range(len(columns)), key=lambda place: where[columns[place]])  # as X has them
-        coef, columns = coef[:, order], [columns[place] for place in order]
+        coef = coef[:, order]
+        columns = [columns[place] for place in order]
     return LinearForm(coef, intercept, classes, tuple(columns))
 
 

@@ -101,7 +101,8 @@ def to_onnx(model: Any) -> onnx.ModelProto:
 
     check_is_fitted(model, "tally_")
     model._check_estimated(model.class_log_prior_)
-    names, shape = model._required_columns, model._shape
+    names = model._required_columns
+    shape = model._shape
     return write_onnx(scores_of(model), not shape.by_name and all(isinstance(name, int) for name in names))
 
 

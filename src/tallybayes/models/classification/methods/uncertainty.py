@@ -74,7 +74,8 @@ def predict_proba_interval(
     # one draw of them is held at a time.
     seeds = rng.integers(2**63, size=n_draws)
     shape = (table.n_rows, len(model._class_domain.levels))
-    low, high = np.empty(shape), np.empty(shape)
+    low = np.empty(shape)
+    high = np.empty(shape)
     step = max(1, _CELLS // (n_draws * shape[1]))
     for start in range(0, table.n_rows, step):
         part = slice(start, start + step)
