@@ -150,7 +150,8 @@ class AutoClassifier(ClassifierMixin, Estimator):
         weights = check_weight(weight, table.n_rows)
         refuse_columns(table, shape.target)
         warn_unread({name: reason for name in table.columns if (reason := table.unread(name))})
-        report, choice = None, self.spec
+        report = None
+        choice = self.spec
         if choice is None:
             with blas_libraries().limit(limits=1):  # matrices are small: threads would wait for each other
                 choice, report = search_candidates(self, table, shape.target, weights, start)
@@ -158,7 +159,10 @@ class AutoClassifier(ClassifierMixin, Estimator):
             raise DataError.wrong_type("spec", repr(choice), "what another model has chosen, its choice_")
         models = fit_members(choice, table, shape.target, weights)
         members = [Member(one, model) for one, model in zip(choice.members, models, strict=True)]
-        self._shape, self.spec_, self.members_, self.leaderboard_ = shape, choice, members, report
+        self._shape = shape
+        self.spec_ = choice
+        self.members_ = members
+        self.leaderboard_ = report
         return self
 
     def partial_fit(
@@ -265,7 +269,9 @@ class AutoClassifier(ClassifierMixin, Estimator):
         """
         check_is_fitted(self, "members_")
         found = clone(self)
-        found._shape, found.spec_, found.leaderboard_ = self._shape, self.spec_, None
+        found._shape = self._shape
+        found.spec_ = self.spec_
+        found.leaderboard_ = None
         found.members_ = [Member(choice, model.without_rows()) for choice, model in self.members_]
         return found
 
@@ -281,7 +287,9 @@ class AutoClassifier(ClassifierMixin, Estimator):
             )
         found = clone(self)
         shape = other._shape if self._shape.unnamed else self._shape
-        found._shape, found.spec_, found.leaderboard_ = self._shape._replace(target=shape.target), self.spec_, None
+        found._shape = self._shape._replace(target=shape.target)
+        found.spec_ = self.spec_
+        found.leaderboard_ = None
         pairs = zip(self._display_name(shape.target), other._display_name(shape.target), strict=True)
         found.members_ = [Member(mine.spec, mine.model + its.model) for mine, its in pairs]
         return found
@@ -388,7 +396,8 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return state | {"members": [content for content, _ in parts]}, arrays
 
     def _from_file(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        choice, contents = from_json(state.pop("spec")), state.pop("members")
+        choice = from_json(state.pop("spec"))
+        contents = state.pop("members")
         if (
             not isinstance(choice, EnsembleSpec)
             or not isinstance(contents, list)
@@ -408,7 +417,9 @@ class AutoClassifier(ClassifierMixin, Estimator):
         shape = state.pop("shape")
         self._shape = InputFormat.from_json(shape, members[0].model.tally_)
         check_no_unknown_entries("the shape of the rows", shape)
-        self.spec_, self.members_, self.leaderboard_ = choice, members, None
+        self.spec_ = choice
+        self.members_ = members
+        self.leaderboard_ = None
         check_no_unknown_entries("the model's state", state)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

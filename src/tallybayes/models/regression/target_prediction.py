@@ -249,9 +249,8 @@ def without_inputs(model: Any, missing: np.ndarray) -> Any:
     if missing.tobytes() not in models:
         if any(np.ndim(getattr(prior, "location", 0.0)) for prior in coefficients.priors_of(model)):
             raise DataError(
-                f"column {min(names, key=str)!r} is missing in some row, and prior= has parameters per term; expected "
-                "all inputs.\n"
-                "    Impute the cell, or use a prior with scalar parameters."
+                f"column {min(names, key=str)!r} is missing in some row, and prior= has a parameter for every term; "
+                "expected all inputs.\n    Impute the cell, or use a prior with scalar parameters."
             )
         other = clone(model).set_params(degree=degree_in_use(model))._copy_input_format(model)
         other._design = design.without(names)

@@ -104,7 +104,8 @@ class Decayed(StreamModel):
                 f"half_life is a span of time, {self.half_life!r}, and rows have none.\n"
                 "    Pass time=, or a half-life in rows."
             )
-        model, source = self._model_to_update(), open_source(X)
+        model = self._model_to_update()
+        source = open_source(X)
         how = {"lengths": lengths, "sequence": sequence, "order": order}
         if source is not None:
             return self._fit_batches(source, y, sample_weight, time, how)
@@ -126,7 +127,10 @@ class Decayed(StreamModel):
             model = model.partial_fit(**kept._replace(weight=weight).arguments())
         else:
             model = model.partial_fit(X, **({} if y is None else {"y": y}), sample_weight=weight)
-        self._now, self._uses_datetimes, self._by_rows, self.model_ = now, times.dated, time is None, model
+        self._now = now
+        self._uses_datetimes = times.dated
+        self._by_rows = time is None
+        self.model_ = model
         self._time_column = time if isinstance(time, str) else self._time_column
         return self
 
@@ -171,12 +175,10 @@ class Decayed(StreamModel):
                 "    Bring the earlier one there first: advance(time)."
             )
         both = clone(self)
-        both._now, both._uses_datetimes, both._by_rows, both._time_column = (
-            self._now,
-            self._uses_datetimes,
-            self._by_rows,
-            self._time_column,
-        )
+        both._now = self._now
+        both._uses_datetimes = self._uses_datetimes
+        both._by_rows = self._by_rows
+        both._time_column = self._time_column
         both.model_ = self.model_ + other.model_
         return both
 
@@ -201,9 +203,12 @@ class Decayed(StreamModel):
 
     @classmethod
     def _from_manifest(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        clock, model = manifest.pop("clock"), model_from_parts(manifest.pop("model"), arrays)
+        clock = manifest.pop("clock")
+        model = model_from_parts(manifest.pop("model"), arrays)
         sealed_file.check_no_unknown_entries("the fading model", manifest)
-        half, now, time = clock.pop("half_life"), clock.pop("now"), clock.pop("time", None)
+        half = clock.pop("half_life")
+        now = clock.pop("now")
+        time = clock.pop("time", None)
         flags = [clock.pop(name) for name in ("spans_dates", "dated", "by_rows")]
         sealed_file.check_no_unknown_entries("the clock", clock)
         fits = all(isinstance(one, int | float) and np.isfinite(one) for one in (half, now)) and half > 0
@@ -213,8 +218,11 @@ class Decayed(StreamModel):
             raise FileError("the clock of the fading model is none; expected what Decayed.save wrote.")
         unfitted = type(model)(**model.get_params(deep=False))
         found = cls(unfitted, half_life=np.timedelta64(int(half), "ns") if flags[0] else half)
-        found._now, found._uses_datetimes, found._by_rows = (int(now) if flags[1] else float(now)), flags[1], flags[2]
-        found.model_, found._time_column = model, time
+        found._now = int(now) if flags[1] else float(now)
+        found._uses_datetimes = flags[1]
+        found._by_rows = flags[2]
+        found.model_ = model
+        found._time_column = time
         return found
 
     _by_rows = True

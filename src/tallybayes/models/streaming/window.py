@@ -112,12 +112,15 @@ class Window(StreamModel):
         self
         """
         span, dated = self._span()
-        time, how = self._asked_time(time), {"lengths": lengths, "sequence": sequence, "order": order}
-        model, source = self._model_to_update(), open_source(X)
+        time = self._asked_time(time)
+        how = {"lengths": lengths, "sequence": sequence, "order": order}
+        model = self._model_to_update()
+        source = open_source(X)
         if source is not None:
             return self._fit_batches(source, y, sample_weight, time, how)
         came = self._read(X, y, sample_weight, time, how)
-        n, times = came.kept.n, came.times
+        n = came.kept.n
+        times = came.times
         if times is None:
             times = Times(np.arange(n, dtype=np.float64) + (0 if self._now is None else self._now) + 1, False)
         else:
@@ -126,7 +129,9 @@ class Window(StreamModel):
         now = now if self._now is None or now is None else max(now, self._now)
         if now is None:
             raise DataError("there are 0 rows to learn from; expected at least 1.")
-        kept, n_old, n_late = came.kept.at(times.values), 0, 0
+        kept = came.kept.at(times.values)
+        n_old = 0
+        n_late = 0
         if n and times.values.min() <= now - span:
             n_old = int(np.searchsorted(kept.times, now - span, side="right"))
             kept = kept.some(slice(n_old, None))
@@ -140,7 +145,9 @@ class Window(StreamModel):
         if kept.n:
             heapq.heappush(batches, _Batch(kept.counted_by(model)))
         model = _forget_old(model, batches, now - span)
-        self._now, self._uses_datetimes, self._batches = now, times.dated, batches
+        self._now = now
+        self._uses_datetimes = times.dated
+        self._batches = batches
         if self.rows is None:
             self.n_late_ = getattr(self, "n_late_", 0) + n_late
             self._time_column = time if isinstance(time, str) else self._time_column
@@ -178,7 +185,8 @@ class Window(StreamModel):
         self
         """
         check_is_fitted(self)
-        how, source = {"lengths": lengths, "sequence": sequence, "order": order}, open_source(X)
+        how = {"lengths": lengths, "sequence": sequence, "order": order}
+        source = open_source(X)
         X = X if source is None else source.read("forget")
         if time is not None or (self._time_column is not None and has_column(X, self._time_column)):
             time = self._asked_time(time)
@@ -239,9 +247,11 @@ class Window(StreamModel):
         times = read_times(time, 1)
         self._check_times(times, dated)
         assert self._now is not None
-        now, batches = max(self._now, times.values[0].item()), list(self._batches)
+        now = max(self._now, times.values[0].item())
+        batches = list(self._batches)
         self.model_ = _forget_old(self._model_to_update(), batches, now - span)
-        self._now, self._batches = now, batches
+        self._now = now
+        self._batches = batches
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -268,12 +278,17 @@ class Window(StreamModel):
 
     @classmethod
     def _from_manifest(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        clock, rows = manifest.pop("clock"), manifest.pop("rows")
+        clock = manifest.pop("clock")
+        rows = manifest.pop("rows")
         kept = None if rows is None else rows_from_parts(rows, arrays)
         model = model_from_parts(manifest.pop("model"), arrays)
         sealed_file.check_no_unknown_entries("the window", manifest)
-        by, span, now = clock.pop("by"), clock.pop("span"), clock.pop("now")
-        dated, late, time = clock.pop("dated"), clock.pop("late"), clock.pop("time", None)
+        by = clock.pop("by")
+        span = clock.pop("span")
+        now = clock.pop("now")
+        dated = clock.pop("dated")
+        late = clock.pop("late")
+        time = clock.pop("time", None)
         sealed_file.check_no_unknown_entries("the window's clock", clock)
         number = int if by == "dates" else float
         fits = by in ("rows", "dates", "numbers") and type(dated) is bool and dated is (by == "dates")
@@ -292,8 +307,11 @@ class Window(StreamModel):
         duration = np.timedelta64(int(span), "ns") if by == "dates" else span
         unfitted = type(model)(**model.get_params(deep=False))
         found = cls(unfitted, rows=int(span)) if by == "rows" else cls(unfitted, duration=duration)
-        found._now, found._uses_datetimes, found.model_ = number(now), dated, model
-        found._batches, found._time_column = [] if kept is None else [_Batch(kept)], time
+        found._now = number(now)
+        found._uses_datetimes = dated
+        found.model_ = model
+        found._batches = [] if kept is None else [_Batch(kept)]
+        found._time_column = time
         if (kept is not None and kept.offsets is not None) is not (kept is not None and found._of_sequences):
             raise FileError("the window's rows are not what its model is of; expected what Window.save wrote.")
         if by != "rows":
@@ -330,7 +348,8 @@ class _Batch:
     """Rows that came together, of which the first few may be forgotten already; ordered by the oldest that is left."""
 
     def __init__(self, kept: BufferedRows, first: int = 0) -> None:
-        self.kept, self.first = kept, first
+        self.kept = kept
+        self.first = first
 
     def __lt__(self, other: _Batch) -> bool:
         return bool(self.kept.times[self.first] < other.kept.times[other.first])

@@ -92,7 +92,8 @@ def _write_columns(
     """Columns that are independent given the class, and words of one vocabulary."""
     urn = word_terms(_form(scored), cells[0])
     if urn is not None:
-        (terms, common), said = urn, "log of the urn's sum term"
+        (terms, common) = urn
+        said = "log of the urn's sum term"
     else:
         terms = scored.contributions(cells)[0]
         whole = terms.sum(axis=-1) if scored.family.columnwise else scored.log_prob(cells)[0]
@@ -100,7 +101,8 @@ def _write_columns(
         common = np.full(len(whole), (whole[possible] - terms[possible].sum(axis=-1))[0] if possible.any() else 0.0)
         said = "log coefficient"  # of a multinomial row
     described = {} if urn is not None else scored.family.named_parameters(scored.parameters)
-    width, is_block = terms.shape[-1], len(scored.factor.columns) != terms.shape[-1]
+    width = terms.shape[-1]
+    is_block = len(scored.factor.columns) != terms.shape[-1]
     places = np.arange(width)
     if is_block and width > MOST_COLUMNS:  # of many words, those that are there
         places = np.flatnonzero(cells[0])[:MOST_COLUMNS]
@@ -124,7 +126,8 @@ def _write_columns(
 def _write_joint(sheet: CalculationSheet, model: Any, scored: FactorScorer, cells: np.ndarray, word: str) -> None:
     """Columns that vary together, by their quadratic form."""
     row = scored._varied(cells)[0]
-    worked, known = density_terms(_form(scored), row), np.flatnonzero(~np.isnan(row))
+    worked = density_terms(_form(scored), row)
+    known = np.flatnonzero(~np.isnan(row))
     names = [printable(model._display_name(scored.factor.column(place, len(row)))) for place in range(len(row))]
     some = ", ".join(names[place] for place in known[:3]) + (", …" if len(known) > 3 else "")
     sheet.add(_title(some or "nothing", word), scored.log_prob(cells)[0])
