@@ -108,7 +108,10 @@ def test_held_out_rows_may_lack_inputs():
 def test_what_is_not_counted_is_said():
     with pytest.warns(DataSourceWarning, match=r"of 300 rows are not counted: .* most often column 'a'\."):
         tb.LinearRegression().fit(ROWS, "y")
-    with pytest.raises(tb.DataError, match="target 'y' has 0 complete rows .target, all inputs"), pytest.warns(DataSourceWarning):
+    with (
+        pytest.raises(tb.DataError, match="target 'y' has 0 complete rows .target, all inputs"),
+        pytest.warns(DataSourceWarning),
+    ):
         tb.LinearRegression().fit(ROWS.assign(z=np.nan), "y")
     prior = tb.LinearNormalInverseGamma(np.zeros(2), np.eye(2), 1.0, 1.0)
     model = tb.LinearRegression(prior=prior).fit(FULL[["a", "b", "y"]], "y")
