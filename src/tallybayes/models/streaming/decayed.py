@@ -1,4 +1,4 @@
-"""tb.Decayed: a model in which the older a row is, the less it counts."""
+"""Decayed: a model with exponential decay of the weights of old rows."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 
 class Decayed(StreamModel):
-    """A model in which rows count less as they grow old: half as much after every half-life.
+    """A model with exponential decay: the weight of a row halves after every half-life.
 
-    A row of age a counts 2 to the power of −a / `half_life` times its weight, whatever batches it came in and in
-    whatever order: ``model_`` is what a model fitted with those weights would be. The tally is scaled, so no row is
-    kept, and none can be forgotten.
+    A row of age a has weight 2^(−a / `half_life`) times its sample weight, whatever the batches and their order.
+    ``model_`` equals a model fitted with those weights. Only the tally is scaled: no rows are stored, and none can be
+    forgotten.
 
     Parameters
     ----------
-    model : a model that learns and forgets
-        Such as `NaiveBayes` or `LinearRegression`, or a `HiddenMarkovModel` of labeled sequences. One that is fitted lends
-        its choices: ``model.without_rows()``.
+    model : a model with `partial_fit` and `forget`
+        For example `NaiveBayes`, `LinearRegression`, or a `HiddenMarkovModel` of labeled sequences. To reuse the
+        choices of a fitted model, pass ``model.without_rows()``.
     half_life : number or timedelta
-        In rows (or sequences), counted as they come, unless they have times; else in the unit of their times.
+        In rows (or sequences), by arrival, if rows have no times; otherwise in the unit of their times.
 
     Attributes
     ----------
@@ -77,54 +77,54 @@ class Decayed(StreamModel):
         sequence: str | None = None,
         order: str | None = None,
     ) -> Self:
-        """Learn rows; what was learned before counts less by the time that has passed.
+        """Decay the counts by the time that has passed, then count new rows.
 
         Parameters
         ----------
         X, y, sample_weight
-            As the model takes them.
-        time : array-like of shape (n,), one number or date, or the name of a column of X, optional
-            When the rows came, in any order: late ones count as much as if they had come in time. The column is not
-            learned from; said once by name, it is that of the rows to come, too. A sequence came when its last step
-            did. Without it every row, or sequence, is one tick of the clock.
+            As for `fit` of the model.
+        time : array-like of shape (n,), one number or date, or column name of X, optional
+            The times of the rows, in any order: the weight of a late row does not depend on its arrival. The time
+            column is not a feature. A column name holds for later calls, too. The time of a sequence is that of its
+            last step. Without times, every row or sequence advances the clock by 1.
         lengths, sequence, order
-            Of sequences, as `HiddenMarkovModel` takes them.
+            For sequences, as for `HiddenMarkovModel`.
 
         Returns
         -------
         self
         """
-        half, dated = read_span(self.half_life, "half_life")
+        half_life, uses_datetimes = read_span(self.half_life, "half_life")
         time = self._time_column if time is None else time
         if self._now is not None and (time is None) is not self._by_rows:
-            found = "no time" if time is None else "a time"
-            raise DataError(f"these rows have {found}, unlike those before; expected the same for all of one stream.")
-        if time is None and dated:
+            what = "no time" if time is None else "a time"
+            raise DataError(f"these rows have {what}, unlike earlier rows; expected the same for all rows of a stream.")
+        if time is None and uses_datetimes:
             raise DataError(
-                f"half_life is a span of time, {self.half_life!r}, and rows have none.\n"
+                f"half_life is a duration, {self.half_life!r}, but the rows have no times.\n"
                 "    Pass time=, or a half-life in rows."
             )
         model = self._model_to_update()
         source = open_source(X)
-        how = {"lengths": lengths, "sequence": sequence, "order": order}
+        sequence_arguments = {"lengths": lengths, "sequence": sequence, "order": order}
         if source is not None:
-            return self._fit_batches(source, y, sample_weight, time, how)
-        X, kept, times = self._read(X, y, sample_weight, time, how)
+            return self._fit_batches(source, y, sample_weight, time, sequence_arguments)
+        X, buffered, times = self._read(X, y, sample_weight, time, sequence_arguments)
         if times is None:
-            ticks = np.arange(kept.n, dtype=np.float64)
+            ticks = np.arange(buffered.n, dtype=np.float64)
             times = Times(ticks + (0.0 if self._now is None else self._now) + 1, False)
         else:
-            self._check_times(times, dated or None)
-        if kept.n == 0:
+            self._check_times(times, uses_datetimes or None)
+        if buffered.n == 0:
             raise DataError("there are 0 rows to learn from; expected at least 1.")
         latest = times.values.max().item()
         now = latest if self._now is None else max(latest, self._now)
-        weight = 2.0 ** ((times.values - now) / half)
-        weight = weight if kept.weight is None else weight * kept.weight
-        weight[weight < LEAST_WEIGHT] = 0.0  # next to nothing, and no weight of a row
+        weight = 2.0 ** ((times.values - now) / half_life)
+        weight = weight if buffered.weight is None else weight * buffered.weight
+        weight[weight < LEAST_WEIGHT] = 0.0  # below the least valid sample weight
         model = self._decayed_to(model, now)
         if X is None or isinstance(sample_weight, str):
-            model = model.partial_fit(**kept._replace(weight=weight).arguments())
+            model = model.partial_fit(**buffered._replace(weight=weight).arguments())
         else:
             model = model.partial_fit(X, **({} if y is None else {"y": y}), sample_weight=weight)
         self._now = now
@@ -135,12 +135,12 @@ class Decayed(StreamModel):
         return self
 
     def advance(self, time: Moment) -> Self:
-        """Let time pass: all that was learned counts less by then.
+        """Move the current time forward and decay the counts.
 
         Parameters
         ----------
         time : number or date
-            Now; earlier than the latest so far, it changes nothing.
+            The current time. A time before the latest so far has no effect.
 
         Returns
         -------
@@ -156,23 +156,23 @@ class Decayed(StreamModel):
         return self
 
     def forget(self, *rows: object, **named: object) -> NoReturn:
-        """Refused: how much a row still counts depends on when it came, and that is not kept."""
+        """Raise NotForgettableError: the current weight of a row depends on its time, which is not stored."""
         raise NotForgettableError(
-            "rows of a fading model cannot be taken out: what they count by now is not known of them.\n"
-            "    They fade by themselves; tb.Window forgets exactly."
+            "rows of a decayed model cannot be forgotten: their current weights are not stored.\n"
+            "    Their weights decay; tb.Window forgets rows exactly."
         )
 
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):
             return NotImplemented
-        for one in (self, other):
-            check_is_fitted(one)
+        for model in (self, other):
+            check_is_fitted(model)
         if read_span(self.half_life, "half_life") != read_span(other.half_life, "half_life"):
             raise StatisticsError.incompatible("the half-lives", self.half_life, other.half_life)
         if (self._now, self._uses_datetimes) != (other._now, other._uses_datetimes):
             raise StatisticsError(
                 f"the times of the models are {self.now_} and {other.now_}; expected the same.\n"
-                "    Bring the earlier one there first: advance(time)."
+                "    Advance the earlier one first: advance(time)."
             )
         both = clone(self)
         both._now = self._now
@@ -183,7 +183,7 @@ class Decayed(StreamModel):
         return both
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model and its clock to a sealed file that `tb.load` reads; it goes on from there.
+        """Write the model and its clock to a sealed file that `tb.load` reads.
 
         Parameters
         ----------
@@ -191,10 +191,10 @@ class Decayed(StreamModel):
         """
         check_is_fitted(self)
         content, arrays = model_to_parts(self.model_)
-        half, dated = read_span(self.half_life, "half_life")
+        half_life, uses_datetimes = read_span(self.half_life, "half_life")
         clock: dict[str, Any] = {
-            "half_life": half,
-            "spans_dates": dated,
+            "half_life": half_life,
+            "spans_dates": uses_datetimes,
             "now": self._now,
             "dated": self._uses_datetimes,
         }
@@ -206,38 +206,40 @@ class Decayed(StreamModel):
         clock = manifest.pop("clock")
         model = model_from_parts(manifest.pop("model"), arrays)
         sealed_file.check_no_unknown_entries("the fading model", manifest)
-        half = clock.pop("half_life")
+        half_life = clock.pop("half_life")
         now = clock.pop("now")
         time = clock.pop("time", None)
         flags = [clock.pop(name) for name in ("spans_dates", "dated", "by_rows")]
         sealed_file.check_no_unknown_entries("the clock", clock)
-        fits = all(isinstance(one, int | float) and np.isfinite(one) for one in (half, now)) and half > 0
+        fits = (
+            all(isinstance(value, int | float) and np.isfinite(value) for value in (half_life, now)) and half_life > 0
+        )
         fits = fits and all(type(flag) is bool for flag in flags) and flags[0] is flags[1]
         fits = fits and (time is None or (isinstance(time, str) and not flags[2]))
         if not fits or (flags[2] and flags[1]):
-            raise FileError("the clock of the fading model is none; expected what Decayed.save wrote.")
+            raise FileError("the clock of the decayed model is invalid; expected what Decayed.save wrote.")
         unfitted = type(model)(**model.get_params(deep=False))
-        found = cls(unfitted, half_life=np.timedelta64(int(half), "ns") if flags[0] else half)
-        found._now = int(now) if flags[1] else float(now)
-        found._uses_datetimes = flags[1]
-        found._by_rows = flags[2]
-        found.model_ = model
-        found._time_column = time
-        return found
+        decayed = cls(unfitted, half_life=np.timedelta64(int(half_life), "ns") if flags[0] else half_life)
+        decayed._now = int(now) if flags[1] else float(now)
+        decayed._uses_datetimes = flags[1]
+        decayed._by_rows = flags[2]
+        decayed.model_ = model
+        decayed._time_column = time
+        return decayed
 
     _by_rows = True
 
     def _decayed_to(self, model: Any, now: TimeSpan) -> Any:
-        """A model at a later time."""
+        """Return the model with its counts decayed to a later time."""
         if self._now is None or now == self._now:
             return model
-        half, _ = read_span(self.half_life, "half_life")
-        return scaled(model, float(2.0 ** ((self._now - now) / half)))
+        half_life, _ = read_span(self.half_life, "half_life")
+        return scaled(model, float(2.0 ** ((self._now - now) / half_life)))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "model_"):
             return super().__repr__(N_CHAR_MAX)
-        half, dated = read_span(self.half_life, "half_life")
-        long = str(format_span(half)) if dated else f"{half:.12g}"
+        half_life, uses_datetimes = read_span(self.half_life, "half_life")
+        long = str(format_span(half_life)) if uses_datetimes else f"{half_life:.12g}"
         what = "steps" if self._of_sequences else "rows"
         return f"Decayed with a half-life of {long}: {self.n_rows_:.6g} {what}, {self.model!r}"

@@ -1,4 +1,4 @@
-"""Stream: what a window and a fading model have in common: a model inside, a clock, and answers by the model."""
+"""StreamModel: the base class of sliding windows and decayed models."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tallybayes.typing import Labels, Rows, SampleWeights
 
 
 class NewRows(NamedTuple):
-    """What came at once."""
+    """The rows of one call, and their times."""
 
-    X: Any  # as it was given, without its times; None of sequences
-    kept: BufferedRows
+    X: Any  # the rows as passed, without the time column; None for sequences
+    buffered: BufferedRows
     times: Times | None
 
 
 class StreamModel(Estimator):
-    """The base of `Window` and `Decayed`: rows are learned as they come, and answers are those of ``model_``."""
+    """Base class of `Window` and `Decayed`: it counts rows as they arrive; ``model_`` makes the predictions."""
 
     model: Estimator
     _now: TimeSpan | None = None
@@ -37,54 +37,54 @@ class StreamModel(Estimator):
 
     @property
     def now_(self) -> float | np.datetime64:
-        """The latest time so far: a date or a number; the number of rows that came, where rows have no times."""
+        """The latest time so far, a date or a number; without times, the number of rows that have arrived."""
         check_is_fitted(self)
         assert self._now is not None
         return shown(self._now, dated=self._uses_datetimes)
 
     @property
     def classes_(self) -> np.ndarray:
-        """The classes that the model knows now."""
+        """The current classes of ``model_``."""
         return self.model_.classes_
 
     @property
     def n_rows_(self) -> float:
-        """What the rows count that the model has."""
+        """The total weight of the rows in ``model_``."""
         check_is_fitted(self)
         return float(self.model_.n_rows_)
 
     @property
     def time_(self) -> str | None:
-        """The column that tells when rows came, where it was said by name: that of the rows to come, too."""
+        """The name of the time column, if it was passed by name; later rows use it, too."""
         check_is_fitted(self)
         return self._time_column
 
-    def predict(self, X: Rows, **asked: Any) -> Any:
-        """The model's answers about some rows.
+    def predict(self, X: Rows, **options: Any) -> Any:
+        """Return the predictions of ``model_``.
 
         Parameters
         ----------
-        X, **asked : as the model takes them
+        X, **options : as for `predict` of the model
         """
         check_is_fitted(self)
-        return self.model_.predict(X, **asked)
+        return self.model_.predict(X, **options)
 
-    def predict_proba(self, X: Rows, **asked: Any) -> Any:
-        """The model's probabilities of some rows.
+    def predict_proba(self, X: Rows, **options: Any) -> Any:
+        """Return the predicted probabilities of ``model_``.
 
         Parameters
         ----------
-        X, **asked : as the model takes them
+        X, **options : as for `predict_proba` of the model
         """
         check_is_fitted(self)
-        return self.model_.predict_proba(X, **asked)
+        return self.model_.predict_proba(X, **options)
 
     def score(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> float:
-        """The model's score on some rows: of a classifier, the share whose class is predicted.
+        """Return the score of ``model_``; for a classifier, the accuracy.
 
         Parameters
         ----------
-        X, y, sample_weight : as the model takes them
+        X, y, sample_weight : as for `score` of the model
         """
         check_is_fitted(self)
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -101,7 +101,7 @@ class StreamModel(Estimator):
         sequence: str | None = None,
         order: str | None = None,
     ) -> Self:
-        """As `partial_fit`, of a stream that begins here.
+        """Start a new stream with these rows, replacing any earlier state.
 
         Parameters
         ----------
@@ -112,8 +112,8 @@ class StreamModel(Estimator):
         -------
         self
         """
-        how: dict[str, Any] = {"lengths": lengths, "sequence": sequence, "order": order}
-        other = clone(self).partial_fit(X, y, sample_weight, time, **how)
+        sequence_arguments: dict[str, Any] = {"lengths": lengths, "sequence": sequence, "order": order}
+        other = clone(self).partial_fit(X, y, sample_weight, time, **sequence_arguments)
         for name in [name for name in vars(self) if name not in vars(other)]:
             delattr(self, name)
         self.__dict__.update(other.__dict__)
@@ -130,106 +130,114 @@ class StreamModel(Estimator):
         sequence: str | None = None,
         order: str | None = None,
     ) -> Self:
-        """Each kind has its own."""
+        """Count new rows; subclasses implement it."""
         raise NotImplementedError
 
     @property
     def _of_sequences(self) -> bool:
-        """Whether what comes and goes is not a row, but a sequence of them."""
+        """Whether the units of the stream are sequences, not rows."""
         return hasattr(self.model, "predict_transition_proba")
 
     def _model_to_update(self) -> Any:
-        """The model to go on with: a copy, so that an error changes nothing."""
+        """Return a copy of the model to update, so that an exception leaves the stream unchanged."""
         if hasattr(self, "model_"):
             return copy.copy(self.model_)
         methods = [name for name in ("partial_fit", "forget", "without_rows") if not hasattr(self.model, name)]
         if methods or isinstance(self.model, type):
-            found = type(self.model).__name__ if hasattr(self.model, "get_params") else repr(self.model)[:60]
-            hint = "Write brackets after it." if isinstance(self.model, type) else "Such as tb.NaiveBayes()."
-            raise DataError.wrong_type("model", found, "a model that learns and forgets", hint)
+            model = type(self.model).__name__ if hasattr(self.model, "get_params") else repr(self.model)[:60]
+            hint = "Pass an instance." if isinstance(self.model, type) else "Such as tb.NaiveBayes()."
+            raise DataError.wrong_type("model", model, "a model with partial_fit, forget and without_rows", hint)
         if getattr(self.model, "components", None) is not None or getattr(self.model, "gaps", None) is not None:
             setting = "components" if self.model.components is not None else "gaps"
             raise NotForgettableError(
-                f"the model has {setting}=, which EM learns from all sequences at once, and a stream counts them one "
-                f"by one.\n    Leave {setting}= out."
+                f"{setting}= needs EM over all sequences at once, but a stream counts them one "
+                f"by one.\n    Remove {setting}=."
             )
         if not self.model.__sklearn_is_fitted__():
             return clone(self.model)
         if self.model.n_rows_ > 0:
             raise DataError(
-                f"the model has counted {self.model.n_rows_:.12g} rows already; expected one that is not fitted.\n"
-                "    Keep its choices alone: model.without_rows()."
+                f"the model has counted {self.model.n_rows_:.12g} rows already; expected an unfitted model.\n"
+                "    To keep its choices only, pass model.without_rows()."
             )
         return copy.copy(self.model)
 
     def _read(self, X: Any, y: Any, sample_weight: Any, time: Any, sequences: dict[str, Any]) -> NewRows:
-        """What came, and when, if that is said."""
-        told = {name: value for name, value in sequences.items() if value is not None}
+        """Return the new rows as a buffer, and their times if given."""
+        given = {name: value for name, value in sequences.items() if value is not None}
         if not self._of_sequences:
-            if told:
-                raise DataError(f"{next(iter(told))}= is of sequences; a {type(self.model).__name__} is of rows.")
+            if given:
+                raise DataError(
+                    f"{next(iter(given))}= is for models of sequences; {type(self.model).__name__} is not."
+                )
             if isinstance(time, str):
                 X, time = without_times(X, time)
-            kept = BufferedRows.read(X, y, sample_weight)
-            return NewRows(X, kept, None if time is None else read_times(time, kept.n))
-        kept = BufferedRows.read_sequences(X, y, sample_weight, told)
+            buffered = BufferedRows.read(X, y, sample_weight)
+            return NewRows(X, buffered, None if time is None else read_times(time, buffered.n))
+        buffered = BufferedRows.read_sequences(X, y, sample_weight, given)
         if not isinstance(time, str):
-            return NewRows(None, kept, None if time is None else read_times(time, kept.n))
-        assert kept.offsets is not None
-        table, column = without_times(kept.table, time)
-        return NewRows(None, kept._replace(table=table), _last_of(read_times(column, table.n_rows), kept.offsets))
+            return NewRows(None, buffered, None if time is None else read_times(time, buffered.n))
+        assert buffered.offsets is not None
+        table, column = without_times(buffered.table, time)
+        return NewRows(
+            None, buffered._replace(table=table), _last_of(read_times(column, table.n_rows), buffered.offsets)
+        )
 
-    def _fit_batches(self, source: Source, y: Any, sample_weight: Any, time: Any, how: dict[str, Any]) -> Self:
-        """Learn the rows of a file or another source, batch by batch; an error on the way changes nothing."""
+    def _fit_batches(
+        self, source: Source, y: Any, sample_weight: Any, time: Any, sequence_arguments: dict[str, Any]
+    ) -> Self:
+        """Count the rows of a data source batch by batch; an exception leaves the stream unchanged."""
         other = copy.copy(self)
         what = type(self).__name__
-        told = {"y": y, "sample_weight": sample_weight, "time": time}
-        arrays = [name for name, value in told.items() if not isinstance(value, str | None)]
+        arguments = {"y": y, "sample_weight": sample_weight, "time": time}
+        arrays = [name for name, value in arguments.items() if not isinstance(value, str | None)]
         if arrays:
             raise DataError.wrong_type(
-                arrays[0], repr(told[arrays[0]])[:60], f"the name of a column, since {source.name} is read in batches"
+                arrays[0],
+                repr(arguments[arrays[0]])[:60],
+                f"the name of a column, since {source.name} is read in batches",
             )
         parts = [source.read(what)] if self._of_sequences else source.read_ahead(None)
         for part in progress_of(parts, what, len, source.n_rows):
-            other.partial_fit(part, **told, **how)
+            other.partial_fit(part, **arguments, **sequence_arguments)
         if not hasattr(other, "model_"):
             raise DataError(f"{source.name} has 0 rows to learn from; expected at least 1.")
         self.__dict__.update(other.__dict__)
         return self
 
     def _check_times(self, times: Times, dates: bool | None) -> None:
-        """Refuse numbers where dates came before, and dates where numbers did."""
+        """Raise DataError if numbers follow dates, or dates follow numbers."""
         known = self._uses_datetimes if self._now is not None else dates
         if known is not None and times.dated is not known:
             words = ("numbers", "dates")
             hint = "A span of dates has a unit: timedelta(days=30), or 30d on the command line." if times.dated else ""
-            raise DataError.wrong_type("time", words[times.dated], f"{words[known]}, as it was said before", hint)
+            raise DataError.wrong_type("time", words[times.dated], f"{words[known]}, as in earlier calls", hint)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
 
 
 def inner_model(model: Any) -> Any:
-    """The model that answers: of a stream that has begun, the one in it."""
+    """Return the model inside a fitted stream; any other model unchanged."""
     return model.model_ if isinstance(model, StreamModel) and hasattr(model, "model_") else model
 
 
 def scaled(model: Any, factor: float) -> Any:
-    """A model whose rows count so many times as much; of one that is made of others, each of them."""
+    """Return a copy of a model with its counts multiplied by a factor; of an ensemble, every member."""
     other = copy.copy(model)
     if hasattr(model, "members_"):
-        other.members_ = [one._replace(model=scaled(one.model, factor)) for one in model.members_]
+        other.members_ = [member._replace(model=scaled(member.model, factor)) for member in model.members_]
         return other
     return other._update_tally(model.tally_.scale(factor))
 
 
 def _last_of(times: Times, offsets: np.ndarray) -> Times:
-    """When each sequence was whole: the latest time of its steps."""
+    """Return the time of each sequence: the latest time of its steps."""
     empty = np.flatnonzero(np.diff(offsets) == 0)
     if len(empty):
         raise DataError(
-            f"sequence {empty[0]} has no step, and so no time; expected one for every sequence.\n"
-            "    Pass time= as a list, one for every sequence, or leave such sequences out."
+            f"sequence {empty[0]} has no step, and so no time; expected at least 1 step per sequence.\n"
+            "    Pass time= as a list with one time per sequence, or drop such sequences."
         )
     latest = np.maximum.reduceat(times.values, offsets[:-1]) if len(offsets) > 1 else times.values[:0]
     return Times(latest, times.dated)

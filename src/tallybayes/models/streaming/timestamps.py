@@ -1,4 +1,4 @@
-"""Times of rows, as people have them: numbers, dates, or a column; and spans of time."""
+"""Times of rows, given as numbers, dates or a column; and durations."""
 
 from __future__ import annotations
 
@@ -15,35 +15,37 @@ from tallybayes.errors import DataError
 
 _NANOSECONDS = np.dtype("M8[ns]")
 Moment: TypeAlias = float | date | np.datetime64 | np.number[Any]
-When: TypeAlias = str | Moment | npt.NDArray[Any] | Iterable[Any]  # of rows: a column, one for all, or one for each
+When: TypeAlias = (
+    str | Moment | npt.NDArray[Any] | Iterable[Any]
+)  # a column name, one time for all rows, or one per row
 Duration: TypeAlias = float | timedelta | np.timedelta64 | np.number[Any]
-TimeSpan = int | float  # of dates in nanoseconds, else in whatever times are in
+TimeSpan = int | float  # for dates in nanoseconds, else in the unit of the times
 
 
 class Times(NamedTuple):
-    """The time of every row: int64 nanoseconds since 1970 where they are dates, else float64."""
+    """The time of every row: int64 nanoseconds since 1970 if they are dates, else float64."""
 
     values: np.ndarray
     dated: bool
 
 
 def shown(value: TimeSpan, *, dated: bool) -> float | np.datetime64:
-    """A time that was kept as a number, as people have it."""
+    """Return a stored time as a date or a number."""
     return np.datetime64(int(value), "ns") if dated else float(value)
 
 
 def format_span(span: TimeSpan) -> timedelta:
-    """A span of dates, as Python has it."""
+    """Return a duration in nanoseconds as a timedelta."""
     return timedelta(microseconds=int(span) / 1000)
 
 
 def read_times(time: Any, n_rows: int) -> Times:
-    """The times of rows: one for each, or one for all of them."""
+    """Return the times of rows from one time per row, or one time for all."""
     array = _dates(time)
     if array is None:
         array = np.asarray(time)
         if array.dtype.kind not in "biuf":
-            expected = "numbers or dates, one a row, or the name of the column that has them"
+            expected = "numbers or dates, one per row, or a column name"
             raise DataError.wrong_type("time", repr(time)[:60], expected)
         array = array.astype(np.float64)
     if array.ndim == 0:
@@ -55,13 +57,13 @@ def read_times(time: Any, n_rows: int) -> Times:
     if len(unknown):
         raise DataError(
             f"row {unknown[0]} has no time: {array[unknown[0]]!r}; expected one for every row.\n"
-            "    Leave such rows out, or say when they came."
+            "    Drop such rows, or pass their times."
         )
     return Times(array.view(np.int64) if dated else array, dated)
 
 
 def _dates(time: Any) -> np.ndarray | None:
-    """Dates as NumPy has them, in UTC where they say their zone; None where these are none."""
+    """Return dates as a NumPy array, converted to UTC if they have a zone; None if the values are not dates."""
     if isinstance(time, date | np.datetime64):
         return _in_nanoseconds(np.asarray([_instant(time)]))[0].reshape(())
     if hasattr(time, "to_numpy") and not isinstance(time, np.ndarray):
@@ -75,17 +77,21 @@ def _dates(time: Any) -> np.ndarray | None:
 
 
 def _cells(column: Any) -> Any:
-    """A column of a frame or of Arrow; instants of whatever zone in UTC."""
-    if getattr(getattr(column, "dtype", None), "tz", None) is not None:  # pandas', which would give objects
+    """Return a data frame or Arrow column as a NumPy array; instants with a zone in UTC."""
+    if (
+        getattr(getattr(column, "dtype", None), "tz", None) is not None
+    ):  # a pandas column with a zone would become an object array
         return column.to_numpy(dtype=_NANOSECONDS)
     return column.to_numpy(zero_copy_only=False) if hasattr(column, "type") else column.to_numpy()
 
 
 def _kind(array: Any) -> str:
+    """Return the NumPy kind of an array, or ""."""
     return str(getattr(getattr(array, "dtype", None), "kind", ""))
 
 
 def _in_nanoseconds(dates: np.ndarray) -> np.ndarray:
+    """Return dates in nanoseconds; raise DataError if a date is not representable."""
     fine = np.ascontiguousarray(dates.astype(_NANOSECONDS))
     far = np.flatnonzero((fine.astype(dates.dtype) != dates) & ~np.isnat(dates))
     if len(far):
@@ -94,12 +100,12 @@ def _in_nanoseconds(dates: np.ndarray) -> np.ndarray:
 
 
 def _instant(cell: Any, row: int = 0) -> Any:
-    """A date without its zone, in UTC; text as ISO 8601 has it."""
+    """Return a date without its zone, in UTC; strings are parsed as ISO 8601."""
     if isinstance(cell, str):
         try:
             cell = datetime.fromisoformat(cell)
         except ValueError:
-            hint = "Make dates of them first, such as with pandas.to_datetime."
+            hint = "Convert the values to dates first, for example with pandas.to_datetime."
             raise DataError.wrong_type(f"the time of row {row}", repr(cell), "a date: 2026-05-31T08:00", hint) from None
     if is_missing(cell):
         return np.datetime64("NaT")
@@ -109,7 +115,7 @@ def _instant(cell: Any, row: int = 0) -> Any:
 
 
 def read_span(span: Any, name: str) -> tuple[TimeSpan, bool]:
-    """A span of time, and whether it is one of dates."""
+    """Return a duration as a number, and whether it is a duration of dates."""
     if isinstance(span, timedelta | np.timedelta64):
         length = int(np.timedelta64(span).astype("m8[ns]").astype(np.int64))
         good = length > 0
@@ -127,14 +133,14 @@ def read_span(span: Any, name: str) -> tuple[TimeSpan, bool]:
 
 
 def has_column(X: Any, name: str) -> bool:
-    """Whether rows that have names have this one."""
+    """Return whether rows have a column of this name."""
     if isinstance(X, Mapping):
         return name in X
     return name in list(getattr(X, "column_names", getattr(X, "columns", ())))
 
 
 def without_times(X: Any, time: str) -> tuple[Any, Any]:
-    """Rows without the column of their times, and that column."""
+    """Return the rows without their time column, and that column."""
     table = open_table(X)
     if time not in table.columns:
         raise DataError.unknown_column([time], table.columns)

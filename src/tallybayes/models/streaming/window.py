@@ -1,4 +1,4 @@
-"""tb.Window: a model of the last rows alone, or of the last sequences."""
+"""Window: a model of the most recent rows or sequences, a sliding window."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ if TYPE_CHECKING:
 
 
 class Window(StreamModel):
-    """A model of the last rows alone: what is new is learned, and what is old is forgotten, exactly.
+    """A model of a sliding window: new rows are counted, and rows that leave the window are forgotten exactly.
 
-    At every moment ``model_`` is what a model of the rows in the window alone would be, with the columns and the
-    calibration it began with. The rows of the window are kept (copied) until they are old: memory is theirs.
+    ``model_`` equals a model fitted to the rows of the window only, with the initial columns and calibration. The
+    window stores a copy of its rows until they leave it, which determines its memory use.
 
     Parameters
     ----------
-    model : a model that learns and forgets
-        Such as `NaiveBayes` or `LinearRegression`, or a `HiddenMarkovModel` of labeled sequences. One that is fitted lends
-        its choices: ``model.without_rows()``.
+    model : a model with `partial_fit` and `forget`
+        For example `NaiveBayes`, `LinearRegression`, or a `HiddenMarkovModel` of labeled sequences. To reuse the
+        choices of a fitted model, pass ``model.without_rows()``.
     rows : int, optional
-        How many rows the window holds, counted as they come; of a `HiddenMarkovModel`, how many sequences.
+        The number of rows in the window, in order of arrival; for a `HiddenMarkovModel`, the number of sequences.
     duration : number or timedelta, optional
-        How long rows stay, by their times: those in (now − duration, now]. Either this or `rows`.
+        The length of the window: it holds rows with times in (now − duration, now]. Pass either this or `rows`.
 
     Attributes
     ----------
     model_ : the fitted model
     now_ : the latest time so far
     n_kept_ : int
-        How many rows it holds.
+        The number of rows in the window.
     n_late_ : int
-        How many rows arrived after rows that are newer by the whole window, and were not learned. Rows that arrive out
-        of order within the window are learned. The first rows of a long batch, which are followed by the rows that
-        move the window past them, are not late.
+        The number of rows that arrived after rows newer by the whole window; they were not counted. Rows that arrive
+        out of order within the window are counted. Rows at the beginning of a long batch, which leave the window within
+        the same batch, are not late.
 
     Examples
     --------
@@ -95,55 +95,55 @@ class Window(StreamModel):
         sequence: str | None = None,
         order: str | None = None,
     ) -> Self:
-        """Learn rows, and forget those that are too old now.
+        """Count new rows, and forget rows that leave the window.
 
         Parameters
         ----------
         X, y, sample_weight
-            As the model takes them.
-        time : array-like of shape (n,), one number or date, or the name of a column of X, optional
-            When the rows came, in any order: for a window that goes by its duration. The column is not learned from;
-            said once by name, it is that of the rows to come, too. A sequence came when its last step did.
+            As for `fit` of the model.
+        time : array-like of shape (n,), one number or date, or column name of X, optional
+            The times of the rows, in any order, for a window with a duration. The time column is not a feature. A
+            column name holds for later calls, too. The time of a sequence is that of its last step.
         lengths, sequence, order
-            Of sequences, as `HiddenMarkovModel` takes them.
+            For sequences, as for `HiddenMarkovModel`.
 
         Returns
         -------
         self
         """
-        span, dated = self._span()
-        time = self._asked_time(time)
-        how = {"lengths": lengths, "sequence": sequence, "order": order}
+        span, uses_datetimes = self._span()
+        time = self._resolve_time(time)
+        sequence_arguments = {"lengths": lengths, "sequence": sequence, "order": order}
         model = self._model_to_update()
         source = open_source(X)
         if source is not None:
-            return self._fit_batches(source, y, sample_weight, time, how)
-        came = self._read(X, y, sample_weight, time, how)
-        n = came.kept.n
-        times = came.times
+            return self._fit_batches(source, y, sample_weight, time, sequence_arguments)
+        new_rows = self._read(X, y, sample_weight, time, sequence_arguments)
+        n = new_rows.buffered.n
+        times = new_rows.times
         if times is None:
             times = Times(np.arange(n, dtype=np.float64) + (0 if self._now is None else self._now) + 1, False)
         else:
-            self._check_times(times, dated)
+            self._check_times(times, uses_datetimes)
         now = times.values.max().item() if n else self._now
         now = now if self._now is None or now is None else max(now, self._now)
         if now is None:
             raise DataError("there are 0 rows to learn from; expected at least 1.")
-        kept = came.kept.at(times.values)
+        buffered = new_rows.buffered.at(times.values)
         n_old = 0
         n_late = 0
         if n and times.values.min() <= now - span:
-            n_old = int(np.searchsorted(kept.times, now - span, side="right"))
-            kept = kept.some(slice(n_old, None))
+            n_old = int(np.searchsorted(buffered.times, now - span, side="right"))
+            buffered = buffered.take(slice(n_old, None))
             latest = np.maximum.accumulate(np.append(times.values[0] if self._now is None else self._now, times.values))
             n_late = int((times.values <= latest[:-1] - span).sum())
-        if kept.n and (n_old or self._of_sequences):
-            model = model.partial_fit(**kept.arguments())
-        elif kept.n:
-            model = model.partial_fit(came.X, **({} if y is None else {"y": y}), sample_weight=sample_weight)
+        if buffered.n and (n_old or self._of_sequences):
+            model = model.partial_fit(**buffered.arguments())
+        elif buffered.n:
+            model = model.partial_fit(new_rows.X, **({} if y is None else {"y": y}), sample_weight=sample_weight)
         batches = list(getattr(self, "_batches", []))
-        if kept.n:
-            heapq.heappush(batches, _Batch(kept.counted_by(model)))
+        if buffered.n:
+            heapq.heappush(batches, _Batch(buffered.counted_by(model)))
         model = _forget_old(model, batches, now - span)
         self._now = now
         self._uses_datetimes = times.dated
@@ -166,86 +166,89 @@ class Window(StreamModel):
         sequence: str | None = None,
         order: str | None = None,
     ) -> Self:
-        """Take rows out before their time: out of the model, and out of those that are kept.
+        """Remove rows from the model and from the window before they leave it.
 
-        Rows that are not in the window are refused, also those that have left it already, and nothing changes.
+        Raises StatisticsError, without changes, for rows that are not in the window.
 
         Parameters
         ----------
         X, y
-            Rows as they were learned.
+            Rows as they were counted.
         sample_weight, time : optional
-            Where they are said, or the column of times is there, only rows of these weights and times are meant; else
-            the oldest of equal ones.
+            If given, only rows with these weights and times match. Otherwise the oldest of equal rows match.
         lengths, sequence, order
-            Of sequences, as `HiddenMarkovModel` takes them.
+            For sequences, as for `HiddenMarkovModel`.
 
         Returns
         -------
         self
         """
         check_is_fitted(self)
-        how = {"lengths": lengths, "sequence": sequence, "order": order}
+        sequence_arguments = {"lengths": lengths, "sequence": sequence, "order": order}
         source = open_source(X)
         X = X if source is None else source.read("forget")
         if time is not None or (self._time_column is not None and has_column(X, self._time_column)):
-            time = self._asked_time(time)
-        _, asked, times = self._read(X, y, sample_weight, time, how)
+            time = self._resolve_time(time)
+        _, requested, times = self._read(X, y, sample_weight, time, sequence_arguments)
         if times is not None:
             self._check_times(times, None)
-            asked = asked._replace(times=times.values)
-        left = [batch.left() for batch in sorted(self._batches)]
-        kept = concatenate_rows(left) if left else None
-        places = np.full(asked.n, -1) if kept is None else find_rows(asked, kept, timed=times is not None)
-        if (places < 0).any():
+            requested = requested._replace(times=times.values)
+        left = [batch.remaining() for batch in sorted(self._batches)]
+        buffered = concatenate_rows(left) if left else None
+        positions = (
+            np.full(requested.n, -1) if buffered is None else find_rows(requested, buffered, timed=times is not None)
+        )
+        if (positions < 0).any():
             what = "sequence" if self._of_sequences else "row"
             raise StatisticsError(
-                f"cannot forget: {what} {np.flatnonzero(places < 0)[0]} of {asked.n} is not among the "
-                f"{0 if kept is None else kept.n} that the window holds.\n"
-                "    What has left it is forgotten already; leave it out. Nothing was changed."
+                f"cannot forget: {what} {np.flatnonzero(positions < 0)[0]} of {requested.n} is not among the "
+                f"{0 if buffered is None else buffered.n} that the window holds.\n"
+                "    Rows that have left the window are forgotten already; omit them. Nothing was changed."
             )
-        if kept is None or not asked.n:
+        if buffered is None or not requested.n:
             return self
-        rest = kept.some(np.setdiff1d(np.arange(kept.n), places))
+        rest = buffered.take(np.setdiff1d(np.arange(buffered.n), positions))
         batches = [_Batch(rest)] if rest.n else []
-        self.model_ = _without(self._model_to_update(), [kept.some(places)], batches)
+        self.model_ = _without(self._model_to_update(), [buffered.take(positions)], batches)
         self._batches = batches
         return self
 
     @property
     def n_kept_(self) -> int:
-        """How many rows, or sequences, the window holds, whatever their weights."""
+        """The number of rows or sequences in the window, regardless of their weights."""
         check_is_fitted(self)
-        return sum(batch.kept.n - batch.first for batch in self._batches)
+        return sum(batch.rows.n - batch.first for batch in self._batches)
 
-    def _asked_time(self, time: Any) -> Any:
-        """When rows came, as it is said now or was said before."""
+    def _resolve_time(self, time: Any) -> Any:
+        """Return `time=`, or the time column of earlier calls. Raise DataError if it does not suit the window."""
         if self.rows is not None and time is not None:
-            raise DataError("a window of so many rows goes by the order in which they come, and time= was given.\n"
-                            "    Say duration= instead of rows=, or leave time= out.")  # fmt: skip
+            raise DataError("time= has no effect with rows=: a window of rows uses their order of arrival.\n"
+                            "    Pass duration= instead of rows=, or omit time=.")  # fmt: skip
         time = self._time_column if time is None else time
         if self.rows is None and time is None:
-            raise DataError("a window of a duration needs to know when rows came.\n    Pass time=, or say rows=.")
+            raise DataError(
+                "time= is missing: a window with duration= needs the times of rows.\n    Pass time=, or use rows=."
+            )
         return time
 
     def advance(self, time: Moment) -> Self:
-        """Let time pass: rows that are too old by then are forgotten.
+        """Move the current time forward and forget rows that leave the window.
 
         Parameters
         ----------
         time : number or date
-            Now; earlier than the latest so far, it changes nothing.
+            The current time. A time before the latest so far has no effect.
 
         Returns
         -------
         self
         """
         check_is_fitted(self)
-        span, dated = self._span()
+        span, uses_datetimes = self._span()
         if self.rows is not None:
-            raise DataError("a window of so many rows knows no time.\n    Say duration= instead of rows=.")
+            raise DataError("advance needs a window with duration=, found rows=.\n    Pass duration= instead of rows=.")
         times = read_times(time, 1)
-        self._check_times(times, dated)
+        self._check_times(times, uses_datetimes)
         assert self._now is not None
         now = max(self._now, times.values[0].item())
         batches = list(self._batches)
@@ -255,9 +258,9 @@ class Window(StreamModel):
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model and the rows of the window to a sealed file that `tb.load` reads; it goes on from there.
+        """Write the model and the rows of the window to a sealed file that `tb.load` reads.
 
-        The file holds the rows: who may read it can read them.
+        The file contains the rows in readable form: protect it as you protect the data.
 
         Parameters
         ----------
@@ -272,7 +275,7 @@ class Window(StreamModel):
         }
         clock |= {"now": self._now, "dated": self._uses_datetimes, "late": getattr(self, "n_late_", 0)}
         clock |= {} if self._time_column is None else {"time": self._time_column}
-        left = [batch.left() for batch in sorted(self._batches)]
+        left = [batch.remaining() for batch in sorted(self._batches)]
         rows, more = rows_to_parts(concatenate_rows(left)) if left else (None, {})
         sealed_file.write(path, "Window", {"model": content, "clock": clock, "rows": rows}, arrays | more)
 
@@ -280,50 +283,52 @@ class Window(StreamModel):
     def _from_manifest(cls, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         clock = manifest.pop("clock")
         rows = manifest.pop("rows")
-        kept = None if rows is None else rows_from_parts(rows, arrays)
+        buffered = None if rows is None else rows_from_parts(rows, arrays)
         model = model_from_parts(manifest.pop("model"), arrays)
         sealed_file.check_no_unknown_entries("the window", manifest)
         by = clock.pop("by")
         span = clock.pop("span")
         now = clock.pop("now")
-        dated = clock.pop("dated")
+        uses_datetimes = clock.pop("dated")
         late = clock.pop("late")
         time = clock.pop("time", None)
         sealed_file.check_no_unknown_entries("the window's clock", clock)
         number = int if by == "dates" else float
-        fits = by in ("rows", "dates", "numbers") and type(dated) is bool and dated is (by == "dates")
-        fits = fits and all(isinstance(one, int | float) and np.isfinite(one) for one in (span, now)) and span > 0
+        fits = by in ("rows", "dates", "numbers") and type(uses_datetimes) is bool and uses_datetimes is (by == "dates")
+        fits = fits and all(isinstance(value, int | float) and np.isfinite(value) for value in (span, now)) and span > 0
         fits = fits and type(late) is int and late >= 0 and (by != "rows" or span == int(span))
         fits = fits and (time is None or (isinstance(time, str) and by != "rows"))
-        if fits and kept is not None:
+        if fits and buffered is not None:
             fits = (
-                bool(kept.n)
-                and kept.times[0] > now - span
-                and kept.times[-1] <= now
-                and (kept.times.dtype.kind == "i") is dated
+                bool(buffered.n)
+                and buffered.times[0] > now - span
+                and buffered.times[-1] <= now
+                and (buffered.times.dtype.kind == "i") is uses_datetimes
             )
         if not fits:
             raise FileError("the window's clock does not fit its rows; expected what Window.save wrote.")
         duration = np.timedelta64(int(span), "ns") if by == "dates" else span
         unfitted = type(model)(**model.get_params(deep=False))
-        found = cls(unfitted, rows=int(span)) if by == "rows" else cls(unfitted, duration=duration)
-        found._now = number(now)
-        found._uses_datetimes = dated
-        found.model_ = model
-        found._batches = [] if kept is None else [_Batch(kept)]
-        found._time_column = time
-        if (kept is not None and kept.offsets is not None) is not (kept is not None and found._of_sequences):
+        window = cls(unfitted, rows=int(span)) if by == "rows" else cls(unfitted, duration=duration)
+        window._now = number(now)
+        window._uses_datetimes = uses_datetimes
+        window.model_ = model
+        window._batches = [] if buffered is None else [_Batch(buffered)]
+        window._time_column = time
+        if (buffered is not None and buffered.offsets is not None) is not (
+            buffered is not None and window._of_sequences
+        ):
             raise FileError("the window's rows are not what its model is of; expected what Window.save wrote.")
         if by != "rows":
-            found.n_late_ = late
-        return found
+            window.n_late_ = late
+        return window
 
     def _span(self) -> tuple[TimeSpan, bool | None]:
-        """How long the window is, and whether by dates; None where it goes by rows."""
+        """Return the length of the window, and whether it is a duration of dates (None if it is a number of rows)."""
         if (self.rows is None) is (self.duration is None):
             raise DataError(
                 f"rows={self.rows!r} and duration={self.duration!r}; expected one of them.\n"
-                "    rows=1000 holds the last thousand; duration=timedelta(days=7) those of a week."
+                "    rows=1000 keeps the last 1000 rows; duration=timedelta(days=7) the rows of one week."
             )
         if self.rows is None:
             return read_span(self.duration, "duration")
@@ -340,46 +345,46 @@ class Window(StreamModel):
         return f"Window of {long}: {self.n_kept_} {what}{late}, {self.model!r}"
 
     def _long(self) -> str:
-        span, dated = self._span()
-        return str(format_span(span)) if dated else f"{span:.12g}"
+        span, uses_datetimes = self._span()
+        return str(format_span(span)) if uses_datetimes else f"{span:.12g}"
 
 
 class _Batch:
-    """Rows that came together, of which the first few may be forgotten already; ordered by the oldest that is left."""
+    """Rows that arrived together, of which the first few may be forgotten; ordered by the oldest remaining row."""
 
-    def __init__(self, kept: BufferedRows, first: int = 0) -> None:
-        self.kept = kept
+    def __init__(self, rows: BufferedRows, first: int = 0) -> None:
+        self.rows = rows
         self.first = first
 
     def __lt__(self, other: _Batch) -> bool:
-        return bool(self.kept.times[self.first] < other.kept.times[other.first])
+        return bool(self.rows.times[self.first] < other.rows.times[other.first])
 
-    def left(self) -> BufferedRows:
-        """The rows that the window still holds."""
-        return self.kept.some(slice(self.first, None)) if self.first else self.kept
+    def remaining(self) -> BufferedRows:
+        """Return the rows that are still in the window."""
+        return self.rows.take(slice(self.first, None)) if self.first else self.rows
 
 
 def _forget_old(model: Any, batches: list[_Batch], last: TimeSpan) -> Any:
-    """Take out of a model, and of the batches, whatever is not after this time."""
+    """Remove rows with times up to `last` from a model and from its batches."""
     old = []
-    while batches and batches[0].kept.times[batches[0].first] <= last:
+    while batches and batches[0].rows.times[batches[0].first] <= last:
         batch = heapq.heappop(batches)
-        stop = int(np.searchsorted(batch.kept.times, last, side="right"))
-        old.append(batch.kept.some(slice(batch.first, stop)))
-        if stop < batch.kept.n:
-            heapq.heappush(batches, _Batch(batch.kept, stop))
+        stop = int(np.searchsorted(batch.rows.times, last, side="right"))
+        old.append(batch.rows.take(slice(batch.first, stop)))
+        if stop < batch.rows.n:
+            heapq.heappush(batches, _Batch(batch.rows, stop))
     return _without(model, old, batches) if old else model
 
 
-def _without(model: Any, old: list[BufferedRows], left: list[_Batch]) -> Any:
-    """A model without some of its rows, of which others are left."""
+def _without(model: Any, old: list[BufferedRows], batches: list[_Batch]) -> Any:
+    """Return a model without some of its rows; `left` are the remaining rows."""
     try:
-        for part in old:
-            model = model.forget(**part.arguments())
+        for rows in old:
+            model = model.forget(**rows.arguments())
     except StatisticsError:
-        # Fractions of rows add up with rounding, of which more may be left than all rows that remain weigh. These are
-        # at hand: they are counted anew.
+        # Sums of fractional weights are rounded, and the rounding error may exceed the weight of the remaining rows.
+        # The remaining rows are in memory, so they are counted again.
         model = scaled(model, 0.0)
-        for batch in left:
-            model = model.partial_fit(**batch.left().arguments())
+        for batch in batches:
+            model = model.partial_fit(**batch.remaining().arguments())
     return model

@@ -95,13 +95,13 @@ def test_a_frame_of_steps_whose_sequences_came_when_their_last_step_did():
 @pytest.mark.parametrize(
     ("model", "arguments", "said"),
     [
-        (tb.HiddenMarkovModel(components=2), {}, "components=, which EM"),
-        (tb.HiddenMarkovModel(gaps="gap"), {}, "gaps=, which EM"),
+        (tb.HiddenMarkovModel(components=2), {}, "components= needs EM"),
+        (tb.HiddenMarkovModel(gaps="gap"), {}, "gaps= needs EM"),
         (tb.HiddenMarkovModel(2), {"y": None}, "Pass y, the states"),
         (tb.HiddenMarkovModel(), {"y": [["p", None], ["q"]]}, "step 1 of all has no state"),
         (tb.HiddenMarkovModel(), {"y": [["p"], ["q"]]}, "sequence 0 has 2 steps"),
         (tb.HiddenMarkovModel(), {"sample_weight": [1.0]}, "one for every sequence"),
-        (tb.NaiveBayes(), {"X": [[1.0], [2.0]], "y": [0, 1], "lengths": [1, 1]}, "lengths= is of sequences"),
+        (tb.NaiveBayes(), {"X": [[1.0], [2.0]], "y": [0, 1], "lengths": [1, 1]}, "lengths= is for models of sequences"),
     ],
 )
 def test_what_makes_no_sense_is_refused(model, arguments, said):

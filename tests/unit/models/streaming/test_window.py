@@ -299,14 +299,14 @@ def test_columns_that_are_not_counted_do_no_harm(tmp_path):
         (lambda: tb.Window(tb.NaiveBayes(), duration=-1), {"time": 1}, "positive number"),
         (lambda: tb.Window(tb.NaiveBayes(), duration="week"), {"time": 1}, "positive number"),
         (lambda: tb.Window(tb.NaiveBayes(), duration=1), {}, "Pass time="),
-        (lambda: tb.Window(tb.NaiveBayes(), rows=1), {"time": 1}, "leave time= out"),
+        (lambda: tb.Window(tb.NaiveBayes(), rows=1), {"time": 1}, "omit time="),
         (lambda: tb.Window(tb.NaiveBayes(), duration=1), {"time": [1.0]}, r"\(2,\), one for every row"),
         (lambda: tb.Window(tb.NaiveBayes(), duration=1), {"time": [1.0, np.nan]}, "row 1 has no time"),
         (lambda: tb.Window(tb.NaiveBayes(), duration=1), {"time": "when"}, "when"),
         (lambda: tb.Window(tb.NaiveBayes(), duration=1), {"time": NAIVE[:2]}, "dates; expected numbers"),
         (lambda: tb.Window(tb.NaiveBayes(), duration=timedelta(1)), {"time": [1, 2]}, "numbers; expected dates"),
         (lambda: tb.Window(tb.NaiveBayes().fit([[1.0], [2.0]], [0, 1]), rows=3), {}, "without_rows"),
-        (lambda: tb.Window("naive", rows=3), {}, "learns and forgets"),
+        (lambda: tb.Window("naive", rows=3), {}, "partial_fit, forget"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(make, arguments, said):
