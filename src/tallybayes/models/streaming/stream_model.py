@@ -167,9 +167,7 @@ class StreamModel(Estimator):
         given = {name: value for name, value in sequences.items() if value is not None}
         if not self._of_sequences:
             if given:
-                raise DataError(
-                    f"{next(iter(given))}= is for models of sequences; {type(self.model).__name__} is not."
-                )
+                raise DataError(f"{next(iter(given))}= is for models of sequences; {type(self.model).__name__} is not.")
             if isinstance(time, str):
                 X, time = without_times(X, time)
             buffered = BufferedRows.read(X, y, sample_weight)
