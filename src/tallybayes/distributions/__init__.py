@@ -1,1 +1,1 @@
-"""Beliefs: distributions over parameters, priors before data and posteriors after."""
+"""Prior and posterior distributions of parameters: Beta, Dirichlet, Gamma, normal-inverse-gamma and others."""

@@ -1,4 +1,4 @@
-"""Beta: the belief about a probability."""
+"""Beta distribution: conjugate prior of a probability."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import betaln, xlog1py, xlogy
 
 from tallybayes.distributions.elicitation import beta_from_interval
-from tallybayes.distributions.log_gamma import log_rising_shares
+from tallybayes.distributions.log_gamma import log_dirichlet_norm_ratio
 from tallybayes.distributions.parameter_distribution import (
     Interval,
     ParameterDistribution,
@@ -27,12 +27,13 @@ from tallybayes.typing import RandomState
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Beta(ParameterDistribution):
-    """Beta(a, b), density ∝ θ^(a−1) (1−θ)^(b−1): the conjugate belief of `Bernoulli` and `Binomial`.
+    """Beta(a, b) with density ∝ θ^(a−1) (1−θ)^(b−1): conjugate prior of `Bernoulli` and `Binomial`.
 
     Parameters
     ----------
-    successes, failures : float or array broadcasting to (*given, columns)
-        The parameters a and b. As pseudo-counts, a posterior mean counts all of them, a mode one less of each.
+    alpha, beta : float or array broadcasting to (*given, columns)
+        The parameters a and b, as pseudo-counts of successes and failures. The posterior mean uses a and b, the
+        posterior mode a − 1 and b − 1.
 
     Examples
     --------
@@ -46,7 +47,7 @@ class Beta(ParameterDistribution):
     alpha: np.ndarray
     beta: np.ndarray
 
-    if TYPE_CHECKING:  # arrays are made of whatever is given
+    if TYPE_CHECKING:  # the constructor accepts any array-like and stores arrays
 
         def __init__(self, alpha: npt.ArrayLike, beta: npt.ArrayLike) -> None: ...
 
@@ -56,7 +57,7 @@ class Beta(ParameterDistribution):
 
     @classmethod
     def from_mean(cls, mean: npt.ArrayLike, strength: npt.ArrayLike) -> Beta:
-        """The Beta with this mean, worth `strength` observations.
+        """Return the Beta distribution with this mean and a prior strength of `strength` observations.
 
         Examples
         --------
@@ -67,13 +68,13 @@ class Beta(ParameterDistribution):
         mean = np.asarray(mean, dtype=float)
         if not ((mean > 0) & (mean < 1)).all():
             raise PriorError(f"Beta.from_mean needs 0 < mean < 1, found {as_float(mean)}.")
-        found = cls(mean * strength, (1 - mean) * strength)
-        found._require_positive("alpha", "beta")
-        return found
+        distribution = cls(mean * strength, (1 - mean) * strength)
+        distribution._require_positive("alpha", "beta")
+        return distribution
 
     @classmethod
     def from_interval(cls, low: float, high: float, mass: float = 0.95) -> Beta:
-        """The Beta whose equal-tailed interval of that mass runs from `low` to `high`.
+        """Return the Beta distribution whose equal-tailed interval with probability `mass` is (low, high).
 
         Examples
         --------
@@ -85,7 +86,7 @@ class Beta(ParameterDistribution):
         return cls(*beta_from_interval(low, high, tail_probabilities(mass)))
 
     def update(self, statistics: Totals) -> Beta:
-        """Add the successes and the failures."""
+        """Add the counts of successes and failures to a and b."""
         shape = statistics.total.shape
         return Beta(
             broadcast_prior("Beta", self.alpha, shape) + statistics.total,
@@ -93,20 +94,20 @@ class Beta(ParameterDistribution):
         )
 
     def mean(self) -> Any:
-        """E[θ] = a / (a + b)."""
+        """Return E[θ] = a / (a + b)."""
         self._require_proper("mean")
         return as_float(self.alpha / (self.alpha + self.beta))
 
     def variance(self) -> Any:
-        """Var θ = a b / ((a + b)² (a + b + 1))."""
+        """Return Var θ = a b / ((a + b)² (a + b + 1))."""
         self._require_proper("variance")
         total = self.alpha + self.beta
         return as_float(self.alpha / total * (self.beta / total) / (total + 1))
 
     def mode(self) -> Any:
-        """(a − 1) / (a + b − 2), with a − 1 and b − 1 not below 0; ½ for Beta(1, 1), where every θ is as probable.
+        """Return the mode (a − 1) / (a + b − 2), with a − 1 and b − 1 clipped at 0; ½ for Beta(1, 1).
 
-        If both are below 1 there is none: the density has no upper bound at either end.
+        Raise PriorError if both parameters are below 1: the density is unbounded at 0 and at 1.
         """
         self._require_proper("mode")
         if ((self.alpha < 1) & (self.beta < 1)).any():
@@ -114,27 +115,28 @@ class Beta(ParameterDistribution):
         return self.mode_or_boundary()
 
     def mode_or_boundary(self) -> Any:
-        """The mode; if neither parameter exceeds 1, the end with the larger one, or ½ if they are equal."""
-        a, b = np.maximum(self.alpha - 1, 0.0), np.maximum(self.beta - 1, 0.0)
+        """Return the mode. If neither parameter exceeds 1: 0 or 1, whichever has the larger parameter; ½ if equal."""
+        a = np.maximum(self.alpha - 1, 0.0)
+        b = np.maximum(self.beta - 1, 0.0)
         flat = a + b == 0
         edge = 0.5 * (1 + np.sign(self.alpha - self.beta))
         return as_float(np.where(flat, edge, a / np.where(flat, 1.0, a + b)))
 
     def interval(self, mass: float = 0.95) -> Interval:
-        """The equal-tailed credible interval of θ."""
+        """Return the equal-tailed credible interval of θ."""
         self._require_proper("interval")
         from scipy.special import betaincinv
 
         return Interval(*(as_float(betaincinv(self.alpha, self.beta, tail)) for tail in tail_probabilities(mass)))
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
-        """Probabilities θ drawn from this belief."""
+        """Draw random probabilities θ."""
         self._require_proper("sample")
         shape = as_size(n) + np.broadcast_shapes(self.alpha.shape, self.beta.shape)
         return as_float(np.random.default_rng(random_state).beta(self.alpha, self.beta, shape))
 
     def log_prob(self, parameter: npt.ArrayLike) -> Any:
-        """log p(θ), −inf outside [0, 1]."""
+        """Return log p(θ): −inf if θ is not in [0, 1]."""
         self._require_proper("log_prob")
         theta = np.asarray(parameter, dtype=float)
         inside = (theta >= 0) & (theta <= 1)
@@ -143,30 +145,32 @@ class Beta(ParameterDistribution):
         return as_float(np.where(inside, density, -np.inf))
 
     def log_evidence(self, statistics: Totals) -> Any:
-        """log B(a + s, b + f) − log B(a, b) + Σ log h(x), per group and column."""
+        """Return log B(a + s, b + f) − log B(a, b) + Σ log h(x), per group and column."""
         self._require_proper("log_evidence")
         successes, failures = statistics.total, statistics.failures
         a, b = (broadcast_prior("Beta", part, successes.shape) for part in (self.alpha, self.beta))
-        start, steps = np.stack([a, b], axis=-1), np.stack([successes, failures], axis=-1)
-        return as_float(log_rising_shares(start, steps, Segments([2]))[..., 0] + spread_base(statistics))
+        start = np.stack([a, b], axis=-1)
+        steps = np.stack([successes, failures], axis=-1)
+        ratio = log_dirichlet_norm_ratio(start, steps, Segments([2]))[..., 0]
+        return as_float(ratio + base_measure_by_column(statistics))
 
     def mode_matched(self) -> Beta:
-        """Beta(a + 1, b + 1): its posterior mode is the posterior mean under this one."""
+        """Return Beta(a + 1, b + 1): its posterior mode is the posterior mean under this prior."""
         return Beta(self.alpha + 1, self.beta + 1)
 
     def scaled(self, factor: float) -> Beta:
-        """The same expectations, worth `factor` times as many observations."""
+        """Return Beta(factor · a, factor · b): the same mean with `factor` times the prior strength."""
         return Beta(self.alpha * factor, self.beta * factor)
 
     def column(self, index: int) -> Beta:
-        """The belief about one column."""
+        """Return the distribution of one column's probability."""
         return Beta(*(part[..., index] for part in np.broadcast_arrays(self.alpha, self.beta)))
 
 
-def spread_base(statistics: Totals) -> np.ndarray:
-    """Σ log h(x) per column: where it is known per group only, it stands in the first column."""
+def base_measure_by_column(statistics: Totals) -> np.ndarray:
+    """Return Σ log h(x) per column. A value that is known per group only is assigned to the first column."""
     if statistics.log_base_measure.shape == statistics.total.shape:
         return statistics.log_base_measure
-    spread = np.zeros(statistics.total.shape)
-    spread[..., :1] = statistics.log_base_measure
-    return spread
+    by_column = np.zeros(statistics.total.shape)
+    by_column[..., :1] = statistics.log_base_measure
+    return by_column

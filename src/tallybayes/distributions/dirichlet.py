@@ -1,4 +1,4 @@
-"""Dirichlet: the belief about the probabilities of levels."""
+"""Dirichlet distribution: conjugate prior of the probabilities of levels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, xlogy
 
-from tallybayes.distributions.log_gamma import log_rising_shares
+from tallybayes.distributions.log_gamma import log_dirichlet_norm_ratio
 from tallybayes.distributions.parameter_distribution import (
     Interval,
     ParameterDistribution,
@@ -27,17 +27,17 @@ from tallybayes.typing import RandomState
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dirichlet(ParameterDistribution):
-    """Dirichlet(α), density ∝ Π θ_k^(α_k − 1): the conjugate belief of `Categorical` and `Multinomial`.
+    """Dirichlet(α) with density ∝ Π θ_k^(α_k − 1): conjugate prior of `Categorical` and `Multinomial`.
 
-    A single number stands for the same α for every level, however many there turn out to be. The posterior *mean* under
-    ``Dirichlet(α)`` is add-α smoothing; so is the posterior *mode* under ``Dirichlet(α + 1)``.
+    A scalar α applies to every level, whatever their number. The posterior mean under ``Dirichlet(α)`` is additive
+    (Laplace) smoothing with pseudo-count α; so is the posterior mode under ``Dirichlet(α + 1)``.
 
     Parameters
     ----------
     concentration : float or array broadcasting to (*given, cells)
         The parameters α.
     sizes : tuple of int, optional
-        Where the cells are the levels of several columns: how many each has. One column if left out.
+        Numbers of levels of the columns whose levels `concentration` concatenates. By default a single column.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Dirichlet(ParameterDistribution):
     concentration: np.ndarray
     sizes: tuple[int, ...] | None = field(default=None, kw_only=True)
 
-    if TYPE_CHECKING:  # arrays are made of whatever is given
+    if TYPE_CHECKING:  # the constructor accepts any array-like and stores arrays
 
         def __init__(self, concentration: npt.ArrayLike, *, sizes: tuple[int, ...] | None = None) -> None: ...
 
@@ -63,7 +63,7 @@ class Dirichlet(ParameterDistribution):
 
     @classmethod
     def from_mean(cls, mean: npt.ArrayLike, strength: npt.ArrayLike) -> Dirichlet:
-        """The Dirichlet with this mean, worth `strength` observations.
+        """Return the Dirichlet distribution with this mean and a prior strength of `strength` observations.
 
         Examples
         --------
@@ -74,26 +74,26 @@ class Dirichlet(ParameterDistribution):
         mean = np.asarray(mean, dtype=float)
         if mean.ndim == 0 or not np.allclose(mean.sum(axis=-1), 1.0):
             raise PriorError(f"Dirichlet.from_mean needs probabilities that sum to 1, found {mean}.")
-        found = cls(mean * np.asarray(strength, dtype=float)[..., None])
-        found._require_positive("concentration")
-        return found
+        distribution = cls(mean * np.asarray(strength, dtype=float)[..., None])
+        distribution._require_positive("concentration")
+        return distribution
 
     @property
     def segments(self) -> Segments:
-        """How the cells fall into columns."""
+        """The columns as contiguous segments of the cells."""
         return Segments([self._known().shape[-1]] if self.sizes is None else self.sizes)
 
     def _known(self) -> np.ndarray:
-        """The concentrations, where the number of levels is known."""
+        """Return the concentrations, or raise PriorError if the number of levels is not known."""
         if self.concentration.ndim == 0:
             raise PriorError(
-                f"{self!r} stands for any number of levels, so it has no mean, mode or density yet.\n"
-                "    Give one number per level, as in tb.Dirichlet([1, 1, 1]), or update it with statistics."
+                f"{self!r} stands for any number of levels, so its mean, mode and density are undefined.\n"
+                "    Pass one number per level, as in tb.Dirichlet([1, 1, 1]), or update it with statistics."
             )
         return np.asarray(self.concentration)
 
     def _fit(self, statistics: Counts | Totals) -> tuple[np.ndarray, np.ndarray, Segments]:
-        """Concentrations and counts of one shape, and the columns they fall into."""
+        """Return concentrations and counts of the same shape, and the segments of their columns."""
         if isinstance(statistics, Counts):
             table, segments = statistics.table, statistics.segments
         else:
@@ -101,28 +101,29 @@ class Dirichlet(ParameterDistribution):
         return broadcast_prior("Dirichlet", self.concentration, table.shape), table, segments
 
     def update(self, statistics: Counts | Totals) -> Dirichlet:
-        """Add the counts."""
+        """Add the counts to the concentrations."""
         prior, table, segments = self._fit(statistics)
         sizes = None if segments.n_columns == 1 else tuple(segments.sizes.tolist())
         return Dirichlet(prior + table, sizes=sizes)
 
     def mean(self) -> Any:
-        """E[θ_k] = α_k / Σα: add-α smoothing."""
+        """Return E[θ_k] = α_k / Σα."""
         self._require_proper("mean")
         alpha, segments = self._known(), self.segments
         return alpha / segments.broadcast_to_cells(segments.sum(alpha))
 
     def variance(self) -> Any:
-        """Var θ_k = m_k (1 − m_k) / (Σα + 1), m being the mean."""
+        """Return Var θ_k = m_k (1 − m_k) / (Σα + 1), where m is the mean."""
         self._require_proper("variance")
         alpha, segments = self._known(), self.segments
         total = segments.broadcast_to_cells(segments.sum(alpha))
         return alpha / total * ((total - alpha) / total) / (total + 1)
 
     def mode(self) -> Any:
-        """(α_k − 1) / Σ(α − 1), with α_k − 1 not below 0; shared equally by those α that are 1 where none exceeds it.
+        """Return the mode (α_k − 1) / Σ(α − 1), with α_k − 1 clipped at 0.
 
-        If all are below 1 there is none: the density has no upper bound in several places.
+        If no α exceeds 1, levels with α = 1 have equal probability. Raise PriorError if every α is below 1: the density
+        is unbounded at several points.
         """
         self._require_proper("mode")
         alpha, segments = self._known(), self.segments
@@ -131,7 +132,7 @@ class Dirichlet(ParameterDistribution):
         return self.mode_or_boundary()
 
     def mode_or_boundary(self) -> Any:
-        """The mode; if no α exceeds 1, all mass on the largest, shared equally where several are."""
+        """Return the mode. If no α exceeds 1, levels with the largest α have equal probability."""
         alpha, segments = self._known(), self.segments
         excess = np.maximum(alpha - 1, 0.0)
         total = segments.sum(excess)
@@ -141,7 +142,7 @@ class Dirichlet(ParameterDistribution):
         return np.where(flat, edge, excess / np.where(flat, 1.0, segments.broadcast_to_cells(total)))
 
     def interval(self, mass: float = 0.95) -> Interval:
-        """The equal-tailed credible interval of every θ_k, from its Beta marginal."""
+        """Return the equal-tailed credible interval of every θ_k, from its Beta marginal distribution."""
         self._require_proper("interval")
         from scipy.special import betaincinv
 
@@ -152,51 +153,51 @@ class Dirichlet(ParameterDistribution):
         return Interval(*(np.where(alone, 1.0, end) for end in ends))
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
-        """Probabilities θ drawn from this belief; those of one column sum to 1."""
+        """Draw random probabilities θ, which sum to 1 within each column."""
         self._require_proper("sample")
         alpha, segments = self._known(), self.segments
         rng = np.random.default_rng(random_state)
         shape = as_size(n) + alpha.shape
-        # Gamma(α) = Gamma(α + 1) · U^(1/α), in logarithms, so that small α do not underflow to 0 / 0.
+        # Gamma(α) = Gamma(α + 1) · U^(1/α), computed in logarithms so that small α do not underflow to 0 / 0.
         log_draw = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(rng.random(shape)) / alpha
         draw = np.exp(log_draw - segments.broadcast_to_cells(segments.max(log_draw)))
         return draw / segments.broadcast_to_cells(segments.sum(draw))
 
     def log_prob(self, parameter: npt.ArrayLike) -> Any:
-        """log p(θ) per group and column, −inf where θ is no distribution."""
+        """Return log p(θ) per group and column: −inf if θ is not a probability vector."""
         self._require_proper("log_prob")
         alpha, segments = self._known(), self.segments
         theta = np.asarray(parameter, dtype=float)
         inside = (np.abs(segments.sum(theta) - 1) < 1e-9) & (segments.sum((theta < 0).astype(float)) == 0)
         density = segments.sum(xlogy(alpha - 1, np.maximum(theta, 0.0)) - gammaln(alpha)) + gammaln(segments.sum(alpha))
-        known = np.where(inside, density, -np.inf)
-        return _one_column(np.where(segments.sizes == 0, 0.0, known))  # nothing to know about a column without levels
+        log_density = np.where(inside, density, -np.inf)
+        return _drop_single_column(np.where(segments.sizes == 0, 0.0, log_density))  # a column without levels has 0
 
     def log_evidence(self, statistics: Counts | Totals) -> Any:
-        """log of the Dirichlet–multinomial marginal likelihood of the sequence, per group and column.
+        """Return the log marginal likelihood of the sequence (Dirichlet–multinomial), per group and column.
 
-        For `Multinomial` statistics the coefficients of the rows are included.
+        Statistics of `Multinomial` include the multinomial coefficients of the rows.
         """
         self._require_proper("log_evidence")
         prior, table, segments = self._fit(statistics)
-        evidence = log_rising_shares(prior, table, segments)
+        evidence = log_dirichlet_norm_ratio(prior, table, segments)
         if isinstance(statistics, Totals):
             evidence = evidence + statistics.log_base_measure.sum(axis=-1, keepdims=True)
-        return _one_column(evidence)
+        return _drop_single_column(evidence)
 
     def mode_matched(self) -> Dirichlet:
-        """Dirichlet(α + 1): its posterior mode is the posterior mean under this one, add-α smoothing."""
+        """Return Dirichlet(α + 1): its posterior mode is the posterior mean under this prior."""
         return Dirichlet(self.concentration + 1, sizes=self.sizes)
 
     def scaled(self, factor: float) -> Dirichlet:
-        """The same expectations, worth `factor` times as many observations."""
+        """Return Dirichlet(factor · α): the same mean with `factor` times the prior strength."""
         return Dirichlet(self.concentration * factor, sizes=self.sizes)
 
     def column(self, index: int) -> Dirichlet:
-        """The belief about one column."""
+        """Return the distribution of one column's probabilities."""
         return Dirichlet(self.segments.split(self._known())[index])
 
 
-def _one_column(values: np.ndarray) -> Any:
-    """Without the column axis where there is only one column."""
+def _drop_single_column(values: np.ndarray) -> Any:
+    """Drop the column axis if there is only one column."""
     return as_float(values[..., 0] if values.shape[-1] == 1 else values)

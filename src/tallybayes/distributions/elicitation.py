@@ -1,4 +1,4 @@
-"""Beliefs from an expert's interval: the two parameters whose quantiles are the two ends."""
+"""Elicitation of priors: the parameters of a distribution with two given quantiles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tallybayes.errors import PriorError
 
 
 def beta_from_interval(low: float, high: float, tails: tuple[float, float]) -> tuple[float, float]:
-    """The a and b of the Beta distribution with these two quantiles."""
+    """Return a and b of the Beta distribution with these two quantiles."""
     from scipy.special import betainc
 
     if not 0 < low < high < 1:
@@ -22,12 +22,13 @@ def beta_from_interval(low: float, high: float, tails: tuple[float, float]) -> t
 
 
 def gamma_from_interval(low: float, high: float, tails: tuple[float, float]) -> tuple[float, float]:
-    """The shape and rate of the Gamma distribution with these two quantiles."""
+    """Return shape and rate of the Gamma distribution with these two quantiles."""
     from scipy.special import gammainc
 
     if not 0 < low < high < np.inf:
         raise PriorError(f"Gamma.from_interval needs 0 < low < high, found {low} and {high}.")
-    center, spread = (low + high) / 2, (high - low) / 4
+    center = (low + high) / 2
+    spread = (high - low) / 4
     start = ((center / spread) ** 2, center / spread**2)
     return _solve(lambda a, b: (gammainc(a, b * low), gammainc(a, b * high)), start, tails, (low, high))
 
@@ -38,18 +39,18 @@ def _solve(
     tails: tuple[float, float],
     ends: tuple[float, float],
 ) -> tuple[float, float]:
-    """Two equations in the logarithms of two positive parameters."""
+    """Solve two quantile equations for the logarithms of two positive parameters."""
     from scipy.optimize import root
 
-    def gap(log_parameters: np.ndarray) -> list[float]:
+    def residuals(log_parameters: np.ndarray) -> list[float]:
         below_low, below_high = tail_masses(*np.exp(np.clip(log_parameters, -500, 500)))
         # Logits keep the equations well scaled when the tails are thin.
         return [_logit(below_low) - _logit(tails[0]), _logit(below_high) - _logit(tails[1])]
 
     for method in ("hybr", "lm"):
-        found = root(gap, np.log(start), method=method, tol=1e-13)
-        if np.abs(gap(found.x)).max() < 1e-8:
-            first, second = np.exp(found.x)
+        solution = root(residuals, np.log(start), method=method, tol=1e-13)
+        if np.abs(residuals(solution.x)).max() < 1e-8:
+            first, second = np.exp(solution.x)
             return float(first), float(second)
     raise PriorError(
         f"no distribution with the interval {ends[0]} to {ends[1]} was found (probabilities {tails[0]:.3g} and "
@@ -58,5 +59,6 @@ def _solve(
 
 
 def _logit(p: float) -> float:
+    """Return log(p / (1 − p)), with p clipped to keep it finite."""
     p = min(max(p, 1e-300), 1 - 1e-16)
     return float(np.log(p) - np.log1p(-p))

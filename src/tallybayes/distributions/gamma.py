@@ -1,4 +1,4 @@
-"""Gamma: the belief about a rate."""
+"""Gamma distribution: conjugate prior of a rate."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, xlogy
 
-from tallybayes.distributions.beta import spread_base
+from tallybayes.distributions.beta import base_measure_by_column
 from tallybayes.distributions.elicitation import gamma_from_interval
-from tallybayes.distributions.log_gamma import log_growth, stirling_rest
+from tallybayes.distributions.log_gamma import log_growth, stirling_remainder
 from tallybayes.distributions.parameter_distribution import (
     Interval,
     ParameterDistribution,
@@ -26,12 +26,12 @@ from tallybayes.typing import RandomState
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gamma(ParameterDistribution):
-    """Gamma(a, b), density ∝ λ^(a−1) e^(−bλ): the conjugate belief of `Poisson`.
+    """Gamma(a, b) with density ∝ λ^(a−1) e^(−bλ): conjugate prior of `Poisson`.
 
     Parameters
     ----------
     shape, rate : float or array broadcasting to (*given, columns)
-        The parameters a and b: as if b rows had been seen with a total of a.
+        The parameters a and b, as pseudo-counts: b rows with a total of a.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Gamma(ParameterDistribution):
     shape: np.ndarray
     rate: np.ndarray
 
-    if TYPE_CHECKING:  # arrays are made of whatever is given
+    if TYPE_CHECKING:  # the constructor accepts any array-like and stores arrays
 
         def __init__(self, shape: npt.ArrayLike, rate: npt.ArrayLike) -> None: ...
 
@@ -53,7 +53,7 @@ class Gamma(ParameterDistribution):
 
     @classmethod
     def from_mean(cls, mean: npt.ArrayLike, strength: npt.ArrayLike) -> Gamma:
-        """The Gamma with this mean, worth `strength` rows.
+        """Return the Gamma distribution with this mean and a prior strength of `strength` rows.
 
         Examples
         --------
@@ -61,13 +61,13 @@ class Gamma(ParameterDistribution):
         >>> tb.Gamma.from_mean(3.0, 2)
         Gamma(6, 2)
         """
-        found = cls(np.asarray(mean, dtype=float) * strength, strength)
-        found._require_positive("shape", "rate")
-        return found
+        distribution = cls(np.asarray(mean, dtype=float) * strength, strength)
+        distribution._require_positive("shape", "rate")
+        return distribution
 
     @classmethod
     def from_interval(cls, low: float, high: float, mass: float = 0.95) -> Gamma:
-        """The Gamma whose equal-tailed interval of that mass runs from `low` to `high`.
+        """Return the Gamma distribution whose equal-tailed interval with probability `mass` is (low, high).
 
         Examples
         --------
@@ -79,7 +79,7 @@ class Gamma(ParameterDistribution):
         return cls(*gamma_from_interval(low, high, tail_probabilities(mass)))
 
     def update(self, statistics: Totals) -> Gamma:
-        """Add the total to the shape and the weight to the rate."""
+        """Add the total to the shape and the weight of the rows to the rate."""
         shape = statistics.total.shape
         return Gamma(
             broadcast_prior("Gamma", self.shape, shape) + statistics.total,
@@ -87,35 +87,35 @@ class Gamma(ParameterDistribution):
         )
 
     def mean(self) -> Any:
-        """E[λ] = a / b."""
+        """Return E[λ] = a / b."""
         self._require_proper("mean")
         return as_float(self.shape / self.rate)
 
     def variance(self) -> Any:
-        """Var λ = a / b²."""
+        """Return Var λ = a / b²."""
         self._require_proper("variance")
         return as_float(self.shape / self.rate**2)
 
     def mode(self) -> Any:
-        """(a − 1) / b, or 0 where a is below 1 and the density falls from 0 on."""
+        """Return the mode (a − 1) / b, or 0 if a < 1."""
         self._require_proper("mode")
         return as_float(np.maximum(self.shape - 1, 0.0) / self.rate)
 
     def interval(self, mass: float = 0.95) -> Interval:
-        """The equal-tailed credible interval of λ."""
+        """Return the equal-tailed credible interval of λ."""
         self._require_proper("interval")
         from scipy.special import gammaincinv
 
         return Interval(*(as_float(gammaincinv(self.shape, tail) / self.rate) for tail in tail_probabilities(mass)))
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
-        """Rates λ drawn from this belief."""
+        """Draw random rates λ."""
         self._require_proper("sample")
         shape = as_size(n) + np.broadcast_shapes(self.shape.shape, self.rate.shape)
         return as_float(np.random.default_rng(random_state).gamma(self.shape, 1 / self.rate, shape))
 
     def log_prob(self, parameter: npt.ArrayLike) -> Any:
-        """log p(λ), −inf below 0."""
+        """Return log p(λ): −inf if λ < 0."""
         self._require_proper("log_prob")
         rate = np.asarray(parameter, dtype=float)
         safe = np.maximum(rate, 0.0)
@@ -123,25 +123,26 @@ class Gamma(ParameterDistribution):
         return as_float(np.where(rate >= 0, density, -np.inf))
 
     def log_evidence(self, statistics: Totals) -> Any:
-        """log Γ(a + Σx) − log Γ(a) + a log b − (a + Σx) log(b + n) − Σ log x!, per group and column."""
+        """Return log Γ(a + Σx) − log Γ(a) + a log b − (a + Σx) log(b + n) − Σ log x!, per group and column."""
         self._require_proper("log_evidence")
         total = statistics.total
         a, b = (broadcast_prior("Gamma", part, total.shape) for part in (self.shape, self.rate))
         rows = np.broadcast_to(statistics.weight, total.shape)
-        growth, rest = log_growth(a, total), stirling_rest(a + total) - stirling_rest(a)
-        rate = np.log((a + total) / (b + rows))
-        return as_float(
-            total * (rate - 1) + a * (growth - log_growth(b, rows)) - 0.5 * growth + rest + spread_base(statistics)
-        )
+        growth = log_growth(a, total)
+        remainder = stirling_remainder(a + total) - stirling_remainder(a)
+        log_rate = np.log((a + total) / (b + rows))
+        # The Stirling terms of the two log Γ, which grow like n log n, cancel and are left out.
+        ratio = total * (log_rate - 1) + a * (growth - log_growth(b, rows)) - 0.5 * growth + remainder
+        return as_float(ratio + base_measure_by_column(statistics))
 
     def mode_matched(self) -> Gamma:
-        """Gamma(a + 1, b): its posterior mode is the posterior mean under this one."""
+        """Return Gamma(a + 1, b): its posterior mode is the posterior mean under this prior."""
         return Gamma(self.shape + 1, self.rate)
 
     def scaled(self, factor: float) -> Gamma:
-        """The same expectations, worth `factor` times as many observations."""
+        """Return Gamma(factor · a, factor · b): the same mean with `factor` times the prior strength."""
         return Gamma(self.shape * factor, self.rate * factor)
 
     def column(self, index: int) -> Gamma:
-        """The belief about one column."""
+        """Return the distribution of one column's rate."""
         return Gamma(*(part[..., index] for part in np.broadcast_arrays(self.shape, self.rate)))

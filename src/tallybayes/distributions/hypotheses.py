@@ -1,4 +1,4 @@
-"""Hypotheses: a belief over finitely many parameters, with any prior."""
+"""Discrete prior or posterior distribution over finitely many parameter values, in any family."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 
 
 class CodeLength(NamedTuple):
-    """A two-part code, in bits: naming the hypothesis, then the data given it."""
+    """Two-part code length in bits: of the hypothesis, and of the data given the hypothesis."""
 
     model: Any
     data: Any
 
     @property
     def total(self) -> Any:
-        """Both parts together."""
+        """Total code length in bits."""
         return self.model + self.data
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hypotheses(ParameterDistribution):
-    """A finite set of hypotheses, each a name and the parameter it claims, in any family.
+    """A finite set of hypotheses, each a name and a parameter value, with prior probabilities. Works in any family.
 
     Parameters
     ----------
     hypotheses : mapping from name to parameter
-        The parameters are what ``Learned.estimate`` of the family gives: a probability for `Bernoulli`, a dictionary by
-        level for `Categorical`, a (mean, variance) pair for `Gaussian`.
+        Parameter values in the format of ``FittedDistribution.estimate``: a probability for `Bernoulli`, a dictionary
+        by level for `Categorical`, a (mean, variance) pair for `Gaussian`.
     prior : mapping, array or callable, optional
-        Prior probabilities by name or in order, not necessarily summing to 1, or a density of the parameter. Uniform if
-        left out.
+        Prior probabilities by name or in order (normalized automatically), or a density of the parameter. Uniform by
+        default.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Hypotheses(ParameterDistribution):
     prior: Mapping[Any, float] | npt.ArrayLike | Callable[[Any], float] | None = None
     family: Any = field(default=None, kw_only=True, repr=False)
     log_weights: Any = field(default=None, kw_only=True, repr=False)
-    given: tuple[int, ...] = field(default=(), kw_only=True, repr=False)  # the numbers of groups, once resolved
+    given: tuple[int, ...] = field(default=(), kw_only=True, repr=False)  # shape of the groups, set by `resolve`
 
     accepts_any_family = True
 
@@ -86,6 +86,7 @@ class Hypotheses(ParameterDistribution):
                 self._set(log_weights=np.log(weights / weights.sum()))
 
     def _prior_weights(self) -> np.ndarray:
+        """Return the unnormalized prior weight of every hypothesis."""
         if self.prior is None:
             return np.ones(len(self.names))
         if callable(self.prior):
@@ -104,13 +105,13 @@ class Hypotheses(ParameterDistribution):
 
     @classmethod
     def grid(cls, parameters: Iterable[Any], prior: npt.ArrayLike | Callable[[Any], float] | None = None) -> Hypotheses:
-        """One hypothesis per parameter, named by it: a belief on a grid.
+        """Return one hypothesis per parameter value, named by the value: a grid approximation.
 
         Parameters
         ----------
         parameters : iterable of numbers
         prior : array or callable, optional
-            Weights in order, or a density; uniform if left out.
+            Weights in order, or a density of the parameter. Uniform by default.
 
         Examples
         --------
@@ -123,21 +124,22 @@ class Hypotheses(ParameterDistribution):
 
     @property
     def names(self) -> list[Any]:
-        """The hypotheses, in order."""
+        """Names of the hypotheses, in order."""
         return list(self.hypotheses)
 
     @property
     def probabilities(self) -> dict[Any, Any]:
-        """The probability of every hypothesis, per group where there are groups."""
+        """Probability of every hypothesis, per group if there are groups."""
         weights = np.exp(self.log_weights)
         return {name: as_float(weights[..., i]) for i, name in enumerate(self.names)}
 
     @property
     def best(self) -> Any:
-        """The most probable hypothesis (MAP); a list of them where there are groups. Ties go to the first."""
+        """Name of the most probable hypothesis (MAP), a list if there are groups. The first one wins ties."""
         return self._name(self.log_weights.argmax(axis=-1))
 
     def _name(self, index: np.ndarray) -> Any:
+        """Return the names at these positions."""
         return self.names[int(index)] if np.ndim(index) == 0 else [self.names[int(i)] for i in np.ravel(index)]
 
     def __repr__(self) -> str:
@@ -146,70 +148,80 @@ class Hypotheses(ParameterDistribution):
         return f"Hypotheses({{{shown}{f', … {more} more' if more > 0 else ''}}})"
 
     def _top(self) -> list[tuple[Any, Any]]:
+        """Return the hypotheses that `repr` shows, with their probabilities."""
         return list(self.probabilities.items())[:6]
 
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Hypotheses:
-        """The same hypotheses about the parameters of `family`."""
-        read = {name: family.as_parameters(value, statistics) for name, value in self.hypotheses.items()}
-        return self.replace(hypotheses=read, family=family, given=statistics.given_shape)
+        """Return the same hypotheses with their values converted to parameters of `family`."""
+        parameters = {name: family.as_parameters(value, statistics) for name, value in self.hypotheses.items()}
+        return self.replace(hypotheses=parameters, family=family, given=statistics.given_shape)
 
     def _log_likelihoods(self, statistics: Statistics) -> np.ndarray:
-        """log p(data | h), shape (*given, hypotheses)."""
+        """Return log p(data | hypothesis) with shape (*given, hypotheses)."""
         if self.family is None:
-            raise PriorError("these hypotheses belong to no family yet; use learn(...).posterior(hypotheses).")
+            raise PriorError(
+                "these hypotheses belong to no family yet; use tb.fit_distribution(...).posterior(hypotheses)."
+            )
         scores = [self.family.log_likelihood(parameters, statistics) for parameters in self.hypotheses.values()]
         totals = [np.asarray(s).sum(axis=-1) if self.family.columnwise else np.asarray(s) for s in scores]
         return np.stack(totals, axis=-1)
 
     def update(self, statistics: Statistics) -> Hypotheses:
-        """Bayes' rule: multiply by the likelihoods and normalize."""
+        """Return the posterior by Bayes' rule: multiply by the likelihoods and normalize."""
         joint = self.log_weights + self._log_likelihoods(statistics)
         total = logsumexp(joint, axis=-1, keepdims=True)
         if not np.isfinite(total).all():
             raise PriorError(
-                "the data are impossible under every hypothesis that has prior weight.\n    Add one that allows them."
+                "the data are impossible under every hypothesis with positive prior probability.\n"
+                "    Add a hypothesis under which the data are possible."
             )
         return self.replace(log_weights=joint - total)
 
     def log_evidence(self, statistics: Statistics) -> Any:
-        """log Σ p(h) p(data | h)."""
+        """Return log Σ p(h) p(data | h)."""
         return as_float(logsumexp(self.log_weights + self._log_likelihoods(statistics), axis=-1))
 
-    def most_likely(self, learned: FittedDistribution) -> Any:
-        """The hypothesis under which the data are most probable (ML), whatever the prior.
+    def most_likely(self, fitted: FittedDistribution) -> Any:
+        """Return the name of the hypothesis with the highest likelihood, regardless of the prior.
 
         Parameters
         ----------
-        learned : Learned
+        fitted : FittedDistribution
+            Family and statistics of the data.
         """
-        return self._name(self._log_likelihoods_of(learned).argmax(axis=-1))
+        return self._name(self._log_likelihoods_of(fitted).argmax(axis=-1))
 
-    def _log_likelihoods_of(self, learned: FittedDistribution) -> np.ndarray:
-        found: Any = learned._prior(self)
-        return found._log_likelihoods(learned.statistics)
+    def _log_likelihoods_of(self, fitted: FittedDistribution) -> np.ndarray:
+        """Return log p(data | hypothesis) for the data behind a fitted distribution."""
+        resolved: Any = fitted._prior(self)
+        return resolved._log_likelihoods(fitted.statistics)
 
-    def code_lengths(self, learned: FittedDistribution) -> dict[Any, CodeLength]:
-        """The two-part code of every hypothesis in bits: −log₂ p(h) and −log₂ p(data | h). MAP has the shortest.
+    def code_lengths(self, fitted: FittedDistribution) -> dict[Any, CodeLength]:
+        """Return the two-part code length of every hypothesis in bits: −log₂ p(h) and −log₂ p(data | h).
+
+        The MAP hypothesis has the shortest total length.
 
         Parameters
         ----------
-        learned : Learned
+        fitted : FittedDistribution
+            Family and statistics of the data.
         """
-        data = 0.0 - self._log_likelihoods_of(learned) / np.log(2)
+        data = 0.0 - self._log_likelihoods_of(fitted) / np.log(2)
         model = 0.0 - self.log_weights / np.log(2)
         return {name: CodeLength(as_float(model[..., i]), as_float(data[..., i])) for i, name in enumerate(self.names)}
 
     def mode(self) -> Any:
-        """The parameter of the most probable hypothesis."""
+        """Return the parameter of the most probable hypothesis."""
         if self.log_weights.ndim > 1:
             raise PriorError("hypotheses about several groups have a mode per group; see `best`.")
         return self.hypotheses[self.best]
 
     def mean(self) -> Any:
-        """The average parameter, where parameters are numbers."""
+        """Return the expected parameter. Defined for numeric parameters only."""
         return self._average(np.exp(self.log_weights))
 
     def _average(self, weights: np.ndarray) -> Any:
+        """Return the weighted mean of the parameters."""
         values = list(self.hypotheses.values())
         if any(isinstance(value, tuple | Mapping) for value in values):
             raise PriorError("the mean of hypotheses is defined for numbers only; see `probabilities` and `best`.")
@@ -217,7 +229,7 @@ class Hypotheses(ParameterDistribution):
         return as_float(np.tensordot(weights, stacked, axes=1))
 
     def interval(self, mass: float = 0.95) -> Interval:
-        """The quantiles of the parameter, where parameters are numbers."""
+        """Return quantiles of the parameter. Defined for scalar parameters only."""
         if self.log_weights.ndim > 1:
             raise PriorError("hypotheses about several groups have no single interval; see `probabilities`.")
         if any(np.size(value) != 1 or isinstance(value, Mapping) for value in self.hypotheses.values()):
@@ -232,29 +244,29 @@ class Hypotheses(ParameterDistribution):
         return Interval(*(float(end) for end in ends))
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
-        """Parameters of hypotheses drawn by their probability; a list unless `n` is ()."""
+        """Draw parameters of hypotheses by their probabilities; a list unless `n` is ()."""
         if self.log_weights.ndim > 1:
-            raise PriorError("hypotheses about several groups cannot be sampled together; learn the groups apart.")
+            raise PriorError("hypotheses about several groups cannot be sampled together; fit each group separately.")
         drawn = np.random.default_rng(random_state).choice(len(self.names), size=as_size(n), p=np.exp(self.log_weights))
         values = list(self.hypotheses.values())
         return values[int(drawn)] if np.ndim(drawn) == 0 else [values[int(i)] for i in np.ravel(drawn)]
 
     def log_prob(self, parameter: Any) -> Any:
-        """log p(h) of the hypotheses that claim this parameter."""
+        """Return the log of the total probability of the hypotheses with this parameter."""
         same = [i for i, value in enumerate(self.hypotheses.values()) if _equal(value, parameter)]
         return as_float(logsumexp(self.log_weights[..., same], axis=-1)) if same else -np.inf
 
     def log_predictive(self, x: np.ndarray) -> np.ndarray:
-        """log Σ p(h | data) p(x | h) of every row, the average over hypotheses."""
-        scores = np.stack([self._spread(self.family.log_prob(p, x)) for p in self.hypotheses.values()], axis=-1)
+        """Return log Σ p(h | data) p(x | h) of every row: the posterior predictive distribution."""
+        scores = np.stack([self._by_group(self.family.log_prob(p, x)) for p in self.hypotheses.values()], axis=-1)
         weights = self.log_weights
         if self.family.columnwise:
-            scores = scores.sum(axis=-2, keepdims=True)  # independent under each hypothesis, not on average
+            scores = scores.sum(axis=-2, keepdims=True)  # columns are independent given the hypothesis only
             weights = weights[..., None, :]
         return np.asarray(logsumexp(scores + weights, axis=-1))
 
-    def _spread(self, scores: np.ndarray) -> np.ndarray:
-        """Scores of rows over every group, though a parameter may be the same for all of them."""
+    def _by_group(self, scores: np.ndarray) -> np.ndarray:
+        """Broadcast scores of rows to all groups: a parameter may be the same for every group."""
         n_last = 1 if self.family.columnwise else 0
         last = scores.shape[scores.ndim - n_last :]
         missing = 1 + len(self.given) + n_last - scores.ndim
@@ -262,11 +274,12 @@ class Hypotheses(ParameterDistribution):
         return np.broadcast_to(scores, (len(scores), *self.given, *last))
 
     def column(self, index: int) -> Hypotheses:
-        """Hypotheses are about all columns at once."""
+        """Return the distribution itself: hypotheses are about all columns jointly."""
         return self
 
 
 def _equal(value: Any, parameter: Any) -> bool:
+    """Return whether two parameters are equal, as arrays where possible."""
     try:
         return bool(np.array_equal(np.ravel(np.asarray(value, float)), np.ravel(np.asarray(parameter, float))))
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Linear normal-inverse-gamma: the belief about the weights of a line, or plane, and the noise about it."""
+"""Conjugate prior of Bayesian linear regression: normal for the coefficients, inverse gamma for the noise variance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincinv, gammaln, stdtrit
 
-from tallybayes.distributions.log_gamma import log_growth, stirling_rest
+from tallybayes.distributions.log_gamma import log_growth, stirling_remainder
 from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.distributions.parameter_distribution import (
     Interval,
@@ -27,7 +27,7 @@ from tallybayes.typing import RandomState
 
 
 class LinearParameters(NamedTuple):
-    """y ~ N(slope · x + intercept, variance): (*given, inputs), and (*given) twice."""
+    """y ~ N(slope · x + intercept, variance): slope (*given, inputs), intercept and variance (*given)."""
 
     slope: Any
     intercept: Any
@@ -35,33 +35,34 @@ class LinearParameters(NamedTuple):
 
     @property
     def std(self) -> Any:
-        """σ of the noise, √variance."""
+        """Standard deviation of the noise."""
         return as_float(np.sqrt(self.variance))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearNormalInverseGamma(ParameterDistribution):
-    """σ² ~ InverseGamma(a, b), w | σ² ~ N(m, σ²Λ⁻¹), and a level: the conjugate belief of `LinearGaussian`.
+    """σ² ~ InverseGamma(a, b), w | σ² ~ N(m, σ²Λ⁻¹): conjugate prior of `LinearGaussian`.
 
-    y = l + w · (x − c) + noise, where the level l, the value of the line at the center c, is believed to be N(level,
-    σ²/κ), whatever the slopes. About the means of the inputs, level and slopes do not depend on each other; far from
-    them, as an intercept is, no number would say much. Λ = λ·1 is weight decay.
+    The model is y = l + w · (x − c) + noise. The value l at the input center c has the prior N(intercept_location,
+    σ²/κ), independent of the slopes w. Centering at the means of the inputs makes l and w independent in the posterior
+    as well. Λ = λI is a ridge penalty (weight decay) λ.
 
     Parameters
     ----------
     location : array broadcasting to (*given, inputs)
-        m, the expected slopes.
+        Expected slopes m.
     precision : array broadcasting to (*given, inputs, inputs)
-        Λ, symmetric: how much of Σ(x − c)(x − c)ᵀ that expectation is worth. 0 is a limit that needs data.
+        Λ, symmetric positive semidefinite, in units of Σ(x − c)(x − c)ᵀ. A singular Λ is an improper prior.
     shape, scale : float or array broadcasting to (*given,)
-        a and b of the noise's variance: as if 2a rows had shown squared errors of 2b.
-    level : float or array broadcasting to (*given,), default 0
-        The expected level at the center.
+        a and b of the noise variance, equivalent to 2a rows with a sum of squared errors of 2b.
+    intercept_location : float or array broadcasting to (*given,), default 0
+        Expected value of l.
     strength : float, array broadcasting to (*given,), or None, default 0
-        κ, worth how many rows that is: 0 where nothing is known of it, None where it is known, as through the origin.
-    center : float or array broadcasting to (*given, inputs), default 0
-    root : array broadcasting to (*given, inputs, inputs), optional
-        The lower root of Λ, which `update` sets: it has digits that Λ has not where inputs are nearly collinear.
+        Prior strength κ of l, in rows. 0 is a flat prior; None fixes l, as in a regression through the origin.
+    input_center : float or array broadcasting to (*given, inputs), default 0
+        c, the inputs at which l is the expected value of y.
+    precision_cholesky : array broadcasting to (*given, inputs, inputs), optional
+        Lower root of Λ. `update` sets it, because Λ itself loses digits if the inputs are nearly collinear.
 
     Examples
     --------
@@ -81,7 +82,7 @@ class LinearNormalInverseGamma(ParameterDistribution):
     input_center: Any = field(default=0.0, kw_only=True)
     precision_cholesky: Any = field(default=None, kw_only=True, repr=False)
 
-    if TYPE_CHECKING:  # arrays are made of whatever is given
+    if TYPE_CHECKING:  # the constructor accepts any array-like and stores arrays
 
         def __init__(
             self,
@@ -103,216 +104,232 @@ class LinearNormalInverseGamma(ParameterDistribution):
             self._set(strength=self.strength)
             self._allow_limits("strength")
         self._require_positive("shape", "scale")
-        name, p = type(self).__name__, self.n_inputs
+        name = type(self).__name__
+        p = self.n_inputs
         if self.location.ndim < 1 or self.precision.ndim < 2 or self.precision.shape[-2:] != (p, p):
             raise PriorError.wrong_shape(name, self.precision.shape, (p, p))
         numbers = self.location, self.precision, self.intercept_location, self.input_center
         if not all(np.isfinite(part).all() for part in numbers):
-            raise PriorError(f"{name} needs finite numbers.")
+            raise PriorError(f"{name} needs finite location, precision, intercept_location and input_center.")
         if not np.allclose(self.precision, np.swapaxes(self.precision, -1, -2), rtol=1e-9, atol=0):
             raise PriorError(f"{name} needs a symmetric precision matrix.")
-        diagonal = _diagonal(self.precision) if self.precision_cholesky is None else None
+        diagonal = _diagonal_or_none(self.precision) if self.precision_cholesky is None else None
         if diagonal is not None and (diagonal >= 0).all():
             self._set(precision_cholesky=np.sqrt(diagonal)[..., None] * np.eye(p))
         elif self.precision_cholesky is None:
-            found = solve_ldl(DoubleDouble.of(self.precision), DoubleDouble.zeros((*self.precision.shape[:-1], 0)))
-            size = np.diagonal(self.precision, axis1=-2, axis2=-1)
-            back = found.root @ np.swapaxes(found.root, -1, -2)
-            if (size < 0).any() or not np.allclose(back, self.precision, rtol=1e-6, atol=1e-6 * size.max(initial=0.0)):
+            solution = solve_ldl(DoubleDouble.of(self.precision), DoubleDouble.zeros((*self.precision.shape[:-1], 0)))
+            size = _diagonal(self.precision)
+            product = solution.root @ np.swapaxes(solution.root, -1, -2)
+            same = np.allclose(product, self.precision, rtol=1e-6, atol=1e-6 * size.max(initial=0.0))
+            if (size < 0).any() or not same:
                 raise PriorError(f"{name} needs a precision without a negative eigenvalue, found {self.precision}.")
-            self._set(precision_cholesky=found.root)
+            self._set(precision_cholesky=solution.root)
         else:
             self._set(precision_cholesky=self.precision_cholesky)
-        flat = not (np.diagonal(self.precision_cholesky, axis1=-2, axis2=-1) > 0).all()
-        object.__setattr__(self, "_improper", flat or self.improper)
+        singular = not (_diagonal(self.precision_cholesky) > 0).all()
+        object.__setattr__(self, "_improper", singular or self.improper)
 
     @property
     def n_inputs(self) -> int:
-        """The number of inputs."""
+        """Number of inputs."""
         return int(self.location.shape[-1]) if self.location.ndim else 0
 
     @property
     def _given(self) -> tuple[int, ...]:
+        """Shape of the groups."""
         numbers = (np.shape(part) for part in (self.shape, self.scale, self.intercept_location, self._kappa()))
         return np.broadcast_shapes(
             self.location.shape[:-1], self.precision.shape[:-2], self.input_center.shape[:-1], *numbers
         )
 
     def _kappa(self) -> np.ndarray:
-        """κ, infinite where the level is known."""
+        """Return κ, infinite if the value at the center is fixed."""
         return np.asarray(np.inf if self.strength is None else self.strength)
 
-    # ---- Learning ---------------------------------------------------------------------------------------------------
+    # ---- Updating ---------------------------------------------------------------------------------------------------
 
     def update(self, statistics: Moments) -> LinearNormalInverseGamma:
-        """Move the center to the rows, add their scatter to the precision and their squared errors to the scale."""
-        met = self._meet(statistics)
+        """Move the center to the rows' mean, add their scatter to the precision and squared errors to the scale."""
+        posterior = self._combine(statistics)
         return self.replace(
-            location=met.location,
-            precision=met.eliminated.root @ np.swapaxes(met.eliminated.root, -1, -2),
-            shape=met.shape + met.weight / 2,
-            scale=met.scale + met.squares / 2,
-            intercept_location=met.intercept_location,
-            strength=None if self.strength is None else met.kappa + met.weight,
-            input_center=met.input_center,
-            precision_cholesky=met.eliminated.root,
+            location=posterior.location,
+            precision=posterior.eliminated.root @ np.swapaxes(posterior.eliminated.root, -1, -2),
+            shape=posterior.shape + posterior.weight / 2,
+            scale=posterior.scale + posterior.squares / 2,
+            intercept_location=posterior.intercept_location,
+            strength=None if self.strength is None else posterior.kappa + posterior.weight,
+            input_center=posterior.input_center,
+            precision_cholesky=posterior.eliminated.root,
         )
 
-    def _meet(self, statistics: Moments) -> _Met:
-        """The belief and rows together."""
-        given, p, name = statistics.given_shape, statistics.n_columns - 1, type(self).__name__
+    def _combine(self, statistics: Moments) -> _Combined:
+        """Return the prior parameters, broadcast to the statistics' shape, and the posterior location and precision.
+
+        All sums are double-double numbers (Dekker, 1971): squared errors are small differences of large sums.
+        """
+        given = statistics.given_shape
+        p = statistics.n_columns - 1
+        name = type(self).__name__
         location, center = (broadcast_prior(name, part, (*given, p)) for part in (self.location, self.input_center))
         root = broadcast_prior(name, self.precision_cholesky, (*given, p, p))
-        shape, scale, level, kappa = (
+        shape, scale, intercept, kappa = (
             broadcast_prior(name, part, given)
             for part in (self.shape, self.scale, self.intercept_location, self._kappa())
         )
         weight = np.broadcast_to(statistics.weight, (*given, p + 1))[..., 0]
         with np.errstate(invalid="ignore"):
-            share = np.where(weight > 0, weight / (np.where(weight > 0, kappa, 1.0) + weight), 0.0)
-            lever = np.where(np.isinf(kappa), weight, np.where(np.isinf(kappa), 0.0, kappa) * share)
-        # What the rows show about the center of the belief, which is worth κ rows there.
-        point = DoubleDouble.of(np.concatenate([center, level[..., None]], axis=-1))
-        gap = statistics.mean_double_double() - point
-        pulls = gap * lever[..., None]
-        shown = statistics.scatter_double_double() + gap.map(_row) * pulls.map(_column)
-        within, across = shown.map(lambda a: a[..., :p, :p]), shown.map(lambda a: a[..., :p, p:])
-        # In errors of the slopes that were expected: what is small stays so.
+            data_fraction = np.where(weight > 0, weight / (np.where(weight > 0, kappa, 1.0) + weight), 0.0)
+            mean_weight = np.where(np.isinf(kappa), weight, np.where(np.isinf(kappa), 0.0, kappa) * data_fraction)
+        # Scatter about the prior center, including that of the two means: κn / (κ + n) (x̄ − c)(x̄ − c)ᵀ.
+        prior_mean = DoubleDouble.of(np.concatenate([center, intercept[..., None]], axis=-1))
+        difference = statistics.mean_double_double() - prior_mean
+        weighted = difference * mean_weight[..., None]
+        scatter = statistics.scatter_double_double() + difference.map(_as_rows) * weighted.map(_as_columns)
+        input_scatter, cross = scatter.map(lambda a: a[..., :p, :p]), scatter.map(lambda a: a[..., :p, p:])
+        # Solve for the deviation from the expected slopes: a small deviation keeps its digits.
         expected = DoubleDouble.of(location[..., None])
-        moved = _times(within, expected)
-        across_errors = across - moved
-        squares = shown.map(lambda a: a[..., p:, p:]) - _dot(expected, across) - _dot(expected, across_errors)
-        whole = within + _squared(root)
-        found = solve_ldl(whole, across_errors)
-        squares = squares - _dot(found.solution, across_errors)
-        moved_point = (point + gap * share[..., None]).value
-        return _Met(
+        cross_errors = cross - _matrix_vector(input_scatter, expected)
+        squares = scatter.map(lambda a: a[..., p:, p:]) - _dot(expected, cross) - _dot(expected, cross_errors)
+        solution = solve_ldl(input_scatter + _root_times_transpose(root), cross_errors)
+        squares = squares - _dot(solution.solution, cross_errors)
+        posterior_mean = (prior_mean + difference * data_fraction[..., None]).value
+        return _Combined(
             shape,
             scale,
             kappa,
             weight,
-            (expected + found.solution).value[..., 0],
-            moved_point[..., :p],
-            moved_point[..., p],
+            (expected + solution.solution).value[..., 0],
+            posterior_mean[..., :p],
+            posterior_mean[..., p],
             np.maximum(squares.value[..., 0, 0], 0.0),
-            found,
+            solution,
         )
 
     def log_evidence(self, statistics: Moments) -> Any:
-        """The log marginal likelihood of the targets, given the inputs, per group."""
+        """Return the log marginal likelihood of the targets given the inputs, per group."""
         self._require_proper("evidence")
-        met = self._meet(statistics)
-        half, added = met.weight / 2, met.squares / 2
-        growth, log_variance = log_growth(met.shape, half), np.log(met.scale + added) - np.log(met.shape + half)
+        combined = self._combine(statistics)
+        shape, scale = combined.shape, combined.scale
+        half, added = combined.weight / 2, combined.squares / 2
+        growth = log_growth(shape, half)
+        log_variance = np.log(scale + added) - np.log(shape + half)
         noise = (
             -half * (1 + np.log(2 * np.pi) + log_variance)
-            - met.shape * (log_growth(met.scale, added) - growth)
+            - shape * (log_growth(scale, added) - growth)
             - 0.5 * growth
-            + (stirling_rest(met.shape + half) - stirling_rest(met.shape))
+            + (stirling_remainder(shape + half) - stirling_remainder(shape))
         )
-        known = np.isinf(met.kappa)
-        level = np.where(known, 0.0, -0.5 * log_growth(np.where(known, 1.0, met.kappa), met.weight))
-        slopes = np.log(_pivots(self.precision_cholesky)).sum(-1) - np.log(_pivots(met.eliminated.root)).sum(-1)
-        return as_float(noise + level + slopes)
+        fixed = np.isinf(combined.kappa)
+        intercept = np.where(fixed, 0.0, -0.5 * log_growth(np.where(fixed, 1.0, combined.kappa), combined.weight))
+        prior_log_det, log_det = (
+            np.log(_diagonal(root)).sum(-1) for root in (self.precision_cholesky, combined.eliminated.root)
+        )
+        return as_float(noise + intercept + (prior_log_det - log_det))
 
     # ---- Parameters -------------------------------------------------------------------------------------------------
 
-    def _line(self, variance: np.ndarray) -> LinearParameters:
+    def _parameters(self, variance: np.ndarray) -> LinearParameters:
+        """Return the expected slopes and intercept with this variance, broadcast to all groups."""
         given = self._given
         slope = np.broadcast_to(self.location, (*given, self.n_inputs))
-        fine = DoubleDouble.of(np.broadcast_to(self.intercept_location[..., None, None], (*given, 1, 1)))
-        away = np.broadcast_to(self.input_center, slope.shape)[..., None]
-        intercept = (fine - _dot(DoubleDouble.of(slope[..., None]), DoubleDouble.of(away))).value[..., 0, 0]
+        at_center = DoubleDouble.of(np.broadcast_to(self.intercept_location[..., None, None], (*given, 1, 1)))
+        center = np.broadcast_to(self.input_center, slope.shape)[..., None]
+        change = _dot(DoubleDouble.of(slope[..., None]), DoubleDouble.of(center))
+        intercept = (at_center - change).value[..., 0, 0]
         return LinearParameters(slope, as_float(intercept), as_float(np.broadcast_to(variance, given)))
 
     def mean(self) -> LinearParameters:
-        """The expected slopes and intercept, and E[σ²] = b / (a − 1), infinite for a ≤ 1."""
+        """Return the expected slopes and intercept, and E[σ²] = b / (a − 1), infinite for a ≤ 1."""
         finite = self.shape > 1
-        return self._line(np.where(finite, self.scale / np.where(finite, self.shape - 1, 1.0), np.inf))
+        return self._parameters(np.where(finite, self.scale / np.where(finite, self.shape - 1, 1.0), np.inf))
 
     def mode(self) -> LinearParameters:
-        """The joint mode: the expected line, and σ² = b / (a + 1 + k/2), k the number of weights that are not known."""
+        """Return the joint mode: the expected coefficients and σ² = b / (a + 1 + k/2) for k free coefficients."""
         k = self.n_inputs + (self.strength is not None)
-        return self._line(self.scale / (self.shape + 1 + k / 2))
+        return self._parameters(self.scale / (self.shape + 1 + k / 2))
 
     def leverage(self, x: np.ndarray) -> np.ndarray:
-        """How uncertain the line is at inputs (n, inputs), in variances of the noise: (n, *given)."""
+        """Return the variance of the expected value at inputs (n, inputs), divided by σ²; shape (n, *given)."""
         self._require_proper("uncertainty")
-        given, p = self._given, self.n_inputs
+        given = self._given
+        p = self.n_inputs
         x = x.reshape(len(x), *(1 for _ in given), p) if x.ndim == 2 else x
-        gap = np.moveaxis(x - self.input_center, 0, -1) + np.zeros((*given, p, len(x)))
-        half = np.linalg.solve(np.broadcast_to(self.precision_cholesky, (*given, p, p)), gap)
-        return np.moveaxis((half**2).sum(axis=-2), -1, 0) + self._spread_of_level()
+        deviation = np.moveaxis(x - self.input_center, 0, -1) + np.zeros((*given, p, len(x)))
+        half = np.linalg.solve(np.broadcast_to(self.precision_cholesky, (*given, p, p)), deviation)
+        return np.moveaxis((half**2).sum(axis=-2), -1, 0) + self._center_variance()
 
-    def _spread_of_level(self) -> np.ndarray:
+    def _center_variance(self) -> np.ndarray:
+        """Return the variance of the value at the input center, divided by σ²."""
         return np.zeros(()) if self.strength is None else 1.0 / self.strength
 
     def at(self, x: np.ndarray) -> np.ndarray:
-        """The expected line at inputs (n, inputs): (n, *given)."""
+        """Return the expected value at inputs (n, inputs), with shape (n, *given)."""
         x = x.reshape(len(x), *(1 for _ in self._given), self.n_inputs) if x.ndim == 2 else x
         return np.asarray(((x - self.input_center) * self.location).sum(axis=-1) + self.intercept_location)
 
     def _inverse_root(self) -> np.ndarray:
+        """Return the inverse of the Cholesky root of the precision."""
         given, p = self._given, self.n_inputs
         return np.linalg.solve(
             np.broadcast_to(self.precision_cholesky, (*given, p, p)), np.broadcast_to(np.eye(p), (*given, p, p))
         )
 
     def _variances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of the slopes and the intercept, in those of the noise."""
+        """Return the variances of the slopes and of the intercept, divided by σ²."""
         self._require_proper("uncertainty")
         inverse = self._inverse_root()
-        away = np.broadcast_to(self.input_center, (*self._given, self.n_inputs))[..., None]
-        intercept = ((inverse @ away) ** 2).sum(axis=(-2, -1)) + self._spread_of_level()
+        center = np.broadcast_to(self.input_center, (*self._given, self.n_inputs))[..., None]
+        intercept = ((inverse @ center) ** 2).sum(axis=(-2, -1)) + self._center_variance()
         return (inverse**2).sum(axis=-2), intercept
 
     def interval(self, mass: float = 0.95) -> Interval:
-        """Equal-tailed credible intervals of slopes and intercept (Student's t) and of the variance (inverse gamma)."""
+        """Return equal-tailed credible intervals of slopes and intercept (Student t) and variance (inverse gamma)."""
         slopes, intercept = self._variances()
-        middle, unit = self._line(np.zeros(())), self.scale / self.shape
+        expected = self._parameters(np.zeros(()))
+        unit = self.scale / self.shape
         ends = []
         for tail in tail_probabilities(mass):
             t = stdtrit(2 * self.shape, tail)
-            slope = middle.slope + (t * np.sqrt(unit))[..., None] * np.sqrt(slopes)
+            slope = expected.slope + (t * np.sqrt(unit))[..., None] * np.sqrt(slopes)
+            end = expected.intercept + t * np.sqrt(unit * intercept)
             variance = np.broadcast_to(self.scale / gammaincinv(self.shape, 1 - tail), self._given)
-            ends.append(
-                LinearParameters(slope, as_float(middle.intercept + t * np.sqrt(unit * intercept)), as_float(variance))
-            )
+            ends.append(LinearParameters(slope, as_float(end), as_float(variance)))
         return Interval(*ends)
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> LinearParameters:
-        """Lines drawn from this belief."""
+        """Draw random slopes, intercepts and variances."""
         self._require_proper("draws")
         rng = np.random.default_rng(random_state)
-        leading, given, p = as_size(n), self._given, self.n_inputs
+        leading = as_size(n)
+        given = self._given
+        p = self.n_inputs
         precision = np.maximum(rng.standard_gamma(np.broadcast_to(self.shape, given), (*leading, *given)), 1e-150)
         variance = self.scale / precision
         noise = rng.standard_normal((*leading, *given, p, 1))
-        turned = (np.swapaxes(self._inverse_root(), -1, -2) @ noise)[..., 0]
-        slope = self.location + np.sqrt(variance)[..., None] * turned
-        level = self.intercept_location + np.sqrt(variance * self._spread_of_level()) * rng.standard_normal(
-            (*leading, *given)
-        )
+        standardized = (np.swapaxes(self._inverse_root(), -1, -2) @ noise)[..., 0]
+        slope = self.location + np.sqrt(variance)[..., None] * standardized
+        noise = rng.standard_normal((*leading, *given))
+        level = self.intercept_location + np.sqrt(variance * self._center_variance()) * noise
         return LinearParameters(slope, as_float(level - (slope * self.input_center).sum(axis=-1)), as_float(variance))
 
     def log_prob(self, parameter: LinearParameters) -> Any:
-        """log p(slope, intercept, σ²), −inf for σ² ≤ 0."""
+        """Return log p(slope, intercept, σ²): −inf for σ² ≤ 0."""
         self._require_proper("density")
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameter)
-        p, safe = self.n_inputs, np.where(variance > 0, variance, 1.0)
-        gap = slope - self.location
-        half = (np.swapaxes(self.precision_cholesky, -1, -2) @ gap[..., None])[..., 0]
-        log_det = 2 * np.log(_pivots(self.precision_cholesky)).sum(-1)
+        p = self.n_inputs
+        safe = np.where(variance > 0, variance, 1.0)
+        half = (np.swapaxes(self.precision_cholesky, -1, -2) @ (slope - self.location)[..., None])[..., 0]
+        log_det = 2 * np.log(_diagonal(self.precision_cholesky)).sum(-1)
         density = 0.5 * (log_det - p * np.log(2 * np.pi * safe) - (half**2).sum(-1) / safe)
         if self.strength is not None:
-            away = intercept + (slope * self.input_center).sum(axis=-1) - self.intercept_location
-            density = density + 0.5 * (np.log(self.strength / (2 * np.pi * safe)) - self.strength * away**2 / safe)
+            error = intercept + (slope * self.input_center).sum(axis=-1) - self.intercept_location
+            density = density + 0.5 * (np.log(self.strength / (2 * np.pi * safe)) - self.strength * error**2 / safe)
         density = density + self.shape * np.log(self.scale) - gammaln(self.shape)
         density = density - (self.shape + 1) * np.log(safe) - self.scale / safe
         return as_float(np.where(variance > 0, density, -np.inf))
 
     def scaled(self, factor: float) -> LinearNormalInverseGamma:
-        """The same line and noise, worth `factor` times as many rows."""
+        """Return the same coefficients and expected variance with `factor` times the prior strength."""
         return self.replace(
             precision=self.precision * factor,
             precision_cholesky=self.precision_cholesky * np.sqrt(factor),
@@ -322,14 +339,14 @@ class LinearNormalInverseGamma(ParameterDistribution):
         )
 
     def column(self, index: int) -> NormalInverseGamma:
-        """The marginal belief about one slope and the noise."""
+        """Return the marginal distribution of one slope and the noise variance."""
         slopes, _ = self._variances()
         location = np.broadcast_to(self.location, slopes.shape)[..., index]
         return NormalInverseGamma(location, 1.0 / slopes[..., index], self.shape, self.scale)
 
 
-class _Met(NamedTuple):
-    """A belief and rows, put together."""
+class _Combined(NamedTuple):
+    """Prior parameters and statistics of one shape, and the posterior parameters that follow from them."""
 
     shape: np.ndarray
     scale: np.ndarray
@@ -338,47 +355,50 @@ class _Met(NamedTuple):
     location: np.ndarray
     input_center: np.ndarray
     intercept_location: np.ndarray
-    squares: np.ndarray  # errors of the rows, and of what was expected, squared
-    eliminated: LDLSolution
+    squares: np.ndarray  # sum of squared errors, including the deviation from the prior
+    eliminated: LDLSolution  # of the posterior normal equations
 
 
-def _row(a: np.ndarray) -> np.ndarray:
+def _as_rows(a: np.ndarray) -> np.ndarray:
+    """Append an axis."""
     return a[..., :, None]
 
 
-def _column(a: np.ndarray) -> np.ndarray:
+def _as_columns(a: np.ndarray) -> np.ndarray:
+    """Insert an axis before the last."""
     return a[..., None, :]
 
 
-def _pivots(root: np.ndarray) -> np.ndarray:
-    return np.diagonal(root, axis1=-2, axis2=-1)
+def _diagonal(matrix: np.ndarray) -> np.ndarray:
+    """Return the diagonals of stacked matrices."""
+    return np.diagonal(matrix, axis1=-2, axis2=-1)
 
 
-def _times(matrix: DoubleDouble, vector: DoubleDouble) -> DoubleDouble:
-    """The product of (…, p, p) and (…, p, 1)."""
+def _matrix_vector(matrix: DoubleDouble, vector: DoubleDouble) -> DoubleDouble:
+    """Return the product of matrices (…, p, p) and column vectors (…, p, 1)."""
     product = matrix * vector.map(lambda a: np.swapaxes(a, -1, -2))
     return product.sum((len(product.shape) - 1,)).map(lambda a: a[..., None])
 
 
 def _dot(first: DoubleDouble, second: DoubleDouble) -> DoubleDouble:
-    """The inner product of vectors (…, p, 1): (…, 1, 1)."""
+    """Return the inner product of column vectors (…, p, 1), with shape (…, 1, 1)."""
     return (first * second).sum((len(first.shape) - 2,)).map(lambda a: a[..., None])
 
 
-def _diagonal(matrix: np.ndarray) -> np.ndarray | None:
-    """The diagonal of matrices that have nothing beside it."""
-    diagonal = _pivots(matrix)
+def _diagonal_or_none(matrix: np.ndarray) -> np.ndarray | None:
+    """Return the diagonals of stacked matrices, or None if an off-diagonal element is not 0."""
+    diagonal = _diagonal(matrix)
     return diagonal if np.count_nonzero(matrix) == np.count_nonzero(diagonal) else None
 
 
-def _squared(root: np.ndarray) -> DoubleDouble:
-    """Root · rootᵀ, in double-double."""
-    diagonal = _diagonal(root)
+def _root_times_transpose(root: np.ndarray) -> DoubleDouble:
+    """Return root · rootᵀ as double-double numbers."""
+    diagonal = _diagonal_or_none(root)
     if diagonal is not None:
         square = DoubleDouble.of(diagonal) * diagonal
         return square.map(lambda a: a[..., None] * np.eye(root.shape[-1]))
     total = DoubleDouble.zeros(root.shape)
     for k in range(root.shape[-1]):
         column = DoubleDouble.of(root[..., :, k])
-        total = total + column.map(_row) * column.map(_column)
+        total = total + column.map(_as_rows) * column.map(_as_columns)
     return total

@@ -1,4 +1,4 @@
-"""Differences of log Γ that stay exact where the two terms are large and nearly equal."""
+"""Differences of log Γ and its derivatives without cancellation of large, nearly equal terms."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from scipy.special import digamma, gammaln
 from tallybayes.statistics.segments import Segments
 
 _HALF_LOG_TWO_PI = 0.5 * float(np.log(2 * np.pi))
-_N_FACTORIALS = 1024  # numbers below this have their log Γ looked up
+_N_FACTORIALS = 1024  # log Γ of smaller integers comes from a lookup table
 
 
 def log_gamma_half_step(z: np.ndarray) -> np.ndarray:
-    """log Γ(z + ½) − log Γ(z), by its asymptotic series above 50, where subtracting would lose digits.
+    """Return log Γ(z + ½) − log Γ(z); by its asymptotic series for z > 50, where the difference would lose digits.
 
     Parameters
     ----------
@@ -30,10 +30,9 @@ def log_gamma_half_step(z: np.ndarray) -> np.ndarray:
 
 
 def log_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
-    """log Γ(start + steps) − log Γ(start): the log of the rising factorial, 0 where `steps` is 0.
+    """Return log Γ(start + steps) − log Γ(start): the log of the rising factorial, 0 if `steps` is 0.
 
-    Where start is large beside steps the difference of two large logarithms is replaced by Stirling's series of
-    the difference, so that log evidences of big counts keep their digits.
+    For start > 50 the difference is computed from Stirling's series, so that large counts keep full precision.
 
     Parameters
     ----------
@@ -50,16 +49,16 @@ def log_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
     b = a + up
     # log Γ(z) = (z − ½) log z − z + ½ log 2π + 1/(12 z) − 1/(360 z³) + 1/(1260 z⁵) − …
     tail = [1 / z * (1 / 12 - (1 / z**2) * (1 / 360 - (1 / z**2) * (1 / 1260 - 1 / z**2 / 1680))) for z in (a, b)]
-    series = (a - 0.5) * np.log1p(up / a) + up * (np.log(b) - 1.0) + tail[1] - tail[0]  # b − a would round a small up
-    small = np.where(large | (steps == 0), 1.0, start)  # a column without levels starts from 0
+    series = (a - 0.5) * np.log1p(up / a) + up * (np.log(b) - 1.0) + tail[1] - tail[0]  # `up` is more exact than b − a
+    small = np.where(large | (steps == 0), 1.0, start)  # columns without levels have start = 0
     plain = gammaln(small + np.where(large, 0.0, steps)) - gammaln(small)
     return np.where(steps == 0, 0.0, np.where(large, series, plain))
 
 
-def stirling_rest(z: np.ndarray) -> np.ndarray:
-    """log Γ(z) less Stirling's (z − ½) log z − z + ½ log 2π: 1/(12 z) for a large z, −½ log z for a small one.
+def stirling_remainder(z: np.ndarray) -> np.ndarray:
+    """Return log Γ(z) minus Stirling's (z − ½) log z − z + ½ log 2π: about 1/(12 z) for large z.
 
-    With it, what cancels in sums of log Γ can be canceled by hand, before it swallows the digits of what is left.
+    Sums of log Γ whose Stirling terms cancel analytically can be computed from the remainders without loss of digits.
 
     Parameters
     ----------
@@ -80,16 +79,17 @@ def stirling_rest(z: np.ndarray) -> np.ndarray:
 
 
 def log_growth(start: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """log((start + steps) / start), to all digits where it is next to nothing, and finite where the ratio is not."""
+    """Return log((start + steps) / start) without loss of digits for small steps, finite if the ratio overflows."""
     small = steps < start
     return np.where(small, np.log1p(np.where(small, steps, 0.0) / start), np.log(start + steps) - np.log(start))
 
 
-def log_rising_shares(start: np.ndarray, steps: np.ndarray, segments: Segments) -> np.ndarray:
-    """Σ log_rising(start, steps) − log_rising(Σ start, Σ steps), over the cells of every column.
+def log_dirichlet_norm_ratio(start: np.ndarray, steps: np.ndarray, segments: Segments) -> np.ndarray:
+    """Return Σ log_rising(start, steps) − log_rising(Σ start, Σ steps) over the cells of every column.
 
-    The log of the ratio of two Dirichlet norms. Its terms grow like n log n and the result like the entropy of the
-    shares, so they are made of the logarithms of shares: with z = start + steps and Z = Σz,
+    This is the log of the ratio of two Dirichlet normalizing constants. Its terms grow like n log n, the result like
+    the entropy of the proportions. The sum is therefore computed from logarithms of proportions: with z = start + steps
+    and Z = Σz,
 
         Σ [steps log(z/Z) + start (log(z/Z) − log(start/Σ start)) − ½ log(z/start)] + ½ log(Z/Σ start) + …
 
@@ -97,42 +97,46 @@ def log_rising_shares(start: np.ndarray, steps: np.ndarray, segments: Segments) 
     ----------
     start, steps : arrays of shape (…, cells), start > 0, steps >= 0
     segments : Segments
-        How the cells fall into columns.
+        The columns as contiguous segments of the cells.
 
     Returns
     -------
     ndarray of shape (…, columns)
     """
-    before, added = segments.sum(start), segments.sum(steps)
-    none = before == 0  # a column without levels
-    if none.any():
-        before = np.where(none, 1.0, before)
+    before = segments.sum(start)
+    added = segments.sum(steps)
+    empty = before == 0  # columns without levels
+    if empty.any():
+        before = np.where(empty, 1.0, before)
     ends, after = start + steps, before + added
-    growth, all_growth = log_growth(start, steps), log_growth(before, added)
-    share, aside = _log_shares(ends, after, segments)
-    first_share, first_aside = _log_shares(start, before, segments)
-    # Growth beyond that of all together: from the growths, or from what is not in the cell where that is next to none.
-    beyond = growth - segments.broadcast_to_cells(all_growth)
-    from_rest = np.maximum(aside, first_aside) < np.maximum(growth, segments.broadcast_to_cells(all_growth))
-    beyond = np.where(from_rest, share - first_share, beyond)
-    cells = steps * share + start * beyond - 0.5 * growth + (stirling_rest(ends) - stirling_rest(start))
-    rest = 0.5 * all_growth - (stirling_rest(after) - stirling_rest(before))
-    return np.where(none | (added == 0), 0.0, segments.sum(np.where(steps + start > 0, cells, 0.0)) + rest)
+    growth, total_growth = log_growth(start, steps), log_growth(before, added)
+    log_p, others = _log_proportions(ends, after, segments)
+    log_p_start, others_start = _log_proportions(start, before, segments)
+    # Growth of a cell relative to its column. Computed from the other cells where these hold little of the column.
+    relative = growth - segments.broadcast_to_cells(total_growth)
+    from_others = np.maximum(others, others_start) < np.maximum(growth, segments.broadcast_to_cells(total_growth))
+    relative = np.where(from_others, log_p - log_p_start, relative)
+    cells = steps * log_p + start * relative - 0.5 * growth + (stirling_remainder(ends) - stirling_remainder(start))
+    column_terms = 0.5 * total_growth - (stirling_remainder(after) - stirling_remainder(before))
+    return np.where(empty | (added == 0), 0.0, segments.sum(np.where(steps + start > 0, cells, 0.0)) + column_terms)
 
 
-def _log_shares(cells: np.ndarray, totals: np.ndarray, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
-    """The logs of shares of columns, and, for cells that are more than half of theirs, the share of the others."""
-    whole = segments.broadcast_to_cells(totals)
-    large = cells > 0.5 * whole
-    others = segments.broadcast_to_cells(segments.sum(np.where(large, 0.0, cells))) / whole
-    aside = np.where(large, others, np.inf)
-    return np.where(large, np.log1p(-np.where(large, others, 0.0)), np.log(cells / whole)), aside
+def _log_proportions(cells: np.ndarray, totals: np.ndarray, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log proportions of the cells of each column, and the proportion of the column's other cells.
+
+    The second array is inf for cells of at most half their column. Larger cells use log1p(−others): more exact.
+    """
+    column_totals = segments.broadcast_to_cells(totals)
+    large = cells > 0.5 * column_totals
+    others = segments.broadcast_to_cells(segments.sum(np.where(large, 0.0, cells))) / column_totals
+    log_proportions = np.where(large, np.log1p(-np.where(large, others, 0.0)), np.log(cells / column_totals))
+    return log_proportions, np.where(large, others, np.inf)
 
 
 def log_choose(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
-    """log Γ(start + steps) / (Γ(start) Γ(steps + 1)): the ways to put `steps` things in `start` places.
+    """Return log Γ(start + steps) / (Γ(start) Γ(steps + 1)): a generalized log binomial coefficient.
 
-    A multinomial coefficient and a rising factorial in one, neither of which is ever as large as its two parts.
+    Computed as one function because the rising factorial and the factorial can both be far larger than their ratio.
 
     Parameters
     ----------
@@ -142,7 +146,7 @@ def log_choose(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
     -------
     ndarray
     """
-    if np.max(steps, initial=0.0) < _N_FACTORIALS:  # not so of NaN
+    if np.max(steps, initial=0.0) < _N_FACTORIALS:  # false for NaN
         return log_rising(start, steps) - log_factorials(np.asarray(steps))
     start, steps = np.broadcast_arrays(np.asarray(start, np.float64), np.asarray(steps, np.float64))
     few = steps <= np.maximum(start, 1.0)
@@ -154,7 +158,9 @@ def log_choose(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
 
 
 def digamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
-    """ψ(start + steps) − ψ(start), the derivative of `log_rising` in `start`; exact where start is large too.
+    """Return ψ(start + steps) − ψ(start): the derivative of `log_rising` with respect to `start`.
+
+    For start > 50 the difference is computed from the asymptotic series, so that no digits cancel.
 
     Parameters
     ----------
@@ -180,9 +186,9 @@ def digamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
 
 
 def trigamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
-    """ψ′(start + steps) − ψ′(start), the second derivative of `log_rising` in `start`, to six digits.
+    """Return ψ′(start + steps) − ψ′(start), the second derivative of `log_rising`, to about six digits.
 
-    That is enough for the steps of Newton's method, which end where a first derivative is 0.
+    Six digits suffice for Newton's method, whose fixed point depends on the first derivative only.
 
     Parameters
     ----------
@@ -203,12 +209,12 @@ def trigamma_rising(start: np.ndarray, steps: np.ndarray | float) -> np.ndarray:
         a, b = a + 1.0, b + 1.0
     r, t = 1.0 / a, 1.0 / b
     rr, rt, tt = r * r, r * t, t * t
-    rest = 1.0 + 0.5 * (r + t) + (rr + rt + tt) / 6.0 - (rr * (rr + rt) + rt * rt + tt * (rt + tt)) / 30.0
-    return np.asarray(out - steps * rt * rest)
+    remainder = 1.0 + 0.5 * (r + t) + (rr + rt + tt) / 6.0 - (rr * (rr + rt) + rt * rt + tt * (rt + tt)) / 30.0
+    return np.asarray(out - steps * rt * remainder)
 
 
 def log_factorials(x: np.ndarray) -> np.ndarray:
-    """log Γ(x + 1), looked up where all are small whole numbers.
+    """Return log Γ(x + 1), from a lookup table if all values are small nonnegative integers.
 
     Parameters
     ----------
@@ -218,7 +224,7 @@ def log_factorials(x: np.ndarray) -> np.ndarray:
     -------
     ndarray, like `x`
     """
-    if x.size and x.min() >= 0 and x.max() < _N_FACTORIALS:  # neither is so of NaN
+    if x.size and x.min() >= 0 and x.max() < _N_FACTORIALS:  # false for NaN
         whole = x.astype(np.intp, copy=False)
         if x.dtype.kind in "iu" or (whole == x).all():
             return np.asarray(gammaln(np.arange(1.0, _N_FACTORIALS + 1)).take(whole))

@@ -1,4 +1,4 @@
-"""Normal-inverse-gamma: the belief about a mean and a variance."""
+"""Normal-inverse-gamma distribution: conjugate prior of a mean and a variance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, stdtrit
 
-from tallybayes.distributions.log_gamma import log_growth, stirling_rest
+from tallybayes.distributions.log_gamma import log_growth, stirling_remainder
 from tallybayes.distributions.parameter_distribution import (
     Interval,
     ParameterDistribution,
@@ -24,31 +24,31 @@ from tallybayes.typing import RandomState
 
 
 class Normal(NamedTuple):
-    """Parameters of Gaussian columns, each of shape (*given, columns)."""
+    """Parameters of Gaussian columns: mean and variance, each of shape (*given, columns)."""
 
     mean: Any
     variance: Any
 
     @property
     def std(self) -> Any:
-        """σ = √variance."""
+        """Standard deviation √variance."""
         return as_float(np.sqrt(self.variance))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NormalInverseGamma(ParameterDistribution):
-    """σ² ~ InverseGamma(a, b), μ | σ² ~ N(m, σ²/κ): the conjugate belief of `Gaussian`.
+    """σ² ~ InverseGamma(a, b), μ | σ² ~ N(m, σ²/κ): conjugate prior of `Gaussian`.
 
     Parameters
     ----------
     location : float or array broadcasting to (*given, columns)
-        m, the expected mean.
+        Expected mean m.
     strength : float or array
-        κ, worth how many rows that expectation is.
+        Prior strength κ of the mean, in rows.
     shape, scale : float or array
-        a and b of the variance: as if 2a rows had shown a scatter of 2b.
-    shared : tuple of {"groups", "columns"}, default ()
-        Over what one variance is shared. The tied and spherical families set it; the means stay apart.
+        a and b of the variance, equivalent to 2a rows with a scatter (sum of squared deviations) of 2b.
+    tied_over : tuple of {"groups", "columns"}, default ()
+        Axes along which all means share one variance. Set by the tied and spherical families.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class NormalInverseGamma(ParameterDistribution):
     scale: np.ndarray
     tied_over: tuple[str, ...] = field(default=(), kw_only=True)
 
-    if TYPE_CHECKING:  # arrays are made of whatever is given
+    if TYPE_CHECKING:  # the constructor accepts any array-like and stores arrays
 
         def __init__(
             self,
@@ -86,7 +86,7 @@ class NormalInverseGamma(ParameterDistribution):
 
     @classmethod
     def from_mean(cls, mean: npt.ArrayLike, variance: npt.ArrayLike, strength: npt.ArrayLike) -> NormalInverseGamma:
-        """The belief with these expected mean and variance, worth `strength` rows, which must exceed 2.
+        """Return the distribution with this expected mean and variance, and a prior strength above 2 rows.
 
         Examples
         --------
@@ -99,113 +99,115 @@ class NormalInverseGamma(ParameterDistribution):
             raise PriorError(f"NormalInverseGamma.from_mean needs strength > 2, found {as_float(strength)}.")
         return cls(mean, strength, strength / 2, np.asarray(variance, dtype=float) * (strength / 2 - 1))
 
-    def tied(self, shared: tuple[str, ...]) -> NormalInverseGamma:
-        """The same belief with one variance for all of `shared`."""
-        return self if shared == self.tied_over else self.replace(tied_over=shared)
+    def tied(self, axes: tuple[str, ...]) -> NormalInverseGamma:
+        """Return the same distribution with one variance shared along `axes`."""
+        return self if axes == self.tied_over else self.replace(tied_over=axes)
 
     def update(self, statistics: Moments) -> NormalInverseGamma:
-        """Add weight to strength and shape, move the mean, add scatter to the scale."""
-        mean, strength, shape, scale, weight, extra = self._meet(statistics)
-        grown = strength + weight
-        moved = mean + (statistics.mean - mean) * (weight / grown)
+        """Add the weight to strength and shape, average the means, add the scatter to the scale."""
+        mean, strength, shape, scale, weight, scatter = self._combine(statistics)
+        total = strength + weight
+        location = mean + (statistics.mean - mean) * (weight / total)
         return NormalInverseGamma(
-            moved, grown, shape + self._pool(weight) / 2, scale + self._pool(extra) / 2, tied_over=self.tied_over
+            location, total, shape + self._pool(weight) / 2, scale + self._pool(scatter) / 2, tied_over=self.tied_over
         )
 
-    def _meet(self, statistics: Moments) -> tuple[np.ndarray, ...]:
-        """Prior parameters, weights and scatter about the prior mean, all in the statistics' shape.
+    def _combine(self, statistics: Moments) -> tuple[np.ndarray, ...]:
+        """Return prior parameters, weights and scatter about the prior mean, broadcast to the statistics' shape.
 
-        Shape and scale have length 1 along what is shared.
+        Shape and scale have length 1 along tied axes.
         """
         moments = statistics.diagonal()
         size = moments.first_sum.shape
         mean, strength = (broadcast_prior("NormalInverseGamma", part, size) for part in (self.location, self.strength))
-        shape, scale = (self._unshare(part, size) for part in (self.shape, self.scale))
+        shape, scale = (
+            broadcast_prior("NormalInverseGamma", part, self._variance_shape(size)) for part in (self.shape, self.scale)
+        )
         weight = np.broadcast_to(moments.weight, size)
-        extra = moments.scatter + strength * weight / (strength + weight) * (moments.mean - mean) ** 2
-        return mean, strength, shape, scale, weight, extra
+        scatter = moments.scatter + strength * weight / (strength + weight) * (moments.mean - mean) ** 2
+        return mean, strength, shape, scale, weight, scatter
 
-    def _unshare(self, part: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
-        """Shape or scale as an array with length 1 along what is shared."""
-        return broadcast_prior("NormalInverseGamma", part, self._shared_shape(size))
-
-    def _shared_shape(self, size: tuple[int, ...]) -> tuple[int, ...]:
+    def _variance_shape(self, size: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the variances for means of shape `size`: length 1 along tied axes."""
         groups = tuple(1 if "groups" in self.tied_over else n for n in size[:-1])
         return (*groups, 1 if "columns" in self.tied_over else size[-1]) if size else ()
 
-    def _axes(self, n_axes: int) -> tuple[int, ...]:
+    def _tied_axes(self, n_axes: int) -> tuple[int, ...]:
+        """Return the indices of the tied axes among `n_axes`."""
         groups = range(n_axes - 1) if "groups" in self.tied_over else ()
         return (*groups, n_axes - 1) if "columns" in self.tied_over and n_axes else tuple(groups)
 
     def _pool(self, array: np.ndarray) -> np.ndarray:
-        """The sum over what is shared, keeping the axes."""
-        axes = self._axes(array.ndim)
+        """Sum over the tied axes, which are kept with length 1."""
+        axes = self._tied_axes(array.ndim)
         return array.sum(axis=axes, keepdims=True) if axes else array
 
     def _sum(self, array: np.ndarray) -> np.ndarray:
-        """The sum over what is shared, dropping the axes."""
-        axes = self._axes(array.ndim)
+        """Sum over the tied axes, which are dropped."""
+        axes = self._tied_axes(array.ndim)
         return array.sum(axis=axes) if axes else array
 
     @property
     def _size(self) -> tuple[int, ...]:
+        """Broadcast shape of all parameters."""
         parts = (self.location, self.strength, self.shape, self.scale)
         return np.broadcast_shapes(*(part.shape for part in parts))
 
     @property
     def n_means(self) -> int:
-        """How many means share one variance."""
-        return int(np.prod([self._size[axis] for axis in self._axes(len(self._size))], dtype=np.int64))
+        """Number of means that share one variance."""
+        return int(np.prod([self._size[axis] for axis in self._tied_axes(len(self._size))], dtype=np.int64))
 
     def _normal(self, variance: np.ndarray) -> Normal:
+        """Return the location and this variance, broadcast to one shape."""
         size = self._size
         return Normal(as_float(np.broadcast_to(self.location, size)), as_float(np.broadcast_to(variance, size)))
 
     def mean(self) -> Normal:
-        """E[μ] = m, E[σ²] = b / (a − 1), infinite for a ≤ 1."""
+        """Return E[μ] = m and E[σ²] = b / (a − 1), infinite for a ≤ 1."""
         finite = self.shape > 1
         return self._normal(np.where(finite, self.scale / np.where(finite, self.shape - 1, 1.0), np.inf))
 
     def mode(self) -> Normal:
-        """The joint mode: μ = m, σ² = b / (a + 1 + k/2), k the number of means that share the variance."""
+        """Return the joint mode: μ = m, σ² = b / (a + 1 + k/2), where k means share the variance."""
         return self._normal(self.scale / (self.shape + 1 + self.n_means / 2))
 
     def interval(self, mass: float = 0.95) -> Interval:
-        """Equal-tailed credible intervals of the mean (a Student t) and of the variance (an inverse gamma)."""
+        """Return equal-tailed credible intervals of the mean (Student t) and the variance (inverse gamma)."""
         from scipy.special import gammaincinv
 
-        spread = np.sqrt(self.scale / (self.shape * self.strength))
+        std = np.sqrt(self.scale / (self.shape * self.strength))
         ends = []
         for tail in tail_probabilities(mass):
-            mean = self.location + stdtrit(2 * self.shape, tail) * spread
+            mean = self.location + stdtrit(2 * self.shape, tail) * std
             variance = self.scale / gammaincinv(self.shape, 1 - tail)
             ends.append(Normal(*(as_float(np.broadcast_to(part, self._size)) for part in (mean, variance))))
         return Interval(*ends)
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Normal:
-        """Means and variances drawn from this belief; a shared variance is drawn once."""
+        """Draw random means and variances. A tied variance is drawn once."""
         rng = np.random.default_rng(random_state)
         leading, full = as_size(n), self._size
-        shape = np.broadcast_to(self.shape, self._shared_shape(full))
-        scale = np.broadcast_to(self.scale, self._shared_shape(full))
-        precision = np.maximum(rng.standard_gamma(shape, leading + shape.shape), 1e-150)  # 0 where a is tiny
+        shape = np.broadcast_to(self.shape, self._variance_shape(full))
+        scale = np.broadcast_to(self.scale, self._variance_shape(full))
+        precision = np.maximum(rng.standard_gamma(shape, leading + shape.shape), 1e-150)  # underflows to 0 for tiny a
         variance = np.broadcast_to(scale / precision, leading + full)
         mean = self.location + np.sqrt(variance / self.strength) * rng.standard_normal(leading + full)
         return Normal(as_float(mean), as_float(variance))
 
     def log_prob(self, parameter: Normal) -> Any:
-        """log p(μ, σ²), joint over what shares a variance, −inf for σ² ≤ 0."""
+        """Return log p(μ, σ²), joint over the parameters that share a variance; −inf for σ² ≤ 0."""
         size = np.broadcast_shapes(self._size, np.shape(parameter[0]), np.shape(parameter[1]))
         mean = np.broadcast_to(np.asarray(parameter[0], dtype=float), size)
         variance = np.broadcast_to(np.asarray(parameter[1], dtype=float), size)
-        n_axes = len(self._size) or len(size)  # axes before the belief's own count parameters, not groups
-        shared = tuple(axis + len(size) - n_axes for axis in self._axes(n_axes))
-        first = variance[tuple(slice(0, 1) if axis in shared else slice(None) for axis in range(len(size)))]
+        n_axes = len(self._size) or len(size)  # a scalar distribution has no group axes
+        tied = tuple(axis + len(size) - n_axes for axis in self._tied_axes(n_axes))
+        first = variance[tuple(slice(0, 1) if axis in tied else slice(None) for axis in range(len(size)))]
         if not np.array_equal(np.broadcast_to(first, size), variance):
             raise PriorError(f"the variances differ along the shared {' and '.join(self.tied_over)}; expected one.")
         safe = np.where(variance > 0, variance, 1.0)
         normal = 0.5 * (np.log(self.strength / (2 * np.pi * safe)) - self.strength * (mean - self.location) ** 2 / safe)
-        normal = normal.sum(axis=shared) if shared else normal
+        normal = normal.sum(axis=tied) if tied else normal
         shape, scale = (np.broadcast_to(p, first.shape) for p in (self.shape, self.scale))
         safe = np.where(first > 0, first, 1.0)
         gamma = shape * np.log(scale) - gammaln(shape) - (shape + 1) * np.log(safe) - scale / safe
@@ -213,35 +215,37 @@ class NormalInverseGamma(ParameterDistribution):
         return as_float(np.where((first > 0).reshape(density.shape), density, -np.inf))
 
     def log_evidence(self, statistics: Moments) -> Any:
-        """The log marginal likelihood, one number for every variance: per group and column, less what is shared."""
-        _, strength, shape, scale, weight, extra = self._meet(statistics)
-        total, added = self._pool(weight), self._pool(extra) / 2
-        # log Γ(a + n/2) and n/2 log b grow like n log n and cancel but for the log of a variance: b over a, after all.
-        half = total / 2
-        growth, log_variance = log_growth(shape, half), np.log(scale + added) - np.log(shape + half)
+        """Return the log marginal likelihood, one number per variance: per group and column, summed over tied axes."""
+        _, strength, shape, scale, weight, scatter = self._combine(statistics)
+        half = self._pool(weight) / 2
+        added = self._pool(scatter) / 2
+        growth = log_growth(shape, half)
+        # log Γ(a + n/2) and n/2 log b grow like n log n. They cancel up to the log of a variance, b over a.
+        log_variance = np.log(scale + added) - np.log(shape + half)
         variance = (
             -half * (1 + np.log(2 * np.pi) + log_variance)
             - shape * (log_growth(scale, added) - growth)
             - 0.5 * growth
-            + (stirling_rest(shape + half) - stirling_rest(shape))
+            + (stirling_remainder(shape + half) - stirling_remainder(shape))
         )
         means = self._sum(-0.5 * log_growth(strength, weight))
         return as_float(variance.reshape(means.shape) + means)
 
     def scaled(self, factor: float) -> NormalInverseGamma:
-        """The same location and scatter per row, worth `factor` times as many rows."""
+        """Return the same location and expected variance with `factor` times the prior strength."""
         return self.replace(strength=self.strength * factor, shape=self.shape * factor, scale=self.scale * factor)
 
     def column(self, index: int) -> NormalInverseGamma:
-        """The belief about one column."""
+        """Return the distribution of one column's mean and variance."""
         parts = (np.broadcast_to(part, self._size)[..., index, None] for part in self._arrays())
         return NormalInverseGamma(*parts, tied_over=self.tied_over).drop_column_axis()
 
     def drop_column_axis(self) -> NormalInverseGamma:
-        """A belief about a single column without the axis for columns; only groups can still be shared."""
+        """Return the distribution of a single column without the column axis. Groups can still be tied."""
         if "groups" in self.tied_over:
             return self
         return NormalInverseGamma(*(part[..., 0] if part.ndim else part for part in self._arrays()))
 
     def _arrays(self) -> tuple[np.ndarray, ...]:
+        """Return location, strength, shape and scale."""
         return self.location, self.strength, self.shape, self.scale

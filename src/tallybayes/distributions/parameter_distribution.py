@@ -1,4 +1,4 @@
-"""Belief: a distribution over parameters. A prior before data, a posterior after; one class, two roles."""
+"""Prior and posterior distributions of parameters: base class, credible intervals and shared helpers."""
 
 from __future__ import annotations
 
@@ -19,147 +19,154 @@ if TYPE_CHECKING:
 
 
 class Interval(NamedTuple):
-    """An equal-tailed credible interval; both ends have the shape of the parameter."""
+    """Equal-tailed credible interval: `low` and `high` have the shape of the parameter."""
 
     low: Any
     high: Any
 
 
 class ParameterDistribution(FrozenValue):
-    """Base of the conjugate beliefs. All arrays broadcast over (*given, columns or levels)."""
+    """Base class of conjugate prior and posterior distributions.
 
-    accepts_any_family: ClassVar[bool] = False  # whether every family takes it for a prior
+    One class serves both roles: a prior, and the posterior returned by `update`. All parameter arrays broadcast over
+    ``(*given, columns or levels)``.
+    """
+
+    accepts_any_family: ClassVar[bool] = False  # whether it can be the prior of every family
 
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> ParameterDistribution:
-        """A belief is its own prior; rules (`PriorRule`) make one from the statistics."""
+        """Return the prior for these statistics: the distribution itself. Prior rules (`PriorRule`) compute one."""
         return self
 
     def update(self, statistics: Any) -> Self:
-        """The belief after seeing `statistics`: the posterior, of the same class."""
+        """Return the posterior distribution given `statistics`, an instance of the same class."""
         raise NotImplementedError
 
     def mode(self) -> Any:
-        """The most probable parameter; on the boundary where no interior mode exists, an error where there is none."""
+        """Return the mode: on the boundary if there is no interior mode. Raise PriorError if no mode exists."""
         raise NotImplementedError
 
     def mode_or_boundary(self) -> Any:
-        """What ``estimate="map"`` takes: the `mode` or, where there is none, an end of the range, by convention."""
+        """Return the MAP estimate: the `mode` or, if it does not exist, a boundary value chosen by convention."""
         return self.mode()
 
     def mean(self) -> Any:
-        """The expected parameter."""
+        """Return the expected parameter."""
         raise NotImplementedError
 
     def interval(self, mass: float = 0.95) -> Interval:
-        """The equal-tailed credible interval holding `mass`."""
+        """Return the equal-tailed credible interval with probability `mass`."""
         raise NotImplementedError
 
     def sample(self, n: int | tuple[int, ...] = (), *, random_state: RandomState = None) -> Any:
-        """Parameters drawn from this belief.
+        """Draw random parameters.
 
         Parameters
         ----------
         n : int or tuple of int, optional
-            How many, in the leading axes; one, without such an axis, if left out.
+            Number of draws, as leading axes of the result. By default one draw without a leading axis.
         random_state : int, Generator or None
+            Seed or random number generator.
         """
         raise NotImplementedError
 
     def log_prob(self, parameter: Any) -> Any:
-        """The log density of a parameter, joint over what belongs together."""
+        """Return the log density of a parameter, joint over parameters that are not independent."""
         raise NotImplementedError
 
     def log_evidence(self, statistics: Any) -> Any:
-        """The log marginal likelihood of the data behind `statistics`, the parameters integrated out."""
+        """Return the log marginal likelihood (log evidence) of the data summarized by `statistics`."""
         raise NotImplementedError
 
     def mode_matched(self) -> Self:
-        """The belief whose mode smooths as this one's mean does, for methods that need a point; itself by default."""
+        """Return a prior whose posterior mode equals the posterior mean under this prior. By default: itself."""
         return self
 
     def scaled(self, factor: float) -> Self:
-        """The same expectations, worth `factor` times as many observations."""
-        raise PriorError(f"{type(self).__name__} has no strength to scale; expected one of the conjugate beliefs.")
+        """Return the distribution with the same expectations and `factor` times the prior strength."""
+        raise PriorError(f"{type(self).__name__} has no strength to scale; expected a conjugate prior.")
 
     def plot(self, ax: Axes | None = None) -> Plot:
-        """A picture of the belief: densities, or the probabilities of levels and hypotheses; needs matplotlib.
+        """Plot the densities, or the probabilities of levels or hypotheses. Requires matplotlib.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Two where there are means and variances.
+            Axes to draw on; two if the parameters are means and variances.
 
         Returns
         -------
-        Picture
+        Plot
         """
         from tallybayes.plotting.parameter_distributions import plot_belief
 
         return plot_belief(self, ax)
 
     def column(self, index: int) -> ParameterDistribution:
-        """The belief about one column of a block."""
+        """Return the distribution of the parameters of one column."""
         raise NotImplementedError
 
     def _set(self, **arrays: Any) -> None:
-        """Freeze fields as read-only arrays; for ``__post_init__``."""
+        """Store fields as read-only arrays. Called by ``__post_init__``."""
         for name, value in arrays.items():
             object.__setattr__(self, name, frozen_array(value))
 
     def _allow_limits(self, *names: str) -> None:
-        """Parameters of at least 0; where one is 0 this is no distribution, but a limit that data may make one of."""
-        found = [getattr(self, name) for name in names]
-        for name, value in zip(names, found, strict=True):
+        """Require parameters ≥ 0. A parameter of 0 makes the distribution improper until data are added."""
+        values = [getattr(self, name) for name in names]
+        for name, value in zip(names, values, strict=True):
             if not (np.isfinite(value).all() and (value >= 0).all()):
                 raise PriorError(f"{type(self).__name__} needs {name} of at least 0, found {value}.")
-        object.__setattr__(self, "_improper", any((value == 0).any() for value in found))
+        object.__setattr__(self, "_improper", any((value == 0).any() for value in values))
 
-    def _require_proper(self, what: str) -> None:
-        """Raise PriorError if the distribution is improper."""
+    def _require_proper(self, quantity: str) -> None:
+        """Raise PriorError, naming the requested quantity, if the distribution is improper."""
         if self.improper:
             raise PriorError(
-                f"{self!r} is improper, a limit and no distribution: it has no {what}.\n"
-                "    Update it with data in which everything was seen, or use parameters above 0."
+                f"{self!r} is improper, a limit of distributions: it has no {quantity}.\n"
+                "    Update it with statistics that make every parameter positive, or pass parameters above 0."
             )
 
     def _without_mode(self) -> PriorError:
+        """Return the error for a density that is unbounded at several points."""
         return PriorError(
             f"{self!r} has no mode: its density has no upper bound in several places.\n    Use its mean()."
         )
 
     @property
     def improper(self) -> bool:
-        """Whether this is a limit of distributions and none itself: as a prior it needs data, and has no evidence."""
+        """Whether the distribution cannot be normalized. An improper prior has no evidence, mean or density."""
         return bool(getattr(self, "_improper", False))
 
     def _require_positive(self, *names: str) -> None:
+        """Raise PriorError unless these parameters are positive and finite."""
         for name in names:
             value = getattr(self, name)
             if not (np.isfinite(value).all() and (value > 0).all()):
                 raise PriorError.not_positive(type(self).__name__, name, value)
 
 
-def broadcast_prior(belief: str, prior: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """`prior` broadcast to the statistics' shape, or an error that names both."""
+def broadcast_prior(distribution: str, prior: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Broadcast a prior parameter to the shape of the statistics, or raise PriorError with both shapes."""
     try:
         return np.broadcast_to(prior, shape)
     except ValueError:
-        raise PriorError.wrong_shape(belief, prior.shape, shape) from None
+        raise PriorError.wrong_shape(distribution, prior.shape, shape) from None
 
 
 def tail_probabilities(mass: float) -> tuple[float, float]:
-    """The two probabilities that leave `mass` between them."""
+    """Return the lower and upper tail probabilities of an equal-tailed interval with probability `mass`."""
     if not 0 < mass < 1:
         raise PriorError(f"mass is {mass!r}; expected a probability between 0 and 1, such as 0.95.")
     return (1 - mass) / 2, (1 + mass) / 2
 
 
 def as_float(value: Any) -> Any:
-    """A Python float for a single number, the array otherwise."""
+    """Return a Python float for a scalar, otherwise the array."""
     array = np.asarray(value)
     return float(array) if array.ndim == 0 else array
 
 
 def as_size(size: int | tuple[int, ...]) -> tuple[int, ...]:
-    """A size as a tuple."""
+    """Return a size as a tuple."""
     return (size,) if isinstance(size, int) else tuple(size)

@@ -11,12 +11,12 @@ from scipy.special import digamma, gammaln, polygamma
 from tallybayes.distributions.log_gamma import (
     digamma_rising,
     log_choose,
+    log_dirichlet_norm_ratio,
     log_factorials,
     log_gamma_half_step,
     log_growth,
     log_rising,
-    log_rising_shares,
-    stirling_rest,
+    stirling_remainder,
     trigamma_rising,
 )
 from tallybayes.statistics.segments import Segments
@@ -118,9 +118,11 @@ def test_derivatives_of_what_hardly_rises():
 def test_what_stirling_leaves(z):
     # log Γ(z + 1) = log Γ(z) + log z, of which Stirling's part is taken away on both sides.
     step = 1.0 - (z + 0.5) * np.log1p(1 / z)
-    assert stirling_rest(np.array([z + 1.0]))[0] - stirling_rest(np.array([z]))[0] == pytest.approx(step, abs=2e-14)
-    both = stirling_rest(np.array([z, 1.0]))
-    assert both[0] == pytest.approx(stirling_rest(np.array([z]))[0], rel=1e-12)
+    assert stirling_remainder(np.array([z + 1.0]))[0] - stirling_remainder(np.array([z]))[0] == pytest.approx(
+        step, abs=2e-14
+    )
+    both = stirling_remainder(np.array([z, 1.0]))
+    assert both[0] == pytest.approx(stirling_remainder(np.array([z]))[0], rel=1e-12)
     assert both[1] == pytest.approx(1.0 - 0.5 * np.log(2 * np.pi), abs=1e-14)
 
 
@@ -185,15 +187,15 @@ def test_rising_shares_are_a_ratio_of_norms(start, steps):
     def difference_of(a, n):
         return decimal_log_gamma(Decimal(a) + Decimal(n)) - decimal_log_gamma(Decimal(a))
 
-    found = log_rising_shares(np.array(start), np.array(steps), Segments([3]))
+    found = log_dirichlet_norm_ratio(np.array(start), np.array(steps), Segments([3]))
     assert found.shape == (1,)
     assert found[0] == pytest.approx(decimal_of(norm), rel=1e-12, abs=1e-13)
     # beside other columns, one of them without levels, it is the same
-    beside = log_rising_shares(np.array([*start, 1.0, 1.0]), np.array([*steps, 2.0, 1.0]), Segments([3, 0, 2]))
+    beside = log_dirichlet_norm_ratio(np.array([*start, 1.0, 1.0]), np.array([*steps, 2.0, 1.0]), Segments([3, 0, 2]))
     assert beside[0] == pytest.approx(found[0], rel=1e-14)
     assert beside[1] == 0
     assert beside[2] == pytest.approx(np.log(2 / 24), rel=1e-14)  # 2! 1! / (2 · 3 · 4)
-    assert log_rising_shares(np.array(start), np.zeros(3), Segments([3]))[0] == 0
+    assert log_dirichlet_norm_ratio(np.array(start), np.zeros(3), Segments([3]))[0] == 0
 
 
 @pytest.mark.parametrize("z", [0.01, 0.3, 2.0, 15.9, 16.0, 16.1, 25.0, 200.0])
@@ -203,10 +205,10 @@ def test_what_stirling_leaves_has_its_digits(z):
         return log_gamma(z) - ((at - Decimal("0.5")) * at.ln() - at + (2 * PI).ln() / 2)
 
     expected = decimal_of(rest)
-    assert float(stirling_rest(np.array(z))) == pytest.approx(expected, rel=1e-14, abs=2e-14)
+    assert float(stirling_remainder(np.array(z))) == pytest.approx(expected, rel=1e-14, abs=2e-14)
     if z >= 16:
-        assert float(stirling_rest(np.array(z))) == pytest.approx(expected, rel=3e-14)
-    assert stirling_rest(np.array([z, 0.5]))[0] == pytest.approx(expected, rel=1e-12, abs=2e-14)
+        assert float(stirling_remainder(np.array(z))) == pytest.approx(expected, rel=3e-14)
+    assert stirling_remainder(np.array([z, 0.5]))[0] == pytest.approx(expected, rel=1e-12, abs=2e-14)
 
 
 def test_second_derivatives_have_six_digits():
