@@ -1,1 +1,1 @@
-"""Statistics: frozen arrays that add, subtract and scale; the only form in which data are kept."""
+"""Sufficient statistics: immutable values that can be added, subtracted and scaled."""

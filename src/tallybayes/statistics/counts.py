@@ -1,4 +1,4 @@
-"""Counts: how often every level of every column occurred, in every group."""
+"""Counts of the levels of every column in every group."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tallybayes.statistics.sufficient_statistics import Part, Statistics, all_cl
 
 
 class Counts(Statistics):
-    """How often each level occurred: the statistics of `Categorical`.
+    """Counts of levels: sufficient statistics of `Categorical`.
 
     Parameters
     ----------
     table : array-like of shape (*given, cells)
-        The weight of every level of every column, the columns' levels side by side.
-    sizes : sequence of int, default one column
-        The number of levels of every column; they add up to ``cells``.
+        Total weight of every level of every column, with the levels of all columns concatenated.
+    sizes : sequence of int, optional
+        Number of levels of every column; they sum to ``cells``. By default a single column.
 
     Examples
     --------
@@ -55,44 +55,45 @@ class Counts(Statistics):
 
     @property
     def given_shape(self) -> tuple[int, ...]:
-        """The numbers of groups."""
+        """Numbers of groups."""
         return self.table.shape[:-1]
 
     @property
     def n_columns(self) -> int:
-        """The number of columns."""
+        """Number of columns."""
         return self.segments.n_columns
 
     @property
     def weight(self) -> np.ndarray:
-        """The total weight in every column, shape (*given, columns): missing cells are not in it."""
+        """Total weight of the values in every column that are not missing, shape (*given, columns)."""
         return self.segments.sum(self.table)
 
     def nonnegative(self) -> dict[str, np.ndarray]:
-        """The counts themselves."""
+        """Return the counts."""
         return {"count": self.table}
 
     def group_weights(self) -> np.ndarray:
-        """The sum of all counts of a group."""
+        """Return the sum of all counts of every group."""
         return self.table.sum(axis=-1)
 
     def take_cells(self, source: np.ndarray, segments: Segments) -> Counts:
-        """Re-index the flat axis: the new cell ``i`` is the old cell ``source[i]``, or 0 for −1."""
+        """Re-index the cells: cell ``i`` of the result is cell ``source[i]``, or 0 for −1."""
         return Counts(take_or_zero(self.table, self.table.ndim - 1, source), segments)
 
     def columns(self, kept: np.ndarray) -> Counts:
-        """The counts of some of the columns, by position."""
+        """Return the counts of the columns at these positions."""
         cells = [np.arange(self.segments.offsets[k], self.segments.offsets[k + 1]) for k in kept]
         return self.take_cells(np.concatenate(cells or [np.zeros(0, np.intp)]), Segments(self.segments.sizes[kept]))
 
     def with_unseen(self) -> Counts:
-        """One more level in every column, never seen, behind the others."""
-        starts, sizes = self.segments.offsets[:-1], self.segments.sizes
+        """Append a level with count 0 to every column."""
+        starts = self.segments.offsets[:-1]
+        sizes = self.segments.sizes
         cells = [np.append(np.arange(start, start + size), -1) for start, size in zip(starts, sizes, strict=True)]
         return self.take_cells(np.concatenate(cells) if cells else np.zeros(0, np.intp), Segments(sizes + 1))
 
     def isclose(self, other: Self, tolerance: float = 1e-12) -> bool:
-        """Whether both count the same columns alike."""
+        """Return whether both hold equal counts of the same columns."""
         same = self.segments == other.segments and self.table.shape == other.table.shape
         return same and all_close(self.table, other.table, tolerance)
 

@@ -1,7 +1,7 @@
-"""Double-double arithmetic on arrays: an unevaluated sum high + low with about 32 decimal digits.
+"""Double-double arithmetic on arrays: unevaluated sums high + low with about 32 decimal digits (Dekker, 1971).
 
-Forgetting subtracts what was once added. In plain float64 the rounding errors of the large sum stay behind; at offset
-1e9 with 99.99 % of the weight removed they swamp what is left. In double-double they stay below 1e-15 of it.
+Forgetting rows subtracts terms that were added before. In float64 the rounding errors of the large sum remain: for data
+at offset 1e9 with 99.99 % of the weight removed they exceed the result. In double-double they are below 1e-15 of it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-_SPLITTER = 134217729.0  # 2**27 + 1: cuts a float64 into two halves of 26 bits, whose products are exact
+_SPLITTER = 134217729.0  # 2**27 + 1: splits a float64 into two halves of 26 bits, whose products are exact
 
 
 @dataclass(frozen=True, eq=False)
 class DoubleDouble:
-    """An array of numbers high + low, with |low| at most half a unit in the last place of high.
+    """Array of numbers high + low, where |low| is at most half a unit in the last place of high.
 
     Parameters
     ----------
@@ -37,34 +37,34 @@ class DoubleDouble:
 
     @classmethod
     def of(cls, value: Any) -> DoubleDouble:
-        """The double-double equal to `value`."""
+        """Return the double-double array equal to `value`."""
         high = np.asarray(value, dtype=np.float64)
         return cls(high, np.zeros(high.shape))
 
     @classmethod
     def zeros(cls, shape: tuple[int, ...]) -> DoubleDouble:
-        """Zeros of that shape."""
+        """Return an array of zeros."""
         return cls(np.zeros(shape), np.zeros(shape))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the array."""
+        """Shape of the array."""
         return self.high.shape
 
     @property
     def value(self) -> np.ndarray:
-        """The nearest float64 array."""
+        """Nearest float64 array."""
         return self.high + self.low
 
     def map(self, move: Callable[[np.ndarray], np.ndarray]) -> DoubleDouble:
-        """Apply a function that only moves elements about (reshape, take, broadcast) to both parts."""
+        """Apply a function that only rearranges elements (reshape, take, broadcast) to both parts."""
         return DoubleDouble(move(self.high), move(self.low))
 
     def __getitem__(self, index: Any) -> DoubleDouble:
         return DoubleDouble(self.high[index], self.low[index])
 
     def frozen(self) -> DoubleDouble:
-        """The same numbers, not to be written through this value."""
+        """Return the same numbers with read-only arrays."""
         return self.map(read_only)
 
     def __neg__(self) -> DoubleDouble:
@@ -88,7 +88,7 @@ class DoubleDouble:
         return DoubleDouble(*_quick_two_sum(high, error + (self.high * other.low + self.low * other.high)))
 
     def __truediv__(self, other: DoubleDouble) -> DoubleDouble:
-        """Divide; the caller keeps zeros out of the divisor."""
+        """Divide elementwise; the divisor must not contain zeros."""
         first = self.high / other.high
         rest = self - other * first
         second = rest.high / other.high
@@ -97,7 +97,7 @@ class DoubleDouble:
         return DoubleDouble(*_quick_two_sum(high, low + rest.high / other.high))
 
     def sum(self, axis: tuple[int, ...]) -> DoubleDouble:
-        """The sum over some axes, in double-double, pair by pair in index order."""
+        """Sum over some axes in double-double arithmetic, pairwise in index order."""
         count = int(np.prod([self.shape[a] for a in axis], dtype=np.int64))
         kept = tuple(n for a, n in enumerate(self.shape) if a not in axis)
         flat = self.map(lambda a: np.moveaxis(a, axis, range(len(axis))).reshape((count, *kept)))
@@ -105,34 +105,34 @@ class DoubleDouble:
             return DoubleDouble.zeros(kept)
         while count > 1:
             paired = flat.map(lambda a: a[0 : len(a) // 2 * 2 : 2]) + flat.map(lambda a: a[1::2])
-            odd = flat.map(lambda a: a[len(a) // 2 * 2 :])  # the last one waits for the next round
+            odd = flat.map(lambda a: a[len(a) // 2 * 2 :])  # an unpaired last element
             flat = DoubleDouble(np.concatenate([paired.high, odd.high]), np.concatenate([paired.low, odd.low]))
             count = len(flat.high)
         return flat.map(lambda a: a[0])
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """The same array, not to be written through this view of it."""
+    """Return a read-only view of the array."""
     view = array.view()
     view.setflags(write=False)
     return view
 
 
 def _two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A + b and its rounding error, exactly (Knuth)."""
+    """Return a + b and its exact rounding error (Knuth's two-sum)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def _quick_two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As `_two_sum` where |a| >= |b| (Dekker)."""
+    """Return a + b and its exact rounding error if |a| >= |b| (Dekker's fast two-sum)."""
     total = a + b
     return total, b - (total - a)
 
 
 def _two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A · b and its rounding error, exactly below 1e300 (Dekker, Veltkamp); NumPy has no fused multiply-add."""
+    """Return a · b and its rounding error, exact below 1e300 (Dekker, 1971, with Veltkamp's splitting)."""
     product = a * b
     a_wide, b_wide = a * _SPLITTER, b * _SPLITTER
     a_high, b_high = a_wide - (a_wide - a), b_wide - (b_wide - b)

@@ -1,4 +1,4 @@
-"""Elimination: symmetric equations solved in double-double arithmetic, columns that depend on others found."""
+"""LDLᵀ decomposition: symmetric equations in double-double arithmetic, with detection of collinear columns."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ import numpy as np
 
 from tallybayes.statistics.double_double import DoubleDouble
 
-_DEPENDENT = (
-    1e-14  # of a column's square: what is left of it beyond the columns before it, below which it depends on them
-)
-_MOST = 64  # columns that are eliminated in double-double; more would take long, and are solved in float64
+# A pivot below this multiple of the column's squared norm means that the column depends linearly on earlier ones.
+_DEPENDENT = 1e-14
+_MAX_DOUBLE_DOUBLE = 64  # more columns are solved in float64 with iterative refinement, which is faster
 
 
 class LDLSolution(NamedTuple):
-    """What elimination gives of A x = b, for symmetric A of no negative eigenvalue."""
+    """Solution of A x = b for a symmetric positive semidefinite matrix A."""
 
-    root: np.ndarray  # (…, p, p), lower: A = root · rootᵀ; the columns of what depends are 0
-    dependent: np.ndarray  # (…, p): which columns are combinations of those before them
-    solution: DoubleDouble  # (…, p, k); 0 for what depends
+    root: np.ndarray  # (…, p, p), lower triangular: A = root · rootᵀ; columns of dependent columns are 0
+    dependent: np.ndarray  # (…, p): whether a column is a linear combination of earlier columns
+    solution: DoubleDouble  # (…, p, k); 0 for dependent columns
 
 
 def solve_ldl(matrix: DoubleDouble, right: DoubleDouble) -> LDLSolution:
     """Solve A x = b by the LDLᵀ decomposition, in the order of the columns.
 
-    A column is taken to depend on those before it where less than 1e-7 of its length is left beyond them, the rule of
-    R's ``lm``; its x is 0.
+    A column is dependent if less than 1e-7 of its norm is orthogonal to earlier columns, as in R's ``lm``. Its
+    coefficient is 0.
 
     Parameters
     ----------
@@ -38,63 +37,65 @@ def solve_ldl(matrix: DoubleDouble, right: DoubleDouble) -> LDLSolution:
     >>> import numpy as np
     >>> from tallybayes.statistics.double_double import DoubleDouble
     >>> from tallybayes.statistics.ldl_solver import solve_ldl
-    >>> found = solve_ldl(*map(DoubleDouble.of, (np.array([[4.0, 2.0], [2.0, 3.0]]), np.array([[2.0], [5.0]]))))
-    >>> found.solution.value.ravel(), found.dependent
+    >>> solved = solve_ldl(*map(DoubleDouble.of, (np.array([[4.0, 2.0], [2.0, 3.0]]), np.array([[2.0], [5.0]]))))
+    >>> solved.solution.value.ravel(), solved.dependent
     (array([-0.5,  2. ]), array([False, False]))
     """
     p = matrix.shape[-1]
     size = np.diagonal(matrix.high, axis1=-2, axis2=-1)
     usual = np.asarray((size > 0) & np.isfinite(size))
-    # powers of two, so that nothing is rounded: every diagonal becomes about 1
+    # Scale by powers of two, which rounds nothing, so that every diagonal element is about 1.
     scale = np.where(usual, np.ldexp(1.0, -np.round(np.log2(np.where(usual, size, 1.0)) / 2).astype(int)), 0.0)
     matrix = matrix.map(lambda a: a * scale[..., :, None] * scale[..., None, :])
     right = right.map(lambda a: a * scale[..., :, None])
-    solve = _in_double_double if p <= _MOST else _in_float64
+    solve = _in_double_double if p <= _MAX_DOUBLE_DOUBLE else _in_float64
     root, dependent, solution = solve(matrix, right)
     inverse = np.where(usual, 1.0 / np.where(usual, scale, 1.0), 0.0)
     return LDLSolution(root * inverse[..., :, None], dependent, solution.map(lambda a: a * scale[..., :, None]))
 
 
 def _in_double_double(matrix: DoubleDouble, right: DoubleDouble) -> tuple[np.ndarray, np.ndarray, DoubleDouble]:
+    """Return root, dependent columns and solution by elimination in double-double arithmetic."""
     p = matrix.shape[-1]
     size = np.diagonal(matrix.high, axis1=-2, axis2=-1)
     rest = DoubleDouble(*(np.concatenate([a, b], axis=-1) for a, b in zip(_parts(matrix), _parts(right), strict=True)))
-    steps: list[tuple[DoubleDouble, DoubleDouble]] = []  # by column: the pivot, and its row over it
-    dependent, root = np.zeros(size.shape, dtype=bool), np.zeros(matrix.shape)
+    rows: list[DoubleDouble] = []  # of every column: the eliminated row divided by its pivot
+    dependent = np.zeros(size.shape, dtype=bool)
+    root = np.zeros(matrix.shape)
     for j in range(p):
         pivot = rest.map(lambda a: a[..., :1, :1])
-        gone = ~(pivot.high[..., 0, 0] > _DEPENDENT * size[..., j])
-        dependent[..., j] = gone
-        pivot = DoubleDouble(
-            np.where(gone[..., None, None], 1.0, pivot.high), np.where(gone[..., None, None], 0.0, pivot.low)
-        )
-        row = rest.map(lambda a: np.where(gone[..., None, None], 0.0, a[..., :1, :]))  # noqa: B023
-        over = row / pivot
-        steps.append((pivot, over))
+        skip = ~(pivot.high[..., 0, 0] > _DEPENDENT * size[..., j])
+        dependent[..., j] = skip
+        skip = skip[..., None, None]
+        pivot = DoubleDouble(np.where(skip, 1.0, pivot.high), np.where(skip, 0.0, pivot.low))
+        row = rest.map(lambda a: np.where(skip, 0.0, a[..., :1, :]))  # noqa: B023
+        divided = row / pivot
+        rows.append(divided)
         root[..., j:, j] = (row.value[..., 0, : p - j]) / np.sqrt(pivot.value[..., 0])
         column = row.map(lambda a: np.swapaxes(a[..., :, 1 : p - j], -1, -2))  # noqa: B023
-        rest = rest.map(lambda a: a[..., 1:, 1:]) - column * over.map(lambda a: a[..., :, 1:])
-    found = DoubleDouble.zeros(right.shape)
+        rest = rest.map(lambda a: a[..., 1:, 1:]) - column * divided.map(lambda a: a[..., :, 1:])
+    solution = DoubleDouble.zeros(right.shape)
     for j in reversed(range(p)):
-        _, over = steps[j]
-        value = over.map(lambda a: a[..., :, p - j :])  # noqa: B023
-        after = over.map(lambda a: np.swapaxes(a[..., :, 1 : p - j], -1, -2))  # noqa: B023
+        value = rows[j].map(lambda a: a[..., :, p - j :])  # noqa: B023
+        coefficients = rows[j].map(lambda a: np.swapaxes(a[..., :, 1 : p - j], -1, -2))  # noqa: B023
         if j < p - 1:
-            value = value - (after * found.map(lambda a: a[..., j + 1 :, :])).sum((len(right.shape) - 2,)).map(  # noqa: B023
-                lambda a: a[..., None, :]
-            )
-        for part, whole in zip(_parts(value), _parts(found), strict=True):
-            whole[..., j, :] = np.where(dependent[..., j][..., None], 0.0, part[..., 0, :])
-    return root, dependent, found
+            later = solution.map(lambda a: a[..., j + 1 :, :])  # noqa: B023
+            value = value - (coefficients * later).sum((len(right.shape) - 2,)).map(lambda a: a[..., None, :])
+        for part, target in zip(_parts(value), _parts(solution), strict=True):
+            target[..., j, :] = np.where(dependent[..., j][..., None], 0.0, part[..., 0, :])
+    return root, dependent, solution
 
 
 def _in_float64(matrix: DoubleDouble, right: DoubleDouble) -> tuple[np.ndarray, np.ndarray, DoubleDouble]:
-    """By Cholesky's roots, and residuals in double-double; column by column where one depends on others."""
+    """Return root, dependent columns and solution by Cholesky decomposition with iterative refinement.
+
+    Residuals are computed in double-double arithmetic. Dependent columns are found by elimination column by column.
+    """
     values = matrix.value
     try:
         root = np.linalg.cholesky(values)
-        left = np.diagonal(root, axis1=-2, axis2=-1) ** 2
-        dependent = left <= _DEPENDENT * np.diagonal(values, axis1=-2, axis2=-1)
+        pivots = np.diagonal(root, axis1=-2, axis2=-1) ** 2
+        dependent = pivots <= _DEPENDENT * np.diagonal(values, axis1=-2, axis2=-1)
     except np.linalg.LinAlgError:
         dependent = np.ones(values.shape[:-1], dtype=bool)
     if dependent.any():
@@ -104,52 +105,55 @@ def _in_float64(matrix: DoubleDouble, right: DoubleDouble) -> tuple[np.ndarray, 
     square = np.where(both, root, np.eye(values.shape[-1]))
     matrix = matrix.map(lambda a: np.where(both, a, 0.0))
     right = right.map(lambda a: np.where(kept[..., None], a, 0.0))
-    found = DoubleDouble.zeros(right.shape)
+    solution = DoubleDouble.zeros(right.shape)
     for _ in range(3):
-        gap = (right - _product(matrix, found)).value
-        half = np.linalg.solve(square, gap)
+        residual = (right - _product(matrix, solution)).value
+        half = np.linalg.solve(square, residual)
         step = np.linalg.solve(np.swapaxes(square, -1, -2), half)
-        found = found + DoubleDouble.of(np.where(kept[..., None], step, 0.0))
-    return root, dependent, found
+        solution = solution + DoubleDouble.of(np.where(kept[..., None], step, 0.0))
+    return root, dependent, solution
 
 
 def _by_column(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Roots of matrices, leaving out columns that depend on those before them."""
+    """Return Cholesky roots of matrices without the columns that depend on earlier ones, and these columns."""
     p = values.shape[-1]
-    root, dependent = np.zeros(values.shape), np.zeros(values.shape[:-1], dtype=bool)
+    root = np.zeros(values.shape)
+    dependent = np.zeros(values.shape[:-1], dtype=bool)
     for j in range(p):
         rest = values[..., j:, j] - (root[..., j:, :j] @ root[..., j, :j, None])[..., 0]
-        gone = ~(rest[..., 0] > 16 * _DEPENDENT * values[..., j, j])
-        dependent[..., j] = gone
-        pivot = np.sqrt(np.where(gone, 1.0, rest[..., 0]))
-        root[..., j:, j] = np.where(gone[..., None], 0.0, rest / pivot[..., None])
+        skip = ~(rest[..., 0] > 16 * _DEPENDENT * values[..., j, j])
+        dependent[..., j] = skip
+        pivot = np.sqrt(np.where(skip, 1.0, rest[..., 0]))
+        root[..., j:, j] = np.where(skip[..., None], 0.0, rest / pivot[..., None])
     return root, dependent
 
 
 def _product(matrix: DoubleDouble, right: DoubleDouble) -> DoubleDouble:
-    """The product of matrices (…, p, p) and (…, p, k), column by column of the latter."""
+    """Return the product of matrices (…, p, p) and (…, p, k), one column of the latter at a time."""
     columns = []
     for k in range(right.shape[-1]):
-        one = right.map(lambda a: a[..., None, :, k])  # noqa: B023
-        columns.append((matrix * one).sum((len(matrix.shape) - 1,)))
+        vector = right.map(lambda a: a[..., None, :, k])  # noqa: B023
+        columns.append((matrix * vector).sum((len(matrix.shape) - 1,)))
     parts = zip(*map(_parts, columns), strict=True) if columns else ((np.zeros(right.shape),),) * 2
     return DoubleDouble(*(np.stack(part, axis=-1) if columns else part[0] for part in parts))
 
 
 def _parts(array: DoubleDouble) -> tuple[np.ndarray, np.ndarray]:
+    """Return high and low parts."""
     return array.high, array.low
 
 
-def minimum_norm_solution(matrix: DoubleDouble, found: LDLSolution) -> DoubleDouble:
-    """Of all solutions of A x = b, the shortest: where columns depend on others, x has them share what they explain."""
-    combined = solve_ldl(matrix, matrix).solution.value  # every column as it follows from those that do not depend
-    out = [np.array(part) for part in _parts(found.solution)]
-    for group in np.ndindex(found.dependent.shape[:-1]):
-        lost = found.dependent[group]
-        if lost.any():
-            silent = np.eye(matrix.shape[-1])[:, lost] - combined[group][:, lost]  # what changes no prediction
-            basis = np.linalg.qr(silent)[0]
+def minimum_norm_solution(matrix: DoubleDouble, solved: LDLSolution) -> DoubleDouble:
+    """Return the solution of A x = b with the smallest Euclidean norm, which differs if A is singular."""
+    combined = solve_ldl(matrix, matrix).solution.value  # every column as a combination of independent columns
+    out = [np.array(part) for part in _parts(solved.solution)]
+    for group in np.ndindex(solved.dependent.shape[:-1]):
+        dependent = solved.dependent[group]
+        if dependent.any():
+            null_space = np.eye(matrix.shape[-1])[:, dependent] - combined[group][:, dependent]
+            basis = np.linalg.qr(null_space)[0]
             for k in range(out[0].shape[-1]):
                 x = out[0][group][:, k]
-                out[0][group][:, k], out[1][group][:, k] = x - basis @ (basis.T @ x), 0.0
+                out[0][group][:, k] = x - basis @ (basis.T @ x)
+                out[1][group][:, k] = 0.0
     return DoubleDouble(*out)

@@ -1,4 +1,4 @@
-"""Totals: the sum of every column, and what it was summed over, in every group."""
+"""Sums of the values of every column in every group, with the weights summed over."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from tallybayes.statistics.sufficient_statistics import Statistics, all_close, a
 
 
 class Totals(Statistics):
-    """Sums of columns of counts: the statistics of `Bernoulli`, `Binomial`, `Poisson` and `Multinomial`.
+    """Sums of columns of counts: sufficient statistics of `Bernoulli`, `Binomial`, `Poisson` and `Multinomial`.
 
     Parameters
     ----------
     weight : array-like of shape (*given, columns) or (*given, 1)
-        What every total was summed over: trials for `Bernoulli` and `Binomial`, rows for `Poisson` and `Multinomial`.
-        One number per group where no cell was missing.
+        Total weight behind every sum: trials for `Bernoulli` and `Binomial`, rows for `Poisson` and `Multinomial`.
+        One number per group if no value is missing.
     total : array-like of shape (*given, columns)
-        Σ w·x over the cells that are not missing.
-    log_base : array-like of shape (*given, columns) or (*given, 1), default 0
-        Σ w·log h(x), the part of the log likelihood that no parameter touches (coefficients and factorials).
+        Σ w·x over the values that are not missing.
+    log_base_measure : array-like of shape (*given, columns) or (*given, 1), default 0
+        Σ w·log h(x), the part of the log likelihood that does not depend on parameters (binomial coefficients and
+        factorials).
     failures : array-like of shape (*given, columns), optional
-        Of trials, those that did not succeed. They are weight − total, but kept beside them: in fractions of rows that
-        difference is rounding where few failed, and more so once rows were forgotten.
+        Number of failed trials. It equals weight − total, but is stored separately: with fractional weights the
+        difference has a large relative rounding error if few trials failed.
 
     Examples
     --------
@@ -73,64 +74,66 @@ class Totals(Statistics):
 
     @property
     def given_shape(self) -> tuple[int, ...]:
-        """The numbers of groups."""
+        """Numbers of groups."""
         return self.total.shape[:-1]
 
     @property
     def n_columns(self) -> int:
-        """The number of columns."""
+        """Number of columns."""
         return int(self.total.shape[-1])
 
     @property
     def failures(self) -> np.ndarray:
-        """Of trials, those that did not succeed, shape (*given, columns)."""
+        """Weight of the failed trials, shape (*given, columns)."""
         if self._failures is not None:
             return self._failures
-        rest = self.weight - self.total
-        dust = (rest != 0) & (np.abs(rest) <= self.ROUNDING * self.weight)
-        return np.where(dust & ~are_exact(self.weight, self.total), 0.0, rest) if dust.any() else rest
+        difference = self.weight - self.total
+        residue = (difference != 0) & (np.abs(difference) <= self.ROUNDING * self.weight)
+        if not residue.any():
+            return difference
+        return np.where(residue & ~are_exact(self.weight, self.total), 0.0, difference)
 
     def with_failures(self) -> Totals:
-        """The same totals of trials, with their failures kept beside them."""
+        """Return the same totals with failures stored separately."""
         return Totals(self.weight, self.total, self.log_base_measure, self.failures)
 
     def columns(self, kept: np.ndarray) -> Totals:
-        """The totals of some of the columns, by position."""
-        for_all = [name for name in ("weight", "log_base_measure") if getattr(self, name).shape[-1] == 1]
-        return Totals(**{name: v if name in for_all else v[..., kept] for name, v in self._parts().items()})
+        """Return the totals of the columns at these positions."""
+        shared = [name for name in ("weight", "log_base_measure") if getattr(self, name).shape[-1] == 1]
+        return Totals(**{name: v if name in shared else v[..., kept] for name, v in self._parts().items()})
 
     def take_columns(self, source: np.ndarray) -> Totals:
-        """Other columns: the new column ``i`` is the old column ``source[i]`` or, for −1, one that no row has shown."""
+        """Re-index the columns: column ``i`` of the result is column ``source[i]``, or zero in all rows for −1."""
         parts = self._parts()
         for name, part in parts.items():
             if part.shape[-1] != 1 or name in ("total", "failures"):
                 parts[name] = take_or_zero(part, part.ndim - 1, source)
-        if self._failures is not None:  # who has not shown it has failed to
+        if self._failures is not None:  # a trial of a column that is zero in all rows has failed
             parts["failures"] = np.where(source < 0, self.weight, parts["failures"])
         return Totals(**parts)
 
     def nonnegative(self) -> dict[str, np.ndarray]:
-        """Weights and totals."""
+        """Return weights and totals."""
         return {"weight": self.weight, "total": self.total}
 
     def group_weights(self) -> np.ndarray:
-        """The weight of a group, of its fullest column."""
+        """Return the weight of every group: the largest of its columns."""
         return self.weight.max(axis=-1, initial=0.0)
 
     def first_deficit(self, other: Self) -> tuple[tuple[int, ...], str, float, float] | None:
-        """As for all statistics; nor may a total be left where all the weight is taken."""
-        short = super().first_deficit(other)
-        if short is None:
+        """Return the first cell where `other` exceeds this, or where a total would remain without weight."""
+        deficit = super().first_deficit(other)
+        if deficit is None:
             emptied = subtract_counts(self.weight, other.weight) == 0
-            left = np.where(emptied, subtract_counts(self.total, other.total), 0.0)
-            wrong = left > self.TOLERANCE * np.maximum(self.total, self.weight)
+            remaining = np.where(emptied, subtract_counts(self.total, other.total), 0.0)
+            wrong = remaining > self.TOLERANCE * np.maximum(self.total, self.weight)
             if wrong.any():
                 index = tuple(int(i) for i in np.argwhere(wrong)[0])
-                short = index, "weight 0 but total", float(self.total[index]), float(other.total[index])
-        return short
+                deficit = index, "weight 0 but total", float(self.total[index]), float(other.total[index])
+        return deficit
 
     def isclose(self, other: Self, tolerance: float = 1e-12) -> bool:
-        """Whether both hold the same sums."""
+        """Return whether both hold the same sums."""
         names = ["weight", "total", "log_base_measure"]
         if self._failures is not None or other._failures is not None:
             names.append("failures")

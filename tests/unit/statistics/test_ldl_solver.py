@@ -15,7 +15,7 @@ def solved(matrix, right):
 @pytest.fixture(params=["double-double", "float64"])
 def most(request, monkeypatch):
     if request.param == "float64":
-        monkeypatch.setattr(ldl_solver, "_MOST", 0)
+        monkeypatch.setattr(ldl_solver, "_MAX_DOUBLE_DOUBLE", 0)
 
 
 @pytest.mark.parametrize("p", [1, 2, 7])
