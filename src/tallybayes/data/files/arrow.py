@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import mmap
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import cached_property
-from os import fstat
 from typing import TYPE_CHECKING
 
 from tallybayes.data.named_matrix import refuse_repeated
@@ -15,9 +16,12 @@ from tallybayes.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _PARQUET_ROWS = 1 << 17  # rows of a batch; twice as many where all cells are bytes
-_LARGEST = 1 << 25  # bytes of the largest row group that is read into memory; larger ones are memory-mapped
+_LARGEST = 1 << 25  # bytes of the largest row group whose column chunks are read whole
+_BUFFER = 1 << 16  # bytes of a larger column chunk that are read at a time
+_MOST_ROWS, _MOST_CELLS = 1 << 22, 10**8  # of a row group of small pages that is read through buffers
 _GIVE_BACK: int | None = getattr(mmap, "MADV_DONTNEED", None)  # None on Windows
 
 
@@ -121,51 +125,47 @@ class ArrowFiles(Source):
         jemalloc = "jemalloc" in pa.supported_memory_backends()
         pool = pa.jemalloc_memory_pool() if jemalloc else pa.default_memory_pool()
         groups = range(metadata.num_row_groups)
-        with open(path, "rb") as raw:
-            # Arrow keeps the column chunks of a row group until all of its rows are decoded; a buffered stream took
-            # 190 MB for 98 MB of them. So large row groups are mapped, and their pages given back.
-            size = fstat(raw.fileno()).st_size
-            largest = min(size, max((metadata.row_group(k).total_byte_size for k in groups), default=0))
-            large = _GIVE_BACK is not None and largest > _LARGEST
-            mapped = mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) if large else None
+        # Arrow keeps the column chunks of a row group until all of its rows are decoded, unless it reads through
+        # buffers. A buffer grows to the size of its chunk where pages have less than 16 kB (Arrow 26).
+        largest = max((metadata.row_group(k).total_byte_size for k in groups), default=0)
+        copied = _GIVE_BACK is not None and any(_has_small_pages(metadata, k) for k in groups)
+        buffer = _BUFFER if largest > _LARGEST and not copied else 0
 
-            def decoded(as_codes: Iterable[str], columns: Sequence[int], n_rows: int) -> Iterator[pa.RecordBatch]:
-                source = path if mapped is None else pa.py_buffer(mapped)
-                with closing(pq.core.ParquetReader(pool)) as reader:
-                    reader.open(source, metadata=metadata, read_dictionary=as_codes, pre_buffer=False)
-                    for batch in reader.iter_batches(n_rows, row_groups=groups, column_indices=columns):
-                        yield batch
-                        if mapped is not None and _GIVE_BACK is not None:
-                            mapped.madvise(_GIVE_BACK)
-                            if fstat(raw.fileno()).st_size < size:  # to read beyond its end would end the process
-                                raise DataError(f"{path} was truncated while it was read.\n    Read it again.")
+        def decoded(as_codes: Iterable[str], columns: Sequence[int], n_rows: int) -> Iterator[pa.RecordBatch]:
+            with closing(pq.core.ParquetReader(pool)) as reader, _mapped_copy(path, copied) as copy:
+                source = path if copy is None else pa.py_buffer(copy)
+                reader.open(source, metadata=metadata, read_dictionary=as_codes, pre_buffer=False, buffer_size=buffer)
+                for batch in reader.iter_batches(n_rows, row_groups=groups, column_indices=columns):
+                    yield batch
+                    if copy is not None and _GIVE_BACK is not None:
+                        copy.madvise(_GIVE_BACK)
 
-            def has_codes(label: str) -> bool:
-                try:
-                    next(decoded([label], labels[label], 1), None)
-                    return True
-                except OSError:
-                    return False
+        def has_codes(label: str) -> bool:
+            try:
+                next(decoded([label], labels[label], 1), None)
+                return True
+            except OSError:
+                return False
 
-            # Strings encoded by differences (DELTA_BYTE_ARRAY, …) cannot be read as codes. The encodings are in the
-            # metadata of columns, but pyarrow ends the process where these are damaged: it is tried.
-            as_codes, n_read = list(labels), 0
-            while True:
-                n_known = n_read
-                try:
-                    for batch in decoded(as_codes, wanted, n_rows):
-                        if n_known < len(batch):
-                            table = pa.Table.from_batches([batch.slice(n_known)]).select(schema.names)
-                            table = table.replace_schema_metadata(None)
-                            n_read += len(table)
-                            yield table if table.schema == schema else table.cast(schema)
-                        n_known = max(0, n_known - len(batch))
-                    return
-                except OSError:
-                    if not as_codes:
-                        raise
-                    fewer = list(filter(has_codes, as_codes))
-                    as_codes = fewer if len(fewer) < len(as_codes) else []
+        # Strings encoded by differences (DELTA_BYTE_ARRAY, …) cannot be read as codes. The encodings are in the
+        # metadata of columns, but pyarrow ends the process where these are damaged: it is tried.
+        as_codes, n_read = list(labels), 0
+        while True:
+            n_known = n_read
+            try:
+                for batch in decoded(as_codes, wanted, n_rows):
+                    if n_known < len(batch):
+                        table = pa.Table.from_batches([batch.slice(n_known)]).select(schema.names)
+                        table = table.replace_schema_metadata(None)
+                        n_read += len(table)
+                        yield table if table.schema == schema else table.cast(schema)
+                    n_known = max(0, n_known - len(batch))
+                return
+            except OSError:
+                if not as_codes:
+                    raise
+                fewer = list(filter(has_codes, as_codes))
+                as_codes = fewer if len(fewer) < len(as_codes) else []
 
     def _ipc(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.RecordBatch | pa.Table]:
         import pyarrow as pa
@@ -190,6 +190,28 @@ def _checked(part: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
             if not pa.types.is_primitive(array.type):
                 array.validate(full=True)
     return part
+
+
+def _has_small_pages(metadata: pq.FileMetaData, group: int) -> bool:
+    """Return whether a row group has many cells of few bits, whose pages of 20,000 rows are small."""
+    rows, n_bytes = metadata.row_group(group).num_rows, metadata.row_group(group).total_byte_size
+    n_cells = rows * metadata.num_columns
+    return rows > _MOST_ROWS and n_cells > _MOST_CELLS and n_bytes < 2 * n_cells
+
+
+@contextmanager
+def _mapped_copy(path: str, copied: bool) -> Iterator[mmap.mmap | None]:
+    """Map a temporary copy of a file into memory, if it is to be copied.
+
+    The file itself is never mapped: if another program truncates it, reading a mapped page ends the process.
+    """
+    if not copied:
+        yield None
+        return
+    with open(path, "rb") as file, tempfile.TemporaryFile() as copy:
+        shutil.copyfileobj(file, copy, 1 << 20)
+        copy.flush()
+        yield mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _leaf_places(schema: pa.Schema) -> dict[str, range]:

@@ -89,8 +89,8 @@ def audit(
 
     Notes
     -----
-    A row is improbable where log p(row) is below that of all of many rows that the model draws (at least 10,000), which
-    lack the same cells; below still, by how their lowest hundredth falls off, where there are so many rows that this
+    A row is improbable where log p(row) is below that of all of many rows that the model draws (at least 10,000, fewer
+    of more than 2,000 columns), which lack the same cells; below still, by how their lowest hundredth falls off, where there are so many rows that this
     would happen by chance to more than 0.05 of them. Models that cut numbers into bins know nothing beyond the last
     edge. A column moved where its distance from what was counted has a probability by chance below 0.001 over the
     number of columns. A label disagrees where p(label | row) ≤ 0.01 and that of another class is at least 0.9; this
@@ -218,7 +218,11 @@ def _without_invalid_cells(model: Any, table: Table) -> tuple[Table, list[Unexpe
     plain = Table({name: column for name, column in columns.items() if not isinstance(column, Texts)})
     masks = {name: (cells, False) for name, cells in invalid_cells(plain, lambda: parts).items()}
     known = {
-        name: d for names, family, ds in parts if family.cell_type == "codes" for name, d in zip(names, ds, strict=True)
+        name: d
+        for names, family, ds in parts
+        if family.cell_type == "codes"
+        for name, d in zip(names, ds, strict=True)
+        if not isinstance(model, AutoClassifier) or len(d.levels) > 1  # of two levels, an indicator has the second
     }
     if isinstance(model, BayesianNetwork):
         known |= {name: model._estimated_network.domains[name] for name in model.levels_}

@@ -14,6 +14,7 @@ from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.inputs.features import open_features
 
 _LEAST_DRAWS, _MOST_DRAWS, _DRAWS = 10_000, 200_000, 20  # for every row
+_MOST_CELLS, _FEWEST_DRAWS = 20_000_000, 1000  # cells of all draws; fewer draws of many columns, but at least these
 _BY_CHANCE = 0.05  # rows that may be called improbable by chance
 _TAIL = 0.01  # of the draws: where log p falls off as it will farther out
 _PATTERNS = 6  # sets of missing cells that are compared by themselves
@@ -36,7 +37,9 @@ def find_outliers(asked: Any, table: Table, notes: list[str]) -> tuple[list[Outl
         return [], 0.0, None
     density = model.score_samples(table)
     n = table.n_rows
-    n_draws = int(np.clip(_DRAWS * n, _LEAST_DRAWS, _MOST_DRAWS))
+    n_cells = sum(table.width(name) for name in table.columns)
+    most = int(np.clip(_MOST_CELLS // max(1, n_cells), _FEWEST_DRAWS, _MOST_DRAWS))
+    n_draws = min(most, max(_LEAST_DRAWS, _DRAWS * n))
     drawn = model.sample(n_draws, random_state=0)
     draws = open_features(drawn[0] if isinstance(drawn, tuple) else drawn)
     found, expected = np.zeros(n, dtype=bool), 0.0

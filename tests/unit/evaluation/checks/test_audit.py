@@ -278,3 +278,27 @@ def test_the_column_to_blame_may_be_a_block_or_labels():
     rows.loc[4, "x"], rows.loc[9, "n"] = 80.0, 90
     found = tb.audit(model, rows, y)
     assert {one.row: one.column for one in found.rows} == {4: "x", 9: "n"}
+
+
+def test_both_levels_of_a_binary_column_are_known_to_an_automatic_classifier():
+    # A member that reads levels as numbers keeps an indicator of the second one alone.
+    rng = np.random.default_rng(0)
+    y = rng.choice(["a", "b"], 600)
+    data = pd.DataFrame({"x": rng.normal(size=600) + (y == "a"), "flag": rng.random(600) < 0.3 + 0.4 * (y == "a")})
+    model = tb.AutoClassifier(folds=2).fit(data, y)
+    assert any(name == "flag" for member in model.members_ for name, _ in getattr(member.spec.view, "levels", ()))
+    found = tb.audit(model, data, y)
+    assert found.cells == []
+    assert found.drifted == []
+
+
+def test_few_rows_are_drawn_of_many_columns(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 400))
+    model = tb.NaiveBayes().fit(X, rng.integers(2, size=300))
+    drawn, sample = [], tb.NaiveBayes.sample
+    monkeypatch.setattr("tallybayes.evaluation.checks.outliers._MOST_CELLS", 800_000)
+    monkeypatch.setattr(tb.NaiveBayes, "sample", lambda self, n, **kw: drawn.append(n) or sample(self, n, **kw))
+    X[5, 7] = 1e3
+    assert [(one.row, one.column) for one in tb.audit(model, X).rows] == [(5, 7)]
+    assert drawn == [2000]
