@@ -1,4 +1,4 @@
-"""Steps that depend on those before them: a line in the last values, with Gaussian noise."""
+"""Autoregressive columns: time steps that are linear in the previous values, with Gaussian noise."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Autoregressive(LinearGaussian):
-    """A column of a sequence given its last values: yₜ ~ N(w₁ yₜ₋₁ + … + b, σ²), with its own line in every state.
+    """A column of a sequence given its lags: yₜ ~ N(w₁ yₜ₋₁ + … + b, σ²), with its own coefficients in every state.
 
-    For `HiddenMarkovModel`, which lays the values before a step beside it. What is kept, and what estimates and default
-    priors are, is as of `LinearGaussian`. The first steps of a sequence have no values before them: they are what the
-    others are given, and say nothing themselves; nor does a step that is missing, or that comes soon after one.
+    `HiddenMarkovModel` appends the lagged columns. Statistics, estimates and default priors are those of
+    `LinearGaussian`. The first `order` steps of a sequence only serve as lags, as do steps with a missing value among
+    their lags.
 
     Parameters
     ----------
     order : int, default 1
-        How many steps back.
+        Number of lags.
 
     Examples
     --------
@@ -65,67 +65,71 @@ class Autoregressive(LinearGaussian):
         *,
         like: Statistics | None = None,
     ) -> Moments:
-        """Sum weights, values and products about an anchor, of the rows that are whole."""
+        """Return weights, sums and sums of products about an anchor, of the complete rows."""
         columns = dense(block, "Autoregressive")
         rows = columns if isinstance(columns, np.ndarray) else np.stack([np.asarray(c, float) for c in columns], axis=1)
         if len(rows) and rows.shape[1] != self.order + 1:
             raise DataError(
                 f"Autoregressive(order={self.order}) has {rows.shape[1]} columns here; expected {self.order + 1}: the "
-                "steps before, the last one first, and a step.\n"
-                "    It is for tb.HiddenMarkovModel, which lays them side by side."
+                "lags, lag 1 first, and the step.\n    Use it in tb.HiddenMarkovModel, which appends the lags."
             )
-        whole = ~np.isnan(rows.astype(float, copy=False)).any(axis=1)
-        if not whole.all():
-            rows, group, weight = rows[whole], *(None if part is None else part[whole] for part in (group, weight))
+        complete = ~np.isnan(rows.astype(float, copy=False)).any(axis=1)
+        if not complete.all():
+            rows, group, weight = (
+                rows[complete],
+                *(None if part is None else part[complete] for part in (group, weight)),
+            )
         return super().collect(rows, group, n_groups, weight, like=like)
 
-    def _errors(self, x: np.ndarray, n_given: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Inputs and targets, with axes for groups, and which rows are whole."""
+    def _inputs_and_target(self, x: np.ndarray, n_given: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return inputs and targets with axes for groups, and which rows are complete."""
         rows = broadcast_over_groups(np.asarray(x, dtype=float), n_given)
         known = ~np.isnan(rows).any(axis=-1)
         return rows[..., :-1], np.where(known, rows[..., -1], 0.0), known
 
     def step_distribution(self, parameters: LinearParameters, before: np.ndarray) -> Normal:
-        """The distribution of a step after others, the last one first: (*given, 1)."""
+        """Return the distribution of a step given its lags (lag 1 first): (*given, 1)."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         mean = (slope * np.asarray(before, dtype=float)).sum(axis=-1) + intercept
         return Normal(mean[..., None], np.broadcast_to(variance, mean.shape)[..., None])
 
     def cdf(self, parameters: LinearParameters, x: np.ndarray) -> np.ndarray:
-        """P(step ≤ the one that is there | those before it): (n, *given, 1); NaN where one of them is missing."""
+        """Return P(step ≤ observed step | lags): (n, *given, 1); NaN where a value is missing."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         rows = broadcast_over_groups(np.asarray(x, dtype=float), slope.ndim - 1)
-        gap = rows[..., -1] - (rows[..., :-1] * slope).sum(axis=-1) - intercept
-        return np.asarray(ndtr(gap / np.sqrt(variance))[..., None])
+        error = rows[..., -1] - (rows[..., :-1] * slope).sum(axis=-1) - intercept
+        return np.asarray(ndtr(error / np.sqrt(variance))[..., None])
 
     def sample_steps(
-        self, parameters: LinearParameters, path: np.ndarray, before: np.ndarray, rng: np.random.Generator
+        self, parameters: LinearParameters, path: np.ndarray, lags: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """Steps drawn one after the other, each in the group that a path says, after others, the last one first."""
+        """Return sequentially drawn steps, each in the group given by `path`, after initial lags (lag 1 first)."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         noise = rng.standard_normal(len(path)) * np.sqrt(variance[path])
-        out, before = np.empty(len(path)), np.array(before, dtype=float)
+        steps, lags = np.empty(len(path)), np.array(lags, dtype=float)
         for t, k in enumerate(path):
-            out[t] = slope[k] @ before + intercept[k] + noise[t]
-            before = np.concatenate([out[t : t + 1], before[:-1]])
-        return out
+            steps[t] = slope[k] @ lags + intercept[k] + noise[t]
+            lags = np.concatenate([steps[t : t + 1], lags[:-1]])
+        return steps
 
     def first_degenerate_group(
         self, parameters: LinearParameters, statistics: Moments
     ) -> tuple[int | None, int | None] | None:
-        """The first group whose steps all lie on its line."""
-        lost = np.flatnonzero(np.asarray(parameters.variance) <= least_variance(statistics)[-1])
-        return (int(lost[0]), self.order) if len(lost) else None
+        """Return the first group with zero residual variance, or None."""
+        degenerate = np.flatnonzero(np.asarray(parameters.variance) <= least_variance(statistics)[-1])
+        return (int(degenerate[0]), self.order) if len(degenerate) else None
 
     def distance_features(self, cells: Any) -> tuple[Any, float | None]:
-        """By where a step is, and by how far it went: what tells states of other levels, slopes and noise apart."""
+        """Return the step and its absolute change, which separate states by level, slope and noise."""
         rows = np.asarray(cells, dtype=float)
         return np.stack([rows[:, -1], np.abs(rows[:, -1] - rows[:, 0])], axis=-1), None
 
     def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """The intercept, a weight for every step back, and the noise."""
-        line = self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
-        slope, intercept, variance = (np.asarray(part, dtype=float) for part in line)
-        found = {"intercept": intercept} | {f"weight of {k + 1} before": slope[..., k] for k in range(self.order)}
-        found |= {"variance": variance, "std": np.sqrt(variance)}
-        return {name: part[..., None] for name, part in found.items()}
+        """Return the intercept, one coefficient per lag, and the noise."""
+        point = (
+            self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
+        )
+        slope, intercept, variance = (np.asarray(part, dtype=float) for part in point)
+        named = {"intercept": intercept} | {f"weight of {k + 1} before": slope[..., k] for k in range(self.order)}
+        named |= {"variance": variance, "std": np.sqrt(variance)}
+        return {name: part[..., None] for name, part in named.items()}

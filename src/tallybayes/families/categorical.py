@@ -1,4 +1,4 @@
-"""Categorical: columns of labels."""
+"""Categorical: columns of levels."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ if TYPE_CHECKING:
 
 
 class LevelProbabilities(NamedTuple):
-    """Parameters of categorical columns: one flat axis of levels, and how it falls into columns."""
+    """Level probabilities of categorical columns: one flat axis, and its segments by column."""
 
     table: np.ndarray
     segments: Segments
 
 
 class LevelFamily(Family):
-    """Columns that fall into levels, whatever these are: p(level k) = θ_k."""
+    """Base of columns with levels (categories or bins): p(level k) = θ_k, with a Dirichlet prior."""
 
     conjugate_prior = Dirichlet
 
     def maximum_likelihood(self, statistics: Counts) -> LevelProbabilities:
-        """The relative frequencies."""
+        """Return the relative frequencies."""
         segments = statistics.segments
         return LevelProbabilities(ratio(statistics.table, segments.broadcast_to_cells(statistics.weight)), segments)
 
     def default_prior(self, statistics: Counts, estimate: str) -> Dirichlet:
-        """One pseudo-count per level: Dirichlet(1) for the mean, Dirichlet(2) for the mode."""
+        """Return Dirichlet(1) for the posterior mean, Dirichlet(2) for the mode: one pseudo-count per level."""
         return self.pseudo_count_prior(1.0, estimate)
 
     def pseudo_count_prior(self, amount: float, estimate: str) -> Dirichlet:
-        """So many of every level; one more of each where the mode is taken, which leaves one out."""
+        """Return Dirichlet(amount), with 1 more for the mode, which subtracts 1."""
         return Dirichlet(amount + read_estimate(estimate).takes_mode)
 
-    def parameters_from(self, belief: ParameterDistribution, what: str, **options: Any) -> LevelProbabilities:
-        """A Dirichlet's mean, mode or sample, with its columns."""
-        values = super().parameters_from(belief, what, **options)
-        return LevelProbabilities(values, belief.segments) if isinstance(belief, Dirichlet) else values
+    def parameters_from(self, distribution: ParameterDistribution, what: str, **options: Any) -> LevelProbabilities:
+        """Return the mean, mode or sample of a Dirichlet distribution, with its columns."""
+        values = super().parameters_from(distribution, what, **options)
+        return LevelProbabilities(values, distribution.segments) if isinstance(distribution, Dirichlet) else values
 
     def as_parameters(self, parameters: Any, statistics: Counts) -> LevelProbabilities:
-        """Probabilities in the order of the levels."""
+        """Return probabilities in the order of the levels; raise EstimateError if one is negative."""
         if isinstance(parameters, LevelProbabilities):
             return parameters
         table = np.asarray(parameters, dtype=float)
@@ -64,44 +64,44 @@ class LevelFamily(Family):
         return LevelProbabilities(table, statistics.segments)
 
     def n_parameters(self, statistics: Counts) -> int:
-        """One per group and level, less one a column: they sum to 1."""
+        """Return the number of levels minus 1, summed over columns and groups."""
         n_groups = int(np.prod(statistics.given_shape, dtype=np.int64))
         return n_groups * int(np.maximum(statistics.segments.sizes - 1, 0).sum())
 
     def log_likelihood(self, parameters: LevelProbabilities, statistics: Counts) -> np.ndarray:
-        """Σ n_k log θ_k, per group and column."""
+        """Return Σ n_k log θ_k, per group and column."""
         return parameters.segments.sum(xlogy(statistics.table, parameters.table))
 
     def log_predictive(self, posterior: Dirichlet, x: np.ndarray) -> np.ndarray:
-        """log p(x | data): θ at its posterior mean."""
+        """Return log p(x | data), with θ at its posterior mean."""
         return self.log_prob(self.parameters_from(posterior, "mean"), x)
 
     def table(self, parameters: LevelProbabilities) -> LogTableForm:
-        """The logs of θ, to be looked up by code."""
+        """Return the table of log θ."""
         with np.errstate(divide="ignore"):
             return LogTableForm(np.log(parameters.table), parameters.segments)
 
     def level_counts(self, counted: GroupStatistics) -> LevelCounts | None:
-        """What the probabilities of levels are shares of."""
-        statistics, start = counted.statistics, counted.start
-        added = None if start is None else start.concentration
-        return level_counts(counted, statistics.table, statistics.weight, added, statistics.segments)
+        """Return the level counts and the prior's pseudo-counts, or None."""
+        statistics, prior = counted.statistics, counted.start
+        pseudo_counts = None if prior is None else prior.concentration
+        return level_counts(counted, statistics.table, statistics.weight, pseudo_counts, statistics.segments)
 
     def take(self, parameters: LevelProbabilities, index: Any) -> LevelProbabilities:
-        """The probabilities of some groups."""
+        """Return the probabilities of some groups."""
         return parameters._replace(table=parameters.table[index])
 
     def is_undefined(self, parameters: LevelProbabilities) -> np.ndarray:
-        """Where no level was counted."""
+        """Return which columns have no counts."""
         columns = parameters.segments.split(parameters.table)
         return np.stack([np.isnan(column).any(axis=-1) for column in columns], axis=-1)
 
     def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """None: the log probability itself is that of a smoothed frequency."""
+        """Return no parameters: tables show the level probabilities themselves."""
         return {}
 
     def sample(self, parameters: LevelProbabilities, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Codes of levels."""
+        """Return random codes of levels, by inversion of the cumulative probabilities."""
         draws = [
             (rng.random((n, *column.shape[:-1], 1)) > np.cumsum(column, axis=-1)[..., :-1]).sum(axis=-1)
             for column in parameters.segments.split(parameters.table)
@@ -111,13 +111,13 @@ class LevelFamily(Family):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Categorical(LevelFamily):
-    """Columns of labels: p(x = k) = θ_k.
+    """A categorical column: p(x = k) = θ_k.
 
     Parameters
     ----------
     levels : tuple, optional
-        The labels a column may have. They exist, and are smoothed, even where none was seen; other labels are an error.
-        Left out, the levels are those that were seen.
+        The possible levels. Declared levels have probabilities even if unseen; other levels raise an error. By default
+        the levels are those of the data.
 
     Examples
     --------
@@ -138,11 +138,11 @@ class Categorical(LevelFamily):
 
     @property
     def is_contingency_table(self) -> bool:
-        """Unless a family made from this one counts something else."""
+        """Return True unless a subclass overrides `collect`."""
         return type(self).collect is Categorical.collect
 
     def n_numbers(self, n_columns: int) -> tuple[int, int]:
-        """Counts, twice while they are laid out, and probabilities."""
+        """Return the counts (twice, for rearranging) and the probabilities."""
         return 2 * n_columns, 2 * n_columns
 
     def collect(
@@ -154,37 +154,37 @@ class Categorical(LevelFamily):
         *,
         like: Statistics | None = None,
     ) -> Counts:
-        """Count every level of every column."""
+        """Return the counts of every level of every column."""
         if not isinstance(block, Codes):
             raise DataError.wrong_type("a block of Categorical columns", "not encoded", "codes of levels")
         return Counts(kernels.count_codes(block.columns, block.sizes, group, n_groups, weight), block.sizes)
 
     def log_prob(self, parameters: LevelProbabilities, x: np.ndarray) -> np.ndarray:
-        """log θ of every cell's code; 0 for code −1."""
+        """Return log θ of every cell's code; 0 for code −1."""
         return self.table(parameters).evaluate(x)
 
     def log_prob_form(self, parameters: LevelProbabilities) -> LogTableForm:
-        """The logs of θ."""
+        """Return the table of log θ."""
         return self.table(parameters)
 
     def log_predictive_form(self, posterior: Dirichlet) -> LogTableForm:
-        """As `form`, with θ at its posterior mean."""
+        """Return the table of log θ, with θ at its posterior mean."""
         return self.table(self.parameters_from(posterior, "mean"))
 
     def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
-        """Shares of what is left."""
+        """Return the log proportions among the remaining rows."""
         assert isinstance(rows.cells, Codes)
         levels = self.level_counts(counted)
         return None if levels is None else levels.left_out(np.asarray(rows.cells.columns), rows)
 
     def leave_one_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """Log probabilities."""
+        """Return the table of log proportions among the remaining rows."""
         levels = self.level_counts(counted)
         return None if levels is None else (levels.table(),)
 
     def first_invalid_cell(self, rows: Any) -> None:
-        """None: codes of levels are all good."""
+        """Return None: every code is valid."""
 
     def with_unseen_level(self, statistics: Counts) -> Counts:
-        """The counts with one level more in every column, of which there are none."""
+        """Return the counts with one more level of count 0 in every column."""
         return statistics.with_unseen()

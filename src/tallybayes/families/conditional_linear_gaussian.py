@@ -1,4 +1,4 @@
-"""A node of a network that is linear in its measured parents: a line for every combination of its other parents."""
+"""Conditional linear Gaussian: a network node that is linear in its continuous parents, given its discrete ones."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from tallybayes.typing import Prior
 if TYPE_CHECKING:
     from tallybayes.statistics.sufficient_statistics import Statistics
 
-_SHAPE = 1.5  # of the noise's inverse gamma, as of a Gaussian column's default
+_SHAPE = 1.5  # of the inverse gamma prior of the noise, as in the default prior of `Gaussian`
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConditionalLinearGaussian(LinearGaussian):
-    """A measured node given measured parents: y ~ N(w · x + b, σ²), with its own line in every group of labels.
+    """A continuous node given continuous parents: y ~ N(w · x + b, σ²), by discrete parent configuration.
 
-    For `BayesianNetwork`, which takes `Gaussian` and `LinearGaussian` nodes with measured parents as this. What is kept
-    is as of `LinearGaussian`, but a row that lacks the node or a parent is left out rather than refused. The default
-    prior expects noise as `Gaussian` does, as wide as is usual within groups, so that a group of few rows has its line,
-    too. ``prior={node: λ}`` is weight decay.
+    `BayesianNetwork` uses it for `Gaussian` and `LinearGaussian` nodes with continuous parents. The statistics are
+    those of `LinearGaussian`, but rows with a missing node or parent are skipped. The default prior expects the noise
+    that is typical within groups, so that groups of few rows are regularized. ``prior={node: λ}`` is a ridge penalty.
 
     Examples
     --------
@@ -43,17 +42,15 @@ class ConditionalLinearGaussian(LinearGaussian):
       -84        87                1.075     1.037
     """
 
-    requires_complete_rows: ClassVar[bool] = (
-        True  # of a database's sums; rows that lack a cell are then read, and left out
-    )
+    requires_complete_rows: ClassVar[bool] = True  # for sums made by a database; incomplete rows are read and skipped
     accepts_missing: ClassVar[bool] = True
     number_is_weight_decay: ClassVar[bool] = True
     allowed_values: ClassVar[str] = "a finite number (or missing)"
-    memory_hint: ClassVar[str] = "Give the node fewer parents, or merge levels of those that are labels."
+    memory_hint: ClassVar[str] = "Give the node fewer parents, or merge levels of its discrete parents."
 
     @property
     def family_given_continuous_parents(self) -> Family | None:
-        """Itself."""
+        """Return this family."""
         return self
 
     def collect(
@@ -65,73 +62,77 @@ class ConditionalLinearGaussian(LinearGaussian):
         *,
         like: Statistics | None = None,
     ) -> Moments:
-        """Sum weights, values and products about an anchor, of the rows that are whole."""
+        """Return weights, sums and sums of products about an anchor, of the complete rows."""
         columns = dense(block, "LinearInParents")
-        parts = columns.T if isinstance(columns, np.ndarray) else columns
-        gaps = [np.isnan(part) for part in map(np.asarray, parts) if part.dtype.kind == "f"]
-        lacking = np.logical_or.reduce(gaps) if gaps else np.zeros(0, dtype=bool)
-        if lacking.any():
+        cells = columns.T if isinstance(columns, np.ndarray) else columns
+        missing_cells = [np.isnan(column) for column in map(np.asarray, cells) if column.dtype.kind == "f"]
+        incomplete = np.logical_or.reduce(missing_cells) if missing_cells else np.zeros(0, dtype=bool)
+        if incomplete.any():
             if weight is not None and weight.ndim == 2:
-                weight = np.where(lacking[:, None], 0.0, weight)
+                weight = np.where(incomplete[:, None], 0.0, weight)
             else:
-                known = np.zeros(len(lacking), dtype=np.int64) if group is None else np.asarray(group).astype(np.int64)
-                group = np.where(lacking, -1, known)
+                codes = (
+                    np.zeros(len(incomplete), dtype=np.int64) if group is None else np.asarray(group).astype(np.int64)
+                )
+                group = np.where(incomplete, -1, codes)
         return super().collect(columns, group, n_groups, weight, like=like)
 
     def resolve_prior(self, prior: Prior, statistics: Moments, estimate: str) -> ParameterDistribution:
-        """As of every line; the default is found from the counts, and so what ``"empirical"`` means."""
+        """Return the prior as for `LinearGaussian`; ``"empirical"`` is the default prior."""
         return super().resolve_prior(
             None if isinstance(prior, str) and prior == "empirical" else prior, statistics, estimate
         )
 
     def default_prior(self, statistics: Moments, estimate: str) -> LinearNormalInverseGamma:
-        """Weight decay by evidence, and noise that is expected as wide as is usual within groups."""
-        found = super().default_prior(statistics, estimate)
-        if read_estimate(estimate).takes_mode:  # so that the mode of the noise is what is usual
-            found = found.replace(scale=found.scale / _SHAPE * (_SHAPE + 1 + statistics.n_columns / 2))
-        return found
+        """Return the ridge prior of maximum marginal likelihood, with the noise typical within groups."""
+        prior = super().default_prior(statistics, estimate)
+        if read_estimate(estimate).takes_mode:  # so that the mode of the noise variance is the typical variance
+            prior = prior.replace(scale=prior.scale / _SHAPE * (_SHAPE + 1 + statistics.n_columns / 2))
+        return prior
 
-    def _noise(self, statistics: Moments) -> tuple[float, float]:
-        """Shape and scale of the noise: worth three rows, and as wide as is usual about the lines of all groups."""
+    def _noise_prior(self, statistics: Moments) -> tuple[float, float]:
+        """Return shape and scale of the noise prior: three rows, with the typical residual variance."""
         p, weight, pooled = statistics.n_columns - 1, statistics.weight[..., 0], statistics.pool_groups()
         rows = float(weight.sum())
         total = float(pooled.scatter[p, p]) / rows if rows > 0 else 1.0
-        left = np.nan_to_num(np.asarray(self.maximum_likelihood(statistics).variance)) * weight
+        residual = np.nan_to_num(np.asarray(self.maximum_likelihood(statistics).variance)) * weight
         freedom = np.maximum(weight - p - 1, 0.0).sum()
-        usual = float(typical_variance(np.asarray(left.sum()), np.asarray(freedom), np.asarray(total)))
+        typical = float(typical_variance(np.asarray(residual.sum()), np.asarray(freedom), np.asarray(total)))
         least = float(pooled.mean[p]) ** 2 * 1e-12
-        return _SHAPE, _SHAPE * (max(usual, least) or 1.0)
+        return _SHAPE, _SHAPE * (max(typical, least) or 1.0)
 
-    def _errors(self, x: np.ndarray, n_given: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Inputs and targets, with axes for groups, and which rows are whole."""
+    def _inputs_and_target(self, x: np.ndarray, n_given: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return inputs and targets with axes for groups, and which rows are complete."""
         rows = broadcast_over_groups(np.asarray(x, dtype=float), n_given)
         known = ~np.isnan(rows).any(axis=-1)
         return rows[..., :-1], np.where(known, rows[..., -1], 0.0), known
 
     def mask_degenerate_groups(self, parameters: LinearParameters) -> LinearParameters:
-        """Groups whose rows all lie on their line."""
+        """Return the parameters, NaN for groups with zero residual variance."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
-        flat = ~(variance > 0)
-        nothing = np.where(flat, np.nan, 0.0)
-        return LinearParameters(slope + nothing[..., None], intercept + nothing, variance + nothing)
+        degenerate = ~(variance > 0)
+        mask = np.where(degenerate, np.nan, 0.0)
+        return LinearParameters(slope + mask[..., None], intercept + mask, variance + mask)
 
     def first_degenerate_group(
         self, parameters: LinearParameters, statistics: Moments
     ) -> tuple[int | None, int | None] | None:
-        """The first group whose rows all lie on its line."""
-        lost = np.flatnonzero(np.asarray(parameters.variance) <= least_variance(statistics)[-1])
-        return (int(lost[0]), statistics.n_columns - 1) if len(lost) else None
+        """Return the first group with zero residual variance, or None."""
+        degenerate = np.flatnonzero(np.asarray(parameters.variance) <= least_variance(statistics)[-1])
+        return (int(degenerate[0]), statistics.n_columns - 1) if len(degenerate) else None
 
     def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """The intercept, a weight for every parent, and the noise."""
-        line = self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
-        slope, intercept, variance = (np.asarray(part, dtype=float) for part in line)
-        found = {"intercept": intercept}
-        found |= {weight_name(k): slope[..., k] for k in range(slope.shape[-1])}
-        found |= {"variance": variance, "std": np.sqrt(variance)}
-        return {name: part[..., None] for name, part in found.items()}
+        """Return the intercept, one coefficient per parent, and the noise."""
+        point = (
+            self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
+        )
+        slope, intercept, variance = (np.asarray(part, dtype=float) for part in point)
+        named = {"intercept": intercept}
+        named |= {weight_name(k): slope[..., k] for k in range(slope.shape[-1])}
+        named |= {"variance": variance, "std": np.sqrt(variance)}
+        return {name: part[..., None] for name, part in named.items()}
 
 
 def weight_name(parent: Any) -> str:
-    """What the weight of a parent in a line is called, by its place or name."""
+    """Return the name of a parent's coefficient."""
     return f"weight of {parent}"

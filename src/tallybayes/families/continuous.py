@@ -1,4 +1,4 @@
-"""Measured columns, independent or not: what their families have in common, and the spread default priors go by."""
+"""Continuous columns: the common base of Gaussian families, and the typical variance of default priors."""
 
 from __future__ import annotations
 
@@ -13,62 +13,69 @@ from tallybayes.families.family import Family
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import Prior
 
-_TOTAL_ROWS = 8.0  # what the variance of all rows is worth beside that within groups
-_MOST_APART = 1000.0  # times the variance within groups that the variance of all rows counts for
-_STRENGTH = 0.01  # what the pooled mean is worth, in rows
-_COLLAPSED = 1e-20  # of the variance of all rows
-_SHOWN = 1e-40  # of the squared mean: less than one of 10⁸ rows has that is the next number to all others
+_TOTAL_VARIANCE_ROWS = 8.0  # prior strength of the total variance relative to the within-group variance
+_MAX_VARIANCE_RATIO = 1000.0  # largest ratio of total to within-group variance that is used
+_STRENGTH = 0.01  # prior strength of the pooled mean, in rows
+_COLLAPSED = 1e-20  # relative to the variance of all rows
+_RELATIVE_ROUNDING = 1e-40  # relative to the squared mean: below what one deviating row in 10⁸ causes by rounding
 
 
 class ContinuousFamily(Family):
-    """Columns of numbers that are kept as moments, and believed to lie about a mean with some spread."""
+    """Continuous columns whose sufficient statistics are moments."""
 
     is_continuous: ClassVar[bool] = True
 
     def resolve_prior(self, prior: Prior, statistics: Moments, estimate: str) -> ParameterDistribution:
-        """As for every family; the belief shares what this family shares."""
-        belief = super().resolve_prior(prior, statistics, estimate)
-        return belief.tied(self.tied_over) if hasattr(belief, "tied") else belief
+        """Return the prior, with variances shared over `tied_over`."""
+        distribution = super().resolve_prior(prior, statistics, estimate)
+        return distribution.tied(self.tied_over) if hasattr(distribution, "tied") else distribution
 
     def mean(self, parameters: Any) -> np.ndarray:
-        """The means."""
+        """Return the means."""
         located = isinstance(parameters, self.conjugate_prior)
         return np.asarray(parameters.location if located else parameters.mean)
 
     def first_invalid_cell(self, rows: Any) -> tuple[int, int] | None:
-        """The first that is infinite: full covariances predict around missing cells, too."""
+        """Return the row and column of the first infinite cell, or None.
+
+        NaN is accepted: full covariances predict from incomplete rows.
+        """
         return super().first_invalid_cell(rows) if isinstance(rows, SparseRows) else first_infinite_cell(rows)
 
     def constant_columns(self, statistics: Moments) -> np.ndarray:
-        """Columns whose pooled spread is 0, or less than numbers can show: what EM leaves of cells that it expected."""
-        found = pooled_scale(statistics)
-        return np.flatnonzero(~(found.spread > _SHOWN * found.mean**2))
+        """Return the columns whose pooled variance is 0 or at rounding level, as EM may leave it."""
+        scale = pooled_scale(statistics)
+        return np.flatnonzero(~(scale.spread > _RELATIVE_ROUNDING * scale.mean**2))
 
-    def add_unit_variance(self, statistics: Moments, flat: np.ndarray) -> Moments:
-        """A unit for each, unless columns share one variance, among which it would count, and some have spread."""
-        if not len(flat) or ("columns" in self.tied_over and len(flat) < statistics.n_columns):
+    def add_unit_variance(self, statistics: Moments, constant: np.ndarray) -> Moments:
+        """Return the statistics with unit variance added to constant columns.
+
+        If columns share one variance, it is added only if all columns are constant.
+        """
+        if not len(constant) or ("columns" in self.tied_over and len(constant) < statistics.n_columns):
             return statistics
         extra = np.zeros(statistics.n_columns)
-        extra[flat] = 1.0
+        extra[constant] = 1.0
         return statistics.with_scatter(np.diag(extra) if statistics.full else extra)
 
-    def remove_unit_variance(self, parameters: Any, flat: np.ndarray) -> Any:
-        """Their variance, and covariance with others, is 0."""
+    def remove_unit_variance(self, parameters: Any, constant: np.ndarray) -> Any:
+        """Return parameters whose constant columns have variance and covariances 0."""
         mean, spread = (np.asarray(part, dtype=float) for part in parameters)
-        if not len(flat) or ("columns" in self.tied_over and len(flat) < mean.shape[-1]):
+        if not len(constant) or ("columns" in self.tied_over and len(constant) < mean.shape[-1]):
             return parameters
         full = spread.ndim > mean.ndim
         spread = np.array(np.broadcast_to(spread, (*mean.shape, *mean.shape[-1:] * full)))
-        spread[..., flat] = 0.0
+        spread[..., constant] = 0.0
         if full:
-            spread[..., flat, :] = 0.0
+            spread[..., constant, :] = 0.0
         return type(parameters)(mean, spread)
 
 
 class PooledScale(NamedTuple):
-    """What a default prior knows of every column.
+    """Pooled mean, typical variance within groups and prior strength of every column, for default priors.
 
-    Its pooled mean m₀, a typical variance s² within groups, and what m₀ is worth as their expected mean, in rows.
+    ``mean`` is the pooled mean m₀, ``spread`` the typical variance s² within groups, and ``strength`` the prior
+    strength of m₀ in rows.
     """
 
     mean: np.ndarray
@@ -77,20 +84,20 @@ class PooledScale(NamedTuple):
 
 
 def pooled_scale(statistics: Moments, *, together: bool = False) -> PooledScale:
-    """The default prior's mean, variance and strength, per column, from the groups' moments.
+    """Return the mean, typical variance and prior strength of every column from the groups' moments.
 
     With N rows in K groups, T the variance of all rows, f = N − K degrees of freedom and v = S_within / f,
 
         s² = v · min(T/v, 1000)^(8 / (f + 8))
 
-    T where every group has a single row, and soon the variance within groups, however far these lie apart: a mean of
-    the two variances would not do, for T may be millions of times v. Both numbers were measured on small samples of
-    real data. Where nothing varies within groups, s² = T / (f + 1).
+    This is T if every group has a single row, and approaches the within-group variance as f grows. A weighted mean of
+    both variances would be dominated by T, which may be millions of times v. The constants 8 and 1000 were tuned on
+    small samples of real data. If no group varies, s² = T / (f + 1).
 
-    κ₀ = min(0.01, s² / g²), with g the largest distance of a group's mean from m₀. A prior N(m₀, σ²/κ₀) expects means
-    within 10 σ of m₀; a mean 1000 σ away would be taken for a sign that σ is large.
+    κ₀ = min(0.01, s² / g²), where g is the largest distance of a group mean from m₀. A prior N(m₀, σ²/κ₀) expects means
+    within 10 σ of m₀; otherwise a mean 1000 σ away would inflate the estimate of σ.
 
-    `together`: the variances of all columns are one.
+    `together`: one variance for all columns.
     """
     moments = statistics.diagonal()
     pooled = moments.pool_groups()
@@ -98,44 +105,50 @@ def pooled_scale(statistics: Moments, *, together: bool = False) -> PooledScale:
     axes = tuple(range(len(moments.given_shape)))
     weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
     rows = np.broadcast_to(pooled.weight, mean.shape)
-    # Constants differ in the last bits of double-double: groups of one, once other rows were forgotten, and rows of a
-    # group, once their weights are shares; EM leaves shares next to nothing besides.
+    # Constant columns differ in the last bits of double-double after rows were forgotten or weighted by
+    # responsibilities, so scatters below the rounding error count as 0.
     least = 1e-29 * pooled.second_sum.value
-    within, apart = (np.where(part > least, part, 0.0) for part in (moments.scatter.sum(axis=axes), pooled.scatter))
-    if statistics.full:  # products of columns are summed in float64 first: forgetting all rows but one leaves rounding
-        within = np.where(within > 1e-14 * apart, within, 0.0)
-    total = apart / np.where(rows > 0, rows, 1.0)
+    within, total_scatter = (
+        np.where(part > least, part, 0.0) for part in (moments.scatter.sum(axis=axes), pooled.scatter)
+    )
+    if statistics.full:  # products of columns are summed in float64 first, which leaves rounding errors
+        within = np.where(within > 1e-14 * total_scatter, within, 0.0)
+    total = total_scatter / np.where(rows > 0, rows, 1.0)
     freedom = np.maximum(rows - (weight > 0).sum(axis=axes), 0.0)
-    gaps = np.where(weight > 0, (moments.mean - mean) ** 2, 0.0)
+    squared_distances = np.where(weight > 0, (moments.mean - mean) ** 2, 0.0)
     if together and total.size:
         within, total, freedom = (np.full(part.shape, part.mean()) for part in (within, total, freedom))
-        gaps = np.broadcast_to(gaps.mean(axis=-1, keepdims=True), gaps.shape)
+        squared_distances = np.broadcast_to(squared_distances.mean(axis=-1, keepdims=True), squared_distances.shape)
     spread = typical_variance(within, freedom, total)
-    farthest = gaps.max(axis=axes, initial=0.0)
-    far = _STRENGTH * farthest > spread
-    return PooledScale(mean, spread, np.where(far, spread / np.where(far, farthest, 1.0), _STRENGTH))
+    largest_distance = squared_distances.max(axis=axes, initial=0.0)
+    is_distant = _STRENGTH * largest_distance > spread
+    return PooledScale(
+        mean, spread, np.where(is_distant, spread / np.where(is_distant, largest_distance, 1.0), _STRENGTH)
+    )
 
 
 def typical_variance(within: np.ndarray, freedom: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """s² of `pooled_scale`: from squared errors within groups, their degrees of freedom, and the variance of all."""
+    """Return s² of `pooled_scale` from the within-group scatter, its degrees of freedom and the total variance."""
     varied = (within > 0) & (freedom > 0) & (total > 0)
     inner = np.where(varied, within, 1.0) / np.where(varied, freedom, 1.0)
     with np.errstate(over="ignore"):
-        wider = np.minimum(total / inner, _MOST_APART) ** (_TOTAL_ROWS / (freedom + _TOTAL_ROWS))
+        wider = np.minimum(total / inner, _MAX_VARIANCE_RATIO) ** (
+            _TOTAL_VARIANCE_ROWS / (freedom + _TOTAL_VARIANCE_ROWS)
+        )
     return np.where(varied, inner * wider, total / (freedom + 1))
 
 
 def least_variance(statistics: Moments) -> np.ndarray:
-    """Per column, the variance below which that of a group is rounding."""
+    """Return the variance per column below which a group's variance is rounding error."""
     pooled = statistics.diagonal().pool_groups()
     return np.asarray(_COLLAPSED * pooled.scatter / np.maximum(pooled.weight, 1.0))
 
 
-def check_variance(spread: np.ndarray, statistics: Moments) -> None:
-    """Refuse a default prior where nothing was counted, or the data show no spread at all."""
-    flat = np.argwhere(~(spread > 0))
-    if len(flat):
-        column = int(flat[0][-1])
+def check_variance(variance: np.ndarray, statistics: Moments) -> None:
+    """Raise DataError if a column has no values, EstimateError if it has zero variance."""
+    zero = np.argwhere(~(variance > 0))
+    if len(zero):
+        column = int(zero[0][-1])
         weight = np.broadcast_to(statistics.pool_groups().weight, (statistics.n_columns,))
         if weight[column] == 0:
             raise DataError.no_default(f"column {column}")

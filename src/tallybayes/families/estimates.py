@@ -1,4 +1,4 @@
-"""The estimates: one table, each a function of (family, prior, statistics). Nothing else compares their names."""
+"""The four estimates: one table, each a function of (family, prior, statistics)."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ if TYPE_CHECKING:
 
 
 class Estimate(NamedTuple):
-    """What one estimate makes of a family's statistics."""
+    """How an estimate derives parameters from a family's statistics."""
 
-    point: Callable[[Family, Any, Any], Any]  # parameters from (family, belief or None, statistics)
-    has_prior: bool  # whether it starts from a belief
-    integrates: bool = False  # whether rows are scored by the posterior predictive, not by the point
-    takes_mode: bool = False  # whether the point is where the posterior is highest, not its mean
-    df_per_mean: int = 0  # rows that every mean estimated takes from those a variance is the mean of
-
-
-def _mode(family: Family, belief: ParameterDistribution, statistics: Any) -> Any:
-    return family.parameters_from(belief.update(statistics), "mode")
+    point: Callable[[Family, Any, Any], Any]  # parameters from (family, prior or None, statistics)
+    has_prior: bool  # whether it uses a prior
+    integrates: bool = False  # whether rows are scored by the posterior predictive
+    takes_mode: bool = False  # whether the parameters are the posterior mode
+    df_per_mean: int = 0  # degrees of freedom that each estimated mean removes from a variance
 
 
-def _mean(family: Family, belief: ParameterDistribution, statistics: Any) -> Any:
-    return family.parameters_from(belief.update(statistics), "mean")
+def _mode(family: Family, prior: ParameterDistribution, statistics: Any) -> Any:
+    """Return the posterior mode."""
+    return family.parameters_from(prior.update(statistics), "mode")
+
+
+def _mean(family: Family, prior: ParameterDistribution, statistics: Any) -> Any:
+    """Return the posterior mean."""
+    return family.parameters_from(prior.update(statistics), "mean")
 
 
 ESTIMATES: dict[str, Estimate] = {
@@ -41,29 +43,29 @@ ESTIMATE_WORDS = StringOptions(tuple(ESTIMATES))
 
 
 def read_estimate(name: str) -> Estimate:
-    """The estimate of a name, if it is one."""
+    """Return the estimate with this name, or raise EstimateError."""
     if not isinstance(name, str) or name not in ESTIMATES:
         ESTIMATE_WORDS.check("estimate", name)
     return ESTIMATES[name]
 
 
 def estimate_parameters(family: Family, prior: Any, statistics: Statistics, estimate: str) -> Any:
-    """Parameters of `family` from its statistics.
+    """Return the parameters of `family` estimated from its statistics.
 
     Parameters
     ----------
     family : Family
-    prior : Belief, rule or None
-        None is the family's default. Not used by ``"mle"`` and ``"unbiased"``.
+    prior : ParameterDistribution, prior rule or None
+        None for the family's default. Ignored by ``"mle"`` and ``"unbiased"``.
     statistics : Statistics
     estimate : {"mle", "unbiased", "map", "bayes"}
         ``"bayes"`` gives the posterior mean of the parameters; for prediction use the posterior itself
-        (`Family.log_predictive`), which integrates them out.
+        (`Family.log_predictive`), which integrates over them.
 
     Returns
     -------
     The family's parameters
     """
-    found = read_estimate(estimate)
-    belief = family.resolve_prior(prior, statistics, estimate) if found.has_prior else None
-    return found.point(family, belief, statistics)
+    chosen = read_estimate(estimate)
+    distribution = family.resolve_prior(prior, statistics, estimate) if chosen.has_prior else None
+    return chosen.point(family, distribution, statistics)

@@ -1,4 +1,4 @@
-"""Family: the protocol every family of distributions follows."""
+"""Family: the protocol that every family of distributions implements."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Family(FrozenValue):
-    """What a column, or a block of like columns, means: p(x | parameters), with its conjugate belief.
+    """Distribution of a column, or of a block of like columns: p(x | parameters), with a conjugate prior.
 
-    To write a family, say what to keep of the data (`collect`), the parameters that make it most probable
-    (`maximum_likelihood`), and the log probability of rows. ``tallybayes.testing`` has the laws it must keep.
+    A new family implements `collect` (the sufficient statistics), `maximum_likelihood` (the parameters) and `log_prob`
+    (the log probability of rows). ``tallybayes.testing`` checks the laws that a family must satisfy.
 
     Examples
     --------
@@ -34,58 +34,54 @@ class Family(FrozenValue):
     (True, True)
     """
 
-    conjugate_prior: ClassVar[type[ParameterDistribution]]  # the class of its priors and posteriors
-    columnwise: ClassVar[bool] = True  # whether a row's log probability is a sum over columns
-    cell_type: ClassVar[str] = "numbers"  # what a cell is: "numbers", "codes" of levels, or "text"
-    low_memory_scoring: ClassVar[bool] = False  # whether scoring takes no memory of the size (rows, groups, columns)
-    requires_complete_rows: ClassVar[bool] = False  # whether a row with a missing cell has to be expected to be counted
-    allowed_values: ClassVar[str]  # what a cell may hold, for error messages
-    # what to try where memory does not hold its statistics, for error messages
-    memory_hint: ClassVar[str] = (
-        "Take fewer columns: leave rare ones out, or hash them, as sklearn's FeatureHasher does."
-    )
-    accepts_missing: ClassVar[bool] = True  # whether a row may lack cells
+    conjugate_prior: ClassVar[type[ParameterDistribution]]  # class of its prior and posterior distributions
+    columnwise: ClassVar[bool] = True  # whether the log probability of a row is a sum over columns
+    cell_type: ClassVar[str] = "numbers"  # type of the cells: "numbers", "codes" (of levels) or "text"
+    low_memory_scoring: ClassVar[bool] = False  # whether scoring avoids arrays of shape (rows, groups, columns)
+    requires_complete_rows: ClassVar[bool] = False  # whether rows with missing cells can only be counted by EM
+    allowed_values: ClassVar[str]  # valid values of a cell, for error messages
+    # advice if the statistics exceed the memory, for error messages
+    memory_hint: ClassVar[str] = "Use fewer columns: drop rare ones, or hash them with sklearn's FeatureHasher."
+    accepts_missing: ClassVar[bool] = True  # whether cells of a row may be missing
     accepts_sparse: ClassVar[bool] = False  # whether sparse rows can be counted
-    nonnegative_cells: ClassVar[bool] = False  # whether no cell may be below 0
-    is_continuous: ClassVar[bool] = False  # whether a column has a density, not probabilities
-    tied_over: ClassVar[tuple[str, ...]] = ()  # what has a parameter in common: "groups", "columns"
-    sums_cells: ClassVar[bool] = False  # whether its statistics add up the cells themselves
-    order: int = 0  # how many steps before a step of a sequence it is given: the first columns, the last one first
-    is_conditional: ClassVar[bool] = (
-        False  # whether it says something of the last of several columns alone, given the others
-    )
-    number_is_weight_decay: ClassVar[bool] = False  # whether a number for a prior is weight decay
-    has_vocabulary: bool = False  # whether the words of its text are levels that are found
-    is_bag_of_words: ClassVar[bool] = False  # whether a row counts the words of one vocabulary, as many as it has
-    transforms: ClassVar[bool] = False  # whether its form is of something else than the cells
-    scale: ClassVar[str] = "linear"  # on which pictures show a column, or "log"
-    present_family: Family | None = None  # of cells that are there, where absence is a value, too
-    word_family: Family | None = None  # of the counts of words, where cells are text
-    bins: tuple[str, ...] = ()  # what numbers fall into, as shown, where they are cut
+    nonnegative_cells: ClassVar[bool] = False  # whether cells are nonnegative
+    is_continuous: ClassVar[bool] = False  # whether a column has a density (True) or a probability mass function
+    tied_over: ClassVar[tuple[str, ...]] = ()  # axes that share a variance: "groups", "columns"
+    sums_cells: ClassVar[bool] = False  # whether the statistics contain sums of the cells
+    order: int = 0  # number of lagged columns before the column itself, lag 1 first
+    is_conditional: ClassVar[bool] = False  # whether it is a density of the last column given the others
+    number_is_weight_decay: ClassVar[bool] = False  # whether a numeric prior is a weight decay
+    has_vocabulary: bool = False  # whether the words of a text column form a vocabulary
+    is_bag_of_words: ClassVar[bool] = False  # whether a row holds token counts over one vocabulary
+    transforms: ClassVar[bool] = False  # whether `log_prob_form` takes transformed cells
+    scale: ClassVar[str] = "linear"  # axis of plots of a column: "linear" or "log"
+    present_family: Family | None = None  # family of the present cells, if missingness is modeled
+    word_family: Family | None = None  # family of the word counts, if cells are text
+    bins: tuple[str, ...] = ()  # names of the bins, if numbers are discretized
     open_bins: Sequence[
         tuple[tuple[float, float], float]
-    ] = ()  # the stretches of bins without an end, and the width meant
+    ] = ()  # intervals of the unbounded bins, with their nominal widths
 
     @property
     def is_binary(self) -> bool:
-        """Whether a cell is 0 or 1, and nothing else."""
+        """Return whether a cell is 0 or 1."""
         return False
 
-    success: ClassVar[Any] = None  # the label that counts as 1, where cells are labels of a yes/no column
+    success: ClassVar[Any] = None  # the level that counts as 1, if a binary column holds levels
 
     @property
     def is_contingency_table(self) -> bool:
-        """Whether its statistics are how often every label occurs, and nothing else."""
+        """Return whether the statistics are the counts of every level."""
         return False
 
     @property
     def family_given_continuous_parents(self) -> Family | None:
-        """The family of such a column given measured ones; None where it is no Gaussian, which has `as_line`."""
+        """Return the family of such a node given continuous parents, or None if there is none."""
         return None
 
     @property
     def statistics_key(self) -> tuple[Any, ...]:
-        """Families with equal layouts keep the same statistics, so one tally serves them all."""
+        """Return the key of the statistics; families with equal keys can share one tally."""
         return (type(self).__name__,)
 
     def collect(
@@ -97,148 +93,150 @@ class Family(FrozenValue):
         *,
         like: Statistics | None = None,
     ) -> Statistics:
-        """Count a block of columns.
+        """Return the sufficient statistics of a block of columns.
 
         Parameters
         ----------
         block : array of shape (n, columns), list of columns, `Codes` or `SparseRows`
         group : array of int of shape (n,), optional
-            The group of every row, −1 to leave it out.
+            Group of every row; −1 excludes the row.
         n_groups : int, default 1
         weight : array of shape (n,), or (n, n_groups) for soft groups, optional
         like : Statistics, optional
-            Statistics these will be added to or taken from: their anchors are used.
+            Statistics that the result will be added to or subtracted from; their anchors are used.
 
         Returns
         -------
-        Statistics with one axis of groups
+        Statistics, with one axis of groups
         """
         raise NotImplementedError
 
     def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum] | None:
-        """The sums that a database makes of a block of columns, from which `from_aggregates` makes its statistics.
+        """Return the sums that a database computes for `from_aggregates`, or None.
 
-        None, unless said: then the database counts how often every value occurs, and those are collected as rows are.
+        If None, the database counts the frequency of every value, and the values are collected with their frequencies.
         """
         return None
 
     def from_aggregates(self, sums: np.ndarray, anchor: np.ndarray) -> Statistics:
-        """The statistics of groups, from their `aggregates`: (groups, sums)."""
+        """Return the statistics of groups from their `aggregates`, shape (groups, sums)."""
         raise NotImplementedError
 
     def sql_group_expression(self, column: Expression) -> Expression | None:
-        """What a database counts by instead of the values; `value_of` has one value for each."""
+        """Return the expression that a database groups by instead of the values, or None for the values."""
         return None
 
     def sql_group_value(self, groups: np.ndarray) -> np.ndarray:
-        """Values that stand for what `grouped_by` tells apart."""
+        """Return representative values of the groups of `sql_group_expression`."""
         raise NotImplementedError
 
     def nonnegative(self, statistics: Any) -> dict[str, np.ndarray]:
-        """What may never turn negative when rows are forgotten."""
+        """Return the arrays, by name, that must stay nonnegative when rows are forgotten."""
         return dict(statistics.nonnegative())
 
     def maximum_likelihood(self, statistics: Any) -> Any:
-        """The parameters under which the data are most probable; NaN where nothing was counted."""
+        """Return the maximum likelihood estimate; NaN for groups without rows."""
         raise NotImplementedError
 
     def unbiased(self, statistics: Any) -> Any:
-        """The estimate whose expectation is the parameter: for all but Gaussians, the most likely one."""
+        """Return the unbiased estimate; for all but Gaussian families, the maximum likelihood estimate."""
         return self.maximum_likelihood(statistics)
 
     def default_prior(self, statistics: Any, estimate: str) -> ParameterDistribution:
-        """The prior used when none is given, for the ``"bayes"`` or the ``"map"`` estimate."""
+        """Return the default prior for ``estimate="bayes"`` or ``"map"``."""
         raise NotImplementedError
 
-    def parameters_from(self, belief: ParameterDistribution, what: str, **options: Any) -> Any:
-        """Parameters from a belief's ``mean()``, ``mode()`` (by convention where it has none) or ``sample(...)``."""
-        return getattr(belief, "mode_or_boundary" if what == "mode" else what)(**options)
+    def parameters_from(self, distribution: ParameterDistribution, what: str, **options: Any) -> Any:
+        """Return the ``mean()``, ``mode()`` (or its boundary) or ``sample(...)`` of a distribution as parameters."""
+        return getattr(distribution, "mode_or_boundary" if what == "mode" else what)(**options)
 
     def as_parameters(self, parameters: Any, statistics: Any) -> Any:
-        """A user's parameters in this family's form, with an axis for columns."""
+        """Return user-specified parameters in this family's form, with an axis for columns."""
         return np.atleast_1d(np.asarray(parameters, dtype=float))
 
     def row_weight(self, statistics: Any) -> np.ndarray:
-        """The weight in rows behind every number of `log_likelihood`, shaped like it: here, of every column."""
+        """Return the number of rows behind each entry of `log_likelihood`, in the same shape."""
         return np.broadcast_to(statistics.weight, (*statistics.given_shape, statistics.n_columns))
 
     def n_numbers(self, n_columns: int) -> tuple[int, int]:
-        """How many numbers a group of rows takes: those that are kept, and what there is besides while rows are scored.
+        """Return how many numbers per group the statistics take, and how many more scoring takes.
 
-        Columns of labels are as many as their levels. Both as measured, so that too much is refused in time.
+        For categorical columns, `n_columns` is the number of levels. Both are measured; they are compared with the free
+        memory.
         """
         return 4 * n_columns, 4 * n_columns
 
     def n_parameters(self, statistics: Any) -> int:
-        """The number of free parameters behind these statistics, all groups together: here, one for every column."""
+        """Return the number of free parameters over all groups; by default one per group and column."""
         return math.prod(statistics.given_shape) * int(statistics.n_columns)
 
     def mean(self, parameters: Any) -> np.ndarray:
-        """E[x] of every column, shape (*given, columns), from parameters or from a posterior."""
+        """Return E[x] of every column, shape (*given, columns), from parameters or from a posterior."""
         return np.asarray(parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters)
 
     def log_likelihood(self, parameters: Any, statistics: Any) -> np.ndarray:
-        """log p(data | parameters) from the statistics alone, per group (and column where columns are independent)."""
+        """Return log p(data | parameters) from the statistics, per group (and per column if `columnwise`)."""
         raise NotImplementedError
 
-    def log_evidence(self, belief: ParameterDistribution, statistics: Any) -> Any:
-        """log p(data) with the parameters integrated out under `belief`, for all that has parameters of its own."""
-        return belief.log_evidence(statistics)
+    def log_evidence(self, prior: ParameterDistribution, statistics: Any) -> Any:
+        """Return the log marginal likelihood log p(data) under a prior."""
+        return prior.log_evidence(statistics)
 
     def log_prob(self, parameters: Any, x: np.ndarray) -> np.ndarray:
-        """log p(x | parameters) of every row: (n, *given, columns), or (n, *given) unless `columnwise`.
+        """Return log p(x | parameters) of every row: (n, *given, columns), or (n, *given) unless `columnwise`.
 
-        Missing cells (NaN, or code −1) are marginalized: they add 0.
+        Missing cells (NaN, or code −1) are marginalized: they contribute 0.
         """
         raise NotImplementedError
 
     def log_predictive(self, posterior: Any, x: np.ndarray) -> np.ndarray:
-        """log p(x | data) with the parameters integrated out, shaped like `log_prob`."""
+        """Return log p(x | data) under a posterior, with the parameters integrated out, shaped like `log_prob`."""
         raise NotImplementedError
 
     def log_prob_form(self, parameters: Any) -> Form | None:
-        """What `log_prob` looks like, so that kernels can score it and sparse rows stay sparse; None if like nothing.
+        """Return the functional form of `log_prob`, which kernels evaluate, or None.
 
-        A family that writes `log_prob` anew says its form anew, or has none. It is a form of what `transform` makes of
-        the cells, less `log_base`.
+        The form is a function of ``transform(cells)``; `log_jacobian` is added. A subclass that overrides `log_prob`
+        without this method is treated as having no form.
         """
         return None
 
     def transform(self, columns: Dense) -> Dense:
-        """What the form is of: the cells or, if the family `transforms` them, other numbers or codes."""
+        """Return the input of the form: the cells or, if `transforms` is set, transformed cells or codes."""
         return columns
 
     def sql_expression(self, column: Expression) -> Expression | None:
-        """What `transform` makes of a cell, as a database would write it; None where it could not."""
+        """Return the SQL expression of `transform`, or None if there is none."""
         return None if self.transforms else column
 
     def log_jacobian(self, transformed: np.ndarray) -> np.ndarray | None:
-        """What transforming adds to the log probability of every row in all groups, shape (n,); None for nothing."""
+        """Return the log Jacobian of `transform` for every row, shape (n,), or None if it is 0."""
         return None
 
     def log_predictive_form(self, posterior: Any) -> Form | None:
-        """What `log_predictive` looks like, or None."""
+        """Return the functional form of `log_predictive`, or None."""
         return None
 
     @property
     def leave_one_out_changes_all_groups(self) -> bool:
-        """Whether removing a row changes the scores of all groups (see `leave_one_out_scores`)."""
+        """Return whether removing a row changes the log probabilities of all groups."""
         return "groups" in self.tied_over
 
     def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
-        """log p(row | group) of rows that were counted, each without itself: (n, groups) if `left_out_together`.
+        """Return log p(row | group) of counted rows, each without itself, or None if there is no closed form.
 
-        Else (n, 1), of its own group. NaN where a closed form has lost its digits; None where there is none, and rows
-        have to be counted out. As for `form`, a family that counts or scores anew says this anew, or has none.
+        The shape is (n, groups) if `leave_one_out_changes_all_groups`, else (n, 1) for the row's own group. Entries are
+        NaN where the closed form loses too many digits. A subclass that overrides `collect` or `log_prob` must override
+        this as well.
         """
         return None
 
     def leave_one_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """The same of rows that counted once, as tables for the kernels, (columns or cells, groups), or None."""
+        """Return `leave_one_out_log_prob` of rows of weight 1 as tables for the kernels, or None."""
         return None
 
     def first_invalid_cell(self, rows: Any) -> tuple[int, int] | None:
-        """The first cell, as row and column, that could not have been counted either."""
+        """Return the row and column of the first cell that `collect` rejects, or None."""
         try:
             self.collect(rows)
         except CellError as error:
@@ -246,99 +244,98 @@ class Family(FrozenValue):
         return None
 
     def out_of_support(self, x: np.ndarray) -> np.ndarray | None:
-        """Which finite cells, of any shape, no row can have: bool of the same shape; None where nothing is said.
+        """Return which finite cells have probability 0, as a bool array of the same shape, or None if unknown.
 
-        Cells are then tried one by one. As for `form`, a family that counts anew says this anew, or says nothing.
+        If None, the distinct values are passed to `first_invalid_cell`. A subclass that overrides `collect` must
+        override this.
         """
         return None
 
     def take(self, parameters: Any, index: Any) -> Any:
-        """The parameters of some groups, by an index of their leading axes."""
+        """Return the parameters of some groups, by an index of the leading axes."""
         if isinstance(parameters, tuple):
             return type(parameters)(*(np.asarray(part)[index] for part in parameters))
         return np.asarray(parameters)[index]
 
     @property
     def columnwise_family(self) -> Family:
-        """The family that counts the known cells of every column by itself."""
+        """Return the family that models each column separately."""
         return self
 
     def columnwise_statistics(self, statistics: Any) -> Any:
-        """The statistics as `by_column` would have them."""
+        """Return the statistics of `columnwise_family`."""
         return statistics
 
     def pooled_value(self, statistics: Any) -> np.ndarray:
-        """The value of columns that are the same in every row; NaN where no row showed one."""
+        """Return the mean of every column over all groups; NaN for columns without values."""
         pooled = statistics.pool_groups()
         return np.where(np.broadcast_to(pooled.weight, pooled.mean.shape) > 0, pooled.mean, np.nan)
 
     def sampling_options(self, statistics: Any) -> dict[str, Any]:
-        """What `sample` needs to know, besides parameters, to draw rows like those that were counted."""
+        """Return the keyword arguments of `sample` that describe the training rows besides the parameters."""
         return {}
 
     def is_undefined(self, parameters: Any) -> np.ndarray:
-        """Which groups and columns a point estimate has no row to go by in: bool, (*given, columns)."""
+        """Return which groups and columns have undefined (NaN) point estimates: bool, (*given, columns)."""
         return np.isnan(parameters[0] if isinstance(parameters, tuple) else parameters)
 
     def first_degenerate_group(self, parameters: Any, statistics: Any) -> tuple[int | None, int | None] | None:
-        """The first group, and column, of which rows were counted but not enough to have a density.
+        """Return the first group and column whose point estimate has no density, or None.
 
-        None for the column where it is the whole row's, for the group where it is all groups'; None where all have one.
+        The column is None if it concerns the whole row, the group is None if it concerns all groups.
         """
         return None
 
     def zero_small_variances(self, parameters: Any, statistics: Any) -> Any:
-        """The most likely parameters with a spread next to nothing as nothing, which has no density."""
+        """Return the maximum likelihood estimate with variances at rounding level set to 0."""
         return parameters
 
     def mask_degenerate_groups(self, parameters: Any) -> Any:
-        """Point parameters, those of groups without any spread as unknown (NaN) as those of groups without a row."""
+        """Return point parameters with groups of zero variance set to NaN."""
         return parameters
 
     def constant_columns(self, statistics: Any) -> np.ndarray:
-        """Positions of measured columns that are the same in every row, and so have no density."""
+        """Return the positions of continuous columns with zero variance, which have no density."""
         return np.zeros(0, dtype=np.intp)
 
-    def add_unit_variance(self, statistics: Any, flat: np.ndarray) -> Any:
-        """The statistics with a unit of spread put into columns that have none.
-
-        Such a column says nothing about the group and is left out of every score.
-        """
+    def add_unit_variance(self, statistics: Any, constant: np.ndarray) -> Any:
+        """Return the statistics with unit variance added to constant columns, which are excluded from scores."""
         return statistics
 
-    def remove_unit_variance(self, parameters: Any, flat: np.ndarray) -> Any:
-        """Point parameters as they are told of: without the unit that `with_spread` put in."""
+    def remove_unit_variance(self, parameters: Any, constant: np.ndarray) -> Any:
+        """Return point parameters without the unit variance of `add_unit_variance`, for display."""
         return parameters
 
     def with_unseen_level(self, statistics: Any) -> Any:
-        """The statistics with room for a level that nobody has seen, where there are levels."""
+        """Return the statistics with one more level of count 0 in every column, if there are levels."""
         return statistics
 
     def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """The parameters, or what a posterior says of them, by name, each (*given, columns)."""
+        """Return the parameters, or their posterior means, by name, each (*given, columns)."""
         return {"mean": self.mean(parameters)}
 
     def column_contributions(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
-        """What every column adds to a row's log probability, (n, *given, columns), for families of whole rows.
+        """Return the contribution of every column to `log_prob` of a row, (n, *given, columns).
 
-        Terms that are the same in every group may be spread over the columns in any way.
+        Only for families that are not `columnwise`. Terms equal in all groups may be distributed over the columns in
+        any way.
         """
         raise NotImplementedError
 
     def conditional_means(self, parameters: Any, x: np.ndarray) -> np.ndarray:
-        """E[x | the row's known cells] in every group: (n, *given, columns); independent columns say nothing."""
+        """Return E[x | observed cells of the row] in every group: (n, *given, columns)."""
         mean = self.mean(parameters)
         return np.broadcast_to(mean, (len(x), *mean.shape))
 
     def distance_features(self, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | SparseRows, float | None]:
-        """Cells on a scale where differences compare, for the heaps that EM starts from, and their unit.
+        """Return cells on a scale suited to Euclidean distances, for k-means++ in EM, and their unit.
 
-        The unit is None where it is the deviation of every column. Sparse rows stay so, and their zeros 0.
+        The unit is None if it is the standard deviation of every column. Sparse rows stay sparse.
         """
         return cells, None
 
     def plot_grid(self, parameters: Any, column: int) -> np.ndarray:
-        """Where to draw the distribution of one column in every group: whole numbers, or where its draws lie."""
+        """Return the points at which to plot the distribution of one column."""
         if self.is_continuous:
             point = (
                 self.parameters_from(parameters, "mean")
@@ -352,41 +349,41 @@ class Family(FrozenValue):
         return np.arange(0, int(top + 5 * np.sqrt(top + 1)) + 1, dtype=float)
 
     def sample(self, parameters: Any, n: int, rng: np.random.Generator) -> np.ndarray:
-        """`n` rows drawn from every group: (n, *given, columns)."""
+        """Return `n` random rows of every group: (n, *given, columns)."""
         raise NotImplementedError
 
     def cdf(self, parameters: Any, x: np.ndarray) -> np.ndarray:
-        """p(X ≤ x) of every cell, each column by itself: (n, *given, columns), for rows of numbers that are known.
+        """Return P(X ≤ x) of every cell, for each column separately: (n, *given, columns).
 
-        By 4,096 rows that are drawn with a fixed seed, unless a family knows better. As for `form`, a family that
-        scores anew says this anew, or it is drawn.
+        The default estimates it from 4,096 draws with a fixed seed. Cells must not be missing. A subclass that
+        overrides `log_prob` or `sample` must override this as well, or the default is used.
         """
-        drawn = self.sample(parameters, 4096, np.random.default_rng(0))
-        return np.stack([(drawn <= row).mean(axis=0) for row in x]) if len(x) else np.zeros((0, *drawn.shape[1:]))
+        draws = self.sample(parameters, 4096, np.random.default_rng(0))
+        return np.stack([(draws <= row).mean(axis=0) for row in x]) if len(x) else np.zeros((0, *draws.shape[1:]))
 
     def kl_divergence(self, parameters: Any, other: Any) -> np.ndarray:
-        """The Kullback–Leibler divergence of p(x | parameters) from p(x | other), in nats, shaped as of one row.
+        """Return the Kullback–Leibler divergence KL(p(x | parameters) ‖ p(x | other)) of one row, in nats.
 
-        By 4,096 rows that are drawn with a fixed seed, unless a family knows better.
+        The default estimates it from 4,096 draws with a fixed seed.
         """
         rows = self.sample(parameters, 4096, np.random.default_rng(0))
-        gaps = self.log_prob(parameters, rows) - self.log_prob(other, rows)
-        return np.maximum(gaps.mean(axis=0), 0.0)
+        log_ratios = self.log_prob(parameters, rows) - self.log_prob(other, rows)
+        return np.maximum(log_ratios.mean(axis=0), 0.0)
 
     def pseudo_count_prior(self, amount: float, estimate: str) -> ParameterDistribution | None:
-        """The prior by which the estimate adds this amount to every level's count; None where there are no levels."""
+        """Return the prior equivalent to adding `amount` to the count of every level; None without levels."""
         return None
 
     def resolve_prior(self, prior: Any, statistics: Any, estimate: str) -> ParameterDistribution:
-        """A belief from None (the default), a number of counts, "empirical", a rule or a belief of this family."""
+        """Return the prior for None (the default), pseudo-counts, "empirical", a prior rule or a distribution."""
         if prior is None:
             return self.default_prior(statistics, estimate)
         if is_pseudo_count(prior):
-            added = self.pseudo_count_prior(float(prior), estimate)
-            if added is None:
+            pseudo_counts = self.pseudo_count_prior(float(prior), estimate)
+            if pseudo_counts is None:
                 raise no_levels_error(prior, [self])
             check_pseudo_count(prior, estimate)
-            return added
+            return pseudo_counts
         if isinstance(prior, str):
             from tallybayes.families._shared.empirical_prior import empirical_prior
 
@@ -395,51 +392,56 @@ class Family(FrozenValue):
             return empirical_prior(self, statistics, estimate)
         if not hasattr(prior, "resolve"):
             raise PriorError.wrong_prior(self, prior, f"a {self.conjugate_prior.__name__}")
-        belief = prior.resolve(self, statistics, estimate)
-        if not isinstance(belief, self.conjugate_prior) and not getattr(belief, "accepts_any_family", False):
+        distribution = prior.resolve(self, statistics, estimate)
+        if not isinstance(distribution, self.conjugate_prior) and not getattr(
+            distribution, "accepts_any_family", False
+        ):
             raise PriorError.wrong_prior(self, prior, f"a {self.conjugate_prior.__name__}")
-        return belief
+        return distribution
 
 
 def out_of_support_cells(family: Family, x: np.ndarray) -> np.ndarray:
-    """Which finite cells of an array a family cannot count: as it says, or found by halves among the different ones."""
-    said = family.out_of_support(x) if is_not_overridden(family, "out_of_support", "collect") else None
-    if said is not None:
-        return said & np.isfinite(x)
-    values, place = np.unique(x, return_inverse=True)
-    wrong = np.zeros(len(values), dtype=bool)
-    parts = [np.flatnonzero(np.isfinite(values))]
-    while parts:
-        part = parts.pop()
-        if not len(part) or family.first_invalid_cell(values[part][:, None]) is None:
+    """Return which finite cells of an array a family rejects.
+
+    Uses `Family.out_of_support` if it is valid for this class, else bisection over the distinct values.
+    """
+    mask = family.out_of_support(x) if is_not_overridden(family, "out_of_support", "collect") else None
+    if mask is not None:
+        return mask & np.isfinite(x)
+    values, inverse = np.unique(x, return_inverse=True)
+    invalid = np.zeros(len(values), dtype=bool)
+    pending = [np.flatnonzero(np.isfinite(values))]
+    while pending:
+        positions = pending.pop()
+        if not len(positions) or family.first_invalid_cell(values[positions][:, None]) is None:
             continue
-        if len(part) == 1:
-            wrong[part] = True
+        if len(positions) == 1:
+            invalid[positions] = True
         else:
-            parts += np.array_split(part, 2)
-    return wrong[place].reshape(x.shape)
+            pending += np.array_split(positions, 2)
+    return invalid[inverse].reshape(x.shape)
 
 
 def family_kl_divergence(family: Family, parameters: Any, other: Any) -> np.ndarray:
-    """As `Family.divergence`: in closed form, unless a class made from the one that knows it scores rows anew."""
+    """Return `Family.kl_divergence`; by sampling if a subclass overrides `log_prob` or `sample` only."""
     known = is_not_overridden(family, "kl_divergence", "log_prob", "sample")
     return family.kl_divergence(parameters, other) if known else Family.kl_divergence(family, parameters, other)
 
 
 def is_not_overridden(family: Family, hook: str, *meant: str) -> bool:
-    """Whether what a family says of itself holds: no class made from the one that says it writes a method anew."""
+    """Return whether no subclass of the class that defines `hook` overrides one of the methods `meant`."""
     return all(_place(family, hook) <= _place(family, method) for method in meant)
 
 
 def _place(family: Family, method: str) -> int:
-    """How far up among a family's ancestors a method is written."""
-    return next(place for place, kind in enumerate(type(family).__mro__) if method in vars(kind))
+    """Return the position in the class hierarchy at which a method is defined."""
+    return next(depth for depth, kind in enumerate(type(family).__mro__) if method in vars(kind))
 
 
 def broadcast_over_groups(x: np.ndarray, n_given: int) -> np.ndarray:
-    """Rows with an axis of length 1 for every group axis: (n, columns) to (n, 1, …, columns).
+    """Insert an axis of length 1 for every group axis: (n, columns) to (n, 1, …, columns).
 
-    Rows that have more axes already are left as they are: parameters of their own go with each of them.
+    Arrays with more than two axes are returned unchanged: each row then has parameters of its own.
     """
     if x.ndim > 2:
         return x
@@ -447,11 +449,11 @@ def broadcast_over_groups(x: np.ndarray, n_given: int) -> np.ndarray:
 
 
 def zero_where_missing(terms: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The terms with 0 in place of missing cells."""
+    """Return the terms with 0 at missing cells."""
     return np.where(np.isnan(x), 0.0, terms)
 
 
-def ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-    """Top / bottom, NaN where nothing was counted."""
-    empty = bottom == 0
-    return np.where(empty, np.nan, top / np.where(empty, 1.0, bottom))
+def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """Return numerator / denominator, NaN where the denominator is 0."""
+    empty = denominator == 0
+    return np.where(empty, np.nan, numerator / np.where(empty, 1.0, denominator))

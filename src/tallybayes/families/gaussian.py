@@ -1,4 +1,4 @@
-"""Gaussian columns, independent given the group: a variance per column, or one shared by groups, columns or both."""
+"""Gaussian columns, independent given the group, with variances per column or shared over groups, columns or both."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family, broadcast_over_groups, ratio, zero_where_missing
 from tallybayes.statistics.moments import Moments, choose_anchor
 
-_LARGE = 1e150  # whose square is still finite
+_LARGE = 1e150  # its square is finite
 
 
 class StudentT(NamedTuple):
-    """Parameters of Student's t: where it is centered, how wide it is, and how heavy its tails."""
+    """Location, scale and degrees of freedom of Student's t distribution."""
 
     location: np.ndarray
     scale: np.ndarray
@@ -36,7 +36,7 @@ class StudentT(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gaussian(ContinuousFamily):
-    """A measured column: x ~ N(μ, σ²), with its own mean and variance in every group.
+    """A continuous column x ~ N(μ, σ²), with its own mean and variance in every group.
 
     Examples
     --------
@@ -51,25 +51,25 @@ class Gaussian(ContinuousFamily):
 
     @property
     def family_given_continuous_parents(self) -> Family | None:
-        """A line with Gaussian noise, unless variances are shared, or the cells are not the numbers themselves."""
+        """Return the conditional linear Gaussian, or None if variances are shared or cells transformed."""
         from tallybayes.families.conditional_linear_gaussian import (
-            ConditionalLinearGaussian,  # which knows of estimates, as this does
+            ConditionalLinearGaussian,  # imports this module
         )
 
         return ConditionalLinearGaussian() if type(self) is Gaussian else None
 
     def as_line(self, parameters: Normal) -> LinearParameters:
-        """A line in nothing: its intercept is the mean."""
+        """Return the parameters as a linear model without inputs: the intercept is the mean."""
         mean, variance = np.broadcast_arrays(*(np.asarray(part, dtype=float)[..., 0] for part in parameters))
         return LinearParameters(np.zeros((*mean.shape, 0)), mean, variance)
 
     @property
     def statistics_key(self) -> tuple[Any, ...]:
-        """All Gaussians with independent columns keep the same moments."""
+        """Return the key of diagonal moments, shared by all Gaussians with independent columns."""
         return ("moments", "diagonal")
 
     def n_numbers(self, n_columns: int) -> tuple[int, int]:
-        """Sums and squares in two parts each, and the arithmetic on them."""
+        """Return sums and squares in double-double, and the intermediate arrays."""
         return 8 * n_columns, 12 * n_columns
 
     def collect(
@@ -81,43 +81,47 @@ class Gaussian(ContinuousFamily):
         *,
         like: Any = None,
     ) -> Moments:
-        """Sum weights, values and squares about an anchor."""
+        """Return weights, sums and sums of squares about an anchor."""
         columns = dense(block, "Gaussian")
         anchor = choose_anchor(columns, group, weight) if like is None else like.anchor
         return Moments.from_kernel(anchor, kernels.sum_moments(columns, anchor, group, n_groups, weight))
 
     def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
-        """Weights, values and squares about an anchor."""
-        return sums_of_powers([SqlColumn(place) for place in range(n_columns)], anchor, full=False)
+        """Return weights, sums and sums of squares about an anchor."""
+        return sums_of_powers([SqlColumn(column) for column in range(n_columns)], anchor, full=False)
 
     def from_aggregates(self, sums: np.ndarray, anchor: np.ndarray) -> Moments:
-        """The moments of groups."""
+        """Return the moments of groups."""
         return moments_of_sums(anchor, sums, full=False)
 
     def _pool(self, array: np.ndarray) -> np.ndarray:
-        """The sum over what shares one variance, keeping the axes."""
+        """Sum over the axes that share a variance, keeping the axes."""
         groups = tuple(range(array.ndim - 1)) if "groups" in self.tied_over else ()
         axes = (*groups, array.ndim - 1) if "columns" in self.tied_over else groups
         return array.sum(axis=axes, keepdims=True) if axes else array
 
     def maximum_likelihood(self, statistics: Moments) -> Normal:
-        """The mean, and the scatter over the number of rows."""
+        """Return the mean, and the scatter divided by the number of rows."""
         return self._estimate(statistics, 0)
 
     def unbiased(self, statistics: Moments) -> Normal:
-        """The mean, and the scatter over the number of rows less one for every mean estimated."""
+        """Return the mean, and the scatter divided by the number of rows minus the number of means."""
         return self._estimate(statistics, 1)
 
-    def _estimate(self, statistics: Moments, spent: int) -> Normal:
+    def _estimate(self, statistics: Moments, df_per_mean: int) -> Normal:
+        """Return mean and variance, with `df_per_mean` degrees of freedom removed per mean."""
         moments = statistics.diagonal()
         weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
-        freedom = self._pool(weight) - spent * self._pool((weight > 0).astype(float))
-        variance = ratio(self._pool(moments.scatter), np.where(freedom > 0, freedom, 0.0))
+        degrees_of_freedom = self._pool(weight) - df_per_mean * self._pool((weight > 0).astype(float))
+        variance = ratio(self._pool(moments.scatter), np.where(degrees_of_freedom > 0, degrees_of_freedom, 0.0))
         empty = weight == 0
         return Normal(np.where(empty, np.nan, moments.mean), np.where(empty, np.nan, variance))
 
     def default_prior(self, statistics: Moments, estimate: str) -> NormalInverseGamma:
-        """A weak belief about the pooled mean and the spread within groups, the same for every scale and offset."""
+        """Return a weak prior at the pooled mean and the typical variance within groups.
+
+        It is equivariant under scaling and shifting of the columns.
+        """
         mean, spread, strength = pooled_scale(statistics, together="columns" in self.tied_over)
         n_means = int(np.prod(self._shared_sizes(statistics), dtype=np.int64))
         scale = spread * (2.5 + n_means / 2 if read_estimate(estimate).takes_mode else 1.5)
@@ -126,49 +130,51 @@ class Gaussian(ContinuousFamily):
         return NormalInverseGamma(mean, strength, 1.5, scale[keep], tied_over=self.tied_over)
 
     def _shared_sizes(self, statistics: Moments) -> list[int]:
+        """Return the lengths of the axes that share a variance."""
         groups = list(statistics.given_shape) if "groups" in self.tied_over else []
         return [*groups, statistics.n_columns] if "columns" in self.tied_over else groups
 
     def as_parameters(self, parameters: Any, statistics: Moments) -> Normal:
-        """Mean and variance, with an axis for columns."""
+        """Return mean and variance, with an axis for columns."""
         return Normal(*(np.atleast_1d(np.asarray(part, dtype=float)) for part in parameters))
 
     def n_parameters(self, statistics: Moments) -> int:
-        """A mean per group and column, and a variance for all that share one."""
+        """Return the number of means and of distinct variances."""
         n_means = int(np.prod(statistics.first_sum.shape, dtype=np.int64))
         return n_means + n_means // int(np.prod(self._shared_sizes(statistics), dtype=np.int64)) if n_means else 0
 
     def row_weight(self, statistics: Moments) -> np.ndarray:
-        """The rows behind every column."""
-        return self._over_groups(np.broadcast_to(statistics.weight, statistics.first_sum.shape))
+        """Return the number of rows of every column."""
+        return self._sum_tied_groups(np.broadcast_to(statistics.weight, statistics.first_sum.shape))
 
     def log_likelihood(self, parameters: Normal, statistics: Moments) -> np.ndarray:
-        """Σ log N(x | μ, σ²), per group and column; over all groups where they share the variance."""
-        moments, variance = statistics.diagonal(), self._spread(parameters)
+        """Return Σ log N(x | μ, σ²) per group and column; summed over groups that share the variance."""
+        moments, variance = statistics.diagonal(), self._positive_variance(parameters)
         weight = np.broadcast_to(moments.weight, moments.first_sum.shape)
         about = moments.scatter + weight * (moments.mean - parameters.mean) ** 2
         terms = np.where(weight > 0, -0.5 * (weight * np.log(2 * np.pi * variance) + about / variance), 0.0)
-        return self._over_groups(terms)
+        return self._sum_tied_groups(terms)
 
-    def _over_groups(self, terms: np.ndarray) -> np.ndarray:
-        """The sum over the groups if they share the variance: only together do they have a likelihood of their own."""
+    def _sum_tied_groups(self, terms: np.ndarray) -> np.ndarray:
+        """Return the sum over groups if they share the variance, since only together they have a likelihood."""
         return terms.sum(axis=tuple(range(terms.ndim - 1))) if "groups" in self.tied_over else terms
 
-    def _spread(self, parameters: Normal) -> np.ndarray:
+    def _positive_variance(self, parameters: Normal) -> np.ndarray:
+        """Return the variance; raise EstimateError if it is not positive."""
         variance = np.asarray(parameters.variance)
         if (variance <= 0).any():
-            where = np.argwhere(variance <= 0)[0]
-            raise EstimateError.zero_variance(f"column {int(where[-1]) if len(where) else 0}")
+            index = np.argwhere(variance <= 0)[0]
+            raise EstimateError.zero_variance(f"column {int(index[-1]) if len(index) else 0}")
         return variance
 
     def log_prob(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
-        """log N(x | μ, σ²) of every cell."""
-        mean, variance = np.asarray(parameters.mean), self._spread(parameters)
+        """Return log N(x | μ, σ²) of every cell."""
+        mean, variance = np.asarray(parameters.mean), self._positive_variance(parameters)
         x = broadcast_over_groups(x, mean.ndim - 1)
         return zero_where_missing(-0.5 * (np.log(2 * np.pi * variance) + (x - mean) ** 2 / variance), x)
 
     def log_predictive(self, posterior: NormalInverseGamma, x: np.ndarray) -> np.ndarray:
-        """log p(x | data), Student's t with 2a degrees of freedom, of every cell."""
+        """Return log p(x | data) of every cell, Student's t with 2a degrees of freedom."""
         size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
         shape, scale = (np.broadcast_to(part, size) for part in (posterior.shape, posterior.scale))
         x = broadcast_over_groups(x, len(size) - 1)
@@ -180,14 +186,14 @@ class Gaussian(ContinuousFamily):
         return zero_where_missing(log_norm - (shape + 0.5) * log_term, x)
 
     def log_prob_form(self, parameters: Normal) -> NormalForm:
-        """A bell of every column."""
+        """Return a normal density per column."""
         mean, variance = (np.asarray(part, dtype=float) for part in parameters)
         with np.errstate(divide="ignore"):
             log_norm = -0.5 * np.log(2 * np.pi * variance)
             return NormalForm(mean, 1 / variance, log_norm, "groups" in self.tied_over)
 
     def log_predictive_form(self, posterior: NormalInverseGamma) -> StudentTForm | MultivariateTForm:
-        """Student's t of every column."""
+        """Return a Student's t density per column."""
         size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
         spread = np.broadcast_to(2 * posterior.scale * (1 + 1 / posterior.strength), size)
         location, shape = (np.broadcast_to(part, size) for part in (posterior.location, posterior.shape))
@@ -195,71 +201,73 @@ class Gaussian(ContinuousFamily):
         return StudentTForm(location, 1 / spread, shape + 0.5, log_norm)
 
     def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
-        """Mean and variance of what is left."""
+        """Return the log densities from the mean and variance of the remaining rows."""
         return columns_leave_one_out(self, counted, rows)
 
     def leave_one_out_tables(self, counted: GroupStatistics, constant: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        """Student's t: mean, inverse spread, power and log norm of a factor ``"left_out"``."""
+        """Return mean, inverse scale, power and log norm of Student's t for the kernel factor ``"left_out"``."""
         return (
             student_t_leave_one_out(counted, constant) if counted.estimate.integrates and not self.tied_over else None
         )
 
     def zero_small_variances(self, parameters: Normal, statistics: Moments) -> Normal:
-        """A variance next to nothing is nothing: without a prior, a group may fall in on a single row."""
+        """Return the estimate with variances at rounding level set to 0; a group may collapse to one row."""
         variance = np.asarray(parameters.variance)
         return parameters._replace(variance=np.where(variance < least_variance(statistics), 0.0, variance))
 
     def mask_degenerate_groups(self, parameters: Normal) -> Normal:
-        """Groups that have a column of variance 0."""
+        """Return the parameters, NaN for groups that have a column of variance 0."""
         mean, variance = (np.asarray(part, dtype=float) for part in parameters)
-        flat = ~(np.broadcast_to(variance, mean.shape) > 0).all(axis=-1, keepdims=True)
-        return Normal(np.where(flat, np.nan, mean), np.where(flat, np.nan, variance))
+        degenerate = ~(np.broadcast_to(variance, mean.shape) > 0).all(axis=-1, keepdims=True)
+        return Normal(np.where(degenerate, np.nan, mean), np.where(degenerate, np.nan, variance))
 
     def first_degenerate_group(self, parameters: Normal, statistics: Moments) -> tuple[int | None, int | None] | None:
-        """The first group and column whose values are all the same."""
-        flat = np.argwhere(~(np.asarray(parameters.variance) > 0) & (statistics.weight > 0))
-        return (int(flat[0][0]), int(flat[0][1])) if len(flat) else None
+        """Return the first group and column of zero variance, or None."""
+        degenerate = np.argwhere(~(np.asarray(parameters.variance) > 0) & (statistics.weight > 0))
+        return (int(degenerate[0][0]), int(degenerate[0][1])) if len(degenerate) else None
 
     def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """Mean, variance and its root; of a posterior, what its predictive has."""
-        found = self.student(parameters) if isinstance(parameters, NormalInverseGamma) else parameters
-        parts = {name: np.broadcast_to(part, np.shape(found[0])) for name, part in found._asdict().items()}
+        """Return mean, variance and standard deviation; for a posterior, location, scale and degrees of freedom."""
+        point = self.student(parameters) if isinstance(parameters, NormalInverseGamma) else parameters
+        parts = {name: np.broadcast_to(part, np.shape(point[0])) for name, part in point._asdict().items()}
         return parts | ({"std": np.sqrt(parts["variance"])} if "variance" in parts else {})
 
     def kl_divergence(self, parameters: Normal, other: Normal) -> np.ndarray:
-        """(log σ₂²/σ₁² + (σ₁² + (μ₁ − μ₂)²)/σ₂² − 1) / 2 of every column."""
-        (mean, variance), (far, wide) = ((np.asarray(part, dtype=float) for part in two) for two in (parameters, other))
+        """Return (log σ₂²/σ₁² + (σ₁² + (μ₁ − μ₂)²)/σ₂² − 1) / 2 of every column."""
+        (mean, variance), (other_mean, other_variance) = (
+            (np.asarray(part, dtype=float) for part in pair) for pair in (parameters, other)
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
-            return (np.log(wide / variance) + (variance + (mean - far) ** 2) / wide - 1) / 2
+            return (np.log(other_variance / variance) + (variance + (mean - other_mean) ** 2) / other_variance - 1) / 2
 
     def plot_grid(self, parameters: Any, column: int, reach: float = 4.0) -> np.ndarray:
-        """As many deviations as `reach` about every mean."""
+        """Return 400 points within `reach` standard deviations of the means."""
         if isinstance(parameters, NormalInverseGamma):
-            middle, spread, _ = self.student(parameters)
+            center, std, _ = self.student(parameters)
         else:
-            middle, spread = parameters.mean, np.sqrt(parameters.variance)
-        middle, spread = (part[:, column] for part in np.broadcast_arrays(middle, spread))
-        return np.linspace((middle - reach * spread).min(), (middle + reach * spread).max(), 400)
+            center, std = parameters.mean, np.sqrt(parameters.variance)
+        center, std = (part[:, column] for part in np.broadcast_arrays(center, std))
+        return np.linspace((center - reach * std).min(), (center + reach * std).max(), 400)
 
     def student(self, posterior: NormalInverseGamma) -> StudentT:
-        """The predictive distribution's own parameters."""
+        """Return the parameters of the posterior predictive, Student's t."""
         variance = posterior.scale / posterior.shape * (1 + 1 / posterior.strength)
         return StudentT(posterior.location, np.sqrt(variance), 2 * posterior.shape)
 
     def cdf(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
-        """Φ((x − μ) / σ) of every cell."""
-        mean, deviation = np.broadcast_arrays(parameters.mean, np.sqrt(parameters.variance))
-        return ndtr((broadcast_over_groups(x, mean.ndim - 1) - mean) / deviation)
+        """Return Φ((x − μ) / σ) of every cell."""
+        mean, std = np.broadcast_arrays(parameters.mean, np.sqrt(parameters.variance))
+        return ndtr((broadcast_over_groups(x, mean.ndim - 1) - mean) / std)
 
     def sample(self, parameters: Normal, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Values."""
-        mean, deviation = np.broadcast_arrays(parameters.mean, np.sqrt(parameters.variance))
-        return rng.normal(mean, deviation, (n, *mean.shape))
+        """Return random values."""
+        mean, std = np.broadcast_arrays(parameters.mean, np.sqrt(parameters.variance))
+        return rng.normal(mean, std, (n, *mean.shape))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TiedGaussian(Gaussian):
-    """As `Gaussian`, with one variance per column shared by all groups.
+    """`Gaussian` with one variance per column, shared by all groups.
 
     Examples
     --------
@@ -273,7 +281,7 @@ class TiedGaussian(Gaussian):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SphericalGaussian(Gaussian):
-    """As `Gaussian`, with one variance per group shared by all columns.
+    """`Gaussian` with one variance per group, shared by all columns.
 
     Examples
     --------
@@ -285,30 +293,30 @@ class SphericalGaussian(Gaussian):
     tied_over: ClassVar[tuple[str, ...]] = ("columns",)
     columnwise: ClassVar[bool] = False
 
-    log_prob_form = Gaussian.log_prob_form  # with the variance known, columns are independent
+    log_prob_form = Gaussian.log_prob_form  # columns are independent given the variance
     leave_one_out_log_prob = Gaussian.leave_one_out_log_prob
 
     def log_predictive_form(self, posterior: NormalInverseGamma) -> MultivariateTForm:
-        """Student's t of whole rows: the columns share what is not known of the variance."""
+        """Return a multivariate t density of rows: the columns share the uncertainty of the variance."""
         size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
         root = np.sqrt(np.broadcast_to(2 * posterior.scale * (1 + 1 / posterior.strength), size))
 
-        def turned(rows: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def whiten_rows(rows: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return rows[:, None, :] / root[:, known], 2 * np.log(root[:, known]).sum(axis=-1)
 
         location, shape = (np.broadcast_to(part, size) for part in (posterior.location, posterior.shape))
-        return MultivariateTForm(location, shape[..., 0], turned, lambda x: self.log_predictive(posterior, x))
+        return MultivariateTForm(location, shape[..., 0], whiten_rows, lambda x: self.log_predictive(posterior, x))
 
     def row_weight(self, statistics: Moments) -> np.ndarray:
-        """The rows of every group, of its fullest column."""
-        return self._over_groups(statistics.group_weights()[..., None])[..., 0]
+        """Return the number of rows of every group, of its column with most values."""
+        return self._sum_tied_groups(statistics.group_weights()[..., None])[..., 0]
 
     def log_likelihood(self, parameters: Normal, statistics: Moments) -> np.ndarray:
-        """Σ log N(x | μ, σ² I), per group."""
+        """Return Σ log N(x | μ, σ² I), per group."""
         return super().log_likelihood(parameters, statistics).sum(axis=-1)
 
     def column_contributions(self, parameters: Any, x: np.ndarray, predictive: bool) -> np.ndarray:
-        """Every column's share: its own normal density, or its share of the row's squared length."""
+        """Return the normal log densities, or each column's proportion of the squared distance for a t."""
         if not predictive:
             return Gaussian.log_prob(self, parameters, x)
         row = self.log_predictive(parameters, x)[..., None]
@@ -318,17 +326,17 @@ class SphericalGaussian(Gaussian):
         n_known = known.sum(axis=-1, keepdims=True)
         t = np.where(known, (x - parameters.location) ** 2 / (1 + 1 / parameters.strength), 0.0)
         t = t / (2 * np.broadcast_to(parameters.scale, size))
-        length = t.sum(axis=-1, keepdims=True)
-        bend = -(np.broadcast_to(parameters.shape, size)[..., :1] + n_known / 2) * np.log1p(length)
-        even = known * (row - bend) / np.maximum(n_known, 1)
-        return even + bend * t / np.where(length > 0, length, 1.0)
+        squared_norm = t.sum(axis=-1, keepdims=True)
+        log_kernel = -(np.broadcast_to(parameters.shape, size)[..., :1] + n_known / 2) * np.log1p(squared_norm)
+        remainder = known * (row - log_kernel) / np.maximum(n_known, 1)
+        return remainder + log_kernel * t / np.where(squared_norm > 0, squared_norm, 1.0)
 
     def log_prob(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
-        """log N(row | μ, σ² I)."""
+        """Return log N(row | μ, σ² I)."""
         return super().log_prob(parameters, x).sum(axis=-1)
 
     def log_predictive(self, posterior: NormalInverseGamma, x: np.ndarray) -> np.ndarray:
-        """log p(row | data): the columns share σ², so a row follows one multivariate t."""
+        """Return log p(row | data), a multivariate t: the columns share σ²."""
         size = np.broadcast_shapes(posterior.location.shape, posterior.scale.shape)
         shape, scale = (np.broadcast_to(part, size)[..., 0] for part in (posterior.shape, posterior.scale))
         x = broadcast_over_groups(x, len(size) - 1)
@@ -342,7 +350,7 @@ class SphericalGaussian(Gaussian):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TiedSphericalGaussian(SphericalGaussian):
-    """As `Gaussian`, with a single variance shared by all columns and groups.
+    """`Gaussian` with a single variance, shared by all columns and groups.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A target that is linear in other columns, with Gaussian noise: regression, from the moments of all columns."""
+"""Linear regression with Gaussian noise as a family: the last column given the others, from the moments of all."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from tallybayes.statistics.ldl_solver import minimum_norm_solution, solve_ldl
 from tallybayes.statistics.moments import Moments
 from tallybayes.typing import Prior
 
-_STRENGTH = 0.01  # what the default prior's level and noise are worth, in rows
-_MET = 0.1  # of the target's variance: the squared error that is expected where weights are as many as rows
-_NOISE = 1e-4  # of the target's variance: the noise that it expects, far below what is usual
+_STRENGTH = 0.01  # prior strength of the default prior's intercept and noise, in rows
+_SATURATED_NOISE = 0.1  # relative to the target's variance: expected noise if there are as many coefficients as rows
+_NOISE = 1e-4  # relative to the target's variance: expected noise with many rows, below usual noise levels
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearGaussian(ContinuousFamily):
-    """The last column given the others: y ~ N(w · x + b, σ²), with its own line in every group.
+    """The last column given the others: y ~ N(w · x + b, σ²), with its own coefficients in every group.
 
-    What is kept are the moments of inputs and target together, as of `MultivariateGaussian`: one tally gives least
-    squares (``"mle"``), weight decay (``"map"``) and the Bayesian predictive, a Student t (``"bayes"``), of any of the
-    inputs. ``prior=λ`` is weight decay, λ·|w|² beside the squared errors; the intercept is free. Without a prior λ is
-    the one under which the data are most probable, on inputs of unit variance. Of inputs that are combinations of
-    others (less than 1e-7 of their length is left beyond those before them) least squares takes the shortest weights.
+    The statistics are the moments of inputs and target, as for `MultivariateGaussian`. One tally gives least squares
+    (``"mle"``), ridge regression (``"map"``) and the Bayesian predictive, a Student t (``"bayes"``), for any subset of
+    the inputs. ``prior=λ`` is the ridge penalty λ·|w|² added to the squared errors; the intercept is not penalized.
+    Without a prior, λ maximizes the marginal likelihood on inputs of unit variance. If inputs are collinear (less than
+    1e-7 of an input's norm is linearly independent of those before it), least squares returns the minimum-norm
+    coefficients.
 
     Examples
     --------
@@ -55,26 +56,26 @@ class LinearGaussian(ContinuousFamily):
     is_conditional: ClassVar[bool] = True
     allowed_values: ClassVar[str] = "a finite number (regression counts whole rows)"
     memory_hint: ClassVar[str] = "Use fewer columns, or a lower degree."
-    intercept: ClassVar[bool] = True  # whether a line has one that is to be learned
+    intercept: ClassVar[bool] = True  # whether there is an intercept
 
     @property
     def family_given_continuous_parents(self) -> Family | None:
-        """The same in a network, if it is the plain line."""
-        from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian  # which is made from this
+        """Return the conditional linear Gaussian; None for subclasses."""
+        from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian  # imports this module
 
         return ConditionalLinearGaussian() if type(self) is LinearGaussian else None
 
     def as_line(self, parameters: LinearParameters) -> LinearParameters:
-        """As it is."""
+        """Return the parameters as a linear model: unchanged."""
         return parameters
 
     @property
     def statistics_key(self) -> tuple[Any, ...]:
-        """The moments of a full covariance."""
+        """Return the key of full moments."""
         return ("moments", "full")
 
     def n_numbers(self, n_columns: int) -> tuple[int, int]:
-        """Sums of all products in two parts, of cells that are taken apart, and the arithmetic on them."""
+        """Return the high-precision sums of all products in double-double, and the intermediate arrays."""
         return 8 * n_columns**2, 24 * n_columns**2
 
     def collect(
@@ -86,53 +87,60 @@ class LinearGaussian(ContinuousFamily):
         *,
         like: Any = None,
     ) -> Moments:
-        """Sum weights, values and products about an anchor."""
+        """Return weights, sums and sums of products about an anchor, in high precision."""
         return collect_high_precision(block, group, n_groups, weight, like, "LinearGaussian")
 
     def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
-        """Weights, values and products about an anchor."""
-        return sums_of_powers([SqlColumn(place) for place in range(n_columns)], anchor, full=True)
+        """Return weights, sums and sums of products about an anchor."""
+        return sums_of_powers([SqlColumn(column) for column in range(n_columns)], anchor, full=True)
 
     def from_aggregates(self, sums: np.ndarray, anchor: np.ndarray) -> Moments:
-        """The moments of groups."""
+        """Return the moments of groups."""
         return moments_of_sums(anchor, sums, full=True)
 
     # ---- Estimates --------------------------------------------------------------------------------------------------
 
     def maximum_likelihood(self, statistics: Moments) -> LinearParameters:
-        """Least squares, and the mean of squared errors."""
+        """Return the least-squares coefficients and the mean squared error."""
         return self._least_squares(statistics, unbiased=False)
 
     def unbiased(self, statistics: Moments) -> LinearParameters:
-        """Least squares, and the sum of squared errors over the rows less the weights that were estimated."""
+        """Return the least-squares coefficients and the squared errors divided by the residual degrees of freedom."""
         return self._least_squares(statistics, unbiased=True)
 
     def _least_squares(self, statistics: Moments, *, unbiased: bool) -> LinearParameters:
+        """Return the least-squares solution by LDLᵀ in double-double."""
         p, weight = statistics.n_columns - 1, statistics.weight[..., 0]
-        mean, shown = self._shown(statistics)
-        within, across = shown.map(lambda a: a[..., :p, :p]), shown.map(lambda a: a[..., :p, p:])
-        found = solve_ldl(within, across)
-        slope = minimum_norm_solution(within, found) if found.dependent.any() else found.solution
-        left = (shown.map(lambda a: a[..., p, p]) - _dot(found.solution, across)).value
-        # What is no more than the rounding of sums is no noise, and a perfect fit.
-        left = np.where(left > 1e-24 * shown.high[..., p, p], left, 0.0)
-        away = mean.map(lambda a: a[..., :p, None])
-        intercept = (mean.map(lambda a: a[..., p]) - _dot(slope, away)).value if self.intercept else np.zeros_like(left)
-        spent = (p - found.dependent.sum(axis=-1) + self.intercept) if unbiased else 0
-        freedom = np.maximum(weight - spent, 0.0)
+        mean, scatter = self._mean_and_scatter(statistics)
+        within, across = scatter.map(lambda a: a[..., :p, :p]), scatter.map(lambda a: a[..., :p, p:])
+        factorization = solve_ldl(within, across)
+        slope = (
+            minimum_norm_solution(within, factorization) if factorization.dependent.any() else factorization.solution
+        )
+        residual = (scatter.map(lambda a: a[..., p, p]) - _dot(factorization.solution, across)).value
+        # A residual at the rounding level of the sums is a perfect fit.
+        residual = np.where(residual > 1e-24 * scatter.high[..., p, p], residual, 0.0)
+        input_mean = mean.map(lambda a: a[..., :p, None])
+        intercept = (
+            (mean.map(lambda a: a[..., p]) - _dot(slope, input_mean)).value
+            if self.intercept
+            else np.zeros_like(residual)
+        )
+        n_coefficients = (p - factorization.dependent.sum(axis=-1) + self.intercept) if unbiased else 0
+        freedom = np.maximum(weight - n_coefficients, 0.0)
         empty = weight <= 0
-        variance = np.where(freedom > 0, left / np.where(freedom > 0, freedom, 1.0), np.nan)
-        nothing = np.where(empty, np.nan, 0.0)
-        return LinearParameters(slope.value[..., 0] + nothing[..., None], intercept + nothing, variance + nothing)
+        variance = np.where(freedom > 0, residual / np.where(freedom > 0, freedom, 1.0), np.nan)
+        mask = np.where(empty, np.nan, 0.0)
+        return LinearParameters(slope.value[..., 0] + mask[..., None], intercept + mask, variance + mask)
 
-    def _shown(self, statistics: Moments) -> tuple[DoubleDouble, DoubleDouble]:
-        """The mean of all columns, and their scatter: about it, or about 0 where lines have no intercept."""
+    def _mean_and_scatter(self, statistics: Moments) -> tuple[DoubleDouble, DoubleDouble]:
+        """Return the mean of all columns, and their scatter about it (about 0 without an intercept)."""
         return statistics.mean_double_double(), statistics.scatter_double_double()
 
     # ---- Priors -----------------------------------------------------------------------------------------------------
 
     def resolve_prior(self, prior: Prior, statistics: Moments, estimate: str) -> ParameterDistribution:
-        """As for every family; a number is λ of weight decay, in units of the inputs."""
+        """Return the prior as for every family; a number is the ridge penalty λ in units of the inputs."""
         if isinstance(prior, int | float | np.number) and not isinstance(prior, bool):
             if not 0 <= prior < np.inf:
                 raise PriorError(f"prior is {prior!r}; expected λ of weight decay, a finite number of at least 0.")
@@ -141,143 +149,149 @@ class LinearGaussian(ContinuousFamily):
             raise PriorError.wrong_prior(self, prior, "a LinearNormalInverseGamma, or a number, λ of weight decay")
         if not self.intercept and isinstance(prior, LinearNormalInverseGamma) and prior.strength is not None:
             raise PriorError(
-                f"a line through the origin has no level to learn, and strength= of its prior is {prior.strength}.\n"
-                "    Use strength=None: it is known."
+                f"prior has strength={prior.strength}, but {self!r} has no intercept; expected strength=None."
             )
         return super().resolve_prior(prior, statistics, estimate)
 
     def default_prior(self, statistics: Moments, estimate: str) -> LinearNormalInverseGamma:
-        """Weight decay on inputs of unit variance, of the λ under which the data are most probable."""
+        """Return the ridge prior on inputs of unit variance with the λ of maximum marginal likelihood."""
         p = statistics.n_columns - 1
-        spread = self.spreads(statistics)
-        _, shown = self._shown(statistics)
-        unit = 1.0 / np.sqrt(spread)
-        groups = shown.value.reshape(-1, p + 1, p + 1)
+        variance = self.spreads(statistics)
+        _, scatter = self._mean_and_scatter(statistics)
+        unit = 1.0 / np.sqrt(variance)
+        groups = scatter.value.reshape(-1, p + 1, p + 1)
         weight = statistics.weight[..., 0].reshape(-1)
         decay = best_decay(
             weight,
             groups[:, :p, :p] * unit[:, None] * unit,
             groups[:, :p, p] * unit,
             groups[:, p, p],
-            *self._noise(statistics),
+            *self._noise_prior(statistics),
         )
-        return self.weight_decay_prior(statistics, decay * spread)
+        return self.weight_decay_prior(statistics, decay * variance)
 
     def spreads(self, statistics: Moments) -> np.ndarray:
-        """The variance of every input, within groups, (inputs,); 1 where it has none."""
+        """Return the variance of every input within groups, shape (inputs,); 1 for constant inputs."""
         p, weight = statistics.n_columns - 1, statistics.weight[..., 0]
-        _, shown = self._shown(statistics)
-        rows, scatter = float(weight.sum()), np.diagonal(shown.value, axis1=-2, axis2=-1)[..., :p]
+        _, moments = self._mean_and_scatter(statistics)
+        rows, scatter = float(weight.sum()), np.diagonal(moments.value, axis1=-2, axis2=-1)[..., :p]
         variance = scatter.sum(axis=tuple(range(scatter.ndim - 1))) / (rows or 1.0)
         return np.where(variance > 0, variance, 1.0)
 
     def weight_decay_prior(self, statistics: Moments, decay: np.ndarray) -> LinearNormalInverseGamma:
-        """The prior of slopes that decay, an own λ each; level and noise are as good as unknown."""
+        """Return the ridge prior with one λ per input, and a vague prior for intercept and noise."""
         given, p = statistics.given_shape, statistics.n_columns - 1
         weight, mean = statistics.weight[..., 0], statistics.mean
-        shape, scale = self._noise(statistics)
-        level, strength, center = np.zeros(given), None, np.zeros((*given, p))
-        if self.intercept:  # at the mean of every group, where it holds nothing back
+        shape, scale = self._noise_prior(statistics)
+        intercept, strength, center = np.zeros(given), None, np.zeros((*given, p))
+        if self.intercept:  # centered at each group's mean, so that it does not shrink
             pooled = statistics.pool_groups().mean
             point = np.where((weight > 0)[..., None], mean, pooled)
-            level, strength, center = point[..., p], _STRENGTH, point[..., :p]
+            intercept, strength, center = point[..., p], _STRENGTH, point[..., :p]
         return LinearNormalInverseGamma(
-            np.zeros(p), np.diag(decay), shape, scale, intercept_location=level, strength=strength, input_center=center
+            np.zeros(p),
+            np.diag(decay),
+            shape,
+            scale,
+            intercept_location=intercept,
+            strength=strength,
+            input_center=center,
         )
 
-    def _noise(self, statistics: Moments) -> tuple[float, float]:
-        """Shape and scale of the noise: worth a hundredth of a row, and small beside the target's variance.
+    def _noise_prior(self, statistics: Moments) -> tuple[float, float]:
+        """Return shape and scale of the noise prior: a hundredth of a row, small relative to the target's variance.
 
-        As many weights as rows meet every target, whatever it is: there, noise is expected all the same.
+        As many coefficients as rows fit any target exactly; the prior then still expects noise.
         """
         p, weight = statistics.n_columns - 1, float(statistics.weight[..., 0].sum())
         scatter = float(statistics.pool_groups().scatter[p, p])
         usual = scatter / weight if weight > 0 else 1.0
-        level = float(statistics.pool_groups().mean[p]) ** 2 * 1e-12
+        least = float(statistics.pool_groups().mean[p]) ** 2 * 1e-12
         rows = weight / max(1, int(np.prod(statistics.given_shape, dtype=np.int64)))
-        met = min(1.0, (p + self.intercept) / max(rows, 1.0)) ** 4  # next to nothing, where rows are some times as many
-        return _STRENGTH / 2, (_STRENGTH / 2 * _NOISE + _MET * met) * (max(usual, level) or 1.0)
+        saturation = (
+            min(1.0, (p + self.intercept) / max(rows, 1.0)) ** 4
+        )  # negligible if rows are several times as many
+        return _STRENGTH / 2, (_STRENGTH / 2 * _NOISE + _SATURATED_NOISE * saturation) * (max(usual, least) or 1.0)
 
     def constant_columns(self, statistics: Moments) -> np.ndarray:
-        """None: an input that is the same in every row has no weight."""
+        """Return none: the coefficient of a constant input is 0."""
         return np.zeros(0, dtype=np.intp)
 
     # ---- Rows -------------------------------------------------------------------------------------------------------
 
     def as_parameters(self, parameters: Any, statistics: Moments) -> LinearParameters:
-        """Slopes, intercept and variance."""
+        """Return slopes, intercept and variance."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         return LinearParameters(np.atleast_1d(slope), intercept, variance)
 
     def n_parameters(self, statistics: Moments) -> int:
-        """A weight for every input, the intercept and the noise, in every group."""
+        """Return the number of slopes, intercept and noise variance, in every group."""
         return int(np.prod(statistics.given_shape, dtype=np.int64)) * (statistics.n_columns + self.intercept)
 
     def row_weight(self, statistics: Moments) -> np.ndarray:
-        """The rows of every group."""
+        """Return the number of rows of every group."""
         return statistics.group_weights()
 
     def mean(self, parameters: Any) -> np.ndarray:
-        """0 of inputs, which have no distribution here, and the target where they are 0."""
-        line = parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters
-        slope = np.asarray(line.slope)
-        return np.concatenate([np.zeros_like(slope), np.asarray(line.intercept)[..., None]], axis=-1)
+        """Return the intercept for the target, and 0 for the inputs, which have no distribution here."""
+        point = parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters
+        slope = np.asarray(point.slope)
+        return np.concatenate([np.zeros_like(slope), np.asarray(point.intercept)[..., None]], axis=-1)
 
     def log_likelihood(self, parameters: LinearParameters, statistics: Moments) -> np.ndarray:
-        """Σ log N(y | w · x + b, σ²), per group."""
+        """Return Σ log N(y | w · x + b, σ²), per group."""
         p, weight = statistics.n_columns - 1, statistics.weight[..., 0]
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
-        weights = DoubleDouble.of(np.concatenate([-slope, np.ones((*slope.shape[:-1], 1))], axis=-1)[..., None])
+        contrast = DoubleDouble.of(np.concatenate([-slope, np.ones((*slope.shape[:-1], 1))], axis=-1)[..., None])
         scatter = statistics.scatter_double_double()
-        turned = (scatter * weights.map(lambda a: np.swapaxes(a, -1, -2))).sum((len(scatter.shape) - 1,))
-        spread = _dot(weights, turned.map(lambda a: a[..., None])).value
-        gap = (_dot(weights, statistics.mean_double_double().map(lambda a: a[..., None]))).value - intercept
-        squares = np.maximum(spread, 0.0) + weight * gap**2
+        products = (scatter * contrast.map(lambda a: np.swapaxes(a, -1, -2))).sum((len(scatter.shape) - 1,))
+        scatter_of_errors = _dot(contrast, products.map(lambda a: a[..., None])).value
+        mean_error = (_dot(contrast, statistics.mean_double_double().map(lambda a: a[..., None]))).value - intercept
+        squares = np.maximum(scatter_of_errors, 0.0) + weight * mean_error**2
         squares = np.where(squares > 1e-24 * scatter.high[..., p, p], squares, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             terms = -0.5 * (weight * np.log(2 * np.pi * variance) + np.where(squares > 0, squares / variance, 0.0))
-        terms = np.where((variance == 0) & (squares > 0), -np.inf, terms)  # off a line without noise
+        terms = np.where((variance == 0) & (squares > 0), -np.inf, terms)  # errors without noise have probability 0
         return np.where(weight > 0, terms, 0.0)
 
-    def _errors(self, x: np.ndarray, n_given: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Inputs and targets, with axes for groups, and which rows have a target."""
+    def _inputs_and_target(self, x: np.ndarray, n_given: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return inputs and targets with axes for groups, and which rows have a target."""
         rows = broadcast_over_groups(np.asarray(x, dtype=float), n_given)
         inputs, target = rows[..., :-1], rows[..., -1]
         known = ~np.isnan(target)
         if np.isnan(inputs).any() and (np.isnan(inputs).any(axis=-1) & known).any():
             raise DataError(
-                "a row has a target but lacks an input, and p(target | inputs) needs them all.\n"
-                "    Fill it in, or leave the row out."
+                "inputs are missing in a row with a target; expected all inputs.\n    Impute them, or drop the row."
             )
         return inputs, np.where(known, target, 0.0), known
 
     def log_prob(self, parameters: LinearParameters, x: np.ndarray) -> np.ndarray:
-        """log N(y | w · x + b, σ²) of every row's target; 0 where it is missing."""
+        """Return log N(y | w · x + b, σ²) of every row's target; 0 where it is missing."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
-        inputs, target, known = self._errors(x, slope.ndim - 1)
-        gap = target - (np.where(known[..., None], inputs, 0.0) * slope).sum(axis=-1) - intercept
+        inputs, target, known = self._inputs_and_target(x, slope.ndim - 1)
+        error = target - (np.where(known[..., None], inputs, 0.0) * slope).sum(axis=-1) - intercept
         with np.errstate(divide="ignore", invalid="ignore"):
-            density = -0.5 * (np.log(2 * np.pi * variance) + np.where(gap == 0, 0.0, gap**2 / variance))
-        density = np.where((variance == 0) & (gap != 0), -np.inf, density)  # off a line without noise
+            density = -0.5 * (np.log(2 * np.pi * variance) + np.where(error == 0, 0.0, error**2 / variance))
+        density = np.where((variance == 0) & (error != 0), -np.inf, density)  # errors without noise have probability 0
         return np.where(known, density, 0.0)
 
     def log_predictive(self, posterior: LinearNormalInverseGamma, x: np.ndarray) -> np.ndarray:
-        """log p(y | x, data), Student's t with 2a degrees of freedom; 0 where the target is missing."""
-        inputs, target, known = self._errors(x, len(posterior._given))
+        """Return log p(y | x, data), Student's t with 2a degrees of freedom; 0 where the target is missing."""
+        inputs, target, known = self._inputs_and_target(x, len(posterior._given))
         inputs = np.where(known[..., None], inputs, posterior.input_center)
-        wide = posterior.scale / posterior.shape * (1 + posterior.leverage(inputs))
-        squares = (target - posterior.at(inputs)) ** 2 / (2 * posterior.shape * wide)
-        log_norm = log_gamma_half_step(posterior.shape) - 0.5 * np.log(2 * np.pi * posterior.shape * wide)
+        squared_scale = posterior.scale / posterior.shape * (1 + posterior.leverage(inputs))
+        squares = (target - posterior.at(inputs)) ** 2 / (2 * posterior.shape * squared_scale)
+        log_norm = log_gamma_half_step(posterior.shape) - 0.5 * np.log(2 * np.pi * posterior.shape * squared_scale)
         return np.where(known, log_norm - (posterior.shape + 0.5) * np.log1p(squares), 0.0)
 
     def sampling_options(self, statistics: Moments) -> dict[str, Any]:
-        """The mean and the covariance of the inputs."""
+        """Return the mean and covariance of the inputs."""
         p, pooled = statistics.n_columns - 1, statistics.pool_groups()
         covariance = pooled.scatter[:p, :p] / max(float(pooled.weight[0]), 1.0)
         return {"inputs": (pooled.mean[:p], covariance)}
 
     def sample(self, parameters: LinearParameters, n: int, rng: np.random.Generator, inputs: Any = None) -> np.ndarray:
-        """Rows of Gaussian inputs with this mean and covariance, by default standard ones, and of targets."""
+        """Return random rows: Gaussian inputs (standard normal by default) and targets."""
         slope, intercept, variance = (np.asarray(part, dtype=float) for part in parameters)
         x = rng.standard_normal((n, *slope.shape))
         if inputs is not None:
@@ -288,36 +302,40 @@ class LinearGaussian(ContinuousFamily):
         return np.concatenate([x, y[..., None]], axis=-1)
 
     def is_undefined(self, parameters: LinearParameters) -> np.ndarray:
-        """Groups without a row."""
+        """Return which groups have no rows."""
         return np.isnan(np.asarray(parameters.intercept))[..., None]
 
     def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """The weights, the intercept last."""
-        line = self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
-        weights = [np.asarray(line.slope), np.asarray(line.intercept)[..., None]]
+        """Return the coefficients, the intercept last."""
+        point = (
+            self.parameters_from(parameters, "mean") if isinstance(parameters, ParameterDistribution) else parameters
+        )
+        weights = [np.asarray(point.slope), np.asarray(point.intercept)[..., None]]
         return {"weight": np.concatenate(weights, axis=-1)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearGaussianThroughOrigin(LinearGaussian):
-    """As `LinearGaussian`, without an intercept: y ~ N(w · x, σ²), from the same moments.
+    """`LinearGaussian` without an intercept: y ~ N(w · x, σ²), from the same moments.
 
     Examples
     --------
     >>> import tallybayes as tb
-    >>> line = tb.fit_distribution([[1.0, 2.0], [2.0, 3.0], [3.0, 7.0]], tb.LinearGaussianThroughOrigin()).estimate("mle")
+    >>> rows = [[1.0, 2.0], [2.0, 3.0], [3.0, 7.0]]
+    >>> line = tb.fit_distribution(rows, tb.LinearGaussianThroughOrigin()).estimate("mle")
     >>> line.slope.round(6), line.intercept
     (array([2.071429]), 0.0)
     """
 
     intercept: ClassVar[bool] = False
 
-    def _shown(self, statistics: Moments) -> tuple[DoubleDouble, DoubleDouble]:
+    def _mean_and_scatter(self, statistics: Moments) -> tuple[DoubleDouble, DoubleDouble]:
+        """Return the mean of all columns, and their scatter about 0."""
         mean, weight = statistics.mean_double_double(), statistics.weight_sum
         outer = mean.map(lambda a: a[..., :, None]) * mean.map(lambda a: a[..., None, :])
         return mean, statistics.scatter_double_double() + outer * weight.map(lambda a: a[..., :1, None])
 
 
 def _dot(first: DoubleDouble, second: DoubleDouble) -> DoubleDouble:
-    """The inner product of vectors (…, p, 1), in double-double: (…)."""
+    """Return the inner products of vectors (…, p, 1) in double-double: (…)."""
     return (first * second).sum((len(first.shape) - 2,)).map(lambda a: a[..., 0])

@@ -1,4 +1,4 @@
-"""Log-normal columns: positive measurements whose logarithms are Gaussian."""
+"""Log-normal columns: positive values whose logarithms are Gaussian."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tallybayes.statistics.moments import Moments
 if TYPE_CHECKING:
     from tallybayes.statistics.sufficient_statistics import Statistics
 
-_LARGEST = 709.0  # the logarithms of what a float can hold, nearly
+_LARGEST = 709.0  # about the largest x for which exp(x) is finite
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LogNormal(Gaussian):
-    """A positive column whose logarithm is measured: log x ~ N(μ, σ²), with its own mean and variance in every group.
+    """A positive column with log x ~ N(μ, σ²), with its own mean and variance in every group.
 
-    Its parameters and its prior, a `NormalInverseGamma`, are about log x. Probabilities and evidence are about x itself
-    (the density of x is that of log x over x), so they compare with those of `Gaussian` on the same column. Scaling the
-    column changes no prediction. For incomes, prices, sizes, times.
+    The parameters and the prior, a `NormalInverseGamma`, refer to log x. Probabilities and marginal likelihoods are
+    densities of x (that of log x divided by x), so they are comparable with those of `Gaussian` on the same column.
+    Scaling the column changes no prediction. Suited to incomes, prices, sizes and durations.
 
     Examples
     --------
@@ -37,8 +37,8 @@ class LogNormal(Gaussian):
     >>> prices = tb.fit_distribution([1.0, 10.0, 100.0], tb.LogNormal())
     >>> round(float(np.exp(prices.estimate("mle").mean)), 9)
     10.0
-    >>> bits = [tb.fit_distribution([1.0, 10.0, 100.0], family).description_length().evidence for family in (tb.LogNormal(), tb.Gaussian())]
-    >>> bits[0] < bits[1]
+    >>> gaussian = tb.fit_distribution([1.0, 10.0, 100.0], tb.Gaussian())
+    >>> prices.description_length().evidence < gaussian.description_length().evidence
     True
     """
 
@@ -49,11 +49,11 @@ class LogNormal(Gaussian):
 
     @property
     def statistics_key(self) -> tuple[Any, ...]:
-        """Moments of logarithms are no moments of x."""
+        """Return the key of the moments of logarithms."""
         return ("LogNormal",)
 
     def out_of_support(self, x: np.ndarray) -> np.ndarray:
-        """0 and below."""
+        """Return which cells are not positive."""
         return x <= 0
 
     def collect(
@@ -65,108 +65,108 @@ class LogNormal(Gaussian):
         *,
         like: Statistics | None = None,
     ) -> Moments:
-        """Sum weights, logarithms and their squares about an anchor."""
+        """Return weights, sums and sums of squares of the logarithms about an anchor."""
         return super().collect(self.transform(dense(block, "LogNormal")), group, n_groups, weight, like=like)
 
     def aggregates(self, n_columns: int, anchor: np.ndarray) -> list[Sum]:
-        """Weights, logarithms and their squares about an anchor."""
-        return sums_of_powers([Log(SqlColumn(place)) for place in range(n_columns)], anchor, full=False)
+        """Return weights, sums and sums of squares of the logarithms about an anchor."""
+        return sums_of_powers([Log(SqlColumn(column)) for column in range(n_columns)], anchor, full=False)
 
     log_prob_form, log_predictive_form = Gaussian.log_prob_form, Gaussian.log_predictive_form
 
     def transform(self, columns: Dense) -> Dense:
-        """Logarithms; −inf, which no kernel counts, where there is none."""
+        """Return logarithms; −inf, which kernels reject, for nonpositive cells."""
         return _log(columns) if isinstance(columns, np.ndarray) else [_log(column) for column in columns]
 
     def sql_expression(self, column: Expression) -> Expression:
-        """The logarithm."""
+        """Return the logarithm."""
         return Log(column)
 
     def log_jacobian(self, transformed: np.ndarray) -> np.ndarray:
-        """−Σ log x."""
+        """Return −Σ log x."""
         return -np.nansum(transformed, axis=1)
 
     def mean(self, parameters: Any) -> np.ndarray:
-        """E[x] = exp(μ + σ²/2); of a posterior, at its mean of μ and σ², since E[x] itself has no bound there."""
-        found = parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters
-        return _exp(np.asarray(found.mean) + np.asarray(found.variance) / 2)
+        """Return E[x] = exp(μ + σ²/2), for a posterior at its mean of μ and σ² (E[x] itself is infinite)."""
+        point = parameters.mean() if isinstance(parameters, ParameterDistribution) else parameters
+        return _exp(np.asarray(point.mean) + np.asarray(point.variance) / 2)
 
     def log_likelihood(self, parameters: Normal, statistics: Moments) -> np.ndarray:
-        """Σ log p(x | μ, σ²)."""
-        return super().log_likelihood(parameters, statistics) + _log_base(statistics)
+        """Return Σ log p(x | μ, σ²)."""
+        return super().log_likelihood(parameters, statistics) + _log_density_correction(statistics)
 
-    def log_evidence(self, belief: ParameterDistribution, statistics: Moments) -> Any:
-        """log p(x) of all rows: that of the logarithms, less their sum."""
-        evidence = super().log_evidence(belief, statistics)
-        return evidence + _log_base(statistics) if isinstance(belief, NormalInverseGamma) else evidence
+    def log_evidence(self, prior: ParameterDistribution, statistics: Moments) -> Any:
+        """Return the log evidence of the logarithms minus Σ log x."""
+        evidence = super().log_evidence(prior, statistics)
+        return evidence + _log_density_correction(statistics) if isinstance(prior, NormalInverseGamma) else evidence
 
     def log_prob(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
-        """log p(x | μ, σ²) = log N(log x | μ, σ²) − log x of every cell."""
+        """Return log N(log x | μ, σ²) − log x of every cell."""
         logs = _log(x)
-        return _less(super().log_prob(parameters, logs), logs)
+        return _subtract_logs(super().log_prob(parameters, logs), logs)
 
     def log_predictive(self, posterior: NormalInverseGamma, x: np.ndarray) -> np.ndarray:
-        """log p(x | data): log x follows Student's t."""
+        """Return log p(x | data): log x follows Student's t."""
         logs = _log(x)
-        return _less(super().log_predictive(posterior, logs), logs)
+        return _subtract_logs(super().log_predictive(posterior, logs), logs)
 
     def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray:
-        """Mean and variance of the logarithms that are left."""
+        """Return the log densities from the logarithms of the remaining rows."""
         logs = _log(np.asarray(rows.cells))
         terms = columns_leave_one_out(Gaussian(), counted, rows._replace(cells=logs))
         return np.asarray(terms + self.log_jacobian(np.delete(logs, rows.constant, axis=1))[:, None])
 
     def first_invalid_cell(self, rows: Any) -> tuple[int, int] | None:
-        """The first that has no logarithm."""
+        """Return the row and column of the first cell without a finite logarithm, or None."""
         return super().first_invalid_cell(rows if isinstance(rows, SparseRows) else np.where(rows <= 0, np.inf, rows))
 
     def pooled_value(self, statistics: Moments) -> np.ndarray:
-        """The value of columns that are the same in every row."""
+        """Return the geometric mean of every column over all groups."""
         return np.exp(super().pooled_value(statistics))
 
     def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """Mean and variance of the logarithms; of a posterior, what its predictive has."""
+        """Return mean and variance of the logarithms; for a posterior, those of its predictive."""
         return {f"{name} of log": part for name, part in super().named_parameters(parameters).items()}
 
     def plot_grid(self, parameters: Any, column: int, reach: float = 3.0) -> np.ndarray:
-        """The same about every mean of the logarithms."""
+        """Return 400 points within `reach` standard deviations of the means on the log scale."""
         return np.exp(super().plot_grid(parameters, column, reach))
 
     def kl_divergence(self, parameters: Normal, other: Normal) -> np.ndarray:
-        """That of the logarithms: it is the same on every scale."""
+        """Return the divergence of the logarithms, which is invariant under the transformation."""
         return super().kl_divergence(parameters, other)
 
     def distance_features(self, cells: Any) -> tuple[np.ndarray, None]:
-        """Logarithms."""
+        """Return the logarithms."""
         return _log(cells), None
 
     def cdf(self, parameters: Normal, x: np.ndarray) -> np.ndarray:
-        """That of the logarithms."""
+        """Return Φ((log x − μ) / σ) of every cell."""
         return super().cdf(parameters, _log(x))
 
     def sample(self, parameters: Normal, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Values above 0."""
+        """Return random positive values."""
         return _exp(super().sample(parameters, n, rng))
 
 
 def _log(column: np.ndarray) -> np.ndarray:
-    """Logarithms; −inf, which no kernel counts, where there is none."""
+    """Return logarithms; −inf, which kernels reject, for nonpositive values."""
     values = np.ascontiguousarray(column, dtype=np.float64).reshape(np.shape(column))
     with np.errstate(invalid="ignore", divide="ignore"):
         logs = np.log(values)
         return np.where(values < 0, -np.inf, logs) if (values < 0).any() else logs
 
 
-def _less(terms: np.ndarray, logs: np.ndarray) -> np.ndarray:
-    """Densities of x from those of its logarithm; missing cells add nothing."""
+def _subtract_logs(terms: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    """Subtract log x from the log densities of log x; missing cells contribute 0."""
     return np.asarray(terms - broadcast_over_groups(np.where(np.isnan(logs), 0.0, logs), terms.ndim - 2))
 
 
 def _exp(logs: np.ndarray) -> np.ndarray:
-    """Exponentials that stay above 0 and finite: the tails of a t on the scale of logarithms leave no float out."""
+    """Return exponentials, clipped to finite positive numbers."""
     return np.exp(np.clip(logs, -_LARGEST, _LARGEST))
 
 
-def _log_base(statistics: Moments) -> np.ndarray:
-    """−Σ log x, per group and column: what turns a density of log x into one of x."""
+def _log_density_correction(statistics: Moments) -> np.ndarray:
+    """Return −Σ log x per group and column: from densities of log x to densities of x."""
     return -(statistics.first_sum.value + statistics.anchor * statistics.weight)

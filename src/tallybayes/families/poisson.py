@@ -1,4 +1,4 @@
-"""Poisson: columns of counts of events."""
+"""Poisson: columns of event counts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Poisson(Family):
     allowed_values: ClassVar[str] = "a whole number of at least 0 (or missing)"
 
     def out_of_support(self, x: np.ndarray) -> np.ndarray:
-        """Negative numbers, and those that are not whole."""
+        """Return which cells are negative or not integers."""
         return (x < 0) | (x != np.floor(x))
 
     def collect(
@@ -53,37 +53,40 @@ class Poisson(Family):
         *,
         like: Statistics | None = None,
     ) -> Totals:
-        """Sum rows, events and the logs of the factorials."""
+        """Return the sums of rows, events and log factorials."""
         return Totals(*sum_block(block, "poisson", group, n_groups, weight))
 
     def maximum_likelihood(self, statistics: Totals) -> np.ndarray:
-        """The mean number of events."""
+        """Return the mean number of events."""
         return ratio(statistics.total, np.broadcast_to(statistics.weight, statistics.total.shape))
 
     def default_prior(self, statistics: Totals, estimate: str) -> Gamma:
-        """One row at the pooled mean m = (Σx + ½)/(N + 1): Gamma(m, 1) for the mean, Gamma(1 + m, 1) for the mode."""
+        """Return a Gamma prior of one row at the pooled mean m = (Σx + ½)/(N + 1).
+
+        This is Gamma(m, 1) for the posterior mean and Gamma(1 + m, 1) for the mode.
+        """
         pooled = statistics.pool_groups()
         m = (pooled.total + 0.5) / (pooled.weight + 1)
         return Gamma(1 + m, 1) if read_estimate(estimate).takes_mode else Gamma(m, 1)
 
     def as_parameters(self, parameters: Any, statistics: Totals) -> np.ndarray:
-        """Rates, with an axis for columns."""
+        """Return rates with an axis for columns; raise EstimateError if one is negative or infinite."""
         rate = super().as_parameters(parameters, statistics)
         if not ((rate >= 0) & np.isfinite(rate)).all():
             raise EstimateError(f"the parameter of {self!r} is {parameters!r}; expected finite rates of at least 0.")
         return rate
 
     def log_likelihood(self, parameters: np.ndarray, statistics: Totals) -> np.ndarray:
-        """Σ log p(x | λ)."""
+        """Return Σ log p(x | λ)."""
         return xlogy(statistics.total, parameters) - statistics.weight * parameters + statistics.log_base_measure
 
     def log_prob(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """log p(x | λ) of every cell."""
+        """Return log p(x | λ) of every cell."""
         x = broadcast_over_groups(x, parameters.ndim - 1)
         return zero_where_missing(xlogy(x, parameters) - parameters - gammaln(x + 1), x)
 
     def log_predictive(self, posterior: Gamma, x: np.ndarray) -> np.ndarray:
-        """log p(x | data), the negative binomial distribution."""
+        """Return log p(x | data), the negative binomial distribution."""
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
         x = broadcast_over_groups(x, a.ndim - 1)
         events = np.where(np.isnan(x), 0.0, x)
@@ -91,39 +94,39 @@ class Poisson(Family):
         return zero_where_missing(terms, x)
 
     def log_prob_form(self, parameters: np.ndarray) -> LinearLogForm:
-        """λ^x / x! beside e^(−λ), which a 0 has."""
+        """Return the form x log λ − log x! − λ."""
         rate = np.asarray(parameters, dtype=float)
         with np.errstate(divide="ignore"):
             return LinearLogForm(np.log(rate), -rate, "count", "poisson")
 
     def log_predictive_form(self, posterior: Gamma) -> PolyaUrnForm:
-        """The negative binomial distribution, beside what a 0 has."""
+        """Return the negative binomial distribution as a Pólya urn form."""
         a, b = np.broadcast_arrays(posterior.shape, posterior.rate)
         return PolyaUrnForm(-a * np.log1p(1 / b), a, -np.log1p(b))
 
     def leave_one_out_log_prob(self, counted: GroupStatistics, rows: RemovedRows) -> np.ndarray | None:
-        """Sparse rows by their cells that are not 0."""
+        """Return the leave-one-out log probabilities of sparse rows; None for dense rows."""
         return sparse_leave_one_out(self, counted, rows)
 
     def named_parameters(self, parameters: Any) -> dict[str, np.ndarray]:
-        """The rate; of a posterior, its mean."""
+        """Return the rate, or its posterior mean."""
         return {"rate": self.mean(parameters)}
 
     def distance_features(self, cells: np.ndarray | SparseRows) -> tuple[np.ndarray | SparseRows, float | None]:
-        """Square roots, which vary alike whatever the rate."""
+        """Return square roots, whose variance does not depend on the rate."""
         if isinstance(cells, SparseRows):
             return cells._replace(data=np.sqrt(cells.data)), None
         return np.sqrt(cells), None
 
     def kl_divergence(self, parameters: Any, other: Any) -> np.ndarray:
-        """λ₁ log λ₁/λ₂ − λ₁ + λ₂."""
+        """Return λ₁ log λ₁/λ₂ − λ₁ + λ₂."""
         return kl_div(parameters, other)
 
     def cdf(self, parameters: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """p(at most x events)."""
+        """Return P(at most x events)."""
         events = np.floor(broadcast_over_groups(x, parameters.ndim - 1))
         return np.where(events < 0, 0.0, pdtr(np.maximum(events, 0.0), parameters))
 
     def sample(self, parameters: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Numbers of events."""
+        """Return random numbers of events."""
         return rng.poisson(parameters, (n, *parameters.shape))

@@ -1,4 +1,4 @@
-"""Prior rules: priors that wait for the statistics."""
+"""Prior rules: priors that depend on the sufficient statistics."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class PriorRule(FrozenValue):
-    """A rule that makes a belief once the statistics are known, from the pooled tally."""
+    """Base class of rules that return a prior once the sufficient statistics are known."""
 
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> ParameterDistribution:
-        """The belief this rule stands for."""
+        """Return the prior for a family and its statistics."""
         raise NotImplementedError
 
 
@@ -53,7 +53,7 @@ class BDeu(PriorRule):
             raise PriorError.not_positive("BDeu", "equivalent_sample_size", self.equivalent_sample_size)
 
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Dirichlet:
-        """A Dirichlet with the pseudo-counts of this table."""
+        """Return the Dirichlet distribution with the pseudo-counts of this CPT."""
         if not isinstance(statistics, Counts):
             raise PriorError.wrong_prior(
                 family, self, f"a {family.conjugate_prior.__name__}; BDeu is for categorical columns"
@@ -67,7 +67,7 @@ class BDeu(PriorRule):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class K2(PriorRule):
-    """The prior of Cooper and Herskovits' K2 (1992): every distribution equally likely, ``Dirichlet(1)``.
+    """Uniform Dirichlet prior ``Dirichlet(1)`` of the K2 algorithm (Cooper and Herskovits 1992).
 
     Examples
     --------
@@ -77,74 +77,79 @@ class K2(PriorRule):
     """
 
     def resolve(self, family: Family, statistics: Statistics, estimate: str) -> Dirichlet:
-        """Dirichlet(1)."""
+        """Return ``Dirichlet(1)``."""
         return Dirichlet(1.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PerColumn(PriorRule):
-    """A prior for every column of a block, each as `Family.prior` takes it, joined along the columns.
+    """One prior per column of a block, joined along the columns.
 
     Parameters
     ----------
     priors : tuple
-        A distribution, a number, a rule or None for every column.
+        For every column a distribution, a number, a rule or None, as in `Family.resolve_prior`.
     """
 
     priors: tuple[Any, ...]
 
     def resolve(self, family: Family, statistics: Any, estimate: str) -> ParameterDistribution:
-        """One distribution, whose parameters are arrays by column."""
-        parts = [statistics.columns(np.array([place])) for place in range(len(self.priors))]
-        each = [family.resolve_prior(prior, part, estimate) for prior, part in zip(self.priors, parts, strict=True)]
-        fields = [belief._fields() for belief in each]
+        """Return one distribution whose parameters are arrays over the columns."""
+        parts = [statistics.columns(np.array([position])) for position in range(len(self.priors))]
+        distributions = [
+            family.resolve_prior(prior, part, estimate) for prior, part in zip(self.priors, parts, strict=True)
+        ]
+        fields = [distribution._fields() for distribution in distributions]
         widths = [int(part.segments.sizes[0]) if isinstance(part, Counts) else 1 for part in parts]
         joined: dict[str, Any] = {}
         for name, first in fields[0].items():
-            values = [found.get(name) for found in fields]
+            column_values = [column.get(name) for column in fields]
             if isinstance(first, np.ndarray):
-                arrays = [np.atleast_1d(np.asarray(value, dtype=float)) for value in values]
+                arrays = [np.atleast_1d(np.asarray(value, dtype=float)) for value in column_values]
                 given = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
                 wide = [np.broadcast_to(a, (*given, width)) for a, width in zip(arrays, widths, strict=True)]
                 joined[name] = np.concatenate(wide, axis=-1)
-            elif all(value == first for value in values):
+            elif all(value == first for value in column_values):
                 joined[name] = first
-        if len({type(belief) for belief in each}) > 1 or len(joined) < len(fields[0]):
+        if len({type(distribution) for distribution in distributions}) > 1 or len(joined) < len(fields[0]):
             raise PriorError(
-                f"the priors {', '.join(map(repr, each[:3]))} of columns of {family!r} cannot be joined; expected "
-                "distributions of one class.\n    Pass columns= with a family for each column by itself."
+                f"the priors {', '.join(map(repr, distributions[:3]))} of {family!r} differ in class; expected "
+                "one class.\n    Pass columns= with a separate family for each column."
             )
-        return type(each[0])(**joined)
+        return type(distributions[0])(**joined)
 
 
 def is_pseudo_count(prior: Any) -> bool:
-    """Whether a prior is a number, of counts to add to every level; one that cannot be is refused."""
+    """Return whether a prior is a number (pseudo-counts); raise PriorError if it is not positive and finite."""
     if not isinstance(prior, int | float | np.number | np.bool_):
         return False
     if isinstance(prior, bool | np.bool_) or not 0 < prior < np.inf:
         raise PriorError(
-            f"prior is {prior!r}; expected a positive, finite number of counts to add to every level.\n"
+            f"prior is {prior!r}; expected a positive, finite number (pseudo-counts per level).\n"
             "    Pass prior=1 for add-one smoothing, or estimate='mle' for none."
         )
     return True
 
 
 def check_pseudo_count(prior: Any, estimate: str) -> None:
-    """Raise PriorError if the prior is a number and the estimate takes the mode, where a Beta(2, 2) adds 1, not 2."""
+    """Raise PriorError if the prior is a number and the estimate is the posterior mode.
+
+    Under the mode a number is ambiguous: Beta(2, 2) adds 1 to each count, not 2.
+    """
     if is_pseudo_count(prior) and read_estimate(estimate).takes_mode:
-        one, other = f"{prior + 1:.12g}", f"{prior:.12g}"
+        with_mode, plain = f"{prior + 1:.12g}", f"{prior:.12g}"
         raise PriorError(
-            f"prior is {prior!r}, which is ambiguous under estimate={estimate!r}: expected tb.Dirichlet({one}), which "
-            f"adds {other} to every level's count, or tb.Dirichlet({other}), which adds {prior - 1:.12g}.\n"
-            f"    For Bernoulli columns: tb.Beta({one}, {one}) or tb.Beta({other}, {other})."
+            f"prior is {prior!r}, ambiguous under estimate={estimate!r}; expected tb.Dirichlet({with_mode}), which "
+            f"adds {plain} to every level's count, or tb.Dirichlet({plain}), which adds {prior - 1:.12g}.\n"
+            f"    For Bernoulli columns: tb.Beta({with_mode}, {with_mode}) or tb.Beta({plain}, {plain})."
         )
 
 
 def no_levels_error(prior: Any, families: Iterable[Any]) -> PriorError:
-    """The error where no column has levels that the number could be added to."""
-    found = ", ".join(dict.fromkeys(map(repr, families)))
+    """Return the error for a numeric prior of families without levels."""
+    names = ", ".join(dict.fromkeys(map(repr, families)))
     return PriorError(
-        f"prior is {prior!r}, counts to add to every level, but {found} has no levels; expected a belief, or None for "
+        f"prior is {prior!r}, a pseudo-count, but {names} has no levels; expected a distribution, or None for "
         "the default.\n    Numbers are for Bernoulli (0 and 1, if columns= says so), Categorical, Binned, Multinomial "
         "and DirichletMultinomial."
     )

@@ -1,4 +1,4 @@
-"""WithMissing: a column whose missing cells say something."""
+"""WithMissing: columns with informative missingness."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.families.family import Family
 
-MISSING = "(missing)"  # how the level is called that absence is
+MISSING = "(missing)"  # name of the level of missing cells
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WithMissing(Family):
-    """A column of some family that is sometimes not there, and whether it is says something: absence as a value.
+    """A column with informative missingness: missing is a value of its own.
 
-    p(cell) = p(there) · p(value) of a cell that is there, and p(not there) of one that is missing. A model of such a
-    column counts a yes or no beside it, a column of its own, called ``"age (there)"`` for ``"age"``: `explain`,
-    ``prior=`` and ``prior_`` name it so. To classifiers that count pairs of columns, and for the labels of a
-    `BayesianNetwork`, absence is one more level of the column itself, shown as ``(missing)``. Cells that are not known
-    for another reason when something is asked, as a label that nobody has seen, are neither.
+    p(cell) = p(present) · p(value) for a present cell, and p(missing) for a missing one. A model adds a binary column
+    with the missing-value indicator, named ``"age (there)"`` for ``"age"`` in `explain`, ``prior=`` and ``prior_``. For
+    classifiers that count pairs of columns, and for categorical nodes of a `BayesianNetwork`, missing is one more level
+    of the column, shown as ``(missing)``. Unseen levels at prediction are neither present nor missing: they are
+    ignored.
 
     Parameters
     ----------
     family : Family
-        What a cell is that is there; its columns are independent.
+        Family of the present cells, with independent columns.
 
     Examples
     --------
@@ -48,27 +48,27 @@ class WithMissing(Family):
 
     @property
     def present_family(self) -> Family:  # type: ignore[override]
-        """What a cell is that is there."""
+        """Return the family of the present cells."""
         return self.family
 
     @property
     def bins(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Those of the cells that are there, and one more for absence."""
+        """Return the bins of the present cells and one for missing."""
         return (*self.family.bins, MISSING) if self.family.bins else ()
 
     def sql_group_value(self, groups: np.ndarray) -> np.ndarray:
-        """The middle of a bin, NaN of that of absence."""
-        there = np.minimum(groups, len(self.family.bins) - 1)
-        return np.where(groups < len(self.family.bins), self.family.sql_group_value(there), np.nan)
+        """Return the midpoints of the bins, NaN for missing."""
+        bin_index = np.minimum(groups, len(self.family.bins) - 1)
+        return np.where(groups < len(self.family.bins), self.family.sql_group_value(bin_index), np.nan)
 
     @property
     def statistics_key(self) -> tuple[Any, ...]:
-        """That of the cells, and whether they are there."""
+        """Return the key of the present cells' statistics, marked as having missing-value indicators."""
         return ("WithMissing", *self.family.statistics_key)
 
     def collect(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: models, `fit_distribution` and `count` count two columns for it, or one more level."""
+        """Raise DataError: models, `fit_distribution` and `count` count two columns or one more level instead."""
         raise DataError(
-            f"{self!r} is a family of columns=, of tb.fit_distribution and of tb.count, which count two columns for it.\n"
-            f"    Here take {self.family!r}, and whether a cell is there as a column of its own."
+            f"{self!r} is a family for columns=, tb.fit_distribution and tb.count, which count two columns for it.\n"
+            f"    Here use {self.family!r}, and a separate column for the missing-value indicator."
         )

@@ -479,7 +479,7 @@ def test_no_data_leave_the_prior():
         (tb.Dirichlet(1), r"expected a Beta"),
         ("uniform", r"is 'uniform'; expected a Beta"),
         ([1.0], r"expected a Beta"),
-        (-1.0, r"prior is -1.0; expected a positive, finite number of counts to add to every level"),
+        (-1.0, r"prior is -1.0; expected a positive, finite number \(pseudo-counts per level\)"),
         (tb.Beta([1, 2], 1), r"shape \(2,\), which do not broadcast to the statistics' \(1,\)"),
     ],
 )

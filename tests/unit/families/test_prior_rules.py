@@ -52,10 +52,10 @@ def test_other_priors_are_none(other):
 
 @pytest.mark.parametrize("bad", [0, -1, np.inf, np.nan, True, False, np.bool_(True)])
 def test_numbers_that_cannot_be_added_are_refused(bad):
-    with pytest.raises(PriorError, match="positive, finite number of counts"):
+    with pytest.raises(PriorError, match="positive, finite number \\(pseudo-counts per level\\)"):
         is_pseudo_count(bad)
 
 
 def test_families_without_levels_are_named_once():
     text = str(no_levels_error(2, [tb.Gaussian(), tb.Gaussian(), tb.Poisson()]))
-    assert text.startswith("prior is 2, counts to add to every level, but Gaussian(), Poisson() has no levels")
+    assert text.startswith("prior is 2, a pseudo-count, but Gaussian(), Poisson() has no levels")

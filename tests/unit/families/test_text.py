@@ -64,7 +64,7 @@ def test_what_it_says_of_itself():
     assert tb.Text().has_vocabulary
     assert not tb.Text(hash_bits=4).has_vocabulary
     assert (tb.Text().once, tb.Text(binary=True).once, tb.Text(tb.Bernoulli()).once) == (False, True, True)
-    with pytest.raises(DataError, match="columns of strings"):
+    with pytest.raises(DataError, match="string columns"):
         tb.Text().collect(["a b"])
 
 

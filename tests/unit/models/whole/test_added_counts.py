@@ -72,18 +72,18 @@ def test_other_families_take_their_default():
     assert (listed.prior_["color"], listed.prior_["calls"]) == (tb.Dirichlet(0.25), tb.Gamma(3.0, 1.0))
     named = tb.NaiveBayes(columns, prior={"color": 0.25}).fit(rows, y)
     np.testing.assert_array_equal(named.predict_proba(rows), model.predict_proba(rows))
-    with pytest.raises(PriorError, match=r"prior is 1, counts to add to every level, but Gaussian\(\) has no levels"):
+    with pytest.raises(PriorError, match=r"prior is 1, a pseudo-count, but Gaussian\(\) has no levels"):
         tb.NaiveBayes(columns, prior={"size": 1}).fit(rows, y)
 
 
 @pytest.mark.parametrize("prior", [0, -1.0, np.inf, np.nan, True, np.bool_(True)], ids=repr)
 def test_what_is_no_number_of_counts_is_refused(prior):
     for model in (tb.NaiveBayes(tb.Categorical(), prior=prior), tb.Mixture(2, tb.Categorical(), prior=prior)):
-        with pytest.raises(PriorError, match="expected a positive, finite number of counts"):
+        with pytest.raises(PriorError, match="expected a positive, finite number \\(pseudo-counts per level\\)"):
             model.fit(CODES, Y)
-    with pytest.raises(PriorError, match="expected a positive, finite number of counts"):
+    with pytest.raises(PriorError, match="expected a positive, finite number \\(pseudo-counts per level\\)"):
         tb.NaiveBayes(tb.Categorical(), prior={0: prior}).fit(CODES[:, :1], Y)
-    with pytest.raises(PriorError, match="expected a positive, finite number of counts"):
+    with pytest.raises(PriorError, match="expected a positive, finite number \\(pseudo-counts per level\\)"):
         tb.fit_distribution([1, 0], tb.Bernoulli()).posterior(prior)
 
 
@@ -100,7 +100,7 @@ def test_where_no_column_can_use_it_it_is_refused():
     assert model.prior is None
 
 
-AMBIGUOUS = r"prior is 2, which is ambiguous under estimate='map': expected tb.Dirichlet\(3\), which adds 2 .* or "
+AMBIGUOUS = r"prior is 2, ambiguous under estimate='map'; expected tb.Dirichlet\(3\), which adds 2 .* or "
 AMBIGUOUS += r"tb.Dirichlet\(2\), which adds 1"
 STEPS, STATES = [list("abcab"), list("bca")], [list("xyxyx"), list("yyx")]
 FITTED = {

@@ -84,7 +84,7 @@ def test_what_makes_no_sense_is_refused_when_fitted(kind, name, value):
 
 def test_a_number_of_counts_needs_levels():
     for model in (tb.NaiveBayes(prior=0.5), tb.GaussianDiscriminant(prior=0.5), tb.Mixture(prior=0.5)):
-        with pytest.raises(tb.PriorError, match=r"prior is 0\.5, counts to add to every level, but .* has no levels"):
+        with pytest.raises(tb.PriorError, match=r"prior is 0\.5, a pseudo-count, but .* has no levels"):
             FIT[type(model)](model)
     assert tb.NaiveBayes(prior=0.5).fit(LABELS, Y).prior == 0.5
 
