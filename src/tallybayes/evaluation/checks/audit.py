@@ -216,7 +216,7 @@ def _without_invalid_cells(model: Any, table: Table) -> tuple[Table, list[Unexpe
     columns, found = dict(table.columns), []
     parts = model._column_specs() if hasattr(model, "_column_specs") else []
     plain = Table({name: column for name, column in columns.items() if not isinstance(column, Texts)})
-    masks = {name: (cells, False) for name, cells in invalid_cells(plain, lambda: parts).items()}
+    masks = {name: (cells, False) for name, cells in invalid_cells(plain, parts).items()}
     known = {
         name: d
         for names, family, ds in parts

@@ -48,7 +48,7 @@ from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.column_priors import check_priors, prior_in_groups
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.input_format import InputFormat, open_rows, read_more_rows, with_weight
-from tallybayes.models.inputs.invalid_cells import answering, looking
+from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.models.inspection import information_criteria, labeled_parameters
 from tallybayes.models.inspection.gaussian_parameters import covariances, means
 from tallybayes.models.inspection.model_summary import rows_by_class, summary, title_by_class
@@ -200,8 +200,8 @@ class ClassConditionalModel(Model):
         self._check_estimated(self.class_log_prior_)
         if self._calibration is not None:  # it may change the order
             return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
-        codes, short = None, not (self._shape.by_name or looking())
-        if short and type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == self._shape.n_features:
+        codes = None
+        if not self._shape.by_name and type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == self._shape.n_features:
             codes = self._row_scorer.argmax_array(X)  # the short way for the plain case
         return self.classes_[self._row_scorer.argmax(open_rows(self, X)) if codes is None else codes]
 

@@ -36,7 +36,7 @@ from tallybayes.models.estimator import Estimator
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.columns import warn_unread
 from tallybayes.models.inputs.input_format import InputFormat, open_columns, read_initial_rows, read_more_rows
-from tallybayes.models.inputs.invalid_cells import answering, tolerated
+from tallybayes.models.inputs.invalid_cells import answering, mask_invalid_cells
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.io import model_from_parts, model_to_parts, save_model
 from tallybayes.models.receipt import with_receipt
@@ -316,7 +316,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
             The share of the classes where the model is used, if it differs.
         """
         check_is_fitted(self, "members_")
-        mended = log_proba(self, tolerated(open_columns(self, X), self._column_specs))
+        mended = log_proba(self, mask_invalid_cells(open_columns(self, X), self._column_specs(), None))
         if class_prior is None:
             return mended
         model = self.members_[0].model  # all have the same rows of every class, and what is mended is under their prior

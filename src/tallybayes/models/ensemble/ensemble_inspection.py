@@ -13,7 +13,7 @@ from tallybayes.errors import DataError, EstimateError, as_attribute_error
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.ensemble.feature_views import BLOCK
 from tallybayes.models.inputs.input_format import open_columns
-from tallybayes.models.inputs.invalid_cells import answering, tolerated
+from tallybayes.models.inputs.invalid_cells import answering, mask_invalid_cells
 from tallybayes.models.inspection.labeled_parameters import looked_up
 from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
 from tallybayes.typing import Name, Rows
@@ -116,7 +116,7 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     """
     check_is_fitted(model, "members_")
     first = model.members_[0]
-    table = tolerated(open_columns(model, X), model._column_specs)
+    table = mask_invalid_cells(open_columns(model, X), model._column_specs(), None)
     found = first.model.explain(first.spec.view.apply(table), against)
     names = first.spec.view.column_names()
     found.columns = [names.get(column, column) for column in found.columns]
@@ -137,7 +137,7 @@ def show_work(model: Any, row: Rows) -> str:
     str
     """
     check_is_fitted(model, "members_")
-    table = tolerated(open_columns(model, row), model._column_specs)
+    table = mask_invalid_cells(open_columns(model, row), model._column_specs(), None)
     if table.n_rows != 1:
         raise DataError.wrong_shape("row", (table.n_rows,), "the features of one row")
     sheet = CalculationSheet("p(class | x) = Σ weight · p(class | x) of every member", list(model.classes_))

@@ -32,7 +32,7 @@ from tallybayes.models.inputs.features import (
     target_name,
     with_absent_keys,
 )
-from tallybayes.models.inputs.invalid_cells import tolerated
+from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
@@ -174,7 +174,9 @@ def open_rows(model: Any, X: Any) -> Table:
         ((name, reader),) = model._text_readers.items()
         return Table({name: reader.read(X, name)})
     table = bound_texts(model, open_columns(model, X))
-    kept, unseen = tolerated(table, getattr(model, "_column_specs", list)), getattr(model, "unseen", "error")
+    specs = model._column_specs() if hasattr(model, "_column_specs") else []
+    unseen = getattr(model, "unseen", "error")
+    kept = mask_invalid_cells(table, specs, getattr(model, "unseen", None))
     factors = model.tally_.factors
     beside = [factor for factor in factors if factor.given and sources_of(factor.columns[0])]  # they are one factor
     absence = [name for factor in beside for name in factor.columns if name not in kept.columns]

@@ -1,18 +1,18 @@
-"""Cells that cannot be what their column was counted as: missing where something is asked, with one warning."""
+"""Invalid cells: values that the family of their column cannot have, found once, when rows are read."""
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
-from typing import Any, ParamSpec, TypeVar
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tallybayes.data.encoding import is_missing
 from tallybayes.data.numeric_columns import is_number, numeric
 from tallybayes.data.table import Table
+from tallybayes.data.text_columns import Texts
 from tallybayes.errors import DataError, LabelError, printable, short_repr
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.family import Family, out_of_support_cells
@@ -20,165 +20,180 @@ from tallybayes.tally.domain import Domain, is_text
 from tallybayes.tally.factor import Name
 from tallybayes.warnings import InvalidValueWarning, warn
 
-Parameters = ParamSpec("Parameters")
-Answer = TypeVar("Answer")
-Found = dict[Name, dict[str, int]]  # the strange cells of every column, as shown, and how often each is there
-_ASKED: ContextVar[Found | None] = ContextVar("asked", default=None)  # of the call that is being answered
-_FIRST: Found = {}  # stands for a call that has met no such cell yet
-_SHOWN = 3  # different values of a column, and columns, in a warning
+ColumnSpec: TypeAlias = tuple[Sequence[Name], Family, Sequence[Domain]]  # columns of a factor, family, levels
+_Cells: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # the cells, which are not missing, which are invalid
+_MAX_SHOWN = 3  # values of a column, and columns, in a warning
+_CHUNK = 65_536  # cells that are checked at a time, so that temporary arrays stay in the cache
+_LEVEL_DTYPES = {"int": "iu", "bool": "b", "string": "U"}  # kinds of NumPy's types whose cells all fit a kind of level
 
 
-def answering(method: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
-    """A method that answers about rows, made to take cells that could not have been counted for missing.
+def mask_invalid_cells(table: Table, specs: Iterable[ColumnSpec], unseen: str | None = "missing") -> Table:
+    """Return the rows with invalid cells as missing values, and warn once about them.
 
-    Nothing is looked for beforehand. Where the method fails, it is asked once more, and whoever opens the rows then
-    leaves such cells out (`tolerated`). What it calls on its way is part of one question: there is one warning.
+    A cell is invalid if the family of its column cannot have it, such as −1 in a Poisson column or 0.5 in a column of
+    integer levels. A column of several rows without any valid cell is of another type: it stays, and scoring raises.
+
+    Parameters
+    ----------
+    table : Table
+    specs : iterable of (columns, family, domains)
+        The columns, the family and the known levels of every factor.
+    unseen : {"missing", "error", ...} or None
+        With "error" nothing is masked, and scoring raises. None: the model has no such parameter.
     """
-
-    @functools.wraps(method)
-    def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Answer:
-        if _ASKED.get() is not None:
-            return method(*given, **named)
-        token = _ASKED.set(_FIRST)
-        try:
-            return method(*given, **named)
-        except (DataError, LabelError):
-            if getattr(given[0], "unseen", "missing") == "error":
-                raise
-        finally:
-            _ASKED.reset(token)
-        found: Found = {}
-        token = _ASKED.set(found)
-        try:
-            result = method(*given, **named)
-        finally:
-            _ASKED.reset(token)
-        if found:
-            _warn(found, can_refuse="unseen" in vars(given[0]))
-        return result
-
-    return answer
-
-
-def looking() -> bool:
-    """Whether strange cells are being left out."""
-    found = _ASKED.get()
-    return found is not None and found is not _FIRST
-
-
-def tolerated(table: Table, parts: Callable[[], Iterable[tuple[Sequence[Name], Family, Sequence[Domain]]]]) -> Table:
-    """The rows that something is asked of: where that failed before, without the cells that cannot be what they are.
-
-    ``parts`` gives the columns, the family and the domains of every factor. A column in which no known cell of several
-    rows fits is of another kind, not strange in places, and stays as it is, to be refused.
-    """
-    found = _ASKED.get()
-    if found is None or found is _FIRST:
+    if unseen == "error":
         return table
-    columns, unknown = dict(table.columns), dict(table.invalid_cells)
-    for names, family, domains in parts():
-        for place, name in enumerate(names):
-            if name in columns:
-                domain = domains[place] if family.cell_type == "codes" else None
-                columns[name] = _mended(columns[name], name, family, domain, found, unknown)
-    kept = Table(columns)
-    kept.invalid_cells = unknown
-    return kept
+    masks: dict[Name, np.ndarray] = {}
+    columns: dict[Name, Any] = {}
+    counts: dict[Name, Counter[str]] = {}
+    read: list[Name] = []
+    for names, family, domains in specs:
+        for index, name in enumerate(names):
+            if name not in table.columns or isinstance(table.columns[name], Texts):
+                continue
+            read.append(name)
+            if isinstance(block := table.columns[name], SparseRows):
+                if (invalid := _invalid_entries(family, block.data)) is not None:
+                    columns[name] = block._replace(data=np.where(invalid, np.nan, block.data))
+                    counts[name] = _count_values(block.data[invalid])
+                continue
+            is_categorical = family.cell_type == "codes"
+            found = _check_levels(table, name, domains[index]) if is_categorical else _check_numbers(table, name, family)
+            if found is None:
+                continue
+            cells, present, invalid = found
+            if invalid.any() and (len(cells) == 1 or (present & ~invalid).any()):
+                masks[name] = invalid
+                columns[name] = _with_missing(cells, invalid)
+                counts[name] = _count_values(cells[invalid])
+    if not columns or any(_has_infinity(table.columns[name]) for name in read):
+        return table  # scoring raises an error for infinity
+    _warn(counts, has_option=unseen is not None)
+    masked = Table({**table.columns, **columns})
+    masked.invalid_cells = {**table.invalid_cells, **masks}
+    return masked
 
 
-def invalid_cells(
-    table: Table, parts: Callable[[], Iterable[tuple[Sequence[Name], Family, Sequence[Domain]]]]
-) -> dict[Name, np.ndarray]:
-    """Which cells cannot be what their columns were counted as, by column; `parts` as for `tolerated`."""
-    token = _ASKED.set({})
-    try:
-        return tolerated(table, parts).invalid_cells
-    finally:
-        _ASKED.reset(token)
+def invalid_cells(table: Table, specs: Iterable[ColumnSpec]) -> dict[Name, np.ndarray]:
+    """Return the mask of invalid cells of every column that has some; `specs` as for `mask_invalid_cells`."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InvalidValueWarning)
+        return mask_invalid_cells(table, specs).invalid_cells
 
 
-def _mended(
-    column: Any, name: Name, family: Family, domain: Domain | None, found: Found, unknown: dict[Name, np.ndarray]
-) -> Any:
-    """A column without its strange cells, which are noted as unknown; the same where it has none, or others too few."""
-    if isinstance(column, SparseRows):
-        strange = out_of_support_cells(family, column.data)
-        if not strange.any() or not family.accepts_missing:
-            return column
-        _note(found, name, column.data[strange].tolist())
-        return column._replace(data=np.where(strange, np.nan, column.data))
-    cells, known, strange = _labels(column, domain) if domain is not None else _numbers(column, name, family)
-    if not strange.any() or (len(cells) > 1 and not (known & ~strange).any()):
-        return column
-    _note(found, name, cells[strange].tolist())
-    kept = cells.copy()
-    kept[strange] = None if kept.dtype == object else np.nan
-    unknown[name] = strange
-    return kept
+def _with_missing(cells: np.ndarray, invalid: np.ndarray) -> np.ndarray:
+    """Return a copy of the cells with missing values in place of invalid ones."""
+    masked = cells.copy()
+    masked[invalid] = None if masked.dtype == object else np.nan
+    return masked
 
 
-def _labels(column: Any, domain: Domain) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The cells of a column of labels, which are known, and which are of another kind than its levels."""
-    if hasattr(column, "dictionary") and all(_fits(value, domain.kind) for value in column.dictionary.to_pylist()):
-        none = np.zeros(len(column), dtype=bool)
-        return np.empty(0, dtype=object), none, none
-    listed = column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column, dtype=object).tolist()
-    cells = np.empty(len(listed), dtype=object)
-    cells[:] = listed
-    known = np.array([not is_missing(value) for value in listed], dtype=bool)
-    strange = [there and not _fits(value, domain.kind) for value, there in zip(listed, known.tolist(), strict=True)]
-    return cells, known, np.array(strange, dtype=bool)
+def _check_levels(table: Table, name: Name, domain: Domain) -> _Cells | None:
+    """Return the cells of a categorical column, which are present and which are invalid; None if all are valid."""
+    column = table.columns[name]
+    if isinstance(column, np.ndarray) and domain.kind and column.dtype.kind in _LEVEL_DTYPES[domain.kind]:
+        return None
+    try:  # the codes are kept by the table, and scoring uses them
+        _, (levels,) = table.levels([name], lambda _: False)
+        levels.in_kind_of(domain)
+        return None
+    except LabelError:
+        pass
+    values = column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column, dtype=object).tolist()
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = values
+    present = np.array([not is_missing(value) for value in values], dtype=bool)
+    fits = np.array([_fits(value, domain.kind) for value in values], dtype=bool)
+    return cells, present, present & ~fits
 
 
-def _fits(value: Any, kind: str | None) -> bool:
-    """Whether a label is of a domain's kind; infinities are none, but no mistake to pass over either."""
+def _fits(value: object, kind: str | None) -> bool:
+    """Return whether a value can be a level of a domain of this kind. Infinity passes here; scoring raises for it."""
     if isinstance(value, bool | np.bool_):
         return kind in ("bool", None)
     if isinstance(value, str):
         return kind in ("string", None) and is_text(value)
     if not is_number(value):
         return False
-    if not math.isfinite(value):
+    number: Any = value
+    if not math.isfinite(number):
         return True
-    if kind not in ("int", None):
-        return False
-    return isinstance(value, int | np.integer) or (value == int(value) and abs(value) < 2**53)
+    is_integer = isinstance(number, int | np.integer) or (number == int(number) and abs(number) < 2**53)
+    return kind in ("int", None) and is_integer
 
 
-def _numbers(column: Any, name: Name, family: Family) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The cells of a column of numbers, which are known, and which are none or lie outside of what a family counts."""
-    try:
-        numbers = np.asarray(numeric(column, name), dtype=np.float64)
-    except DataError:
-        cells = np.asarray(column, dtype=object)
-        numbers = np.array([float(v) if is_number(v) else np.nan for v in cells.ravel().tolist()]).reshape(cells.shape)
-        missing = np.array([is_missing(value) for value in cells.ravel().tolist()], dtype=bool).reshape(cells.shape)
-        strange = np.isnan(numbers) & ~missing
-        return cells, ~missing, strange | out_of_support_cells(family, numbers)
-    known = ~np.isnan(numbers)
-    strange = out_of_support_cells(family, numbers) if family.accepts_missing else np.zeros(numbers.shape, dtype=bool)
-    return numbers, known, strange
+def _check_numbers(table: Table, name: Name, family: Family) -> _Cells | None:
+    """Return the cells of a numeric column, which are present and which are invalid; None if all are valid."""
+    column = table.columns[name]
+    if not isinstance(column, np.ndarray) or column.dtype.kind not in "biuf":
+        try:
+            column = np.asarray(numeric(column, name), dtype=np.float64)
+        except DataError:
+            return _check_objects(column, family)
+    if _invalid_entries(family, column) is None:
+        return None
+    numbers = np.asarray(column, dtype=np.float64)
+    return numbers, ~np.isnan(numbers), out_of_support_cells(family, numbers)
 
 
-def _note(found: Found, name: Name, values: list[Any]) -> None:
-    """Remember what was left out; the same rows may be opened several times."""
-    counts: dict[str, int] = {}
-    for value in values:
-        shown = f"{value:.6g}" if isinstance(value, float) else short_repr(value)
-        counts[shown] = counts.get(shown, 0) + 1
-    found[name] = counts
+def _check_objects(column: Any, family: Family) -> _Cells:
+    """As `_check_numbers`, for a column in which some cell is not a number."""
+    cells = np.asarray(column, dtype=object)
+    values = cells.ravel().tolist()
+    numbers = np.array([float(v) if is_number(v) else np.nan for v in values]).reshape(cells.shape)
+    present = ~np.array([is_missing(value) for value in values], dtype=bool).reshape(cells.shape)
+    return cells, present, (np.isnan(numbers) & present) | out_of_support_cells(family, numbers)
 
 
-def _warn(found: Found, *, can_refuse: bool) -> None:
-    """One warning for all columns."""
+def _invalid_entries(family: Family, values: np.ndarray) -> np.ndarray | None:
+    """Return which finite values a family cannot have; None if there is none, or if it accepts no missing values.
+
+    Values are checked in chunks. Families whose support is the real line are not checked.
+    """
+    if not family.accepts_missing or not values.size:
+        return None
+    no_rule = family.out_of_support(np.zeros(0)) is None
+    if no_rule and (family.is_continuous or family.first_invalid_cell(np.atleast_2d(values.T).T) is None):
+        return None
+    step = max(1, _CHUNK // max(1, math.prod(values.shape[1:])))
+    chunks = (values[start : start + step] for start in range(0, len(values), step))
+    if no_rule or any(out_of_support_cells(family, chunk).any() for chunk in chunks):
+        invalid = out_of_support_cells(family, np.asarray(values, dtype=np.float64))
+        return invalid if invalid.any() else None
+    return None
+
+
+def _has_infinity(column: Any) -> bool:
+    """Return whether a column has an infinite number."""
+    if isinstance(column, np.ndarray) and column.dtype.kind == "f":
+        return bool(np.isinf(column).any())
+    if isinstance(column, SparseRows):
+        return _has_infinity(column.data)
+    values = column.to_pylist() if hasattr(column, "to_pylist") else np.asarray(column, dtype=object).ravel()
+    return any(isinstance(value, float) and math.isinf(value) for value in values)
+
+
+def _count_values(values: np.ndarray) -> Counter[str]:
+    """Return how often each invalid value occurs, as it is displayed."""
+    return Counter(f"{value:.6g}" if isinstance(value, float) else short_repr(value) for value in values.tolist())
+
+
+def _warn(counts: dict[Name, Counter[str]], *, has_option: bool) -> None:
+    """Warn once about the invalid cells of all columns."""
     parts = []
-    for name, counts in list(found.items())[:_SHOWN]:
-        more = f" and {len(counts) - _SHOWN} others" if len(counts) > _SHOWN else ""
-        n_cells = sum(counts.values())
+    for name, by_value in list(counts.items())[:_MAX_SHOWN]:
+        more = f" and {len(by_value) - _MAX_SHOWN} others" if len(by_value) > _MAX_SHOWN else ""
+        n_cells = by_value.total()
         cells = "1 cell" if n_cells == 1 else f"{n_cells} cells"
-        parts.append(f"{', '.join(list(counts)[:_SHOWN])}{more} in column {name!r} ({cells})")
-    if len(found) > _SHOWN:
-        parts.append(f"and in {len(found) - _SHOWN} more columns")
-    refuse = " Pass unseen='error' to refuse them." if can_refuse else ""
-    said = f"cells that cannot be what their columns were counted as are taken for missing: {'; '.join(parts)}.{refuse}"
-    warn(printable(said), InvalidValueWarning)
+        parts.append(f"{', '.join(list(by_value)[:_MAX_SHOWN])}{more} in column {name!r} ({cells})")
+    if len(counts) > _MAX_SHOWN:
+        parts.append(f"and in {len(counts) - _MAX_SHOWN} more columns")
+    hint = " Pass unseen='error' to raise an error instead." if has_option else ""
+    warn(printable(f"Invalid values are treated as missing: {'; '.join(parts)}.{hint}"), InvalidValueWarning)
+
+
+def answering(method: Any) -> Any:
+    """Return the method itself."""
+    return method

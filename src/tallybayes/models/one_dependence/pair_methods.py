@@ -163,8 +163,8 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
         Of the most probable class of every row; it prints as a table, and has ``to_frame`` and ``plot``.
     """
     check_is_fitted(model, "tally_")
-    joint = model._joint(X)
     table = open_rows(model, X)
+    joint = model._joint(table)
     top, other = compared(joint, model._class_domain.levels, against)
     prior = PriorPart(model.class_log_prior_, top, other)
     log_odds, impossible = log_odds_of(joint, top, other, prior)
@@ -236,8 +236,8 @@ def impute(model: Any, X: Rows, how: str = "mean") -> Any:
     """
     if how not in ("mean", "mode", "distribution"):
         raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
-    weights = model.predict_proba(X)
     table = open_rows(model, X)
+    weights = model.predict_proba(table)
     columns: dict[Any, Any] = {
         name: np.atleast_1d(X[name] if isinstance(X, Mapping) and name in X else column)
         for name, column in table.columns.items()

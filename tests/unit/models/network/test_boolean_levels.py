@@ -9,6 +9,7 @@ import tallybayes as tb
 from tallybayes.data.table import open_table
 from tallybayes.errors import LabelError
 from tallybayes.models.network.boolean_levels import boolean_levels, booleans_to_levels
+from tallybayes.warnings import InvalidValueWarning
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,8 @@ def test_arrays_of_booleans_without_missing_cells():
     for rows in (pd.DataFrame(block, columns=["fire", "smoke"]), dict(zip(("fire", "smoke"), block.T, strict=True))):
         np.testing.assert_array_equal(model.score_samples(rows), expected)
     np.testing.assert_array_equal(model.score_samples(block, names=["fire", "smoke"]), expected)
-    one = model.predict_proba({"fire": [True], "smoke": [3.5]}, "report")  # the one strange cell leaves the other alone
+    with pytest.warns(InvalidValueWarning, match=r"3\.5 in column 'smoke'"):  # the invalid cell leaves the other alone
+        one = model.predict_proba({"fire": [True], "smoke": [3.5]}, "report")
     np.testing.assert_array_equal(one, model.predict_proba({"fire": ["true"]}, "report"))
 
 

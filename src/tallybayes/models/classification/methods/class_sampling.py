@@ -94,8 +94,8 @@ def impute(model: Any, X: Rows, how: str = "mean") -> Any:
     """
     if how not in ("mean", "mode", "distribution"):
         raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
-    weights = model.predict_proba(X)
     table = open_rows(model, X)
+    weights = model.predict_proba(table)
     columns: dict[Any, Any] = {
         name: _as_given(X, name) if isinstance(column, SparseRows | Texts) else np.array(column)
         for name, column in table.columns.items()

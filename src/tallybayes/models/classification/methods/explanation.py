@@ -347,8 +347,8 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
         Of the most probable class of every row; it prints as a table, and has ``to_frame`` and ``plot``.
     """
     check_is_fitted(model, "tally_")
-    joint = model._joint(X, whole=False)
     table = open_rows(model, X)
+    joint = model._joint(table, whole=False)
     top, other = compared(joint, model._class_domain.levels, against)
     prior = PriorPart(model.class_log_prior_, top, other)
     parts: list[ExplanationPart] = [prior]

@@ -19,7 +19,7 @@ from tallybayes.models.hmm.hmm_parameters import HMMParameters
 from tallybayes.models.hmm.lagged_columns import with_lags
 from tallybayes.models.inputs.features import as_rows
 from tallybayes.models.inputs.input_format import bound_texts
-from tallybayes.models.inputs.invalid_cells import answering, tolerated
+from tallybayes.models.inputs.invalid_cells import answering, mask_invalid_cells
 from tallybayes.models.inputs.sequences import Sequences, open_sequences
 from tallybayes.models.inspection.information_criteria import weighted_sum
 from tallybayes.typing import Labels, Rows, SampleWeights
@@ -353,7 +353,8 @@ def read_steps(model: HiddenMarkovModel, sequences: Sequences) -> Sequences:
     """The sequences as the model reads them: text in its words, and the past beside steps that depend on it."""
     if not sequences.table.n_rows:
         return sequences
-    table = tolerated(bound_texts(model, sequences.table), lambda: _parts(model._estimated_hmm.checked_parameters))
+    specs = _parts(model._estimated_hmm.checked_parameters)
+    table = mask_invalid_cells(bound_texts(model, sequences.table), specs, model.unseen)
     read = sequences if table is sequences.table else sequences._replace(table=table)
     return with_lags(read, [factor for factor, _ in model._estimated_hmm.emissions])
 

@@ -16,7 +16,7 @@ from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.features import as_rows, check_keys, is_name, is_rows_of_mappings, warn_unobserved
-from tallybayes.models.inputs.invalid_cells import answering, tolerated
+from tallybayes.models.inputs.invalid_cells import answering, mask_invalid_cells
 from tallybayes.models.inspection.information_criteria import weighted_sum
 from tallybayes.models.network.analysis.d_separation import listed
 from tallybayes.models.network.inference.evidence import (
@@ -247,7 +247,8 @@ def impute(
     >>> model.impute({"rain": [None, 0], "wet": [1, None]})
     {'rain': array([1, 0]), 'wet': array([1, 0])}
     """
-    out, table = _best(model, X, None, list(model.graph_.nodes), do, names), _asked(model, X, names)
+    table = _asked(model, X, names)
+    out = _best(model, table, None, list(model.graph_.nodes), do, names)
     table = with_absent_levels(model._inference.domains, table)
     for node in model._inference.levels:
         if node in table.columns and node not in (do or {}):
@@ -322,7 +323,7 @@ def _asked(model: BayesianNetwork, X: Any, names: Any) -> Table:
         ]
         return [*labels, *alone, *linked]
 
-    return tolerated(open_rows(model, X, names), parts)
+    return mask_invalid_cells(open_rows(model, X, names), parts(), model.unseen)
 
 
 def require_labels(model: BayesianNetwork, nodes: Sequence[Name]) -> None:
