@@ -170,6 +170,12 @@ class EstimatedFactors:
         self._need_counts("leaving rows out")
         return self._with(pairs, self.resolved_priors if self.has_prior else None)
 
+    def with_unseen(self) -> EstimatedFactors:
+        """Return these factors with one more level in every categorical column, for unseen levels."""
+        self._need_counts("unseen='smooth'")
+        options: Any = {"groups": self.groups, "plug_in": self.plug_in, "with_unseen_level": True}
+        return EstimatedFactors(self._counted, self.priors, self.estimate, **options)
+
     def scaled(self, strength: float) -> EstimatedFactors:
         """Return these factors with the strength of every prior multiplied by ``strength``."""
         resolved_priors = tuple(

@@ -11,19 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.table import Table
-from tallybayes.errors import DataError, LabelError
+from tallybayes.errors import LabelError
 from tallybayes.estimation.calibration.calibration import Calibration
 from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.estimation.scoring.bayes_rule import ClassPosterior, apply_bayes_rule
 from tallybayes.estimation.scoring.factor_scorer import (
-    NO_COLUMNS,
     FactorScorer,
-    ResolvedPrior,
-    chunk_of,
     factor_cells,
-    undefined_parameters,
 )
 from tallybayes.estimation.scoring.row_scorer import RowScorer
+from tallybayes.families.categorical import Categorical
 from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.models.base import Model
 from tallybayes.models.classification import classifier_fit
@@ -32,9 +29,8 @@ from tallybayes.models.classification.class_prior import (
     CLASS_PRIOR_WORDS,
     check_class_prior,
     check_classes,
-    class_belief,
-    log_class_prior,
 )
+from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 from tallybayes.models.classification.joint import n_parameters_joint
 from tallybayes.models.classification.methods import classifier_plots
 from tallybayes.models.classification.methods.class_sampling import impute, sample
@@ -48,7 +44,7 @@ from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.column_priors import check_priors, prior_in_groups
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.input_format import InputFormat, open_rows, read_more_rows, with_weight
-from tallybayes.models.inputs.invalid_cells import answering
+from tallybayes.models.inputs.invalid_cells import ColumnSpec
 from tallybayes.models.inspection import information_criteria, labeled_parameters
 from tallybayes.models.inspection.gaussian_parameters import covariances, means
 from tallybayes.models.inspection.model_summary import rows_by_class, summary, title_by_class
@@ -96,98 +92,156 @@ class ClassConditionalModel(Model):
 
     @property
     def class_log_prior_(self) -> np.ndarray:
-        """log p(class), in the order of ``classes_``; −inf for one that cannot be."""
-        return self._cached("log_prior", lambda: self._log_prior(self.class_prior))
+        """log p(class), in the order of ``classes_``; −inf for a class with probability zero."""
+        return self._estimated_classifier.class_log_prior
 
     @property
     def constant_columns_(self) -> list[Any]:
-        """Columns that were the same in every row: they add nothing to any score."""
-        return [scored.factor.column(int(place)) for scored in self._factor_scorers for place in scored.constant]
+        """The columns with the same value in every row; they do not change any prediction."""
+        return [
+            scorer.factor.column(int(index)) for scorer in self._estimated_classifier.scorers for index in scorer.constant
+        ]
+
+    # ---- Estimation ---------------------------------------------------------------------------------------------
+
+    @property
+    def _estimated_classifier(self) -> EstimatedClassifier:
+        """The estimated factors and the class prior."""
+        return self._cached("estimated", self._estimate)
+
+    def _estimate(self) -> EstimatedClassifier:
+        pairs, fixed = self._feature_factors(), self._fixed_parameters
+        groups = self._class_domain.levels
+        if fixed is None:
+            self._check_prior([factor for factor, _ in pairs])
+            priors = [self._prior_of(factor) for factor, _ in pairs]
+            factors = EstimatedFactors(pairs, priors, self.estimate, groups=groups)
+        else:
+            factors = EstimatedFactors.from_fixed_parameters(pairs, self._fixed_feature_parameters(), groups)
+        class_proba = None if fixed is None else fixed[0]
+        class_factor = classifier_fit.class_factor(self)
+        return EstimatedClassifier(
+            self._selected_tally, class_factor, factors, self.class_prior, self.unseen, class_proba
+        )
 
     def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
+        """Return the factors p(block | class) with their statistics."""
         pairs = zip(self._selected_tally.factors, self._selected_tally.statistics, strict=True)
         return [(factor, statistics) for factor, statistics in pairs if factor.given]
 
+    def _fixed_feature_parameters(self) -> list[Any]:
+        """Return the user-specified parameters of the factors p(block | class)."""
+        assert self._fixed_parameters is not None
+        pairs = zip(self.tally_.factors, self._fixed_parameters, strict=True)
+        return [parameters for factor, parameters in pairs if factor.given]
+
     def _prior_of(self, factor: Factor) -> Any:
-        """The prior meant for a factor; a tally was seen before, so it updates the default."""
+        """Return the prior of a factor; if ``prior`` is a tally, the default prior updated with its statistics."""
         if not isinstance(self.prior, Tally):
             domains = self._selected_tally.domains
             return prior_in_groups(self.prior, factor, self.estimate, lambda name: domains[str(name)].levels)
-        before = with_selected_words(self.prior.reindex_like(self.tally_), self._selected_words)[factor.columns]
-        return factor.family.resolve_prior(None, self._selected_tally[factor.columns], self.estimate).update(before)
+        earlier = with_selected_words(self.prior.reindex_like(self.tally_), self._selected_words)[factor.columns]
+        return factor.family.resolve_prior(None, self._selected_tally[factor.columns], self.estimate).update(earlier)
 
     @property
     def _estimated(self) -> EstimatedFactors:
-        """The factors after estimating, over the levels that were seen."""
-        return self._cached("known", lambda: self._fit(smooth=False))
+        """The estimated factors, over the observed levels."""
+        return self._estimated_classifier.factors
 
     @property
     def _scoring_factors(self) -> EstimatedFactors:
-        """What rows are scored by: as `_known`, with a level more in every column where unseen ones are smoothed."""
-        return self._estimated if self.unseen != "smooth" else self._cached("smooth", lambda: self._fit(smooth=True))
+        """The estimated factors that score rows."""
+        return self._estimated_classifier.scoring_factors
 
     @property
     def _factor_scorers(self) -> list[FactorScorer]:
-        return self._scoring_factors.checked_scorers
+        """The scorer of every factor."""
+        return self._estimated_classifier.scorers
 
-    def _fit(self, *, smooth: bool) -> EstimatedFactors:
-        pairs = self._feature_factors()
-        if self._fixed_parameters is not None:
-            if smooth:
-                self._require_counts("unseen='smooth'")
-            return EstimatedFactors.from_fixed_parameters(
-                pairs, self._fixed_feature_parameters(), self._class_domain.levels
-            )
-        self._check_prior([factor for factor, _ in pairs])
-        priors = [self._prior_of(factor) for factor, _ in pairs]
-        return EstimatedFactors(
-            pairs, priors, self.estimate, groups=self._class_domain.levels, with_unseen_level=smooth
-        )
+    @property
+    def _all_factors(self) -> EstimatedFactors:
+        """All estimated factors, that of the class included unless its probabilities are fixed."""
+        return self._estimated_classifier.all_factors
 
-    def _fixed_feature_parameters(self) -> list[Any]:
-        """The parameters of the features, where they were given."""
-        assert self._fixed_parameters is not None
-        return [
-            found for factor, found in zip(self.tally_.factors, self._fixed_parameters, strict=True) if factor.given
-        ]
+    @property
+    def _fixed_log_prob(self) -> float:  # type: ignore[override]
+        """log p(classes of all rows), if the class probabilities are fixed."""
+        return self._estimated_classifier.fixed_log_prob
+
+    def _resolved_priors(self) -> dict[Any, Any]:
+        """Return the resolved priors by column."""
+        return information_criteria.priors_by_column(self._estimated)
 
     def _with_tally(self, tally: Tally) -> Self:
-        """The same model over other counts of the same levels, its priors held fixed."""
+        """Return this model with other counts of the same levels; the priors are held fixed."""
         other = copy.copy(self)._set_tally(tally)._with_words_of(self)
         pairs = other._feature_factors()
-        return other._with_cached(
-            {"known": self._estimated.with_statistics(pairs), "smooth": self._scoring_factors.with_statistics(pairs)}
-        )
+        return other._with_estimates(self._estimated_classifier.with_statistics(other._selected_tally, pairs))
 
     def _with_scaled_priors(self, factor: float) -> Self:
-        """The same model under priors worth `factor` times as much."""
-        other = copy.copy(self)._set_tally(self.tally_)
-        return other._with_cached(
-            {"known": self._estimated.scaled(factor), "smooth": self._scoring_factors.scaled(factor)}
-        )
+        """Return this model with the strength of every prior multiplied by ``factor``."""
+        return copy.copy(self)._set_tally(self.tally_)._with_estimates(self._estimated_classifier.scaled(factor))
 
-    def _with_cached(self, fitted: dict[str, EstimatedFactors]) -> Self:
-        self._cache |= fitted
+    def _with_estimates(self, estimates: EstimatedClassifier) -> Self:
+        """Use estimates that were computed elsewhere."""
+        self._cache["estimated"] = estimates
         return self
 
     def _statistics_are_per_row(self) -> bool:
-        """Whether one row's part in the statistics is what it was counted as."""
+        """Return whether the statistics that are scored are sums over rows."""
         return True
 
-    def _log_prior(self, class_prior: Any, counts: Any = None) -> np.ndarray:
+    # ---- Prediction ---------------------------------------------------------------------------------------------
+
+    @property
+    def _row_scorer(self) -> RowScorer:
+        """The scorer of rows under the class prior of the model."""
+        return self._cached("row_scorer", lambda: self._make_row_scorer(self.class_log_prior_))
+
+    def _make_row_scorer(self, log_prior: np.ndarray) -> RowScorer:
+        """Return the scorer of rows under a class prior."""
+        return self._estimated_classifier.row_scorer(log_prior)
+
+    def _check_estimated(self, log_prior: np.ndarray) -> None:
+        """Raise DataError if there is no class, or if a possible class has an undefined estimate."""
+        self._estimated_classifier.check_defined(log_prior)
+
+    def _column_specs(self) -> list[ColumnSpec]:
+        """Return the columns, the family and the levels of every factor."""
+        return self._estimated_classifier.column_specs
+
+    def _level_domains(self, scorer: FactorScorer) -> list[Domain]:
+        """Return the levels of every column of a categorical factor."""
+        return self._estimated_classifier.level_domains(scorer)
+
+    def _factor_cells(self, table: Table, scorer: FactorScorer) -> Any:
+        """Return the cells of one factor, ready for its scorer."""
+        return self._estimated_classifier.cells(table, scorer)
+
+    def _log_prior(self, class_prior: ClassPrior, counts: Any = None) -> np.ndarray:
         """Return log p(class) under a class prior, by default with the counts of the model."""
-        counts = self.tally_[self._target] if counts is None else counts
-        if self._fixed_parameters is not None:
-            if class_prior is None:
-                class_prior = self._fixed_parameters[0].table
-            elif class_belief(class_prior, self.estimate) is not None:
-                self._require_counts(f"class_prior={class_prior!r}")
-        return log_class_prior(class_prior, self._class_domain.levels, counts, self.estimate)
+        return self._estimated_classifier.log_prior(class_prior, counts)
+
+    def _open(self, X: Rows) -> Table:
+        """Return rows as a table with the columns of the model; raise NotFittedError before the model is fitted."""
+        check_is_fitted(self, "tally_")
+        return open_rows(self, X)
+
+    def _joint(self, table: Table, log_prior: np.ndarray | None = None, *, whole: bool = True) -> np.ndarray:
+        """Return log p(class, row), shape (n, classes); unless `whole`, without the terms that all classes share."""
+        self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
+        scorer = self._row_scorer if log_prior is None else self._make_row_scorer(log_prior)
+        return scorer.joint(table, whole=whole)
+
+    def _posterior(self, table: Table, log_prior: np.ndarray | None = None) -> ClassPosterior:
+        """Return log p(class | row), and log p(row) without the terms that all classes share."""
+        self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
+        scorer = self._row_scorer if log_prior is None else self._make_row_scorer(log_prior)
+        return scorer.posterior(table)
 
     @predict_in_batches
-    @answering
     def predict(self, X: Rows) -> np.ndarray:
-        """The most probable class of every row; ties go to the first.
+        """Return the most probable class of every row; ties go to the first class.
 
         Parameters
         ----------
@@ -198,71 +252,78 @@ class ClassConditionalModel(Model):
         ndarray of shape (n,)
         """
         self._check_estimated(self.class_log_prior_)
-        if self._calibration is not None:  # it may change the order
+        if self._calibration is not None:  # it can change the order of the classes
             return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
         codes = None
         if not self._shape.by_name and type(X) is np.ndarray and X.ndim == 2 and X.shape[1] == self._shape.n_features:
-            codes = self._row_scorer.argmax_array(X)  # the short way for the plain case
-        return self.classes_[self._row_scorer.argmax(open_rows(self, X)) if codes is None else codes]
+            codes = self._row_scorer.argmax_array(X)  # without a table, if the kernels read the array directly
+        return self.classes_[self._row_scorer.argmax(self._open(X)) if codes is None else codes]
 
     @predict_in_batches
-    @answering
     def predict_joint_log_proba(self, X: Rows) -> np.ndarray:
-        """log p(class, row), shape (n, classes); −inf where a row is impossible in a class."""
-        return self._joint(X)
+        """Return log p(class, row), shape (n, classes); −inf where a row is impossible in a class.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        """
+        return self._joint(self._open(X))
 
     @predict_in_batches
-    @answering
     def predict_log_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
-        """log p(class | row), shape (n, classes).
+        """Return log p(class | row), shape (n, classes).
 
         Parameters
         ----------
         X : as for `fit`, without the target
         class_prior : as for the constructor, optional
-            The share of the classes where the model is used, if it differs.
+            The class prior of the rows to predict, if it differs from that of the training rows.
         """
-        check_is_fitted(self, "tally_")
-        given = None if class_prior is None else self._log_prior(class_prior)
-        prior = self.class_log_prior_ if given is None else given
-        if self._calibration is not None and given is not None:  # it mends what the model says under its own prior
-            given, prior = None, self.class_log_prior_
-            shift = self._log_prior(class_prior) - np.where(np.isneginf(prior), 0.0, prior)
-        else:
-            shift = None
-        found = self._posterior(X, given)
-        if found.impossible.any():
-            self._warn_impossible(X, int(np.flatnonzero(found.impossible)[0]), int(found.impossible.sum()))
-        if self._calibration is None:
+        return self._log_proba(self._open(X), class_prior)
+
+    @predict_in_batches
+    def predict_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
+        """Return p(class | row), shape (n, classes).
+
+        A row that is impossible in every class gets the class prior, and a warning names it.
+
+        Parameters
+        ----------
+        X : as for `fit`, without the target
+        class_prior : as for the constructor, optional
+            The class prior of the rows to predict, if it differs from that of the training rows.
+        """
+        return np.exp(self._log_proba(self._open(X), class_prior))
+
+    def _log_proba(self, table: Table, class_prior: ClassPrior = None) -> np.ndarray:
+        """Return log p(class | row), calibrated if there is a calibration."""
+        prior = None if class_prior is None else self._log_prior(class_prior)
+        calibration = self._calibration
+        posterior = self._posterior(table, prior if calibration is None else None)
+        if posterior.impossible.any():
+            self._warn_impossible(table, posterior.impossible)
+        if calibration is None:
             if self._calibration_pending:
                 self._warn_uncalibrated()
-            return found.log_proba
-        mended = self._calibration.apply(found.log_proba)
-        return mended if shift is None else apply_bayes_rule(mended + shift, prior).log_proba
+            return posterior.log_proba
+        log_proba = calibration.apply(posterior.log_proba)  # fitted under the class prior of the model
+        if prior is None:
+            return log_proba
+        own = self.class_log_prior_
+        return apply_bayes_rule(log_proba + prior - np.where(np.isneginf(own), 0.0, own), own).log_proba
 
     @predict_in_batches
-    @answering
-    def predict_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
-        """p(class | row), shape (n, classes). A row impossible in every class gets the class prior, with a warning.
+    def score_samples(self, X: Rows) -> np.ndarray:
+        """Return log p(row), summed over the classes, shape (n,); −inf for an impossible row.
 
         Parameters
         ----------
         X : as for `fit`, without the target
-        class_prior : as for the constructor, optional
-            The share of the classes where the model is used, if it differs.
         """
-        return np.exp(self.predict_log_proba(X, class_prior))
+        return self._row_scorer.posterior(self._open(X), whole=True).log_density
 
-    @predict_in_batches
-    @answering
-    def score_samples(self, X: Rows) -> np.ndarray:
-        """log p(row), whatever its class, shape (n,); −inf for an impossible row."""
-        check_is_fitted(self, "tally_")
-        return self._row_scorer.posterior(open_rows(self, X), whole=True).log_density
-
-    @answering
     def log_likelihood(self, X: Rows, y: Labels | None = None, *, sample_weight: SampleWeights = None) -> float:
-        """log p(all rows) or, with their classes, log p(all rows and classes), in nats.
+        """Return the log-likelihood of the rows or, with ``y``, of the rows and their classes, in nats.
 
         Parameters
         ----------
@@ -275,26 +336,21 @@ class ClassConditionalModel(Model):
             X, weight = with_weight(open_features(X), sample_weight)
             return information_criteria.weighted_sum(self.score_samples(X), weight)
         table, weight = read_more_rows(self, X, y, sample_weight)
-        domain = self._class_domain
-        codes = factor_cells(table, [self._target], classifier_fit.class_factor(self).family, [domain], "error")[:, 0]
+        codes = factor_cells(table, [self._target], Categorical(), [self._class_domain], "error")[:, 0]
         if (codes < 0).any():
-            raise LabelError(
-                f"the class of row {int(np.flatnonzero(codes < 0)[0])} is missing; expected all, or y=None."
-            )
+            row = int(np.flatnonzero(codes < 0)[0])
+            raise LabelError(f"y is missing in row {row}; expected a class for every row.\n    Or pass y=None.")
         joint = self.predict_joint_log_proba(table if self._shape.by_name else table.without(self._target))
         return information_criteria.weighted_sum(joint[np.arange(len(codes)), codes], weight)
 
-    def _joint(self, X: Any, log_prior: np.ndarray | None = None, *, whole: bool = True) -> np.ndarray:
-        check_is_fitted(self, "tally_")
-        self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
-        plan = self._row_scorer if log_prior is None else self._make_row_scorer(log_prior)
-        return plan.joint(open_rows(self, X), whole=whole)
-
-    def _posterior(self, X: Any, log_prior: np.ndarray | None = None) -> ClassPosterior:
-        """log p(class | row) of every row, without what its classes have in common."""
-        self._check_estimated(self.class_log_prior_ if log_prior is None else log_prior)
-        plan = self._row_scorer if log_prior is None else self._make_row_scorer(log_prior)
-        return plan.posterior(open_rows(self, X))
+    def _warn_impossible(self, table: Table, impossible: np.ndarray) -> None:
+        """Warn about rows that are impossible in every class; name the first one, and its first impossible column."""
+        row, n_rows = int(np.flatnonzero(impossible)[0]), int(impossible.sum())
+        column = self._estimated_classifier.first_impossible_column(table, row)
+        where = f" (column {column!r})" if column is not None else ""
+        more = f", and {n_rows - 1} more rows," if n_rows > 1 else ""
+        hint = "" if self._fixed_parameters is not None else "\n    Use estimate='bayes': unobserved values stay possible."
+        warn(f"row {row}{where}{more} is impossible in every class, so its class prior is returned.{hint}", UserWarning)
 
     # ---- Answers ------------------------------------------------------------------------------------------------
 
@@ -334,90 +390,6 @@ class ClassConditionalModel(Model):
 
     _summary_title = title_by_class
     _total_weight = rows_by_class
-
-    # ---- What the answers stand on -----------------------------------------------------------------------------
-
-    @property
-    def _all_factors(self) -> EstimatedFactors:
-        """All factors after estimating, that of the classes included unless their probabilities are given."""
-        return self._cached("whole", self._make_whole)
-
-    def _make_whole(self) -> EstimatedFactors:
-        known, belief = self._estimated, class_belief(self.class_prior, self.estimate)
-        if belief is None:
-            return known
-        pairs = [(classifier_fit.class_factor(self), self.tally_[self._target]), *known.pairs]
-        if self._fixed_parameters is not None:
-            return EstimatedFactors.from_fixed_parameters(
-                pairs, [self._fixed_parameters[0], *self._fixed_feature_parameters()]
-            )
-        return EstimatedFactors(
-            pairs,
-            [belief, *known.priors],
-            self.estimate,
-            resolved_priors=(ResolvedPrior(belief, NO_COLUMNS), *known.resolved_priors),
-        )
-
-    @property
-    def _fixed_log_prob(self) -> float:  # type: ignore[override]
-        if class_belief(self.class_prior, self.estimate) is not None:
-            return 0.0
-        counts: Any = self.tally_[self._target]
-        seen = counts.table > 0
-        return float((counts.table[seen] * self.class_log_prior_[seen]).sum())
-
-    def _resolved_priors(self) -> dict[Any, Any]:
-        return information_criteria.priors_by_column(self._estimated)
-
-    @property
-    def _row_scorer(self) -> RowScorer:
-        return self._cached("plan", lambda: self._make_row_scorer(self.class_log_prior_))
-
-    def _make_row_scorer(self, log_prior: np.ndarray) -> RowScorer:
-        domains = [self._level_domains(scored) for scored in self._factor_scorers]
-        return RowScorer(self._factor_scorers, log_prior, domains, self.unseen)
-
-    def _level_domains(self, scored: FactorScorer) -> list[Domain]:
-        """The levels of every column of a factor of labels."""
-        names = scored.factor.columns if scored.family.cell_type == "codes" else ()
-        return [self.tally_.domains[self.tally_.schema.domain(name)] for name in names]
-
-    def _column_specs(self) -> list[tuple[Any, Any, Any]]:
-        """The columns, the family and the domains of every factor."""
-        return [(scored.factor.columns, scored.family, self._level_domains(scored)) for scored in self._factor_scorers]
-
-    def _check_estimated(self, log_prior: np.ndarray) -> None:
-        """Refuse to score with parameters that nothing was counted for, in classes that a row may have."""
-        if not len(log_prior):
-            raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
-
-        def find() -> list[tuple[int, Any]]:
-            return [place for scored in self._factor_scorers for place in undefined_parameters(scored)]
-
-        for code, column in self._cached("not_estimated", find):
-            if log_prior[code] > -np.inf:
-                where = f"column {column!r} in class {self._class_domain.levels[code]!r}"
-                raise DataError.no_data(where, self.estimate)
-
-    def _factor_cells(self, table: Table, scored: FactorScorer) -> Any:
-        return factor_cells(table, scored.factor.columns, scored.family, self._level_domains(scored), self.unseen)
-
-    def _warn_impossible(self, X: Any, row: int, n_rows: int) -> None:
-        """Name the first row that no class allows, and a column to blame."""
-        table, blame = open_rows(self, X), None
-        for scored in self._factor_scorers:
-            terms = scored.contributions(chunk_of(self._factor_cells(table, scored), slice(row, row + 1)))[0]
-            bad = np.flatnonzero(np.isneginf(terms).any(axis=0))
-            if len(bad) and blame is None:
-                blame = scored.factor.column(int(bad[0]), terms.shape[-1])
-        where = f" (column {blame!r})" if blame is not None else ""
-        more = f", and {n_rows - 1} more rows," if n_rows > 1 else ""
-        hint = (
-            " With estimate='bayes' nothing is impossible only because it was not seen."
-            if self._fixed_parameters is None
-            else ""
-        )
-        warn(f"row {row}{where}{more} is impossible in every class, so its class prior is returned.{hint}", UserWarning)
 
     def _check_settings(self) -> None:
         """Check the parameters of the constructor, the class prior included."""

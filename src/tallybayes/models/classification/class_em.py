@@ -192,7 +192,7 @@ class ClassEM:
 
     def _maximize_classes(self, weights: np.ndarray) -> tuple[np.ndarray, float]:
         """log p(class), and the log prior of it. One pseudo-row a class, where none is given, keeps each alive."""
-        counts, belief = Counts(weights, (self.n_classes,)), self._class_belief()
+        counts, belief = Counts(weights, (self.n_classes,)), self._class_prior_distribution()
         if belief is None:
             given = "frequency" if self.model.class_prior is None else self.model.class_prior
             return log_class_prior(given, self.classes.levels, counts, "map"), 0.0
@@ -200,7 +200,7 @@ class ClassEM:
         with np.errstate(divide="ignore"):
             return np.log(mode), self._at(belief, mode)
 
-    def _class_belief(self) -> Dirichlet | None:
+    def _class_prior_distribution(self) -> Dirichlet | None:
         """What is believed of the shares of classes, where they are climbed with the rest."""
         given = self.model.class_prior
         if not self.unlabeled or not _is_belief(given) or (given is None and not self.hill.has_prior):
@@ -277,7 +277,7 @@ class ClassEM:
             expected, _ = self.expect(found)
             self._resolve(self._known(expected))
         if self.hill.has_prior:
-            density = self._class_belief()
+            density = self._class_prior_distribution()
             with np.errstate(divide="ignore"):
                 classes = 0.0 if density is None else self._at(density, np.exp(found.log_prior))
             self.start_log_prior = self.hill.log_prior(found.scored, expected.statistics) + classes

@@ -10,7 +10,7 @@ import numpy as np
 from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.models.classification import classifier_fit
-from tallybayes.models.classification.class_prior import class_belief
+from tallybayes.models.classification.class_prior import class_prior_distribution
 from tallybayes.models.inspection.labeled_parameters import UNSEEN, LabeledFactor, within_of
 from tallybayes.models.inspection.parameter_table import ParameterTable
 from tallybayes.statistics.segments import Segments
@@ -22,7 +22,7 @@ def labeled_class_prior(model: Any) -> LabeledFactor:
     scored = FactorScorer(
         classifier_fit.class_factor(model), LevelProbabilities(shares, Segments([len(shares)])), False, NO_COLUMNS
     )
-    belief = class_belief(model.class_prior, model.estimate) if hasattr(model, "class_prior") else None
+    belief = class_prior_distribution(model.class_prior, model.estimate) if hasattr(model, "class_prior") else None
     posterior = None if belief is None else lambda: belief.update(model.tally_[model._target])
     return LabeledFactor(scored, (), (), [classes], (group_name(model),), posterior=posterior)
 

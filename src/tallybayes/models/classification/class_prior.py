@@ -33,7 +33,7 @@ def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, e
     """
     rows, how = counts.table, read_estimate(estimate)
     if class_prior is None:
-        class_prior = class_belief(None, estimate) if how.has_prior else "frequency"
+        class_prior = class_prior_distribution(None, estimate) if how.has_prior else "frequency"
     if isinstance(class_prior, str) and class_prior == "frequency":
         total = rows.sum(axis=-1, keepdims=True)
         weights = np.where(total > 0, rows / np.where(total > 0, total, 1.0), 1 / max(len(levels), 1))
@@ -75,7 +75,7 @@ def check_classes(class_prior: Any, levels: tuple[Any, ...]) -> None:
         _given(class_prior, levels)
 
 
-def class_belief(class_prior: Any, estimate: str) -> Dirichlet | None:
+def class_prior_distribution(class_prior: Any, estimate: str) -> Dirichlet | None:
     """What is believed of the class probabilities before any row; None where they are given."""
     if class_prior is None:
         return Dirichlet(2.0 if read_estimate(estimate).takes_mode else 1.0)  # as of any other labels

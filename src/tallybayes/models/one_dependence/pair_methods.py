@@ -17,7 +17,7 @@ from tallybayes.estimation.factor_sampling import MissingCellPrediction, impute_
 from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer, chunk_rows
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.models.classification.class_parameters import labeled_class_prior
-from tallybayes.models.classification.class_prior import class_belief
+from tallybayes.models.classification.class_prior import class_prior_distribution
 from tallybayes.models.classification.methods.class_sampling import draw_classes
 from tallybayes.models.classification.methods.explanation import (
     PRIOR,
@@ -119,7 +119,7 @@ def n_parameters(model: Any) -> int:
         tables = int((np.array(above, dtype=np.int64) * free).sum())
     else:  # every column in turn, and all others given it
         tables = int(free.sum() + (sizes * (free.sum() - free)).sum())
-    given = class_belief(model.class_prior, model.estimate) is None
+    given = class_prior_distribution(model.class_prior, model.estimate) is None
     return n_classes * tables + (0 if given else max(n_classes - 1, 0))
 
 
@@ -236,8 +236,8 @@ def impute(model: Any, X: Rows, how: str = "mean") -> Any:
     """
     if how not in ("mean", "mode", "distribution"):
         raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
-    table = open_rows(model, X)
-    weights = model.predict_proba(table)
+    table = model._open(X)
+    weights = np.exp(model._log_proba(table))
     columns: dict[Any, Any] = {
         name: np.atleast_1d(X[name] if isinstance(X, Mapping) and name in X else column)
         for name, column in table.columns.items()

@@ -371,7 +371,8 @@ def check_estimated(model: Any, log_prior: np.ndarray) -> None:
 def sharing(model: Any, other: Any) -> Any:
     """The model with the counts of another that reads rows alike, and with what is made of them."""
     found = model._copy_input_format(other)._set_tally(other.tally_)
-    return found._with_cached({"known": other._estimated, "pairs": other._pairs})
+    found._cache |= {"estimated": other._estimated_classifier, "pairs": other._pairs}
+    return found
 
 
 def refuse_measure(model: Any, what: str) -> NoReturn:

@@ -33,7 +33,7 @@ def show_work_of_tree(model: Any, row: Rows) -> str:
     """
     table = one_row(model, row)
     found = model._pairs
-    joint = model._joint(row)[0]
+    joint = model._joint(table)[0]
     codes = [int(column[0]) for column in codes_of(model, table)]
     sheet = CalculationSheet("p(class | x) ∝ p(class) · Π p(x_j | class, its parent)", list(model.classes_))
     sheet.add("log p(class)", model.class_log_prior_)
@@ -41,7 +41,7 @@ def show_work_of_tree(model: Any, row: Rows) -> str:
     if any(parent >= 0 and codes[parent] < 0 for parent in parents):
         sheet.add("log p(x | class)", joint - model.class_log_prior_)
         sheet.note("  cells that are missing are summed over along the tree, so the rest is no product")
-        return finished(sheet, model, row, joint)
+        return finished(sheet, model, table, joint)
     for place, (name, parent) in enumerate(zip(found.names, parents, strict=True)):
         given = "" if parent < 0 else f", {printable(found.names[parent])}"
         title = f"log p({printable(name)} | class{given})"
@@ -51,7 +51,7 @@ def show_work_of_tree(model: Any, row: Rows) -> str:
             continue
         terms = _log_given(model, place, codes[place], parent, codes[max(parent, 0)])
         sheet.add(title, terms, _level(model, place, codes[place]))
-    return finished(sheet, model, row, joint)
+    return finished(sheet, model, table, joint)
 
 
 @answering
@@ -68,7 +68,7 @@ def show_work_of_parents(model: Any, row: Rows) -> str:
     """
     table = one_row(model, row)
     found = model._pairs
-    joint = model._joint(row)[0]
+    joint = model._joint(table)[0]
     codes = [int(column[0]) for column in codes_of(model, table)]
     formula = "p(class | x) ∝ p(class) · 1/d Σ_i p(x_i | class) Π_j p(x_j | class, x_i)"
     sheet = CalculationSheet(formula, list(model.classes_))
@@ -86,7 +86,7 @@ def show_work_of_parents(model: Any, row: Rows) -> str:
     if terms:
         mean = logsumexp(np.array(terms), axis=0) - np.log(len(terms))
         sheet.add("log of their mean", mean)
-    return finished(sheet, model, row, joint)
+    return finished(sheet, model, table, joint)
 
 
 def _log_given(model: Any, column: int, level: int, parent: int, above: int) -> np.ndarray:

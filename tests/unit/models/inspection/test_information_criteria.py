@@ -133,7 +133,7 @@ def test_labels_that_are_missing_have_no_likelihood():
     model, _ = fitted("NaiveBayes")
     labels = CLASSES.astype(object)
     labels[3] = None
-    with pytest.raises(tb.LabelError, match="row 3 is missing"):
+    with pytest.raises(tb.LabelError, match="y is missing in row 3"):
         model.log_likelihood(ROWS, labels)
 
 

@@ -22,7 +22,7 @@ from tallybayes.estimation.factor_sampling import (
 )
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.inputs.features import as_rows
-from tallybayes.models.inputs.input_format import open_rows, shaped
+from tallybayes.models.inputs.input_format import shaped
 from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.tally.domain import labels_at
 from tallybayes.tally.factor import Name
@@ -94,8 +94,8 @@ def impute(model: Any, X: Rows, how: str = "mean") -> Any:
     """
     if how not in ("mean", "mode", "distribution"):
         raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
-    table = open_rows(model, X)
-    weights = model.predict_proba(table)
+    table = model._open(X)
+    weights = np.exp(model._log_proba(table))
     columns: dict[Any, Any] = {
         name: _as_given(X, name) if isinstance(column, SparseRows | Texts) else np.array(column)
         for name, column in table.columns.items()

@@ -185,7 +185,7 @@ def estimate_class_prior(
     if isinstance(sample_weight, str):
         sample_weight = np.asarray(open_features(X)._column(sample_weight))
     with np.errstate(divide="ignore"):
-        joint = model._joint(X, np.log(seen.astype(float)), whole=False)[:, seen]
+        joint = model._joint(model._open(X), np.log(seen.astype(float)), whole=False)[:, seen]
     given = check_weight(sample_weight, len(joint))
     weight = np.ones(len(joint)) if given is None else given
     best = joint.max(axis=1)

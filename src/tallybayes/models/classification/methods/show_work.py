@@ -47,7 +47,7 @@ def show_work(model: Any, row: Rows) -> str:
     """
     table = one_row(model, row)
     word = "component" if model._group_word == "components" else "class"
-    joint = model._joint(row)[0]  # refuses what is not estimated
+    joint = model._joint(table)[0]  # refuses what is not estimated
     together = any(is_joint(_form(scored)) for scored in model._factor_scorers)
     product = f"Π p(block | {word}), the columns of a block together" if together else f"Π p(x_j | {word})"
     if together and len(model._factor_scorers) == 1:
@@ -61,20 +61,22 @@ def show_work(model: Any, row: Rows) -> str:
             _write_joint(sheet, model, scored, cells, word)
         else:
             _write_columns(sheet, model, scored, cells, levels, word)
-    return finished(sheet, model, row, joint, word)
+    return finished(sheet, model, table, joint, word)
 
 
-def finished(sheet: CalculationSheet, model: Any, row: Any, joint: np.ndarray, word: str = "class") -> str:
-    """The sum, Bayes' rule, and what is predicted."""
+def finished(sheet: CalculationSheet, model: Any, table: Table, joint: np.ndarray, word: str = "class") -> str:
+    """Add the sum, Bayes' rule and the prediction to the sheet, and return its text."""
     sheet.rule()
     sheet.add(f"log p({word}, x)", joint)
-    found = model._posterior(row)
-    sheet.add(f"p({word} | x)", np.exp(found.log_proba[0]))
-    if found.impossible.any():
+    posterior = model._posterior(table)
+    log_proba = posterior.log_proba
+    sheet.add(f"p({word} | x)", np.exp(log_proba[0]))
+    if posterior.impossible.any():
         sheet.note(f"x is impossible in every {word}: it has p({word})")
     if model._calibration is not None:
-        sheet.add(f"p({word} | x), calibrated", np.exp(model._calibration.apply(found.log_proba)[0]))
-    return sheet.to_text(model.predict(row)[0])
+        log_proba = model._calibration.apply(log_proba)
+        sheet.add(f"p({word} | x), calibrated", np.exp(log_proba[0]))
+    return sheet.to_text(model.classes_[log_proba[0].argmax()])
 
 
 def _form(scored: FactorScorer) -> Any:

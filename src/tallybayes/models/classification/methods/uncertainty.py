@@ -12,7 +12,7 @@ from tallybayes.distributions.parameter_distribution import Interval, tail_proba
 from tallybayes.errors import EstimateError
 from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families.estimates import read_estimate
-from tallybayes.models.classification.class_prior import class_belief
+from tallybayes.models.classification.class_prior import class_prior_distribution
 from tallybayes.models.inputs.input_format import open_rows
 from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.statistics.counts import Counts
@@ -154,7 +154,7 @@ def _shares(model: Any, table: Table, log_priors: np.ndarray, seeds: np.ndarray)
 def _draw_log_priors(model: Any, n_draws: int, rng: np.random.Generator) -> np.ndarray:
     """log p(class) drawn from its posterior, (draws, classes), or as the user gave it. What cannot be stays so."""
     out = np.tile(model.class_log_prior_, (n_draws, 1))
-    belief = class_belief(model.class_prior, model.estimate)
+    belief = class_prior_distribution(model.class_prior, model.estimate)
     if belief is not None:
         counts: Any = model.tally_[model._target]
         possible = np.isfinite(model.class_log_prior_)
