@@ -99,7 +99,9 @@ class ClassConditionalModel(Model):
     def constant_columns_(self) -> list[Any]:
         """The columns with the same value in every row; they do not change any prediction."""
         return [
-            scorer.factor.column(int(index)) for scorer in self._estimated_classifier.scorers for index in scorer.constant
+            scorer.factor.column(int(index))
+            for scorer in self._estimated_classifier.scorers
+            for index in scorer.constant
         ]
 
     # ---- Estimation ---------------------------------------------------------------------------------------------
@@ -349,7 +351,9 @@ class ClassConditionalModel(Model):
         column = self._estimated_classifier.first_impossible_column(table, row)
         where = f" (column {column!r})" if column is not None else ""
         more = f", and {n_rows - 1} more rows," if n_rows > 1 else ""
-        hint = "" if self._fixed_parameters is not None else "\n    Use estimate='bayes': unobserved values stay possible."
+        hint = (
+            "" if self._fixed_parameters is not None else "\n    Use estimate='bayes': unobserved values stay possible."
+        )
         warn(f"row {row}{where}{more} is impossible in every class, so its class prior is returned.{hint}", UserWarning)
 
     # ---- Answers ------------------------------------------------------------------------------------------------

@@ -58,7 +58,9 @@ def mask_invalid_cells(table: Table, specs: Iterable[ColumnSpec], unseen: str | 
                     counts[name] = _count_values(block.data[invalid])
                 continue
             is_categorical = family.cell_type == "codes"
-            found = _check_levels(table, name, domains[index]) if is_categorical else _check_numbers(table, name, family)
+            found = (
+                _check_levels(table, name, domains[index]) if is_categorical else _check_numbers(table, name, family)
+            )
             if found is None:
                 continue
             cells, present, invalid = found
