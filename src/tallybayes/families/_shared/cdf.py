@@ -1,4 +1,4 @@
-"""Distribution functions of columns: of a family, of mixtures of its groups, and the quantiles of these."""
+"""Distribution functions of columns: of a family, of mixtures over its groups, and their quantiles."""
 
 from __future__ import annotations
 
@@ -9,53 +9,53 @@ import numpy as np
 
 from tallybayes.families.family import Family, is_not_overridden
 
-_HALVINGS = 200  # more than a float has digits, whatever its size
+_MAX_BISECTIONS = 200  # more than the digits of a float
 
 
 def family_cdf(family: Family, parameters: Any, x: np.ndarray) -> np.ndarray:
-    """As `Family.cumulative`: in closed form, unless a class made from the one that knows it scores rows anew."""
+    """Return `Family.cdf`; by sampling if a subclass overrides `log_prob` or `sample` only."""
     known = is_not_overridden(family, "cdf", "log_prob", "sample")
     return family.cdf(parameters, x) if known else Family.cdf(family, parameters, x)
 
 
-def mixture_cdf(family: Family, parameters: Any, shares: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """p(X ≤ x) of every cell, where row i is of group g with probability ``shares[i, g]``: (n, columns)."""
-    return np.einsum("ng,ngc->nc", shares, family_cdf(family, parameters, x))
+def mixture_cdf(family: Family, parameters: Any, weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return P(X ≤ x) of every cell, for row i in group g with probability ``weights[i, g]``: (n, columns)."""
+    return np.einsum("ng,ngc->nc", weights, family_cdf(family, parameters, x))
 
 
-def mixture_quantile(family: Family, parameters: Any, shares: np.ndarray, level: float) -> np.ndarray:
-    """The lowest value that a cell is at most with a probability of `level` or more: (n, columns).
+def mixture_quantile(family: Family, parameters: Any, weights: np.ndarray, level: float) -> np.ndarray:
+    """Return the `level` quantile of every cell: (n, columns).
 
-    By halving what lies between two values, one below it and one that is not; whole numbers where cells are counts.
+    It is computed by bracketing and bisection; quantiles of discrete columns are integers.
     """
-    whole = not family.is_continuous
+    is_discrete = not family.is_continuous
     means = np.asarray(family.mean(parameters))
-    middle = shares @ means
+    center = weights @ means
 
     def reached(x: np.ndarray) -> np.ndarray:
-        return mixture_cdf(family, parameters, shares, x) >= level
+        return mixture_cdf(family, parameters, weights, x) >= level
 
-    if whole:
-        low, high = np.floor(middle), np.floor(middle)
-        unit = np.ones_like(middle)
+    if is_discrete:
+        low, high = np.floor(center), np.floor(center)
+        unit = np.ones_like(center)
     else:
-        low, high = middle.copy(), middle.copy()
-        unit = np.maximum(np.ptp(means, axis=0), np.maximum(np.abs(middle) * 1e-3, 1e-300)) * np.ones_like(middle)
-    high = _moved(high, unit, lambda x: ~reached(x))
-    low = _moved(low, -unit, reached)
-    for _ in range(_HALVINGS):
-        half = np.floor((low + high) / 2) if whole else low + (high - low) / 2
+        low, high = center.copy(), center.copy()
+        unit = np.maximum(np.ptp(means, axis=0), np.maximum(np.abs(center) * 1e-3, 1e-300)) * np.ones_like(center)
+    high = _move_while(high, unit, lambda x: ~reached(x))
+    low = _move_while(low, -unit, reached)
+    for _ in range(_MAX_BISECTIONS):
+        half = np.floor((low + high) / 2) if is_discrete else low + (high - low) / 2
         if ((half <= low) | (half >= high)).all():
             break
-        above = reached(half)
-        low, high = np.where(above, low, half), np.where(above, half, high)
+        is_reached = reached(half)
+        low, high = np.where(is_reached, low, half), np.where(is_reached, half, high)
     return high
 
 
-def _moved(x: np.ndarray, step: np.ndarray, while_: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Values moved on by steps that double, as long as something holds of them."""
+def _move_while(x: np.ndarray, step: np.ndarray, condition: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Move values by doubling steps while a condition holds."""
     for _ in range(2100):  # from the smallest float to the largest
-        holds = while_(x)
+        holds = condition(x)
         if not holds.any():
             break
         with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""Densities of whole rows, taken apart as a textbook writes them."""
+"""Terms of joint densities of rows, as written in textbooks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tallybayes.families._shared.log_prob_forms import CellSumForm, Multivariate
 
 
 class DensityTerms(NamedTuple):
-    """log p(row | group) of columns that vary together.
+    """Terms of log p(row | group) of a joint density.
 
     Attributes
     ----------
     note : str
-        Which density it is, and by what it is shown.
+        Name of the density and its formula.
     parts : dict
-        By what they are called, numbers of shape (groups,) that the log probability is made of.
+        Terms of the log probability by name, each of shape (groups,).
     means : ndarray of shape (groups, columns)
     """
 
@@ -27,36 +27,36 @@ class DensityTerms(NamedTuple):
 
 
 class WordTerms(NamedTuple):
-    """log p(row | group) of words that make themselves likelier: terms (groups, columns), and one of the row's sum."""
+    """Terms of log p(row | group) of a Dirichlet-multinomial: per word (groups, columns), and of the row sum."""
 
     terms: np.ndarray
     of_sum: np.ndarray
 
 
 def is_joint(form: Any) -> bool:
-    """Whether a form is of columns that vary together."""
+    """Return whether a form is a joint density of the columns."""
     return isinstance(form, MultivariateNormalForm | MultivariateTForm)
 
 
 def density_terms(form: Any, row: np.ndarray) -> DensityTerms:
-    """A row, shape (columns,), NaN where a cell is missing, by the quadratic form of its density."""
+    """Return the terms of the density of one row, shape (columns,), with NaN at missing cells."""
     mean = np.asarray(form.mean if isinstance(form, MultivariateNormalForm) else form.location)
-    known, whole = np.flatnonzero(~np.isnan(row)), form.evaluate(row[None])[0]
+    known, total = np.flatnonzero(~np.isnan(row)), form.evaluate(row[None])[0]
     k = len(known)
     if not k:
-        return DensityTerms("no cell is known", {}, mean)
-    each = np.arange(len(mean))
-    at = np.broadcast_to(form.whitened(mean[:, known], known)[0], (len(mean), len(mean), k))[each, each]
-    lengths = ((form.whitened(row[None, known], known)[0][0] - at) ** 2).sum(axis=-1)
+        return DensityTerms("no observed cells", {}, mean)
+    groups = np.arange(len(mean))
+    whitened_mean = np.broadcast_to(form.whitened(mean[:, known], known)[0], (len(mean), len(mean), k))[groups, groups]
+    squared_norms = ((form.whitened(row[None, known], known)[0][0] - whitened_mean) ** 2).sum(axis=-1)
     if isinstance(form, MultivariateNormalForm):
-        parts = {"−½ log det(2πΣ)": whole + 0.5 * lengths, "−½ (x − μ)ᵀ Σ⁻¹ (x − μ)": -0.5 * lengths}
+        parts = {"−½ log det(2πΣ)": total + 0.5 * squared_norms, "−½ (x − μ)ᵀ Σ⁻¹ (x − μ)": -0.5 * squared_norms}
         return DensityTerms(f"N(x | μ, Σ) by its quadratic form, {k} columns together", parts, mean)
-    bent = -(form.shape + k / 2) * np.log1p(lengths)
+    log_kernel = -(form.shape + k / 2) * np.log1p(squared_norms)
     parts = {
-        "log norm": whole - bent,
-        "q = (x − m)ᵀ S⁻¹ (x − m)": lengths,
+        "log norm": total - log_kernel,
+        "q = (x − m)ᵀ S⁻¹ (x − m)": squared_norms,
         "degrees of freedom ν": 2 * form.shape,
-        f"−½ (ν + {k}) log(1 + q)": bent,
+        f"−½ (ν + {k}) log(1 + q)": log_kernel,
     }
     return DensityTerms(
         f"Student's t by its quadratic form, {k} columns together, parameters integrated out", parts, mean
@@ -64,7 +64,7 @@ def density_terms(form: Any, row: np.ndarray) -> DensityTerms:
 
 
 def word_terms(form: Any, row: np.ndarray) -> WordTerms | None:
-    """A row of counts, shape (columns,), by the terms of its urn; None where words are independent."""
+    """Return the terms of one row of counts, shape (columns,); None if words are independent."""
     if not isinstance(form, CellSumForm) or form.row_term is None:
         return None
     terms = form.at_zero + form.term(row, np.arange(len(row)))

@@ -1,4 +1,4 @@
-"""The empirical prior of Gaussians: how far the groups' means and variances lie apart."""
+"""Empirical priors of Gaussian families: the distribution of means and variances over groups."""
 
 from __future__ import annotations
 
@@ -16,93 +16,97 @@ from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.statistics.moments import Moments
 
-_FEW = 10  # groups: so many, or fewer, say too little about how variances vary to go below the default's shape
+_FEW_GROUPS = 10  # number of groups up to which the shape stays at the default's or above
 _Sums = Callable[[np.ndarray], np.ndarray]
-_ROUNDS = 8  # of moving the location and climbing from there
+_MAX_ROUNDS = 8  # of updating the location and maximizing the other parameters
 
 
 def fit_gamma_of_variances(family: Family, statistics: Moments, flat: Moments, estimate: str) -> NormalInverseGamma:
-    """The normal-inverse-gamma prior of every column, or of all that share a variance.
+    """Return the normal-inverse-gamma prior of every column, or of columns that share a variance.
 
     Parameters
     ----------
     family : Family
     statistics : Moments
-        As they are, for the default prior.
+        Statistics for the default prior.
     flat : Moments
-        With one axis of groups.
+        The same with one axis of groups.
     estimate : {"bayes", "map"}
 
     Returns
     -------
     NormalInverseGamma
     """
-    family.default_prior(statistics, estimate)  # refuses columns without any spread
+    family.default_prior(statistics, estimate)  # raises EstimateError for constant columns
     shared = tuple(getattr(family, "tied_over", ()))
     moments = flat.diagonal()
     n = np.broadcast_to(moments.weight, moments.first_sum.shape)
-    one = "columns" in shared
-    center, spread, _ = pooled_scale(flat, together=one)
-    unit = np.where(spread > 0, spread, 1.0)
+    shares_columns = "columns" in shared
+    center, variance, _ = pooled_scale(flat, together=shares_columns)
+    unit = np.where(variance > 0, variance, 1.0)
     mean = np.where(n > 0, (moments.mean - center) / np.sqrt(unit), 0.0)
     scatter = moments.scatter / unit
 
     def pool(cells: np.ndarray) -> np.ndarray:
-        """Sums over what shares one variance: (variances, units), of (groups, columns)."""
-        cells = cells.sum(axis=1, keepdims=True) if one else cells
+        """Sum over the axes that share a variance: from (groups, columns) to (variances, units)."""
+        cells = cells.sum(axis=1, keepdims=True) if shares_columns else cells
         return cells.sum(axis=0, keepdims=True) if "groups" in shared else cells
 
     def over(cells: np.ndarray) -> np.ndarray:
-        """Sums over the groups, and the columns that share their numbers: (units,)."""
+        """Sum over the groups, and over columns that share the hyperparameters: (units,)."""
         total = cells.sum(axis=0)
-        return total.sum(keepdims=True) if one else total
+        return total.sum(keepdims=True) if shares_columns else total
 
-    total = over(n) / (len(unit) if one else 1)
+    total = over(n) / (len(unit) if shares_columns else 1)
     within = over(scatter)
     n_groups = (n > 0).sum(axis=0)
-    n_groups = np.where(within > 0, n_groups.max(initial=0) if one else n_groups, 0)
+    n_groups = np.where(within > 0, n_groups.max(initial=0) if shares_columns else n_groups, 0)
     start = np.log(np.stack([np.full_like(total, 0.01), np.full_like(total, 1.5), np.ones_like(total)], -1))
     low, high = _bounds(total, n_groups, start, tied="groups" in shared)
-    place, location = _alternate(_gamma_evidence(n, mean, scatter, pool, over), start, low, high, mean, n)
-    kappa, a, typical = (np.exp(place[:, i]) for i in range(3))
+    maximum, location = _alternate(_gamma_evidence(n, mean, scatter, pool, over), start, low, high, mean, n)
+    kappa, a, typical = (np.exp(maximum[:, i]) for i in range(3))
     location = np.where(n_groups < 2, 0.0, location)
-    n_means = (len(n) if "groups" in shared else 1) * (len(unit) if one else 1)
+    n_means = (len(n) if "groups" in shared else 1) * (len(unit) if shares_columns else 1)
     factor = a + 1 + n_means / 2 if read_estimate(estimate).takes_mode else a
-    keep = slice(0, 1) if one else slice(None)
+    keep = slice(0, 1) if shares_columns else slice(None)
     scale = typical * factor * unit[keep]
     return NormalInverseGamma(center + location * np.sqrt(unit), kappa, a, scale, tied_over=shared)
 
 
 def _gamma_evidence(n: np.ndarray, mean: np.ndarray, scatter: np.ndarray, pool: _Sums, over: _Sums) -> Any:
-    """The evidence of groups with means and scatter (groups, columns), as a function of the location, then of κ, a, b.
+    """Return the log evidence as a function of the location, then of log κ, log a and log b/a.
 
-    `pool` sums over the cells that share a variance, `over` over those that share the numbers of the prior.
+    The groups have means and scatter of shape (groups, columns). `pool` sums over the cells that share a variance,
+    `over` over those that share the hyperparameters.
     """
     half = pool(n) / 2
 
     def make(location: np.ndarray) -> Any:
         square = (mean - location) ** 2
 
-        def evaluate(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            kappa, a = np.exp(place[:, 0]), np.exp(place[:, 1])
-            b = a * np.exp(place[:, 2])
-            part = n / (kappa + n)  # of a group's distance from the location that counts as scatter, over κ
+        def evaluate(point: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            kappa, a = np.exp(point[:, 0]), np.exp(point[:, 1])
+            b = a * np.exp(point[:, 2])
+            part = n / (kappa + n)  # weight of the squared distance from the location in the scatter, divided by κ
             moved = kappa * part * square / 2
             e, e1 = pool(scatter / 2 + moved), pool(moved * part)
             e2 = pool(moved * part * (2 * part - 1))
-            full, sure = b + e, a + half
-            value = (log_rising(a, half) - a * np.log1p(e / b) - half * np.log(full)).sum(axis=0)
+            posterior_scale, posterior_shape = b + e, a + half
+            value = (log_rising(a, half) - a * np.log1p(e / b) - half * np.log(posterior_scale)).sum(axis=0)
             value += over(-0.5 * np.log1p(n / kappa))
-            by_k = -(sure * e1 / full).sum(axis=0) + over(part) / 2
-            by_b = (a - sure * b / full).sum(axis=0)
+            by_k = -(posterior_shape * e1 / posterior_scale).sum(axis=0) + over(part) / 2
+            by_b = (a - posterior_shape * b / posterior_scale).sum(axis=0)
             by_a = a * (digamma_rising(a, half) - np.log1p(e / b)).sum(axis=0)
-            by_kk = -(sure * (e2 / full - (e1 / full) ** 2)).sum(axis=0) - over(part * (1 - part)) / 2
+            by_kk = (
+                -(posterior_shape * (e2 / posterior_scale - (e1 / posterior_scale) ** 2)).sum(axis=0)
+                - over(part * (1 - part)) / 2
+            )
             by_aa = by_a + a**2 * trigamma_rising(a, half).sum(axis=0)
-            by_ab = (a * e / full).sum(axis=0)
-            by_bb = -(sure * b * e / full**2).sum(axis=0)
-            by_ka = -(a * e1 / full).sum(axis=0)
-            by_kb = (sure * b * e1 / full**2).sum(axis=0)
-            return _chained(value, by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab)
+            by_ab = (a * e / posterior_scale).sum(axis=0)
+            by_bb = -(posterior_shape * b * e / posterior_scale**2).sum(axis=0)
+            by_ka = -(a * e1 / posterior_scale).sum(axis=0)
+            by_kb = (posterior_shape * b * e1 / posterior_scale**2).sum(axis=0)
+            return _chain_rule(value, by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab)
 
         return evaluate
 
@@ -110,15 +114,15 @@ def _gamma_evidence(n: np.ndarray, mean: np.ndarray, scatter: np.ndarray, pool: 
 
 
 def fit_wishart(family: Family, statistics: Moments, flat: Moments, estimate: str) -> NormalInverseWishart:
-    """The normal-inverse-Wishart prior of a block of columns.
+    """Return the normal-inverse-Wishart prior of a block of columns.
 
     Parameters
     ----------
     family : Family
     statistics : Moments
-        As they are, for the default prior.
+        Statistics for the default prior.
     flat : Moments
-        With one axis of groups.
+        The same with one axis of groups.
     estimate : {"bayes", "map"}
 
     Returns
@@ -132,61 +136,64 @@ def fit_wishart(family: Family, statistics: Moments, flat: Moments, estimate: st
     if not flat.full or (n > 0).sum() < 2 or not scatter.any():
         return default
     d, tied = flat.n_columns, "groups" in family.tied_over
-    center, spread, _ = pooled_scale(flat)
-    unit = np.sqrt(spread)
+    center, variance, _ = pooled_scale(flat)
+    unit = np.sqrt(variance)
     mean = np.where(n[:, None] > 0, (flat.mean - center) / unit, 0.0)
     scatter = scatter / (unit[:, None] * unit)
     start = np.log(np.array([[0.01, 1.5, 1.0]]))
     low, high = _bounds(n.sum(keepdims=True), (n > 0).sum(keepdims=True), start, tied=tied)
     make = _tied_evidence(n, scatter.sum(axis=0)) if tied else _wishart_evidence(n, scatter)
-    place, location = _alternate(lambda at: make(mean - at), start, low, high, mean, n[:, None])
-    kappa, shape, typical = np.exp(place[0])
-    freedom = 2 * shape + d - 1
+    maximum, location = _alternate(lambda at: make(mean - at), start, low, high, mean, n[:, None])
+    kappa, shape, typical = np.exp(maximum[0])
+    degrees_of_freedom = 2 * shape + d - 1
     n_means = len(n) if tied else 1
-    size = typical * (freedom + d + 1 + n_means if read_estimate(estimate).takes_mode else 2 * shape)
+    size = typical * (degrees_of_freedom + d + 1 + n_means if read_estimate(estimate).takes_mode else 2 * shape)
     return default.replace(
-        location=center + location * unit, strength=kappa, degrees_of_freedom=freedom, scale=np.diag(spread * size)
+        location=center + location * unit,
+        strength=kappa,
+        degrees_of_freedom=degrees_of_freedom,
+        scale=np.diag(variance * size),
     )
 
 
 def _wishart_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
-    """The evidence of groups with scatter (groups, d, d) and their own covariances, Ψ = c·1, ν = 2a + d − 1, c = 2a·v.
+    """Return the log evidence of groups with their own covariances, for Ψ = c·1, ν = 2a + d − 1, c = 2a·v.
 
-    In the axes of a group's scatter, with eigenvalues λ and z the gap from the location along them,
-    log |Ψ + S + r·gap·gapᵀ| = Σ log(c + λ) + log(1 + r Σ z² / (c + λ)), with r = κn / (κ + n).
+    In the eigenbasis of a group's scatter, with eigenvalues λ and components z of the distance from the location, log
+    |Ψ + S + r·zzᵀ| = Σ log(c + λ) + log(1 + r Σ z² / (c + λ)), with r = κn / (κ + n).
     """
     d = scatter.shape[-1]
     values, axes = np.linalg.eigh(scatter)
     values, n = np.maximum(values, 0.0), n[:, None]
     half = n / 2
 
-    def make(gap: np.ndarray) -> Any:
-        squares = (gap[:, None, :] @ axes)[:, 0, :] ** 2
+    def make(difference: np.ndarray) -> Any:
+        squares = (difference[:, None, :] @ axes)[:, 0, :] ** 2
 
-        def evaluate(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            kappa, f = np.exp(place[0, 0]), 2 * np.exp(place[0, 1])
-            c, nu = f * np.exp(place[0, 2]), f + d - 1
+        def evaluate(point: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            kappa, f = np.exp(point[0, 0]), 2 * np.exp(point[0, 1])
+            c, nu = f * np.exp(point[0, 2]), f + d - 1
             part = n / (kappa + n)
             r, over = kappa * part, 1 / (c + values)
             r1, r2 = r * part, r * part * (2 * part - 1)
             q1, q2, q3 = ((squares * over**k).sum(axis=1, keepdims=True) for k in (1, 2, 3))
-            m, sure = 1 + r * q1, (nu + n) / 2
+            m, posterior_df = 1 + r * q1, (nu + n) / 2
             log_ratio = np.log1p(values / c).sum(axis=1, keepdims=True) + np.log(m)  # log |Ψ + …| − log |Ψ|
             steps = (nu - np.arange(d)) / 2
-            value = log_rising(steps, half).sum() - (sure * log_ratio + half * d * np.log(c)).sum()
+            value = log_rising(steps, half).sum() - (posterior_df * log_ratio + half * d * np.log(c)).sum()
             value -= d / 2 * np.log1p(n / kappa).sum()
             det_k, det_c = r1 * q1 / m, (c * over).sum(axis=1, keepdims=True) - r * c * q2 / m
             det_kk, det_kc = r2 * q1 / m - det_k**2, -r1 * c * q2 / m**2
             det_cc = (c * values * over**2).sum(axis=1, keepdims=True)
             det_cc = det_cc - (r * c * q2 - 2 * r * c**2 * q3) / m - (r * c * q2 / m) ** 2
-            by_k = d / 2 * part.sum() - (sure * det_k).sum()
+            by_k = d / 2 * part.sum() - (posterior_df * det_k).sum()
             by_a = f / 2 * (digamma_rising(steps, half).sum() - log_ratio.sum())
-            by_b = (nu * d / 2 - sure * det_c).sum()
-            by_kk = -(sure * det_kk).sum() - d / 2 * (part * (1 - part)).sum()
+            by_b = (nu * d / 2 - posterior_df * det_c).sum()
+            by_kk = -(posterior_df * det_kk).sum() - d / 2 * (part * (1 - part)).sum()
             by_aa = by_a + f**2 / 4 * trigamma_rising(steps, half).sum()
-            by_ab, by_bb = f / 2 * (d - det_c).sum(), -(sure * det_cc).sum()
-            by_ka, by_kb = -f / 2 * det_k.sum(), -(sure * det_kc).sum()
-            return _chained(value[None], by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab)
+            by_ab, by_bb = f / 2 * (d - det_c).sum(), -(posterior_df * det_cc).sum()
+            by_ka, by_kb = -f / 2 * det_k.sum(), -(posterior_df * det_kc).sum()
+            return _chain_rule(value[None], by_k, by_a, by_b, by_kk, by_aa, by_bb, by_ka, by_kb, by_ab)
 
         return evaluate
 
@@ -194,32 +201,34 @@ def _wishart_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
 
 
 def _tied_evidence(n: np.ndarray, scatter: np.ndarray) -> Any:
-    """The evidence of groups that share one covariance, of scatter (d, d) within them: a function of κ alone."""
+    """Return the log evidence of groups that share one covariance, with scatter (d, d), as a function of κ."""
     d = len(scatter)
 
-    def make(gap: np.ndarray) -> Any:
-        def evaluate(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            kappa, f = np.exp(place[0, 0]), 2 * np.exp(place[0, 1])
+    def make(difference: np.ndarray) -> Any:
+        def evaluate(point: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            kappa, f = np.exp(point[0, 0]), 2 * np.exp(point[0, 1])
             part = n / (kappa + n)
             r = kappa * part
-            whole = f * np.exp(place[0, 2]) * np.eye(d) + scatter + (gap.T * r) @ gap
-            products = gap @ np.linalg.solve(whole, gap.T)
-            sure, lengths = (f + d - 1 + n.sum()) / 2, np.diagonal(products)
-            value = -sure * np.linalg.slogdet(whole)[1] - d / 2 * np.log1p(n / kappa).sum()
+            posterior_scale = f * np.exp(point[0, 2]) * np.eye(d) + scatter + (difference.T * r) @ difference
+            products = difference @ np.linalg.solve(posterior_scale, difference.T)
+            posterior_df, squared_norms = (f + d - 1 + n.sum()) / 2, np.diagonal(products)
+            value = -posterior_df * np.linalg.slogdet(posterior_scale)[1] - d / 2 * np.log1p(n / kappa).sum()
             r1, r2 = r * part, r * part * (2 * part - 1)
-            by_k = d / 2 * part.sum() - sure * (r1 * lengths).sum()
-            by_kk = -sure * ((r2 * lengths).sum() - r1 @ products**2 @ r1) - d / 2 * (part * (1 - part)).sum()
-            return _chained(np.array([value]), by_k, 0.0, 0.0, by_kk, 0.0, 0.0, 0.0, 0.0, 0.0)
+            by_k = d / 2 * part.sum() - posterior_df * (r1 * squared_norms).sum()
+            by_kk = (
+                -posterior_df * ((r2 * squared_norms).sum() - r1 @ products**2 @ r1) - d / 2 * (part * (1 - part)).sum()
+            )
+            return _chain_rule(np.array([value]), by_k, 0.0, 0.0, by_kk, 0.0, 0.0, 0.0, 0.0, 0.0)
 
         return evaluate
 
     return make
 
 
-def _chained(
+def _chain_rule(
     value: np.ndarray, k: Any, a: Any, b: Any, kk: Any, aa: Any, bb: Any, ka: Any, kb: Any, ab: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives by log κ, log a and log b as those by log κ, log a and the log of the typical variance b/a."""
+    """Return derivatives by log κ, log a and log b/a from those by log κ, log a and log b (chain rule)."""
     slope = [k, a + b, b]
     rows = [kk, ka + kb, kb, ka + kb, aa + 2 * ab + bb, ab + bb, kb, ab + bb, bb]
     shaped = [np.broadcast_to(np.asarray(part, dtype=float), value.shape) for part in (*slope, *rows)]
@@ -227,13 +236,12 @@ def _chained(
 
 
 def _bounds(total: np.ndarray, n_groups: np.ndarray, start: np.ndarray, *, tied: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of log κ, log a and the log of the typical variance b/a, over that within groups.
+    """Return bounds of log κ, log a and the log of the typical variance b/a relative to that within groups.
 
-    What cannot be found is held at the start: all with a single group, what is about variances where there is one.
-    Few groups hold the typical variance at that within groups and a at 1.5 or more: one class that hardly varies would
-    otherwise draw b down to 0, and with it what keeps the other classes' small samples sensible.
+    Parameters that are not identifiable stay at their start: all with a single group, and a and b with one variance.
+    With few groups the typical variance is fixed and a ≥ 1.5: otherwise one group of little variance would draw b to 0.
     """
-    rows, open_ = np.maximum(total, 3.0), np.log(np.maximum(n_groups / _FEW, 1.0))
+    rows, open_ = np.maximum(total, 3.0), np.log(np.maximum(n_groups / _FEW_GROUPS, 1.0))
     low = np.stack([np.full_like(rows, -30.0), np.maximum(np.log(1.5) - open_, np.log(0.5)), -open_], -1)
     high = np.stack([np.log(rows), np.log(rows / 2), open_], -1)
     hold = (n_groups < 2)[:, None] | (np.array([False, True, True]) if tied else np.zeros(3, dtype=bool))
@@ -243,13 +251,13 @@ def _bounds(total: np.ndarray, n_groups: np.ndarray, start: np.ndarray, *, tied:
 def _alternate(
     make: Any, start: np.ndarray, low: np.ndarray, high: np.ndarray, mean: np.ndarray, n: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Climb, move the location to the mean of the groups' means weighted n/(n + κ), and climb again."""
-    place = start
-    for _ in range(_ROUNDS):
-        weight = n / (n + np.exp(place[:, 0]))
+    """Alternate between Newton's method and the location, the mean of group means weighted by n/(n + κ)."""
+    point = start
+    for _ in range(_MAX_ROUNDS):
+        weight = n / (n + np.exp(point[:, 0]))
         location = (weight * mean).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-300)
-        new = newton_maximize(make(location), place, low, high)[0]
-        if np.abs(new - place).max(initial=0.0) < 1e-7:
-            return new, location
-        place = new
-    return place, location
+        maximum = newton_maximize(make(location), point, low, high)[0]
+        if np.abs(maximum - point).max(initial=0.0) < 1e-7:
+            return maximum, location
+        point = maximum
+    return point, location

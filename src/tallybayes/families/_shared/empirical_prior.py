@@ -1,4 +1,4 @@
-"""The empirical prior: hyperparameters that make the data most probable, found from the statistics alone."""
+"""The empirical prior: hyperparameters of maximum marginal likelihood (empirical Bayes), from the statistics."""
 
 from __future__ import annotations
 
@@ -26,41 +26,40 @@ from tallybayes.statistics.totals import Totals
 
 
 def empirical_prior(family: Family, statistics: Any, estimate: str) -> ParameterDistribution:
-    """The prior under which the statistics of all groups together are most probable: ``prior="empirical"``.
+    """Return the prior of maximum marginal likelihood over all groups: ``prior="empirical"``.
 
-    The groups (classes) of a column are taken as draws from one prior, whose parameters maximize the sum of the groups'
-    log evidences: type II maximum likelihood, or empirical Bayes. Groups that are alike make it strong, so that they
-    lend each other their rows; groups that differ make it weak. Every column has its own; a family of whole rows has
-    one for the row.
+    The groups (classes) of a column are draws from one prior, whose parameters maximize the sum of the groups' log
+    evidences (type II maximum likelihood). Similar groups give a strong prior, so that they share information;
+    different groups give a weak one. Every column has its own prior; families of whole rows have one for the row.
 
-    ========================  =====================================================================================
-    Bernoulli, Binomial       Beta(a, b): both, per column
-    Categorical, Multinomial  Dirichlet(α): every α_k, per column, or over the vocabulary
-    Poisson                   Gamma(a, b): both, per column
-    Gaussian                  normal-inverse-gamma: κ, a and b, per column. m is the mean of the groups' means,
-                              weighted n/(n + κ), the most probable one where they share a variance
-    MultivariateGaussian      normal-inverse-Wishart: κ, ν and the size of Ψ = c·diag(s²), with s² the variances of
-                              the default prior, so that no scale of a column matters; m as above
-    ========================  =====================================================================================
+        ========================  =====================================================================================
+        Bernoulli, Binomial       Beta(a, b): both, per column
+        Categorical, Multinomial  Dirichlet(α): every α_k, per column, or over the vocabulary
+        Poisson                   Gamma(a, b): both, per column
+        Gaussian                  normal-inverse-gamma: κ, a and b, per column. m is the mean of the groups' means,
+                                  weighted n/(n + κ), which is optimal if they share a variance
+        MultivariateGaussian      normal-inverse-Wishart: κ, ν and the scale c of Ψ = c·diag(s²), with s² the
+                                  variances of the default prior, which makes it invariant under scaling; m as above
+        ========================  =====================================================================================
 
-    Tied families have one variance, which cannot tell how variances vary: only κ is found, the rest is the default's.
-    A spherical family has one κ for all columns.
+    Tied families have one variance, so only κ is estimated and the rest is the default's. A spherical family has one κ
+    for all columns.
 
-    Bounds keep it sensible where the evidence rises without end, as it does for groups that are alike:
+    Bounds regularize it where the evidence has no maximum, as for equal groups:
 
-    - No prior is worth more rows than were counted. A Dirichlet or Beta is worth 2/(number of groups) rows or more, and
-      so is the shape of a Gamma.
-    - Up to ten groups say too little about how variances vary: b/a is s² then, and a at least the default's 1.5. With G
-      groups b/a may differ from s² by a factor G/10.
-    - Levels no group has seen count as half a one, together.
-    - A single group cannot tell how groups vary: its levels share one α, while rates and Gaussians take their default
-      prior. So do columns without a known cell, an event, or any spread within groups.
+    - The prior strength is at most the number of rows. That of a Dirichlet or Beta, and the shape of a Gamma, is at
+      least 2/(number of groups) rows.
+    - With up to ten groups, b/a is fixed at s² and a is at least the default's 1.5. With G groups b/a may differ from
+      s² by a factor G/10.
+    - Unseen levels count as half a row, together.
+    - With a single group, all levels share one α; rates and Gaussians use their default prior. So do columns without
+      values, events or variance within groups.
 
-    In classifiers, mixtures and the steps of hidden Markov models it is the default of labels and words under
-    ``"bayes"``, with add-one in columns that fewer than two groups have counts of.
+    It is the default prior of categorical columns and words under ``"bayes"`` in classifiers, mixtures and hidden
+    Markov models, with add-one smoothing for columns with counts in fewer than two groups.
 
-    Under ``"map"`` Dirichlets and Betas get one more for every level and Gammas one more event, so that the mode is the
-    ``"bayes"`` mean; for Gaussians the prior's mode of the variance is the b/a of ``"bayes"``, as in the defaults.
+    Under ``"map"``, Dirichlets and Betas get one more pseudo-count per level and Gammas one more event, so that the
+    mode equals the ``"bayes"`` mean; for Gaussians the prior mode of the variance is the b/a of ``"bayes"``.
 
     Parameters
     ----------
@@ -71,7 +70,7 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Parameter
 
     Returns
     -------
-    Belief
+    ParameterDistribution
 
     References
     ----------
@@ -90,9 +89,9 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Parameter
     >>> prior.alpha.round(1), prior.beta.round(1)
     (array([6.6]), array([15.1]))
     """
-    flat, more = _in_one_axis(statistics), 1.0 if read_estimate(estimate).takes_mode else 0.0
+    flat, more = _with_flat_groups(statistics), 1.0 if read_estimate(estimate).takes_mode else 0.0
     if issubclass(family.conjugate_prior, Beta | Dirichlet):
-        return _with_counts(family, fit_dirichlet(*_cells_of(family, flat)) + more)
+        return _distribution_of_counts(family, fit_dirichlet(*_level_counts(family, flat)) + more)
     if issubclass(family.conjugate_prior, Gamma):
         shape, rate = _fit_gamma(flat, family.default_prior(statistics, "bayes"))
         return Gamma(shape + more, rate)
@@ -104,52 +103,56 @@ def empirical_prior(family: Family, statistics: Any, estimate: str) -> Parameter
 
 
 class EmpiricalOrAddOne:
-    """The default prior of labels and words in several groups: ``"empirical"``, and add-one where it has no say.
+    """Default prior of categorical columns and words in several groups: ``"empirical"``, with add-one as fallback.
 
-    A column that fewer than two groups have counts of tells nothing of how groups vary: every level has one then.
+    Columns with counts in fewer than two groups have no information on the variation between groups: they use add-one.
     """
 
     def resolve(self, family: Family, statistics: Any, estimate: str) -> ParameterDistribution:
-        """The belief this rule stands for."""
+        """Return the prior for one family."""
         return self.resolve_all([(family, statistics)], estimate)[0]
 
-    def resolve_all(self, asked: Sequence[tuple[Family, Any]], estimate: str) -> list[ParameterDistribution]:
-        """The beliefs for columns of several families, in the same groups: found at once, each by itself."""
-        cells = [_cells_of(family, _in_one_axis(statistics)) for family, statistics in asked]
+    def resolve_all(self, columns: Sequence[tuple[Family, Any]], estimate: str) -> list[ParameterDistribution]:
+        """Return the priors of several (family, statistics) in the same groups, computed in one call."""
+        cells = [_level_counts(family, _with_flat_groups(statistics)) for family, statistics in columns]
         table = np.concatenate([part for part, _ in cells], axis=1)
         segments = Segments(np.concatenate([part.sizes for _, part in cells]))
-        silent = ((segments.sum(table) > 0).sum(axis=0) < 2).reshape(-1)
-        more = 1.0 if read_estimate(estimate).takes_mode else 0.0
+        without_groups = ((segments.sum(table) > 0).sum(axis=0) < 2).reshape(-1)
+        extra = 1.0 if read_estimate(estimate).takes_mode else 0.0
         counts = np.ones(table.shape[1])
-        if not silent.all():
-            counts = np.where(segments.broadcast_to_cells(silent), 1.0, fit_dirichlet(table, segments))
-        found, column, cell = [], 0, 0
-        for (family, statistics), (part, own) in zip(asked, cells, strict=True):
-            quiet = silent[column : column + own.n_columns].all()
-            mine = counts[cell : cell + part.shape[1]]
-            found.append(family.default_prior(statistics, estimate) if quiet else _with_counts(family, mine + more))
+        if not without_groups.all():
+            counts = np.where(segments.broadcast_to_cells(without_groups), 1.0, fit_dirichlet(table, segments))
+        priors, column, cell = [], 0, 0
+        for (family, statistics), (part, own) in zip(columns, cells, strict=True):
+            use_default = without_groups[column : column + own.n_columns].all()
+            pseudo_counts = counts[cell : cell + part.shape[1]]
+            priors.append(
+                family.default_prior(statistics, estimate)
+                if use_default
+                else _distribution_of_counts(family, pseudo_counts + extra)
+            )
             column, cell = column + own.n_columns, cell + part.shape[1]
-        return found
+        return priors
 
 
 def default_group_prior(family: Family, estimate: str) -> EmpiricalOrAddOne | None:
-    """The default prior of a family whose columns are compared between groups; None is the family's own."""
+    """Return the default prior of a family whose columns are compared between groups; None for its own default."""
     has_levels = family.pseudo_count_prior(1.0, estimate) is not None
     return EmpiricalOrAddOne() if has_levels and not read_estimate(estimate).takes_mode else None
 
 
 def is_data_dependent(prior: Any) -> bool:
-    """Whether a prior is found from the counts."""
+    """Return whether a prior is estimated from the data."""
     return isinstance(prior, str | EmpiricalOrAddOne)
 
 
-def _in_one_axis(statistics: Any) -> Any:
-    """The statistics with all that is given in one axis."""
+def _with_flat_groups(statistics: Any) -> Any:
+    """Return the statistics with all group axes flattened into one."""
     return statistics.reshape_groups((int(np.prod(statistics.given_shape, dtype=np.int64)),))
 
 
-def _cells_of(family: Family, flat: Any) -> tuple[np.ndarray, Segments]:
-    """The counts of all levels (groups, cells), and how they fall into columns."""
+def _level_counts(family: Family, flat: Any) -> tuple[np.ndarray, Segments]:
+    """Return the counts of all levels (groups, cells), and their segments by column."""
     if issubclass(family.conjugate_prior, Beta):
         cells = np.stack([flat.total, flat.failures], axis=-1).reshape(len(flat.total), -1)
         return cells, Segments(np.full(flat.n_columns, 2))
@@ -158,62 +161,62 @@ def _cells_of(family: Family, flat: Any) -> tuple[np.ndarray, Segments]:
     return flat.total, Segments([flat.total.shape[-1]])
 
 
-def _with_counts(family: Family, counts: np.ndarray) -> ParameterDistribution:
-    """The belief that has seen these counts of all levels."""
+def _distribution_of_counts(family: Family, counts: np.ndarray) -> ParameterDistribution:
+    """Return the distribution with these pseudo-counts."""
     if issubclass(family.conjugate_prior, Beta):
         return Beta(counts[::2], counts[1::2])
     return Dirichlet(counts)
 
 
 def _distinct(*arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Columns that occur in the arrays (groups, columns), each once, and which of them every column is.
+    """Return the distinct columns of arrays (groups, columns), and the inverse index.
 
-    Of a hundred thousand words most are rare, and rare words were counted alike.
+    Among a hundred thousand words most are rare and share their counts.
     """
     stacked = np.stack(arrays) + 0.0  # −0 is 0
     if not stacked.size:
         return stacked, np.arange(stacked.shape[-1])
     by_column = np.ascontiguousarray(np.moveaxis(stacked, -1, 0).reshape(stacked.shape[-1], -1))
     keys = by_column.view(np.dtype((np.void, by_column.itemsize * by_column.shape[1]))).ravel()
-    _, first, again = np.unique(keys, return_index=True, return_inverse=True)
-    return stacked[..., first], again
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return stacked[..., first], inverse
 
 
 def _fit_gamma(totals: Totals, default: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Shape and rate of every column: the largest Σ [log Γ(a + x)/Γ(a) + a log b − (a + x) log(b + n)]."""
-    (x, n), again = _distinct(totals.total, np.broadcast_to(totals.weight, totals.total.shape))
+    """Return shape and rate of every column, maximizing Σ [log Γ(a + x)/Γ(a) + a log b − (a + x) log(b + n)]."""
+    (x, n), inverse = _distinct(totals.total, np.broadcast_to(totals.weight, totals.total.shape))
     n_groups, rows, events = (n > 0).sum(axis=0), n.sum(axis=0), x.sum(axis=0)
     known = (n_groups > 1) & (events > 0)
-    at = np.cumsum(known) - 1
+    position = np.cumsum(known) - 1
     x, n, n_groups, rows, events = (part[..., known] for part in (x, n, n_groups, rows, events))
 
     mean = events / rows
     low = np.stack([np.log(2 / n_groups), np.full_like(mean, -60.0)], -1)
     high = np.log(np.stack([10 * events + 10, rows], -1))
-    place = np.log(np.stack([mean, np.ones_like(mean)], -1))
-    chosen = np.arange(len(place))
-    for _ in range(4):  # most columns are done after the first steps
-        evidence = _gamma_evidence(x[:, chosen], n[:, chosen])
-        place[chosen], done = newton_maximize(evidence, place[chosen], low[chosen], high[chosen], 12)
-        chosen = chosen[~done]
-        if not len(chosen):
+    point = np.log(np.stack([mean, np.ones_like(mean)], -1))
+    active = np.arange(len(point))
+    for _ in range(4):  # most columns converge within the first steps
+        evidence = _gamma_evidence(x[:, active], n[:, active])
+        point[active], done = newton_maximize(evidence, point[active], low[active], high[active], 12)
+        active = active[~done]
+        if not len(active):
             break
-    found = np.exp(place)
-    fitted = known[again]
-    which = at[again][fitted]
-    shape, rate = (np.array(np.broadcast_to(part, again.shape)) for part in (default.shape, default.rate))
-    shape[fitted], rate[fitted] = found[which, 0], found[which, 1]
+    solution = np.exp(point)
+    is_fitted = known[inverse]
+    source = position[inverse][is_fitted]
+    shape, rate = (np.array(np.broadcast_to(part, inverse.shape)) for part in (default.shape, default.rate))
+    shape[is_fitted], rate[is_fitted] = solution[source, 0], solution[source, 1]
     return shape, rate
 
 
 def _gamma_evidence(x: np.ndarray, n: np.ndarray) -> Evaluate:
-    """Its value, slope and second derivatives by log a and log b, for events and rows (groups, columns)."""
+    """Return value, gradient and Hessian by log a and log b, for events and rows (groups, columns)."""
 
-    def evaluate(place: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        a, b = np.exp(place[:, 0]), np.exp(place[:, 1])
-        grown, ratio = np.log1p(n / b), b / (b + n)
-        value = (log_rising(a, x) - a * grown - x * np.log(b + n)).sum(axis=0)
-        by_a = a * (digamma_rising(a, x) - grown).sum(axis=0)
+    def evaluate(point: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        a, b = np.exp(point[:, 0]), np.exp(point[:, 1])
+        log_growth, ratio = np.log1p(n / b), b / (b + n)
+        value = (log_rising(a, x) - a * log_growth - x * np.log(b + n)).sum(axis=0)
+        by_a = a * (digamma_rising(a, x) - log_growth).sum(axis=0)
         by_b = (a - (a + x) * ratio).sum(axis=0)
         by_aa = by_a + a**2 * trigamma_rising(a, x).sum(axis=0)
         by_ab = (a * (1 - ratio)).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Gaussian columns that are lines in each other: their joint distribution, and what some of them tell of the others."""
+"""Joint Gaussian of columns that are linear in each other (a linear Gaussian network), and its conditionals."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tallybayes.families.continuous import ContinuousFamily
 
 
 class JointGaussianParameters(NamedTuple):
-    """Parameters of linked columns in every group: their means, and W, by which W (x − mean) is white.
+    """Means, and W such that W (x − mean) is white, in every group.
 
-    W = D^(−1/2) (I − B), of the weights B of each column's line in those before it and the variances D of its noise: a
-    lower triangle, that no matrix had to be inverted for. So a node that follows another all but exactly keeps its
-    digits, which it would lose in a covariance.
+    W = D^(−1/2) (I − B), with the coefficients B of each column on those before it and the noise variances D. It is
+    lower triangular and needs no inversion, so a node with little noise keeps the precision that a covariance would
+    lose.
     """
 
     mean: np.ndarray  # (groups, columns)
@@ -26,7 +26,7 @@ class JointGaussianParameters(NamedTuple):
 
 
 class ConditionalGaussian(NamedTuple):
-    """What known columns tell of the others: x ~ N(mean + slope · (known − their mean), (rootᵀ root)⁻¹), by group."""
+    """Conditional distribution of columns given others: x ~ N(mean + slope · (known − mean_known), (rootᵀ root)⁻¹)."""
 
     known: np.ndarray  # positions
     others: np.ndarray
@@ -35,22 +35,22 @@ class ConditionalGaussian(NamedTuple):
 
     @property
     def spread(self) -> np.ndarray:
-        """A root of the covariance: (groups, others, others)."""
+        """Return a square root of the covariance: (groups, others, others)."""
         return np.linalg.solve(self.root, np.broadcast_to(np.eye(len(self.others)), self.root.shape))
 
     @property
     def covariance(self) -> np.ndarray:
-        """(groups, others, others)."""
-        half = self.spread
-        return half @ np.swapaxes(half, -1, -2)
+        """Return the covariance: (groups, others, others)."""
+        root = self.spread
+        return root @ np.swapaxes(root, -1, -2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JointGaussian(ContinuousFamily):
-    """Columns of which each is a line in some of those before it, with Gaussian noise: together, one Gaussian.
+    """Columns that are each linear in some of those before them, with Gaussian noise: jointly Gaussian.
 
-    It scores rows and says what their known cells tell of the others. Nothing is counted in it: every column's line has
-    moments of its own.
+    It scores rows and gives conditional distributions. It has no statistics of its own: every column has its own
+    regression moments.
 
     Examples
     --------
@@ -67,67 +67,66 @@ class JointGaussian(ContinuousFamily):
     columnwise: ClassVar[bool] = False
     allowed_values: ClassVar[str] = "a finite number (or missing)"
 
-    def from_linear_models(self, lines: Sequence[tuple[Sequence[int], Any]]) -> JointGaussianParameters:
-        """The joint distribution of columns, from the line of each: in which columns before it, and its parameters.
+    def from_linear_models(self, models: Sequence[tuple[Sequence[int], Any]]) -> JointGaussianParameters:
+        """Return the joint distribution from every column's inputs and linear parameters.
 
-        The parameters are a `LinearParameters` by group. A group is undefined (NaN) if one of its lines is.
+        The parameters are `LinearParameters` by group. A group is undefined (NaN) if one of its models is.
         """
-        read = [
-            (list(inputs), LinearParameters(*(np.asarray(part, dtype=float) for part in line)))
-            for inputs, line in lines
+        parsed = [
+            (list(inputs), LinearParameters(*(np.asarray(part, dtype=float) for part in parameters)))
+            for inputs, parameters in models
         ]
-        n_groups, k = len(read[0][1].intercept), len(read)
+        n_groups, k = len(parsed[0][1].intercept), len(parsed)
         mean, root = np.zeros((n_groups, k)), np.zeros((n_groups, k, k))
-        lost = np.zeros(n_groups, dtype=bool)
-        for place, (inputs, (slope, intercept, variance)) in enumerate(read):
-            lost |= np.isnan(slope).any(axis=-1) | np.isnan(intercept) | ~(variance > 0)
-            deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
-            mean[:, place] = intercept + (slope * mean[:, inputs]).sum(axis=-1)
-            root[:, place, inputs] = -slope / deviation[:, None]
-            root[:, place, place] = 1.0 / deviation
+        undefined = np.zeros(n_groups, dtype=bool)
+        for column, (inputs, (slope, intercept, variance)) in enumerate(parsed):
+            undefined |= np.isnan(slope).any(axis=-1) | np.isnan(intercept) | ~(variance > 0)
+            std = np.sqrt(np.where(variance > 0, variance, 1.0))
+            mean[:, column] = intercept + (slope * mean[:, inputs]).sum(axis=-1)
+            root[:, column, inputs] = -slope / std[:, None]
+            root[:, column, column] = 1.0 / std
         return JointGaussianParameters(
-            np.where(lost[:, None], np.nan, mean), np.where(lost[:, None, None], np.eye(k), root)
+            np.where(undefined[:, None], np.nan, mean), np.where(undefined[:, None, None], np.eye(k), root)
         )
 
     def intervene(
-        self, parameters: JointGaussianParameters, places: Sequence[int], values: Sequence[float]
+        self, parameters: JointGaussianParameters, columns: Sequence[int], values: Sequence[float]
     ) -> JointGaussianParameters:
-        """The distribution where some columns are set from outside, whatever those before them are.
+        """Return the distribution under the intervention do(columns = values).
 
-        Each of them gets noise whose density is 1 where it is set, so that knowing it there, as is then meant, tells
-        of nothing but what follows from it.
+        An intervened column gets noise with density 1 at its value, so that conditioning on it adds nothing to log p.
         """
         mean, root = parameters
-        pulls = (root @ mean[..., None])[..., 0]
+        offsets = (root @ mean[..., None])[..., 0]
         root = root.copy()
-        for place, value in zip(places, values, strict=True):
-            root[:, place] = 0.0
-            root[:, place, place] = np.sqrt(2 * np.pi)
-            pulls[:, place] = np.sqrt(2 * np.pi) * value
-        return JointGaussianParameters(np.linalg.solve(root, pulls[..., None])[..., 0], root)
+        for column, value in zip(columns, values, strict=True):
+            root[:, column] = 0.0
+            root[:, column, column] = np.sqrt(2 * np.pi)
+            offsets[:, column] = np.sqrt(2 * np.pi) * value
+        return JointGaussianParameters(np.linalg.solve(root, offsets[..., None])[..., 0], root)
 
     def mean(self, parameters: JointGaussianParameters) -> np.ndarray:
-        """The means."""
+        """Return the means."""
         return parameters.mean
 
     def covariance(self, parameters: JointGaussianParameters) -> np.ndarray:
-        """Of all columns: (groups, columns, columns)."""
+        """Return the covariance of all columns: (groups, columns, columns)."""
         return self.condition_on(parameters, np.zeros(0, dtype=np.intp)).covariance
 
     def out_of_support(self, x: np.ndarray) -> np.ndarray:
-        """No number."""
+        """Return False for every finite cell."""
         return np.zeros(np.shape(x), dtype=bool)
 
     def log_prob(self, parameters: JointGaussianParameters, x: np.ndarray) -> np.ndarray:
-        """log p(known cells of the row) in every group: (n, groups)."""
+        """Return log p(observed cells of the row) in every group: (n, groups)."""
         mean = parameters.mean
 
         def density(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
-            k, root = len(known), _among(parameters.root, known)
-            there = mean[:, known]
-            counted = there[~np.isnan(there).any(axis=-1)]
-            center = counted.mean(axis=0) if len(counted) else np.zeros(k)
-            shift = (root @ (there - center)[..., None])[..., 0]
+            k, root = len(known), _marginal_root(parameters.root, known)
+            known_mean = mean[:, known]
+            defined = known_mean[~np.isnan(known_mean).any(axis=-1)]
+            center = defined.mean(axis=0) if len(defined) else np.zeros(k)
+            shift = (root @ (known_mean - center)[..., None])[..., 0]
             squares = whitened_squared_norms(np.ascontiguousarray(rows), center, root, shift)
             log_det = np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1)
             return log_det - k / 2 * np.log(2 * np.pi) - squares / 2
@@ -135,7 +134,7 @@ class JointGaussian(ContinuousFamily):
         return by_missing_pattern(x, mean.shape[:-1], density)
 
     def condition_on(self, parameters: JointGaussianParameters, known: np.ndarray) -> ConditionalGaussian:
-        """What some columns, by position, tell of the others."""
+        """Return the conditional distribution of the other columns given the columns at `known`."""
         root = parameters.root
         others = np.setdiff1d(np.arange(root.shape[-1]), known)
         m = len(others)
@@ -147,41 +146,41 @@ class JointGaussian(ContinuousFamily):
     def by_missing_pattern(
         self, parameters: JointGaussianParameters, x: np.ndarray
     ) -> Iterator[tuple[ConditionalGaussian, np.ndarray]]:
-        """For every pattern of missing cells: what the known ones tell of them, and the rows that have it."""
+        """Yield the conditional distribution and the row indices of every pattern of missing cells."""
         for known, index in missing_patterns(x, empty=True):
             yield self.condition_on(parameters, known), index
 
     def conditional_means(self, parameters: JointGaussianParameters, x: np.ndarray) -> np.ndarray:
-        """E[x | the row's known cells] in every group: (n, groups, columns)."""
+        """Return E[x | observed cells of the row] in every group: (n, groups, columns)."""
         mean = parameters.mean
         out = np.repeat(np.asarray(x, dtype=float)[:, None], len(mean), axis=1)
-        for told, index in self.by_missing_pattern(parameters, x):
-            if len(told.others):
-                gaps = x[np.ix_(index, told.known)][:, None] - mean[:, told.known]
-                filled = mean[:, told.others] + np.einsum("gmo,ngo->ngm", told.slope, gaps)
-                out[np.ix_(index, np.arange(len(mean)), told.others)] = filled
+        for conditional, index in self.by_missing_pattern(parameters, x):
+            if len(conditional.others):
+                differences = x[np.ix_(index, conditional.known)][:, None] - mean[:, conditional.known]
+                values = mean[:, conditional.others] + np.einsum("gmo,ngo->ngm", conditional.slope, differences)
+                out[np.ix_(index, np.arange(len(mean)), conditional.others)] = values
         return out
 
     def draw(
         self, parameters: JointGaussianParameters, x: np.ndarray, group: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """Rows, each in a group, with what is missing drawn given what is known: (n, columns)."""
+        """Return rows with missing cells drawn given the observed ones, each in its group: (n, columns)."""
         mean, out = parameters.mean, np.array(x, dtype=float)
-        for told, index in self.by_missing_pattern(parameters, x):
-            here, noise = group[index], rng.standard_normal((len(index), len(told.others)))
-            gaps = x[np.ix_(index, told.known)] - mean[here][:, told.known]
-            drawn = mean[here][:, told.others] + (told.slope[here] @ gaps[..., None])[..., 0]
-            out[np.ix_(index, told.others)] = drawn + (told.spread[here] @ noise[..., None])[..., 0]
+        for conditional, index in self.by_missing_pattern(parameters, x):
+            groups, noise = group[index], rng.standard_normal((len(index), len(conditional.others)))
+            differences = x[np.ix_(index, conditional.known)] - mean[groups][:, conditional.known]
+            means = mean[groups][:, conditional.others] + (conditional.slope[groups] @ differences[..., None])[..., 0]
+            out[np.ix_(index, conditional.others)] = means + (conditional.spread[groups] @ noise[..., None])[..., 0]
         return out
 
 
-def _among(root: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """W of some columns alone, the others integrated out: lower triangles with positive diagonals, (groups, k, k)."""
+def _marginal_root(root: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return the factor W of some columns with the others integrated out: (groups, k, k), by QR decomposition."""
     d = root.shape[-1]
     if len(known) == d:
         return np.ascontiguousarray(root)
     others = np.setdiff1d(np.arange(d), known)
-    # The columns that stay come last, and in reverse: what is left of the triangle below is theirs, read from the end.
+    # The retained columns come last and in reverse order: the lower right triangle, read from the end, is their factor.
     upper: np.ndarray = np.linalg.qr(root[..., [*others, *known[::-1]]], mode="r")  # type: ignore[assignment]
     lower = upper[..., len(others) :, len(others) :][..., ::-1, ::-1]
     return np.ascontiguousarray(lower * np.sign(np.diagonal(lower, axis1=-2, axis2=-1))[..., None])

@@ -1,4 +1,4 @@
-"""Squared lengths of rows under covariance matrices, and rows that lack cells by what they lack."""
+"""Mahalanobis distances of rows, also of incomplete rows, by pattern of missing cells."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from scipy.linalg.lapack import dtrtri
 
 from tallybayes import kernels
 
-_CELLS, _LEAST = 1 << 17, 256  # of rows that are turned at a time: what stays in a cache, and is worth a product
+_CELLS, _LEAST = (
+    1 << 17,
+    256,
+)  # per batch of whitened rows: small enough for the cache, large enough for matrix products
 
 
 def cholesky(covariance: np.ndarray) -> np.ndarray | None:
-    """Cholesky factors, or None where a column is, but for rounding, a combination of the others."""
+    """Return Cholesky factors, or None if a column is, up to rounding, a linear combination of others."""
     try:
         root = np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
@@ -25,7 +28,7 @@ def cholesky(covariance: np.ndarray) -> np.ndarray | None:
 
 
 def invert_lower(root: np.ndarray) -> np.ndarray:
-    """The inverses of lower triangular matrices."""
+    """Return the inverses of lower triangular matrices."""
     k = root.shape[-1]
     if not k:
         return root
@@ -33,79 +36,79 @@ def invert_lower(root: np.ndarray) -> np.ndarray:
 
 
 def whiten(rows: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, k) by the inverses of lower roots (groups, k, k): (n, groups, k); and the log determinants."""
+    """Return rows (n, k) whitened by lower factors (groups, k, k), as (n, groups, k), and the log determinants."""
     return np.einsum("kij,nj->nki", invert_lower(root), rows), log_determinants(root)
 
 
 def log_determinants(root: np.ndarray) -> np.ndarray:
-    """Of matrices, by their lower roots."""
+    """Return the log determinants of matrices from their Cholesky factors."""
     return np.asarray(2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1))
 
 
 def squared_distances(rows: np.ndarray, mean: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Squared Mahalanobis lengths (n, *given) of rows (n, k) from means (*given, k), and the log determinants.
+    """Return squared Mahalanobis distances (n, *given) of rows (n, k) from means (*given, k), and log determinants.
 
-    The rows are turned by each group's inverse root, or once for all groups where they share it (`root` has length 1
-    there), about the middle of the means, so that the products keep their digits.
+    Rows are whitened by each group's inverse factor, or once if groups share it (`root` then has length 1). They are
+    centered at the mean of the means, which preserves digits.
     """
-    counted = mean[~np.isnan(mean).any(axis=-1)]  # a group without rows has no mean, and its lengths are NaN
-    center = counted.mean(axis=0) if len(counted) else np.zeros(mean.shape[-1])
+    defined = mean[~np.isnan(mean).any(axis=-1)]  # a group without rows has a NaN mean and NaN distances
+    center = defined.mean(axis=0) if len(defined) else np.zeros(mean.shape[-1])
     inverse = invert_lower(root)
     shift = (inverse @ (mean - center)[..., None])[..., 0]
     log_det, k = log_determinants(root), mean.shape[-1]
     if not k:
         return np.zeros((len(rows), *mean.shape[:-1])), log_det
-    lengths = whitened_squared_norms(rows, center, inverse.reshape(-1, k, k), shift.reshape(-1, k))
-    return lengths.reshape(len(rows), *mean.shape[:-1]), log_det
+    distances = whitened_squared_norms(rows, center, inverse.reshape(-1, k, k), shift.reshape(-1, k))
+    return distances.reshape(len(rows), *mean.shape[:-1]), log_det
 
 
 def whitened_squared_norms(rows: np.ndarray, center: np.ndarray, inverse: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Squared lengths (n, groups) of rows turned about a center, from shifts (groups, k) that are turned already.
+    """Return squared norms (n, groups) of rows whitened about a center, minus whitened shifts (groups, k).
 
-    `inverse` has the inverse root of every group, or a single one that all groups share.
+    `inverse` has the inverse factor of every group, or a single one that all groups share.
     """
     if len(inverse) == len(shift):
         return kernels.squared_lengths(rows, center, inverse, shift)
-    # ‖A(x − c) − s‖² = ‖A(x − c)‖² − 2 (x − c)·Aᵀs + ‖s‖²: the square is the same for all groups.
-    own = kernels.squared_lengths(rows, center, inverse, np.zeros((1, len(center))))
+    # ‖A(x − c) − s‖² = ‖A(x − c)‖² − 2 (x − c)·Aᵀs + ‖s‖²: the first term is the same for all groups.
+    common = kernels.squared_lengths(rows, center, inverse, np.zeros((1, len(center))))
     slope, squares = shift @ inverse[0], np.empty((len(rows), len(shift)))
     for start in range(0, len(rows), step := max(_LEAST, _CELLS // rows.shape[1])):
         part = slice(start, start + step)
-        square = own[part] - 2 * ((rows[part] - center) @ slope.T) + (shift**2).sum(axis=-1)
+        square = common[part] - 2 * ((rows[part] - center) @ slope.T) + (shift**2).sum(axis=-1)
         np.maximum(square, 0.0, out=squares[part])
     return squares
 
 
 def by_missing_pattern(x: np.ndarray, given: tuple[int, ...], density: Any) -> np.ndarray:
-    """Rows grouped by which cells are known; each pattern is scored by its marginal."""
+    """Return log densities of rows, each by the marginal of its observed cells."""
     x = np.asarray(x, dtype=float)
     if not x.size:
         return np.zeros((len(x), *given))
-    # Most rows are whole: score them all as if they were, and only then look at those that did not come out.
-    if np.isnan(x[0]).any() and np.isnan(x).any(axis=1).all():  # none is, so their joint density is nobody's business
+    # Most rows are complete: score all rows as if they were, then those with non-finite results by pattern.
+    if np.isnan(x[0]).any() and np.isnan(x).any(axis=1).all():  # no row is complete
         out = np.full((len(x), *given), np.nan)
     else:
         with np.errstate(invalid="ignore", over="ignore"):
             out = density(x, np.arange(x.shape[1]))
-    broken = np.flatnonzero(~np.isfinite(out).reshape(len(x), -1).all(axis=1))
-    if len(broken):
-        rows = x[broken]
-        again = np.zeros((len(rows), *given))
+    incomplete = np.flatnonzero(~np.isfinite(out).reshape(len(x), -1).all(axis=1))
+    if len(incomplete):
+        rows = x[incomplete]
+        marginal = np.zeros((len(rows), *given))
         for known, index in missing_patterns(rows):
             with np.errstate(invalid="ignore", over="ignore"):
-                again[index] = density(rows[np.ix_(index, known)], known)
-        out[broken] = again
+                marginal[index] = density(rows[np.ix_(index, known)], known)
+        out[incomplete] = marginal
     return out
 
 
 def missing_patterns(x: np.ndarray, *, empty: bool = False) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The known columns and the rows of every pattern of missing cells; rows with no known cell only if `empty`."""
+    """Yield the observed columns and the row indices of every pattern; patterns without any only if `empty`."""
     known = ~np.isnan(x)
     if known.all():
         if x.size:
             yield np.arange(x.shape[1]), np.arange(len(x))
         return
-    patterns, which = np.unique(known, axis=0, return_inverse=True)
+    patterns, pattern_of_row = np.unique(known, axis=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
         if empty or pattern.any():
-            yield np.flatnonzero(pattern), np.flatnonzero(which.ravel() == number)
+            yield np.flatnonzero(pattern), np.flatnonzero(pattern_of_row.ravel() == number)

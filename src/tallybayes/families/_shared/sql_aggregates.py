@@ -1,4 +1,4 @@
-"""Sums that a database can make: what a family needs of its columns, in no dialect of SQL."""
+"""Sums that a database computes for a family, independent of the SQL dialect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tallybayes.statistics.moments import Moments
 
 
 class Expression:
-    """What is made of the cells of a row; `Sum` of it, over the rows of a group."""
+    """Expression of the cells of a row; `Sum` adds it over the rows of a group."""
 
     def __mul__(self, other: Expression) -> Expression:
         return Product(self, other)
@@ -24,14 +24,14 @@ class Expression:
 
 @dataclass(frozen=True)
 class SqlColumn(Expression):
-    """The cell of a column, by its place in the block; nothing where it is missing."""
+    """The cell of a column, by its position in the block; NULL where it is missing."""
 
     place: int
 
 
 @dataclass(frozen=True)
 class Weight(Expression):
-    """How often the row counts."""
+    """The weight of the row."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Const(Expression):
 
 @dataclass(frozen=True)
 class Product(Expression):
-    """One times the other."""
+    """Product of two expressions."""
 
     first: Expression
     second: Expression
@@ -51,7 +51,7 @@ class Product(Expression):
 
 @dataclass(frozen=True)
 class Minus(Expression):
-    """One less the other."""
+    """Difference of two expressions."""
 
     first: Expression
     second: Expression
@@ -59,14 +59,14 @@ class Minus(Expression):
 
 @dataclass(frozen=True)
 class Log(Expression):
-    """The natural logarithm of what is above 0; nothing where it is not."""
+    """Natural logarithm of a positive expression; NULL otherwise."""
 
     of: Expression
 
 
 @dataclass(frozen=True)
 class BinIndex(Expression):
-    """How many of some rising cuts a value has reached: 0 below the first."""
+    """Number of increasing edges that a value has reached: 0 below the first."""
 
     of: Expression
     cuts: tuple[float, ...]
@@ -74,7 +74,7 @@ class BinIndex(Expression):
 
 @dataclass(frozen=True)
 class IfPresent(Expression):
-    """One expression where another is there; nothing elsewhere."""
+    """An expression where another is not NULL; NULL elsewhere."""
 
     there: Expression
     then: Expression
@@ -82,35 +82,35 @@ class IfPresent(Expression):
 
 @dataclass(frozen=True)
 class Sum:
-    """The sum of an expression over the rows of a group where it is there."""
+    """Sum of an expression over the rows of a group, ignoring NULL."""
 
     of: Expression
 
 
 def sums_of_powers(cells: Sequence[Expression], anchor: np.ndarray, *, full: bool) -> list[Sum]:
-    """Weights, values and squares about an anchor, or with all products: what `Moments` holds."""
-    gaps = [cell - Const(float(at)) for cell, at in zip(cells, anchor, strict=True)]
-    found = [Sum(IfPresent(cell, Weight())) for cell in cells]
-    found += [Sum(Weight() * gap) for gap in gaps]
+    """Return the sums that `Moments` consists of: weights, values and squares (or all products) about an anchor."""
+    differences = [cell - Const(float(center)) for cell, center in zip(cells, anchor, strict=True)]
+    sums = [Sum(IfPresent(cell, Weight())) for cell in cells]
+    sums += [Sum(Weight() * difference) for difference in differences]
     if not full:
-        return found + [Sum(Weight() * (gap * gap)) for gap in gaps]
-    return found + [Sum(Weight() * (one * other)) for k, one in enumerate(gaps) for other in gaps[k:]]
+        return sums + [Sum(Weight() * (difference * difference)) for difference in differences]
+    return sums + [Sum(Weight() * (left * right)) for k, left in enumerate(differences) for right in differences[k:]]
 
 
 def with_constants(sums: np.ndarray, is_constant: np.ndarray) -> np.ndarray:
-    """`sums_of_powers` of groups (groups, sums) where the cells of some columns are all at the point they are about."""
+    """Return `sums_of_powers` with the sums of constant columns set to 0."""
     d = is_constant.shape[1]
     rows, columns = np.triu_indices(d) if sums.shape[1] > 3 * d else (np.arange(d),) * 2
-    gone = [np.zeros_like(is_constant), is_constant, is_constant[:, rows] | is_constant[:, columns]]
-    return np.where(np.concatenate(gone, axis=1), 0.0, sums)
+    is_zero = [np.zeros_like(is_constant), is_constant, is_constant[:, rows] | is_constant[:, columns]]
+    return np.where(np.concatenate(is_zero, axis=1), 0.0, sums)
 
 
 def moments_of_sums(anchor: np.ndarray, sums: Any, *, full: bool) -> Moments:
-    """The moments whose `sums_of_powers` are these, (groups, sums)."""
+    """Return the moments from their `sums_of_powers`, shape (groups, sums)."""
     d = len(anchor)
     weight, first, second = sums[:, :d], sums[:, d : 2 * d], sums[:, 2 * d :]
     if full:
-        weight = weight[:, :1]  # no cell is missing
+        weight = weight[:, :1]  # there are no missing cells
         matrix = np.zeros((len(sums), d, d))
         rows, columns = np.triu_indices(d)
         matrix[:, rows, columns] = matrix[:, columns, rows] = second

@@ -1,55 +1,56 @@
-"""Weight decay by evidence: the λ under which the data are most probable, from their moments alone."""
+"""Ridge penalty of maximum marginal likelihood, from the moments alone."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import brentq
 
-_LOW, _HIGH = -10.0, 6.0  # of log₁₀ λ, by row
+_LOW, _HIGH = -10.0, 6.0  # bounds of log₁₀ λ, per row
 _STEPS = 65
 
 
 def best_decay(
     weight: np.ndarray, within: np.ndarray, across: np.ndarray, squares: np.ndarray, shape: float, scale: float
 ) -> float:
-    """The λ of slopes ~ N(0, σ²/λ) under which the groups' targets are most probable; inputs are on one scale.
+    """Return the λ of slopes ~ N(0, σ²/λ) that maximizes the marginal likelihood of the groups' targets.
 
-    The evidence of every λ is a sum over the eigenvalues of the inputs' scatter, so that hundreds are tried at no cost.
+    The inputs must be on a common scale. The log evidence is a sum over the eigenvalues of the inputs' scatter (MacKay
+    1992), so a grid of λ costs little.
 
     Parameters
     ----------
     weight : ndarray of shape (groups,)
     within : ndarray of shape (groups, p, p)
-        The scatter of the inputs.
+        Scatter of the inputs.
     across : ndarray of shape (groups, p)
-        Their products with the target.
+        Products of inputs and target.
     squares : ndarray of shape (groups,)
-        The scatter of the target.
+        Scatter of the target.
     shape, scale : float
-        Of the noise's inverse gamma.
+        Parameters of the inverse gamma prior of the noise.
     """
     rows = max(float(weight.sum()), 1.0)
     if within.shape[-1] == 0:
         return rows
     values, axes = np.linalg.eigh(within)
     values = np.maximum(values, 0.0)
-    turned = (np.swapaxes(axes, -1, -2) @ across[..., None])[..., 0]
-    # Along directions without any scatter there are no products either, but for rounding.
-    turned = np.where(values > 1e-13 * values.max(initial=0.0), turned, 0.0)
+    rotated = (np.swapaxes(axes, -1, -2) @ across[..., None])[..., 0]
+    # Directions without scatter have products of 0, up to rounding.
+    rotated = np.where(values > 1e-13 * values.max(initial=0.0), rotated, 0.0)
 
     def evidence(logs: np.ndarray) -> np.ndarray:
         decay = rows * 10.0 ** logs[:, None, None]
-        explained = (turned**2 / (decay + values)).sum(axis=-1)
+        explained = (rotated**2 / (decay + values)).sum(axis=-1)
         left = np.maximum(squares - explained, 0.0)
         shrunk = 0.5 * np.log(decay / (decay + values)).sum(axis=-1)
         return (shrunk - (shape + weight / 2) * np.log(scale + left / 2)).sum(axis=-1)
 
     def slope(log: float) -> float:
-        """By log λ: 0 at the top, which it tells to more digits than the evidence, flat there, does."""
+        """Return the derivative by log λ, whose root is more accurate than the maximum of the flat evidence."""
         decay = rows * 10.0**log
-        left = np.maximum(squares - (turned**2 / (decay + values)).sum(axis=-1), 0.0)
-        pull = decay * (turned**2 / (decay + values) ** 2).sum(axis=-1) / (2 * scale + left)
-        return float((0.5 * (values / (decay + values)).sum(axis=-1) - (shape + weight / 2) * pull).sum())
+        residual = np.maximum(squares - (rotated**2 / (decay + values)).sum(axis=-1), 0.0)
+        shrinkage = decay * (rotated**2 / (decay + values) ** 2).sum(axis=-1) / (2 * scale + residual)
+        return float((0.5 * (values / (decay + values)).sum(axis=-1) - (shape + weight / 2) * shrinkage).sum())
 
     logs = np.linspace(_LOW, _HIGH, _STEPS)
     best = int(np.argmax(evidence(logs)))

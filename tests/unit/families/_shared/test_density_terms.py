@@ -45,7 +45,7 @@ def test_a_t_by_its_quadratic_form():
 
 def test_nothing_known():
     found = density_terms(FAMILY.log_prob_form(FAMILY.maximum_likelihood(COUNTED)), np.full(3, np.nan))
-    assert (found.note, found.parts) == ("no cell is known", {})
+    assert (found.note, found.parts) == ("no observed cells", {})
 
 
 def test_words_that_make_themselves_likelier():

@@ -551,7 +551,7 @@ def test_groups_may_be_given_in_several_axes():
     flat = tb.Poisson().resolve_prior("empirical", tb.Totals(TIMES, EVENTS), "bayes")
     found = tb.Poisson().resolve_prior("empirical", totals, "bayes")
     np.testing.assert_allclose(found.shape, flat.shape, rtol=1e-12)
-    assert empirical_prior._in_one_axis(tb.Totals([2.0], [1.0])).total.shape == (1, 1)
+    assert empirical_prior._with_flat_groups(tb.Totals([2.0], [1.0])).total.shape == (1, 1)
 
 
 def two_columns(first, second):

@@ -286,13 +286,13 @@ def test_stretches_are_as_long_as_they_may_be(most, monkeypatch):
 )
 def test_different_cells_are_found_where_they_are_counts(values, n_different):
     rows = SparseRows(np.array([0, 2, 4, 5]), np.array([0, 1, 0, 1, 2]), np.array(values), 3)
-    value, column, which = forms._different(rows)
+    value, column, which = forms._distinct_cells(rows)
     np.testing.assert_array_equal(value[which], values)
     np.testing.assert_array_equal(column[which], rows.indices)
     distinct = len({(c, v) for c, v in zip(rows.indices.tolist(), values, strict=True)})
     assert len(value) == (5 if n_different is None else distinct)
     empty = SparseRows(np.array([0, 0]), np.zeros(0, dtype=int), np.zeros(0), 3)
-    assert [len(part) for part in forms._different(empty)] == [0, 0, 0]
+    assert [len(part) for part in forms._distinct_cells(empty)] == [0, 0, 0]
 
 
 def test_a_missing_cell_takes_an_impossible_zero_away():

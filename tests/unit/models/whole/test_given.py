@@ -380,7 +380,7 @@ def test_strength_of_a_chain_is_of_every_line():
     np.testing.assert_allclose(model.transition_[1], [4 / 11, 7 / 11])
     np.testing.assert_allclose(model.emission_[0][3], [0.1, 6 / 12])
     np.testing.assert_allclose(model.start_, [2 / 11, 9 / 11])
-    with pytest.raises(tb.PriorError, match="has a 0"):
+    with pytest.raises(tb.PriorError, match="contains 0"):
         tb.HiddenMarkovModel.from_tables(START, {"hot": {"hot": 1.0}, "cold": {"cold": 1.0}}, EATEN, strength=5)
     ends = ice_cream(end={"hot": 0.25, "cold": 0.5}, strength=4).partial_fit([[1]], [["hot"]])
     np.testing.assert_allclose(ends.end_, [0.5, 2 / 5])
@@ -453,7 +453,7 @@ def test_starts_that_are_none():
     [
         ({"start": {"hot": 0.8, "cold": 0.3}}, r"start sums to 1.1; expected probabilities that sum to 1"),
         ({"start": {"hot": 1.2, "cold": -0.2}}, r"start has the probability 1.2"),
-        ({"start": {"hot": 0.5, "cold": np.nan}}, r"start has a probability that is no number"),
+        ({"start": {"hot": 0.5, "cold": np.nan}}, r"start has a non-finite probability"),
         ({"start": {"hot": 0.8, "cool": 0.2}}, r"has 'cold'; expected 'hot', 'cool'"),
         ({"start": {"hot": 0.5, 1: 0.5}}, r"int|string"),
         ({"start": "x"}, r"states is 'x'"),
