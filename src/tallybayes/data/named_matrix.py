@@ -40,13 +40,13 @@ class NamedMatrix:
             raise DataError(
                 f"there are {len(self.names)} names for a matrix of {shape}; expected one for every column."
             )
-        refuse_repeated(self.names, "the matrix")
+        check_unique_names(self.names, "the matrix")
 
     def __repr__(self) -> str:
         return f"Named({self.matrix!r}, {len(self.names)} names)"
 
 
-def refuse_repeated(names: Iterable[Name], what: str) -> None:
+def check_unique_names(names: Iterable[Name], what: str) -> None:
     """Raise DataError if a name occurs twice among those of columns."""
     twice = next((name for name, n in Counter(names).items() if n > 1), None)
     if twice is not None:

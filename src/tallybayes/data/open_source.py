@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from tallybayes.data.batch_source import Batches, lazy_frame
+from tallybayes.data.batch_source import Batches, View, lazy_frame
 from tallybayes.data.files.arrow import ArrowFiles
 from tallybayes.data.files.csv_source import ON_BAD, CsvFiles
 from tallybayes.data.files.json_lines import JsonFiles
 from tallybayes.data.files.spooled import is_stream, spool
 from tallybayes.data.source import Source, reading
-from tallybayes.data.source_view import View
 from tallybayes.data.sql.databases import Relation, dialect_of
 from tallybayes.data.sql.dialects import Dialect
 from tallybayes.errors import DataError, short_repr

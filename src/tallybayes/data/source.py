@@ -87,7 +87,7 @@ class Source:
         """How many rows of a source that counts lack the cell of a column."""
         raise NotImplementedError
 
-    def cut(self, families: Mapping[Name, Family]) -> Source:
+    def binned(self, families: Mapping[Name, Family]) -> Source:
         """The same rows with the numbers of some columns by their bins, of a source that counts."""
         raise NotImplementedError
 

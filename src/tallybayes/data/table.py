@@ -11,16 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.data.array_input import as_array
+from tallybayes.data.array_input import as_array, read_sparse
+from tallybayes.data.data_frames import column_of_series, columns_of_frame
 from tallybayes.data.dates import dates_of, origins, part_of, parts_of_type, type_of_objects
 from tallybayes.data.encoding import count_levels, direct_levels, encode, is_interval, is_missing
-from tallybayes.data.frame_columns import column_of_series, columns_of_frame
 from tallybayes.data.missing_indicators import sources_of
-from tallybayes.data.named_matrix import NamedMatrix, refuse_repeated
+from tallybayes.data.named_matrix import NamedMatrix, check_unique_names
 from tallybayes.data.numeric_columns import is_number, numeric
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source import reading
-from tallybayes.data.sparse_input import read_sparse
 from tallybayes.data.sql.sql_types import NESTED, unread_type
 from tallybayes.data.text_columns import Texts, read_texts
 from tallybayes.errors import DataError, LabelError, short_repr
@@ -134,7 +133,7 @@ class Table:
             return ""
         return NESTED if isinstance(first, _NESTED) else f"its type is {type(first).__name__}"
 
-    def refuse_nested(self, names: Iterable[Name]) -> None:
+    def check_not_nested(self, names: Iterable[Name]) -> None:
         """Raise DataError, which lists them, if some columns are neither numbers nor labels."""
         nested = {name: reason for name in names if (reason := self.unread(name))}
         if nested:
@@ -143,7 +142,7 @@ class Table:
     def require_numbers(self, names: Iterable[Name]) -> None:
         """Refuse columns of labels, for a model that is of numbers alone."""
         names = list(names)
-        self.refuse_nested(names)
+        self.check_not_nested(names)
         for name in names:
             if self.kind(name) == "text":
                 hint = "tb.NaiveBayes(tb.Text()) counts its words."
@@ -426,7 +425,7 @@ def _table_of_array(array: np.ndarray, names: Sequence[Name] | None) -> Table:
     if names is None:
         names = range(array.shape[1])
     else:
-        refuse_repeated(names, "names=")
+        check_unique_names(names, "names=")
         if len(names) != array.shape[1]:
             raise DataError.wrong_shape("the data", array.shape, f"{len(names)} columns, one for every name")
     matrix = array if array.dtype.kind in "biuf" else None
@@ -457,7 +456,7 @@ def _is_frame(data: Any) -> bool:
     try:
         return isinstance(nw.from_native(data, pass_through=True, eager_only=True), nw.DataFrame)
     except nw.exceptions.DuplicateError as error:
-        refuse_repeated(getattr(data, "column_names", data.columns), "the frame")
+        check_unique_names(getattr(data, "column_names", data.columns), "the frame")
         raise DataError.wrong_type("the frame", "one with repeated names", "a name for every column") from error
 
 

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tallybayes.data.named_matrix import refuse_repeated
+from tallybayes.data.named_matrix import check_unique_names
 from tallybayes.data.source import Source, in_batches, reading, rows_of, with_location
 from tallybayes.errors import DataError
 
@@ -51,7 +51,7 @@ class ArrowFiles(Source):
                         schemas[path] = stream.schema.remove_metadata()
                 else:
                     schemas[path] = self._schema_of(path)
-                refuse_repeated(schemas[path].names, path)  # they are decoded here, and may not be UTF-8
+                check_unique_names(schemas[path].names, path)  # they are decoded here, and may not be UTF-8
         schema = united(schemas)
         if self.format != "parquet":
             return schema
@@ -78,7 +78,7 @@ class ArrowFiles(Source):
             return ds.dataset(path, format=self.format).schema.remove_metadata()
         except pa.ArrowInvalid:
             found = pq.read_schema(path) if self.format == "parquet" else pa.ipc.open_file(path).schema
-            refuse_repeated(found.names, path)
+            check_unique_names(found.names, path)
             raise
 
     def _is_stream(self, path: str) -> bool:

@@ -225,7 +225,7 @@ class Query(Source):
             told[query] = self.dialect.run(query)
         return told[query]
 
-    def cut(self, families: Mapping[Name, Family]) -> Query:
+    def binned(self, families: Mapping[Name, Family]) -> Query:
         """The same rows with the numbers of some columns by their bins."""
         written = self._grouping(families)
         columns = {name: self.dialect.quote(name) for name in self.names}

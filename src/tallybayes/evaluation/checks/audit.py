@@ -90,9 +90,9 @@ def audit(
     Notes
     -----
     A row is improbable where log p(row) is below that of all of many rows that the model draws (at least 10,000, fewer
-    of more than 2,000 columns), which lack the same cells; below still, by how their lowest hundredth falls off, where there are so many rows that this
-    would happen by chance to more than 0.05 of them. Models that cut numbers into bins know nothing beyond the last
-    edge. A column moved where its distance from what was counted has a probability by chance below 0.001 over the
+    of more than 2,000 columns), which lack the same cells; below still, by how their lowest hundredth falls off, where
+    there are so many rows that this would happen by chance to more than 0.05 of them. Models that cut numbers into bins
+    know nothing beyond the last edge. A column moved where its distance from what was counted has a probability by chance below 0.001 over the
     number of columns. A label disagrees where p(label | row) ≤ 0.01 and that of another class is at least 0.9; this
     is a finding where it happens more often, or to a label less probable, than these probabilities let expect. A group
     fares worse where the 99 % interval of its loss, or error rate, lies above that of all rows.

@@ -126,7 +126,7 @@ def _count_in_source(
     if columns is not None and any(family.present_family is not None for family in columns.families.values()):
         return None  # a database groups by levels, of which absence is none
     if bins:
-        source = source.cut(bins)
+        source = source.binned(bins)
     return source.count(factors, sample_weight, Schema(sorted_domains=(str(y),)), like)
 
 

@@ -62,16 +62,16 @@ def read_columns(
     """
     others = set(target)
     if any(map(table.unread, others)):
-        table.refuse_nested(table.columns)
+        table.check_not_nested(table.columns)
     features = [name for name in table.columns if name not in others]
     texts = _text_columns(columns, features)  # bytes are text, too
     left_out = {name: reason for name in features if name not in texts and (reason := table.unread(name))}
     rest = [name for name in features if name not in left_out] if left_out else features
     if not rest:
-        table.refuse_nested(left_out)
+        table.check_not_nested(left_out)
     if isinstance(columns, Family):
         read_family(columns, "columns")
-        table.refuse_nested(left_out)
+        table.check_not_nested(left_out)
         chosen: list[tuple[tuple[Name, ...], Any]] = [((name,), columns) for name in rest]
         whole = not columns.columnwise and columns.cell_type != "text"
         if whole and not any(table.is_block(name) for name in rest):
@@ -86,7 +86,7 @@ def read_columns(
             (names, read_family(columns[key], f"the family of {short_repr(key)} in columns=")) for names, key in named
         ]
         taken = {name for names, _ in named for name in names}
-        table.refuse_nested(name for name in left_out if name in taken or isinstance(columns.get(...), Family))
+        table.check_not_nested(name for name in left_out if name in taken or isinstance(columns.get(...), Family))
         rest = [name for name in rest if name not in taken]
         if ... in columns:
             family = read_family(columns[...], "the family of ... in columns=")

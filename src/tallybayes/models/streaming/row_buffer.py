@@ -10,11 +10,10 @@ from scipy.sparse import csr_array, vstack
 
 from tallybayes._utils import sealed_file
 from tallybayes._utils.frozen_value import from_json, to_json
-from tallybayes.data.array_input import as_array
+from tallybayes.data.array_input import as_array, read_sparse
 from tallybayes.data.counting import check_weight
 from tallybayes.data.dates import origins, with_parts_of_dates
 from tallybayes.data.encoding import is_missing
-from tallybayes.data.sparse_input import read_sparse
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, FileError, LabelError
 from tallybayes.families._shared.blocks import SparseRows
