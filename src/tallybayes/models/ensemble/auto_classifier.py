@@ -1,4 +1,4 @@
-"""Chosen: a classifier that chooses itself, among generative models or as their mixture."""
+"""AutoClassifier: a stacked ensemble of generative classifiers selected by cross-validation."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.methods.decisions import decide
 from tallybayes.models.classification.methods.explanation import plot_explanation
 from tallybayes.models.classification.methods.importance import feature_importance
-from tallybayes.models.classification.methods.model_export import refuse_mixture
+from tallybayes.models.classification.methods.model_export import raise_no_export
 from tallybayes.models.classification.methods.report_page import report
 from tallybayes.models.classification.methods.uncertainty import predict_set
 from tallybayes.models.ensemble import ensemble_inspection, ensemble_plots
 from tallybayes.models.ensemble.candidate_search import blas_libraries, search_candidates
 from tallybayes.models.ensemble.ensemble_spec import EnsembleSpec, fit_members
 from tallybayes.models.ensemble.ensemble_summary import summary
-from tallybayes.models.ensemble.feature_views import refuse_columns
+from tallybayes.models.ensemble.feature_views import check_columns
 from tallybayes.models.ensemble.members import Member, log_proba
 from tallybayes.models.estimator import Estimator
 from tallybayes.models.inputs.batching import predict_in_batches
@@ -47,35 +47,36 @@ from tallybayes.warnings import CalibrationWarning, warn
 
 
 class AutoClassifier(ClassifierMixin, Estimator):
-    """A classifier without choices to make: generative models tried on held-out rows, and mixed by how they did.
+    """Automatic classifier: generative models selected by cross-validation and stacked.
 
     Candidates are naive Bayes with suggested families, tree-augmented naive Bayes, averaged one-dependence estimators,
-    Gaussian discriminants of several covariances, and a tied one over numbers and indicators of levels; where the
-    absence of cells tells classes apart, with that as a value. Each is scored by folds in which whatever looks at the
-    classes (families, trees) is chosen again, and calibrated. The best of every kind are mixed, with the weights that
-    make the classes of held-out rows most probable.
+    Gaussian discriminants with several covariances, and a tied discriminant on numbers and indicators of levels.
+    Columns with informative missing values get missing-value indicators. Each candidate is scored on held-out folds,
+    with families, bins and trees chosen from the other folds, and calibrated by temperature scaling. The best candidate
+    of each kind is stacked: the weights maximize the likelihood of the held-out classes (Wolpert 1992; Breiman 1996).
 
-    What was chosen is ``spec_``, and stays: rows that come or go later are counted by every member. Models add up
-    where they have the same choice: ``AutoClassifier(choice=one.choice_)`` fits it to other rows.
+    The selection is ``spec_``, and stays fixed: later rows are counted or forgotten by every member. Models with the
+    same spec can be merged; ``AutoClassifier(spec=other.spec_)`` fits it to other rows.
 
     Parameters
     ----------
     single : bool, default False
-        Whether to take the best candidate alone, not the mixture.
+        Whether to use only the best candidate instead of the ensemble.
     folds : int, default 5
-    choice : Choice, optional
-        What another model has chosen: nothing is tried.
+        The number of folds of the cross-validation.
+    spec : EnsembleSpec, optional
+        The selection of another model, to skip the search.
     random_state : int, default 0
-        For the folds.
+        Seed of the folds.
 
     Attributes
     ----------
     classes_ : ndarray
     members_ : list of Member
-        The models of the mixture, heaviest first.
-    choice_ : Choice
-    report_ : Report or None
-        What was tried and how it did; None where the choice was given.
+        The models of the ensemble, in order of decreasing weight.
+    spec_ : EnsembleSpec
+    leaderboard_ : Leaderboard or None
+        The candidates with their losses; None if the spec was given.
 
     Examples
     --------
@@ -123,59 +124,59 @@ class AutoClassifier(ClassifierMixin, Estimator):
     plot_explanation = plot_explanation
     log_likelihood = log_evidence = description_length = ensemble_inspection.refuse
     bic_ = aic_ = property(ensemble_inspection.refuse)
-    to_sql = to_onnx = property(refuse_mixture)
+    to_sql = to_onnx = property(raise_no_export)
 
-    # ---- Learning ---------------------------------------------------------------------------------------------------
+    # ---- Fitting ---------------------------------------------------------------------------------------------------
 
     def fit(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
-        """Try the candidates, choose, and count the rows.
+        """Search the candidates by cross-validation, and fit the selected ones to all rows.
 
         Parameters
         ----------
         X : array, data frame, list of dicts, or mapping of columns
-        y : array-like of shape (n,), or the name of a column of X
-        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+        y : array-like of shape (n,), or column name of X
+        sample_weight : array-like of shape (n,), or column name of X, optional
 
         Returns
         -------
         self
         """
         start = time.perf_counter()
-        shape, table, weight = read_initial_rows(X, y, sample_weight)
+        input_format, table, weight = read_initial_rows(X, y, sample_weight)
         if table.n_rows == 0:
             raise DataError("there are 0 rows to learn from; expected at least 1.")
-        labels = read_labels(table, shape.target)
-        labels.refuse_missing("Leave the unlabeled rows out, or use tb.NaiveBayes(unlabeled='em').")
-        labels.refuse_numbers(shape.target)
+        labels = read_labels(table, input_format.target)
+        labels.refuse_missing("Drop the unlabeled rows, or use tb.NaiveBayes(unlabeled='em').")
+        labels.refuse_numbers(input_format.target)
         weights = check_weight(weight, table.n_rows)
-        refuse_columns(table, shape.target)
+        check_columns(table, input_format.target)
         warn_unread({name: reason for name in table.columns if (reason := table.unread(name))})
-        report = None
-        choice = self.spec
-        if choice is None:
-            with blas_libraries().limit(limits=1):  # matrices are small: threads would wait for each other
-                choice, report = search_candidates(self, table, shape.target, weights, start)
-        elif not isinstance(choice, EnsembleSpec):
-            raise DataError.wrong_type("spec", repr(choice), "what another model has chosen, its choice_")
-        models = fit_members(choice, table, shape.target, weights)
-        members = [Member(one, model) for one, model in zip(choice.members, models, strict=True)]
-        self._shape = shape
-        self.spec_ = choice
+        leaderboard = None
+        spec = self.spec
+        if spec is None:
+            with blas_libraries().limit(limits=1):  # for small matrices threads cost more than they save
+                spec, leaderboard = search_candidates(self, table, input_format.target, weights, start)
+        elif not isinstance(spec, EnsembleSpec):
+            raise DataError.wrong_type("spec", repr(spec), "an EnsembleSpec, the spec_ of another model")
+        models = fit_members(spec, table, input_format.target, weights)
+        members = [Member(member, model) for member, model in zip(spec.members, models, strict=True)]
+        self._shape = input_format
+        self.spec_ = spec
         self.members_ = members
-        self.leaderboard_ = report
+        self.leaderboard_ = leaderboard
         return self
 
     def partial_fit(
         self, X: Rows, y: Labels, sample_weight: SampleWeights = None, classes: Iterable[Hashable] | None = None
     ) -> Self:
-        """Count more rows by every member; what was chosen stays. The first time, as `fit`.
+        """Count more rows in every member, with the selection fixed. The first call is `fit`.
 
         Parameters
         ----------
         X, y, sample_weight
             As for `fit`.
         classes : array-like, optional
-            Classes that shall exist even before a row of them is seen.
+            Further classes to declare, with or without rows.
 
         Returns
         -------
@@ -189,12 +190,12 @@ class AutoClassifier(ClassifierMixin, Estimator):
 
     @with_receipt
     def forget(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
-        """Take rows out of every member, exactly. What they had a part in choosing, and the weights, stay.
+        """Remove rows from every member, exactly. The selection and the weights stay fixed.
 
         Parameters
         ----------
         X, y, sample_weight
-            Rows that were learned, as for `fit`.
+            Training rows, as for `fit`.
 
         Returns
         -------
@@ -203,33 +204,36 @@ class AutoClassifier(ClassifierMixin, Estimator):
         check_is_fitted(self, "members_")
         return self._change("forget", X, y, sample_weight)
 
-    def _change(self, how: str, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _change(self, method: str, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Apply `partial_fit` or `forget` to copies of all members."""
         table, weight = read_more_rows(self, X, y, sample_weight)
         members = []
-        for choice, model in self.members_:
-            other = copy.copy(model)
-            getattr(other, how)(choice.view.apply(table, self._shape.target), self._shape.target, weight)
-            members.append(Member(choice, other))
+        for spec, model in self.members_:
+            changed = copy.copy(model)
+            getattr(changed, method)(spec.view.apply(table, self._shape.target), self._shape.target, weight)
+            members.append(Member(spec, changed))
         return self._with_members(members)
 
     def _declared(self, classes: Any) -> Self:
-        found = []
-        for choice, model in self.members_:
+        """Declare classes in all members."""
+        members = []
+        for spec, model in self.members_:
             other = copy.copy(model)
-            found.append(Member(choice, other._update_tally(other.tally_.declare(other._target, list(classes)))))
-        return self._with_members(found)
+            members.append(Member(spec, other._update_tally(other.tally_.declare(other._target, list(classes)))))
+        return self._with_members(members)
 
     def _with_members(self, members: list[Member]) -> Self:
+        """Replace the members; warn of classes that were not present when they were selected."""
         before = self._class_domain.levels
         self.members_ = members
         new = [label for label in self._class_domain.levels if label not in before]
-        if new and before:  # a model without rows is to be filled
-            said = f"the class {printable(new[0])} was not there when the model was chosen: fit again to choose anew."
-            warn(said, CalibrationWarning)
+        if new and before:  # an empty `before` is a model without rows
+            message = f"class {printable(new[0])} is new since the members were selected. Refit to select again."
+            warn(message, CalibrationWarning)
         return self
 
     def add_class(self, label: Hashable, X: Rows, sample_weight: SampleWeights = None) -> Self:
-        """Learn a class that was not there, from its rows alone.
+        """Add a class from its rows.
 
         Parameters
         ----------
@@ -244,7 +248,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return classifier_fit.add_class(self, label, X, sample_weight)
 
     def drop_class(self, label: Hashable) -> Self:
-        """Forget a class and all its rows; what was chosen, and the weights, stay.
+        """Remove a class and all its rows, with the selection and the weights fixed.
 
         Parameters
         ----------
@@ -255,78 +259,76 @@ class AutoClassifier(ClassifierMixin, Estimator):
         self
         """
         check_is_fitted(self, "members_")
-        dropped = [
-            Member(choice, classifier_fit.drop_class(copy.copy(model), label)) for choice, model in self.members_
-        ]
+        dropped = [Member(spec, classifier_fit.drop_class(copy.copy(model), label)) for spec, model in self.members_]
         return self._with_members(dropped)
 
     def without_rows(self) -> Self:
-        """A model of the same choice that has counted nothing, to be filled by `partial_fit`: both add up.
+        """Return a model with the same spec and no counts, to fill by `partial_fit` and merge with this one.
 
         Returns
         -------
-        Chosen
+        AutoClassifier
         """
         check_is_fitted(self, "members_")
-        found = clone(self)
-        found._shape = self._shape
-        found.spec_ = self.spec_
-        found.leaderboard_ = None
-        found.members_ = [Member(choice, model.without_rows()) for choice, model in self.members_]
-        return found
+        empty = clone(self)
+        empty._shape = self._shape
+        empty.spec_ = self.spec_
+        empty.leaderboard_ = None
+        empty.members_ = [Member(spec, model.without_rows()) for spec, model in self.members_]
+        return empty
 
     def __add__(self, other: Self) -> Self:
         if type(other) is not type(self):
             return NotImplemented
-        for one in (self, other):
-            check_is_fitted(one, "members_")
+        for model in (self, other):
+            check_is_fitted(model, "members_")
         if self.spec_ != other.spec_:
             raise StatisticsError(
-                f"the models have chosen differently, {self.spec_!r} and {other.spec_!r}; expected the same.\n"
-                "    Fit one with the choice of the other: tb.AutoClassifier(choice=one.choice_)."
+                f"the specs of the models differ, {self.spec_!r} and {other.spec_!r}; expected the same.\n"
+                "    Fit one with the spec of the other: tb.AutoClassifier(spec=other.spec_)."
             )
-        found = clone(self)
+        merged = clone(self)
         shape = other._shape if self._shape.unnamed else self._shape
-        found._shape = self._shape._replace(target=shape.target)
-        found.spec_ = self.spec_
-        found.leaderboard_ = None
-        pairs = zip(self._display_name(shape.target), other._display_name(shape.target), strict=True)
-        found.members_ = [Member(mine.spec, mine.model + its.model) for mine, its in pairs]
-        return found
+        merged._shape = self._shape._replace(target=shape.target)
+        merged.spec_ = self.spec_
+        merged.leaderboard_ = None
+        pairs = zip(self._members_with_target(shape.target), other._members_with_target(shape.target), strict=True)
+        merged.members_ = [Member(left.spec, left.model + right.model) for left, right in pairs]
+        return merged
 
-    def _display_name(self, target: Any) -> list[Member]:
-        """The members; where the target has the default name, with another one."""
+    def _members_with_target(self, target: Any) -> list[Member]:
+        """Return the members, with another target name if their own is the default one."""
         target = target if self._shape.unnamed else self._target
-        return [Member(choice, classifier_fit.with_target(model, target)) for choice, model in self.members_]
+        return [Member(spec, classifier_fit.with_target(model, target)) for spec, model in self.members_]
 
     def __radd__(self, other: object) -> Self:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
 
-    # ---- Answers ----------------------------------------------------------------------------------------------------
+    # ---- Prediction -------------------------------------------------------------------------------------------------
 
     @predict_in_batches
     @answering
     def predict_log_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
-        """log p(class | row), shape (n, classes), by the mixture.
+        """Return the log posterior class probabilities of the ensemble, shape (n, classes).
 
         Parameters
         ----------
         X : as for `fit`, without the target
         class_prior : {label: probability}, probabilities by class, "uniform" or "frequency", optional
-            The share of the classes where the model is used, if it differs.
+            The class probabilities at prediction time, if they differ from those of the training rows.
         """
         check_is_fitted(self, "members_")
-        mended = log_proba(self, mask_invalid_cells(open_columns(self, X), self._column_specs(), None))
+        log_posterior = log_proba(self, mask_invalid_cells(open_columns(self, X), self._column_specs(), None))
         if class_prior is None:
-            return mended
-        model = self.members_[0].model  # all have the same rows of every class, and what is mended is under their prior
+            return log_posterior
+        model = self.members_[0].model  # all members have the same class prior
         prior = model._log_prior(class_prior)
-        return apply_bayes_rule(mended + (prior - model.class_log_prior_), prior).log_proba
+        return apply_bayes_rule(log_posterior + (prior - model.class_log_prior_), prior).log_proba
 
     @predict_in_batches
     @answering
     def predict_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
-        """p(class | row), shape (n, classes), by the mixture.
+        """Return the posterior class probabilities of the ensemble, shape (n, classes).
 
         Parameters
         ----------
@@ -338,7 +340,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
     @predict_in_batches
     @answering
     def predict(self, X: Rows) -> np.ndarray:
-        """The most probable class of every row; ties go to the first.
+        """Return the most probable class of each row; ties go to the first class.
 
         Parameters
         ----------
@@ -348,11 +350,11 @@ class AutoClassifier(ClassifierMixin, Estimator):
         -------
         ndarray of shape (n,)
         """
-        best = self.predict_log_proba(X).argmax(axis=1)  # first: it says so where nothing is fitted
+        best = self.predict_log_proba(X).argmax(axis=1)  # raises NotFittedError before classes_ is read
         return self.classes_[best]
 
     def _column_specs(self) -> list[tuple[Any, Any, Any]]:
-        """The columns that the members look at, with what each takes its cells for."""
+        """Return the columns that the members read, with the family and levels of each."""
         parts: list[tuple[Any, Any, Any]] = []
         for member in self.members_:
             view: Any = member.spec.view
@@ -364,7 +366,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return parts
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a sealed file that `tb.load` reads; no pickle is involved.
+        """Write the model to a sealed file that `tb.load` reads; the file contains no pickle.
 
         Parameters
         ----------
@@ -373,7 +375,7 @@ class AutoClassifier(ClassifierMixin, Estimator):
         check_is_fitted(self, "members_")
         save_model(self, path)
 
-    # ---- What others ask of it --------------------------------------------------------------------------------------
+    # ---- Interface to other modules ----------------------------------------------------------------------------------
 
     _target = typed_property(classifier_fit.target)
 
@@ -389,41 +391,42 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return list(dict.fromkeys(name for member in self.members_ for name in member.spec.view.read_names()))
 
     def _to_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """All that is known, as JSON and arrays."""
+        """Return the fitted state as JSON and arrays."""
         parts = [model_to_parts(member.model) for member in self.members_]
-        arrays = {f"member{k}/{name}": array for k, (_, some) in enumerate(parts) for name, array in some.items()}
+        arrays = {
+            f"member{k}/{name}": array
+            for k, (_, member_arrays) in enumerate(parts)
+            for name, array in member_arrays.items()
+        }
         state = {"shape": self._shape.to_json(), "spec": to_json(self.spec_)}
         return state | {"members": [content for content, _ in parts]}, arrays
 
     def _from_file(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        choice = from_json(state.pop("spec"))
+        """Restore the fitted state from JSON and arrays, after validation."""
+        spec = from_json(state.pop("spec"))
         contents = state.pop("members")
-        if (
-            not isinstance(choice, EnsembleSpec)
-            or not isinstance(contents, list)
-            or len(choice.members) != len(contents)
-        ):
-            raise FileError("the file's members are not those that were chosen.")
+        if not isinstance(spec, EnsembleSpec) or not isinstance(contents, list) or len(spec.members) != len(contents):
+            raise FileError("the file's members do not match its spec.")
         members = []
-        for k, (one, content) in enumerate(zip(choice.members, contents, strict=True)):
-            some = {name: arrays.pop(name) for name in list(arrays) if name.startswith(f"member{k}/")}
-            model = model_from_parts(content, {name.partition("/")[2]: array for name, array in some.items()})
-            if type(model) is not type(one.make()) or not one.view.describes(model):
-                raise FileError("a member of the file is not what was chosen.")
-            members.append(Member(one, model))
+        for k, (member_spec, content) in enumerate(zip(spec.members, contents, strict=True)):
+            member_arrays = {name: arrays.pop(name) for name in list(arrays) if name.startswith(f"member{k}/")}
+            model = model_from_parts(content, {name.partition("/")[2]: array for name, array in member_arrays.items()})
+            if type(model) is not type(member_spec.make()) or not member_spec.view.describes(model):
+                raise FileError("a member of the file does not match its spec.")
+            members.append(Member(member_spec, model))
         first = members[0].model
         if any((m._target, m._class_domain.levels) != (first._target, first._class_domain.levels) for _, m in members):
             raise FileError("the members of the file have different classes; expected the same.")
         shape = state.pop("shape")
         self._shape = InputFormat.from_json(shape, members[0].model.tally_)
         check_no_unknown_entries("the shape of the rows", shape)
-        self.spec_ = choice
+        self.spec_ = spec
         self.members_ = members
         self.leaderboard_ = None
         check_no_unknown_entries("the model's state", state)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        members = [f"    {one.weight:.2f} {one.name}" for one, _ in getattr(self, "members_", ())]
+        members = [f"    {spec.weight:.2f} {spec.name}" for spec, _ in getattr(self, "members_", ())]
         return "\n".join([super().__repr__(N_CHAR_MAX), *members])
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -1,4 +1,4 @@
-"""Folds: the rows that candidates are tried on, and what is counted of them without each fold."""
+"""Cross-validation folds of the candidates, and counts without each fold."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tallybayes.statistics.sufficient_statistics import subtract_counts
 
 
 class Folds:
-    """Rows with their classes, in folds. Whatever is counted is counted once, by fold and class.
+    """Rows with classes and folds. Statistics are counted once by fold and class; each fold is removed by subtraction.
 
     Parameters
     ----------
     codes : ndarray of int of shape (n,)
-        The classes, all of which occur.
+        The class codes; every class occurs.
     fold : ndarray of int of shape (n,)
     weight : ndarray of shape (n,), optional
     """
@@ -32,31 +32,31 @@ class Folds:
 
     @cached_property
     def group(self) -> np.ndarray:
-        """The fold and class of every row as one number."""
+        """The fold and class of each row as one code."""
         return self.fold.astype(np.intp) * self.n_classes + self.codes
 
     @cached_property
     def tests(self) -> list[np.ndarray]:
-        """The rows of every fold."""
+        """The row indices of each fold."""
         return rows_by_code(self.fold, self.n_folds)
 
     def by_fold_and_class(self) -> list[np.ndarray]:
-        """The rows of every class of every fold."""
+        """Return the row indices of each class of each fold."""
         return rows_by_code(self.group, self.n_folds * self.n_classes)
 
     @cached_property
     def table(self) -> np.ndarray:
-        """The weight of every class in every fold, (folds, classes)."""
+        """The total weight of each class in each fold, (folds, classes)."""
         size = self.n_folds * self.n_classes
         return np.bincount(self.group, self.weight, size).reshape(self.n_folds, -1).astype(np.float64)
 
     def without(self, counted: np.ndarray) -> np.ndarray:
-        """What is left of sums over all folds without each of them: (folds, …)."""
-        whole = np.broadcast_to(counted.sum(axis=0), counted.shape)
-        return whole - counted if self.weight is None else subtract_counts(whole, counted)
+        """Return sums over all folds minus those of each fold: (folds, …)."""
+        total = np.broadcast_to(counted.sum(axis=0), counted.shape)
+        return total - counted if self.weight is None else subtract_counts(total, counted)
 
     @cached_property
     def log_prior(self) -> np.ndarray:
-        """log p(class) without every fold, (folds, classes)."""
-        rest = Counts(self.without(self.table), (self.n_classes,))
-        return log_class_prior(None, tuple(range(self.n_classes)), rest, "bayes")
+        """log p(class) without each fold, (folds, classes)."""
+        remaining = Counts(self.without(self.table), (self.n_classes,))
+        return log_class_prior(None, tuple(range(self.n_classes)), remaining, "bayes")

@@ -1,4 +1,4 @@
-"""Choosing: all candidates on the same rows, the best of them or their mixture, and the report."""
+"""Search of the automatic classifier: candidates on the same rows and folds, and the best or their stacked ensemble."""
 
 from __future__ import annotations
 
@@ -26,84 +26,92 @@ from tallybayes.models.ensemble.leakage import LEAST_ACCURACY
 from tallybayes.models.ensemble.stacking import bounded, stacking_weights
 from tallybayes.models.inputs.labels import read_labels
 
-_MOST_ROWS = 20_000  # that candidates are tried on, sampled at random; what is chosen counts all rows
+_MOST_ROWS = 20_000  # of the search, sampled at random; the selected models count all rows
 _LEAST_WEIGHT = 0.01  # of a member
 
 
 @cache
 def blas_libraries() -> ThreadpoolController:
-    """The libraries of linear algebra: to find those that are loaded takes longer than to choose by few rows."""
+    """Return the loaded BLAS libraries, found once: finding them can take longer than the search."""
     return ThreadpoolController().select(user_api="blas")
 
 
 def search_candidates(
     model: Any, table: Table, target: Any, weight: np.ndarray | None, start: float
 ) -> tuple[EnsembleSpec, Leaderboard]:
-    """Try every candidate on the rows, and choose: the choice, and what is to be said about it."""
+    """Score all candidates on the rows; return the selected spec and the leaderboard."""
     if weight is not None and not weight.all():
-        kept = np.flatnonzero(weight)
-        table = table.rows(kept)
-        weight = weight[kept]
+        positive = np.flatnonzero(weight)
+        table = table.rows(positive)
+        weight = weight[positive]
     n_total = table.n_rows
     if n_total == 0:
-        raise DataError("the weight of every row is zero; expected at least one row that counts.")
+        raise DataError("the weight of every row is zero; expected at least one positive weight.")
     if table.n_rows > _MOST_ROWS:
-        some = _with_invalid_cells(table, target, sampled_rows(table.n_rows, _MOST_ROWS, model.random_state))
-        table = table.rows(some)
-        weight = None if weight is None else weight[some]
+        sampled = _with_invalid_cells(table, target, sampled_rows(table.n_rows, _MOST_ROWS, model.random_state))
+        table = table.rows(sampled)
+        weight = None if weight is None else weight[sampled]
     codes = read_labels(table, target).codes
     n_folds = max(2, min(int(model.folds), table.n_rows))
     if table.n_rows < 2:
         raise DataError(
-            "there is 1 row, one sample, to choose by; expected at least 2.\n    tb.NaiveBayes learns from one."
+            "there is 1 row, one sample, to choose by; expected at least 2.\n    tb.NaiveBayes can be fitted to one."
         )
     fold = random_folds(np.asarray(codes).astype(np.intp), n_folds, model.random_state)
-    trials = CandidateModels(table, target, weight, fold)
-    tried = list(trials.run())
-    if not tried:
-        raise DataError("no candidate can be made of these rows:\n" + "\n".join(trials.skipped.values()))
-    losses = [float(np.average(candidate.losses, weights=weight)) for candidate in tried]
+    candidates = CandidateModels(table, target, weight, fold)
+    scored = list(candidates.run())
+    if not scored:
+        raise DataError("no candidate can be fitted to these rows:\n" + "\n".join(candidates.skipped.values()))
+    losses = [float(np.average(candidate.losses, weights=weight)) for candidate in scored]
     best: dict[str, int] = {}
     for number in np.argsort(losses, kind="stable").tolist():
-        best.setdefault("one" if model.single else tried[number].kind, number)  # the best of all, or of every kind
+        best.setdefault(
+            "one" if model.single else scored[number].kind, number
+        )  # the best candidate, or the best of every kind
     for number in best.values():
-        tried[number] = trials.mended(tried[number])
-    members, weights = _mixture([tried[number] for number in sorted(best.values())], weight)
+        scored[number] = candidates.recalibrated(scored[number])
+    members, weights = _mixture([scored[number] for number in sorted(best.values())], weight)
     scores = np.log(
-        sum(share * calibrated_proba(one.scores, one.tempering) for one, share in zip(members, weights, strict=True))
+        sum(
+            stacking_weight * calibrated_proba(candidate.scores, candidate.tempering)
+            for candidate, stacking_weight in zip(members, weights, strict=True)
+        )
     )
-    tempering = fit_temperature_scaling(bounded(scores), trials.codes, weight)
-    found = calibrated_proba(bounded(scores), tempering)
-    chosen = tuple(
-        MemberSpec.of(one, float(share), trials.classes) for one, share in zip(members, weights, strict=True)
+    tempering = fit_temperature_scaling(bounded(scores), candidates.codes, weight)
+    calibrated = calibrated_proba(bounded(scores), tempering)
+    specs = tuple(
+        MemberSpec.of(candidate, float(stacking_weight), candidates.classes)
+        for candidate, stacking_weight in zip(members, weights, strict=True)
     )
-    by_name = {one.name: one.weight for one in chosen}
-    lines = [
-        LeaderboardEntry(one.name, *interval(one.losses, weight), by_name.get(one.name, 0.0), one.seconds)
-        for one in tried
+    by_name = {candidate.name: candidate.weight for candidate in specs}
+    entries = [
+        LeaderboardEntry(
+            candidate.name, *interval(candidate.losses, weight), by_name.get(candidate.name, 0.0), candidate.seconds
+        )
+        for candidate in scored
     ]
-    truth = -np.log(found[np.arange(len(found)), trials.codes])
-    accuracy = float(np.average(found.argmax(axis=1) == trials.codes, weights=weight))
-    report = Leaderboard(
-        lines,
-        interval(truth, weight),
+    losses_of_ensemble = -np.log(calibrated[np.arange(len(calibrated)), candidates.codes])
+    accuracy = float(np.average(calibrated.argmax(axis=1) == candidates.codes, weights=weight))
+    leaderboard = Leaderboard(
+        entries,
+        interval(losses_of_ensemble, weight),
         accuracy,
-        trials.families,
-        trials.dropped_columns,
-        trials.skipped,
+        candidates.families,
+        candidates.dropped_columns,
+        candidates.skipped,
         time.perf_counter() - start,
         table.n_rows,
         n_folds,
         n_total,
-        trials.leaks() if accuracy >= LEAST_ACCURACY else [],
+        candidates.leaks() if accuracy >= LEAST_ACCURACY else [],
     )
-    return EnsembleSpec(chosen, TemperatureSpec.of(tempering, trials.classes)), report
+    return EnsembleSpec(specs, TemperatureSpec.of(tempering, candidates.classes)), leaderboard
 
 
 def _with_invalid_cells(table: Table, target: Any, rows: np.ndarray) -> np.ndarray:
-    """The rows, and for each family and column of which they all are in the support, a row that is not.
+    """Return the sampled rows, plus one row outside the support of every family that supports all sampled rows.
 
-    A family is chosen only if it supports all rows that it is chosen from; and all rows of the table are counted.
+    A family may be selected only if it supports all rows, and the sample must show it.
     """
     more = []
     for name in table.columns:
@@ -117,7 +125,7 @@ def _with_invalid_cells(table: Table, target: Any, rows: np.ndarray) -> np.ndarr
 
 
 def _mixture(members: list[CandidateModel], weight: np.ndarray | None) -> tuple[list[CandidateModel], np.ndarray]:
-    """The members and their weights, heaviest first; what weighs next to nothing is left out."""
-    weights = stacking_weights(np.stack([-one.losses for one in members], axis=1), weight)
+    """Return the members and their stacking weights, in order of decreasing weight, without negligible members."""
+    weights = stacking_weights(np.stack([-member.losses for member in members], axis=1), weight)
     kept = [k for k in np.argsort(-weights, kind="stable") if weights[k] >= min(_LEAST_WEIGHT, weights.max())]
     return [members[k] for k in kept], weights[kept] / weights[kept].sum()

@@ -1,4 +1,4 @@
-"""Gaussian discriminants of every fold at once: moments of each fold and class, counted once and taken out."""
+"""Cross-validated scores of Gaussian discriminants: moments are counted once by fold and class."""
 
 from __future__ import annotations
 
@@ -19,74 +19,78 @@ _ROUNDING = 1e-12  # of a sum of squares
 
 
 def discriminant_scores(block: np.ndarray, folds: Folds, settings: Sequence[dict[str, Any]]) -> list[np.ndarray]:
-    """log p(class, row) of every row under each of the settings, by the moments of the other folds.
+    """Return log p(class, row) of each row under each setting, by the moments of the other folds.
 
-    The default prior is that of all rows, as it is held wherever folds are taken out of counts.
+    The default prior comes from all rows, as in all resampling by subtraction.
 
     Parameters
     ----------
     block : ndarray of shape (n, columns)
-        Finite. Constant columns say nothing.
+        Finite. Constant columns are ignored.
     folds : Folds
     settings : sequence of dict
-        ``covariance``, "full" or "tied", and ``shrinkage``, as `GaussianDiscriminant` takes them.
+        ``covariance``, "full" or "tied", and ``shrinkage``, as for `GaussianDiscriminant`.
 
     Returns
     -------
     list of ndarray of shape (n, classes)
     """
     varied = block[:, (block != block[0]).any(axis=0)]
-    rows = (varied - varied.mean(axis=0)) / varied.std(axis=0)  # no scale or offset of a column matters
+    rows = (varied - varied.mean(axis=0)) / varied.std(
+        axis=0
+    )  # the scores are invariant to scales and offsets of columns
     weight, first, second = _sums(rows, folds)
     prior = MultivariateGaussian().default_prior(_moments(weight, first, second), "bayes")
     weight, first, second = (folds.without(part) for part in (weight, first, second))
     mean = first / np.where(weight > 0, weight, 1.0)[..., None]
     scatter = second - first[..., :, None] * mean[..., None, :]
     squares = np.diagonal(second, axis1=-2, axis2=-1)
-    flat = np.diagonal(scatter, axis1=-2, axis2=-1) <= _ROUNDING * squares  # a constant leaves some
-    if flat.any():
-        scatter *= ~(flat[..., :, None] | flat[..., None, :])
+    constant = (
+        np.diagonal(scatter, axis1=-2, axis2=-1) <= _ROUNDING * squares
+    )  # rounding leaves a small sum of squares for constant columns
+    if constant.any():
+        scatter *= ~(constant[..., :, None] | constant[..., None, :])
     strength = prior.strength + weight
-    gap = mean - prior.location
-    pulls = gap * np.sqrt(prior.strength * weight / strength)[..., None]
-    location = prior.location + gap * (weight / strength)[..., None]
+    difference = mean - prior.location
+    mean_terms = difference * np.sqrt(prior.strength * weight / strength)[..., None]
+    location = prior.location + difference * (weight / strength)[..., None]
     tied = (
         scatter.sum(axis=1, keepdims=True),
-        (pulls.swapaxes(1, 2) @ pulls)[:, None],
+        (mean_terms.swapaxes(1, 2) @ mean_terms)[:, None],
         weight.sum(axis=1, keepdims=True),
     )
     out = []
     for setting in settings:
-        spread, pulled, counted = tied
+        spread, mean_term, n_counted = tied
         if setting["covariance"] == "full":
             spread = scatter
-            pulled = pulls[..., :, None] * pulls[..., None, :]
-            counted = weight
+            mean_term = mean_terms[..., :, None] * mean_terms[..., None, :]
+            n_counted = weight
         amount = setting.get("shrinkage", 0.0)
-        amount = oas_of(spread, counted)[..., None, None] if amount == "auto" else amount
+        amount = oas_of(spread, n_counted)[..., None, None] if amount == "auto" else amount
         scale = spread * (1 - amount * (1 - np.eye(rows.shape[1])))
-        scale += pulled
+        scale += mean_term
         scale += prior.scale
-        out.append(_scores(rows, folds, location, 1 + 1 / strength, scale, counted + 3.0))
+        out.append(_scores(rows, folds, location, 1 + 1 / strength, scale, n_counted + 3.0))
     return out
 
 
 def _sums(rows: np.ndarray, folds: Folds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The weight, the sum and the sum of products of every fold and class."""
+    """Return the weight, the sum and the sum of products of each fold and class."""
     d = rows.shape[1]
     shape = (folds.n_folds, folds.n_classes)
     first = np.zeros((*shape, d))
     second = np.zeros((*shape, d, d))
-    for place, here in zip(np.ndindex(shape), folds.by_fold_and_class(), strict=True):
-        part = rows[here]
-        heavy = part if folds.weight is None else part * folds.weight[here, None]
-        first[place] = heavy.sum(axis=0)
-        second[place] = heavy.T @ part
+    for index, rows_of_group in zip(np.ndindex(shape), folds.by_fold_and_class(), strict=True):
+        cells = rows[rows_of_group]
+        weighted = cells if folds.weight is None else cells * folds.weight[rows_of_group, None]
+        first[index] = weighted.sum(axis=0)
+        second[index] = weighted.T @ cells
     return folds.table, first, second
 
 
 def _moments(weight: np.ndarray, first: np.ndarray, second: np.ndarray) -> Moments:
-    """The moments of the classes over all folds, each column by itself."""
+    """Return the per-column moments of the classes over all folds."""
     squares = np.diagonal(second, axis1=-2, axis2=-1)
     sums = (part.sum(axis=0) for part in (weight[..., None], first, squares))
     return Moments(np.zeros(first.shape[-1]), *map(DoubleDouble.of, sums))
@@ -95,7 +99,7 @@ def _moments(weight: np.ndarray, first: np.ndarray, second: np.ndarray) -> Momen
 def _scores(
     rows: np.ndarray, folds: Folds, location: np.ndarray, widen: np.ndarray, scale: np.ndarray, freedom: np.ndarray
 ) -> np.ndarray:
-    """log p(class) and the multivariate t of every row, by its fold's own parameters."""
+    """Return log p(class) plus the multivariate t log density of each row, with the parameters of its fold."""
     root = np.linalg.cholesky(scale)
     k = rows.shape[1]
     center = location.mean(axis=1)

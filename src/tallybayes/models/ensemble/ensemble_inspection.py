@@ -1,4 +1,4 @@
-"""What a chosen mixture has learnt: that of its heaviest member, which it names."""
+"""Inspection of the automatic classifier: parameters and explanations of the member with the largest weight."""
 
 from __future__ import annotations
 
@@ -23,35 +23,37 @@ if TYPE_CHECKING:
 
 
 def largest_member(model: Any) -> Any:
-    """The heaviest member's model, its columns called as the user calls them."""
+    """Return the model with the largest weight, with the user's column names."""
     check_is_fitted(model, "members_")
-    choice, member = model.members_[0]
-    names = choice.view.column_names()
+    spec, member = model.members_[0]
+    names = spec.view.column_names()
     if not names:
         return member
     named = copy.copy(member)
     named._block_names = {BLOCK: tuple(names.values())}
-    named._cache = {key: found for key, found in named._cache.items() if key not in ("parameters", "posterior")}
+    named._cache = {key: cached for key, cached in named._cache.items() if key not in ("parameters", "posterior")}
     return named
 
 
 def member_note(model: Any) -> str:
-    """Who tells of it: the heaviest member, and its weight."""
-    choice = model.members_[0].spec
-    return f"by {choice.name}, the heaviest of {len(model.members_)}: {choice.weight:.2f}"
+    """Return a phrase that names the member with the largest weight."""
+    spec = model.members_[0].spec
+    return f"by {spec.name}, the heaviest of {len(model.members_)}: {spec.weight:.2f}"
 
 
 def parameters(model: Any) -> Parameters:
-    """What the heaviest member has learnt, by column; the others are ``members_[k].model.parameters_``."""
-    found = largest_member(model).parameters_
-    within = {name: place for place, name in model.members_[0].spec.view.column_names().items()}
-    names = [one for name in found for one in (within if name == BLOCK else [name])]
-    shown = f"{found.title}\n{member_note(model)}"
-    return Parameters(shown, names, found._shown, lambda column: found[within.get(column, column)])
+    """The parameters of the largest member, by column; the others are ``members_[k].model.parameters_``."""
+    member_parameters = largest_member(model).parameters_
+    within = {name: index for index, name in model.members_[0].spec.view.column_names().items()}
+    names = [shown_name for name in member_parameters for shown_name in (within if name == BLOCK else [name])]
+    shown = f"{member_parameters.title}\n{member_note(model)}"
+    return Parameters(
+        shown, names, member_parameters._shown, lambda column: member_parameters[within.get(column, column)]
+    )
 
 
 def table(model: Any, column: Name | tuple[Name, ...]) -> ParameterTable:
-    """What the heaviest member has learnt of one column: ``parameters_[column]``.
+    """Return the parameters of one column of the largest member, ``parameters_[column]``.
 
     Parameters
     ----------
@@ -61,48 +63,50 @@ def table(model: Any, column: Name | tuple[Name, ...]) -> ParameterTable:
     -------
     ParameterTable
     """
-    found: ParameterTable = looked_up(parameters(model), column)
-    return found
+    parameter_table: ParameterTable = looked_up(parameters(model), column)
+    return parameter_table
 
 
 def class_prior(model: Any) -> ParameterTable:
-    """p(class), by the rows of every class: all members have the same."""
-    found: ParameterTable = largest_member(model).class_prior_
-    return found
+    """p(class), which is the same in all members."""
+    table_of_classes: ParameterTable = largest_member(model).class_prior_
+    return table_of_classes
 
 
 def posterior(model: Any) -> Posteriors:
-    """What is believed of the parameters of the heaviest member, by column."""
+    """The posterior distributions of the parameters of the largest member, by column."""
     try:
-        found = largest_member(model).posterior_
+        member_posterior = largest_member(model).posterior_
     except EstimateError as error:
         raise as_attribute_error(error) from None
-    within = {name: place for place, name in model.members_[0].spec.view.column_names().items()}
-    names = [one for name in found for one in (within if name == BLOCK else [name])]
-    title = f"{found.title}, the heaviest of {len(model.members_)}"
-    return Posteriors(title, names, found._shown, lambda column: found[within.get(column, column)])
+    within = {name: index for index, name in model.members_[0].spec.view.column_names().items()}
+    names = [shown_name for name in member_posterior for shown_name in (within if name == BLOCK else [name])]
+    title = f"{member_posterior.title}, the heaviest of {len(model.members_)}"
+    return Posteriors(
+        title, names, member_posterior._shown, lambda column: member_posterior[within.get(column, column)]
+    )
 
 
 def n_rows(model: Any) -> float:
-    """How many rows were counted: the sum of their weights."""
+    """The total weight of the training rows."""
     found: float = largest_member(model).n_rows_
     return found
 
 
 def refuse(model: Any, *arguments: object, **more: object) -> NoReturn:
-    """Refuse what takes a density of the rows."""
+    """Raise EstimateError: stacked classifiers have no density of the rows."""
     check_is_fitted(model, "members_")
     raise as_attribute_error(
         EstimateError(
-            "Chosen mixes p(class | row) of its members, so it has no density of rows, and no likelihood, bits or "
-            "information criteria.\n    Its members may have: members_[0].model.log_likelihood(X, y)."
+            "AutoClassifier averages p(class | row) of its members, so it has no likelihood, description length or "
+            "information criteria.\n    Its members may have them: members_[0].model.log_likelihood(X, y)."
         )
     )
 
 
 @answering
 def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
-    """How far every column pulls each row, by the heaviest member of the mixture, which it names.
+    """Return the contribution of each column to the log-odds of each row, by the largest member.
 
     Parameters
     ----------
@@ -117,16 +121,18 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     check_is_fitted(model, "members_")
     first = model.members_[0]
     table = mask_invalid_cells(open_columns(model, X), model._column_specs(), None)
-    found = first.model.explain(first.spec.view.apply(table), against)
+    explanation = first.model.explain(first.spec.view.apply(table), against)
     names = first.spec.view.column_names()
-    found.columns = [names.get(column, column) for column in found.columns]
-    found.note = member_note(model)
-    return found
+    explanation.columns = [names.get(column, column) for column in explanation.columns]
+    explanation.note = member_note(model)
+    return explanation
 
 
 @answering
 def show_work(model: Any, row: Rows) -> str:
-    """What every member says of one row, and how it is mixed; ``members_[k].model.show_work`` has a member's own.
+    """Return a step-by-step calculation for one row: the probabilities of every member and their stacked mean.
+
+    ``members_[k].model.show_work`` shows the calculation of one member.
 
     Parameters
     ----------
@@ -141,11 +147,11 @@ def show_work(model: Any, row: Rows) -> str:
     if table.n_rows != 1:
         raise DataError.wrong_shape("row", (table.n_rows,), "the features of one row")
     sheet = CalculationSheet("p(class | x) = Σ weight · p(class | x) of every member", list(model.classes_))
-    said = [np.exp(member.log_proba(table)[0]) for member in model.members_]
+    by_member = [np.exp(member.log_proba(table)[0]) for member in model.members_]
     weights = np.array([member.spec.weight for member in model.members_])
-    for member, shares, weight in zip(model.members_, said, weights / weights.sum(), strict=True):
-        sheet.add(f"by {member.spec.name}", shares, f"{weight:.4f}")
+    for member, probabilities, weight in zip(model.members_, by_member, weights / weights.sum(), strict=True):
+        sheet.add(f"by {member.spec.name}", probabilities, f"{weight:.4f}")
     sheet.rule()
-    sheet.add("p(class | x), mixed", weights / weights.sum() @ np.array(said))
+    sheet.add("p(class | x), mixed", weights / weights.sum() @ np.array(by_member))
     sheet.add("p(class | x), calibrated", model.predict_proba(row)[0])
     return sheet.to_text(model.predict(row)[0])

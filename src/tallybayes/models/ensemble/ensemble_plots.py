@@ -1,4 +1,4 @@
-"""Pictures of a chosen mixture: its decisions are those of all members, all else is drawn by the heaviest."""
+"""Plots of the automatic classifier: decisions of the ensemble, and columns of its largest member."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ def plot_decision_boundary(
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
 ) -> Plot:
-    """The regions of the classes in the plane of two columns, by the mixture; needs matplotlib.
+    """Plot the decision regions of the ensemble in the plane of two columns; needs matplotlib.
 
-    Rows know these two columns alone: the cells of all others are missing, which says something of the class where
-    the model counts absence as a value.
+    All other columns are missing. If missingness is informative, this influences the predicted classes.
 
     Parameters
     ----------
     X, y, columns, ax
-        As for `NaiveBayes.plot_decision`.
+        As for `NaiveBayes.plot_decision_boundary`.
 
     Returns
     -------
-    Picture
+    Plot
     """
     check_is_fitted(model, "members_")
     from tallybayes.plotting.classifier.decision_boundary import plot_decision_boundary
@@ -46,7 +45,7 @@ def plot_decision_boundary(
 
 
 def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Plot:
-    """A picture of every column's distribution in each class, by the heaviest member; needs matplotlib.
+    """Plot the distribution of every column in each class, by the member with the largest weight; needs matplotlib.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None
 
     Returns
     -------
-    Picture
+    Plot
     """
     return _with_note(model, largest_member(model).plot_columns(columns, *_rows(model, X, y)), above=True)
 
@@ -67,7 +66,9 @@ def plot_joint(
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
 ) -> Plot:
-    """Two columns together beside the product of each alone, in every class, by the heaviest member; needs matplotlib.
+    """Plot the joint distribution of two columns and the product of their marginals; needs matplotlib.
+
+    The member with the largest weight is plotted, one row per class.
 
     Parameters
     ----------
@@ -76,33 +77,33 @@ def plot_joint(
 
     Returns
     -------
-    Picture
+    Plot
     """
     return _with_note(model, largest_member(model).plot_joint(*_rows(model, X, y), columns, ax), above=False)
 
 
 def plot_class_means(model: Any, shape: tuple[int, int]) -> Plot:
-    """Every class as an image: what the heaviest member expects of its columns, row by row; needs matplotlib.
+    """Plot the class means as images, row by row, by the member with the largest weight; needs matplotlib.
 
-    Columns that it leaves out are blank.
+    Dropped columns are blank.
 
     Parameters
     ----------
     shape : (rows, columns)
-        Of the image, such as (28, 28).
+        The shape of the image, such as (28, 28).
 
     Returns
     -------
-    Picture
+    Plot
     """
-    found = largest_member(model)
+    member = largest_member(model)
     from tallybayes.plotting.classifier.class_means import plot_class_means
 
-    return _with_note(model, plot_class_means(found, shape, model), above=True)
+    return _with_note(model, plot_class_means(member, shape, model), above=True)
 
 
 def plot_graph(model: Any, ax: Axes | None = None) -> Plot:
-    """The heaviest member as a graph with plates; needs matplotlib.
+    """Plot the member with the largest weight as a graph with plates; needs matplotlib.
 
     Parameters
     ----------
@@ -110,22 +111,22 @@ def plot_graph(model: Any, ax: Axes | None = None) -> Plot:
 
     Returns
     -------
-    Picture
+    Plot
     """
     return _with_note(model, largest_member(model).plot_graph(ax), above=False)
 
 
 def _rows(model: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Rows as the heaviest member reads them, and their classes."""
+    """Return rows as the largest member reads them, and their classes."""
     if X is None:
         return None, y
     labels = None if y is None else read_more_rows(model, X, y, None)[0].columns[model._target]
     return model.members_[0].spec.view.apply(open_columns(model, X)), labels
 
 
-def _with_note(model: Any, picture: Plot, *, above: bool) -> Plot:
-    """Say who drew it: above all panels of a figure that is its own, or above the first."""
+def _with_note(model: Any, figure: Plot, *, above: bool) -> Plot:
+    """Add a note that names the plotted member."""
     from tallybayes.plotting.style import add_note
 
-    add_note(picture, member_note(model), above=above)
-    return picture
+    add_note(figure, member_note(model), above=above)
+    return figure

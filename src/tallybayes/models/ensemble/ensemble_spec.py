@@ -1,4 +1,4 @@
-"""Choices: what was chosen, as values that hold no counts. They are fixed when made, stored and shown."""
+"""Specification of an ensemble: the selected members as frozen values without counts, stored in files."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def _is_number(value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TemperatureSpec(FrozenValue):
-    """A temperature and a share of doubt: p = (1 − doubt) · p^(1/T) / Z + doubt · base.
+    """Temperature scaling with contamination: p = (1 − ε) · p^(1/T) / Z + ε · base rate.
 
     Parameters
     ----------
-    temperature, doubt : float
+    temperature, contamination : float
     classes : tuple of labels
-    base : tuple of float, one for every class
+    base_rates : tuple of float, one per class
     """
 
     temperature: float
@@ -56,42 +56,44 @@ class TemperatureSpec(FrozenValue):
             or not 0 <= self.contamination <= 1
         ):
             raise DataError(
-                f"a temperature of {self.temperature!r:.60} with a doubt of {self.contamination!r:.60} mends no probabilities; "
-                "expected a positive number, and one from 0 to 1."
+                f"temperature is {self.temperature!r:.60} and contamination is {self.contamination!r:.60}; "
+                "expected a positive number, and a number from 0 to 1."
             )
         one_each = len(self.base_rates) == len(self.classes) == len(set(self.classes)) > 0
         if not one_each or min(self.base_rates) < 0 or not math.isclose(sum(self.base_rates), 1.0, rel_tol=1e-6):
             raise DataError(
-                f"{len(self.base_rates)} shares, {self.base_rates!r:.60}, for {len(self.classes)} classes; expected one for each, "
-                "which sum to 1."
+                f"base_rates is {self.base_rates!r:.60} for {len(self.classes)} classes; expected one probability per "
+                "class, with sum 1."
             )
 
     @classmethod
-    def of(cls, found: TemperatureScaling, classes: tuple[Any, ...]) -> Self:
-        """What was found from rows that were held out."""
-        return cls(1 / found.inverse_temperature, found.contamination, tuple(classes), tuple(found.base_rates.tolist()))
+    def of(cls, scaling: TemperatureScaling, classes: tuple[Any, ...]) -> Self:
+        """Return the spec of a temperature scaling fitted to held-out rows."""
+        return cls(
+            1 / scaling.inverse_temperature, scaling.contamination, tuple(classes), tuple(scaling.base_rates.tolist())
+        )
 
     def apply(self, log_proba: np.ndarray, classes: tuple[Any, ...]) -> np.ndarray:
-        """log p(class | row), mended; a class that came later is as improbable as the rarest, in doubt."""
-        share = dict(zip(self.classes, self.base_rates, strict=True))
-        base = np.array([share.get(label, min(self.base_rates)) for label in classes])
-        how = Calibration("temperature", 0.0, 0.0, 0.0, self.temperature, self.contamination, base / base.sum())
-        return how.apply(log_proba)
+        """Return calibrated log p(class | row). A later class gets the lowest base rate."""
+        base_rate_of = dict(zip(self.classes, self.base_rates, strict=True))
+        base = np.array([base_rate_of.get(label, min(self.base_rates)) for label in classes])
+        scaling = Calibration("temperature", 0.0, 0.0, 0.0, self.temperature, self.contamination, base / base.sum())
+        return scaling.apply(log_proba)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemberSpec(FrozenValue):
-    """One model of a mixture: how it reads rows, what it is, how its probabilities are mended, and its weight.
+    """One model of the ensemble: its view of rows, its class and parameters, its calibration and its weight.
 
     Parameters
     ----------
     kind, name : str
-    view : AsTheyAre or AsNumbers
+    view : RawColumns or NumericBlock
     model : str
-        The name of its class.
+        The name of the model class.
     parameters : mapping
-        What it is made with, families and bins of its columns included.
-    mending : Mending
+        The constructor parameters, including families and bins.
+    calibration : TemperatureSpec
     weight : float
     """
 
@@ -100,13 +102,13 @@ class MemberSpec(FrozenValue):
     view: Any
     model: str
     parameters: Any
-    mending: TemperatureSpec
+    calibration: TemperatureSpec
     weight: float
 
     def __post_init__(self) -> None:
-        if not isinstance(self.view, RawColumns | NumericBlock) or not isinstance(self.mending, TemperatureSpec):
+        if not isinstance(self.view, RawColumns | NumericBlock) or not isinstance(self.calibration, TemperatureSpec):
             raise DataError.wrong_type(
-                "a member's view", f"{self.view!r:.60}", "AsTheyAre or AsNumbers, with a Mending"
+                "a member's view", f"{self.view!r:.60}", "RawColumns or NumericBlock, with a TemperatureSpec"
             )
         if not isinstance(self.parameters, Mapping) or not _is_number(self.weight) or not 0 < self.weight <= 1:
             raise DataError(f"a member's weight is {self.weight!r:.60}; expected more than 0 and at most 1.")
@@ -115,61 +117,65 @@ class MemberSpec(FrozenValue):
 
     @classmethod
     def of(cls, candidate: CandidateModel, weight: float, classes: tuple[Any, ...]) -> Self:
-        """What a candidate has chosen."""
+        """Return the spec of a candidate."""
         model = candidate.model
         defaults = type(model)().get_params(deep=False)
         parameters = {name: value for name, value in model.get_params(deep=False).items() if value != defaults[name]}
-        mending = TemperatureSpec.of(candidate.tempering, classes)
-        return cls(candidate.kind, candidate.name, candidate.view, type(model).__name__, parameters, mending, weight)
+        calibration = TemperatureSpec.of(candidate.tempering, classes)
+        return cls(
+            candidate.kind, candidate.name, candidate.view, type(model).__name__, parameters, calibration, weight
+        )
 
     def make(self) -> Any:
-        """The model, not fitted yet."""
+        """Return the unfitted model."""
         return _MODELS[self.model](**dict(self.parameters))
 
     def counts_as(self, other: MemberSpec) -> bool:
-        """Whether both count the same pairs of columns."""
+        """Return whether two members count the same pairs of columns."""
         pairs = {self.model, other.model} <= _OF_PAIRS
         return pairs and self.view == other.view and same(dict(self.parameters), dict(other.parameters))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EnsembleSpec(FrozenValue):
-    """What `AutoClassifier` has chosen: its members, and how the probabilities of their mixture are mended.
+    """The selection of `AutoClassifier`: its members, and the calibration of their weighted mean.
 
     Parameters
     ----------
-    members : tuple of MemberChoice
-    mending : Mending
+    members : tuple of MemberSpec
+    calibration : TemperatureSpec
     """
 
     members: tuple[MemberSpec, ...]
-    mending: TemperatureSpec
+    calibration: TemperatureSpec
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", tuple(self.members))
-        if not self.members or not all(isinstance(one, MemberSpec) for one in self.members):
-            raise DataError.wrong_type("the members", f"{self.members!r:.60}", "one MemberChoice or more")
-        total = math.fsum(one.weight for one in self.members)
+        if not self.members or not all(isinstance(member, MemberSpec) for member in self.members):
+            raise DataError.wrong_type("the members", f"{self.members!r:.60}", "one or more MemberSpec")
+        total = math.fsum(member.weight for member in self.members)
         if not math.isclose(total, 1.0, rel_tol=1e-6):
             raise DataError(f"the weights of the members sum to {total:.6g}; expected 1.")
-        if not isinstance(self.mending, TemperatureSpec) or {one.mending.classes for one in self.members} != {
-            self.mending.classes
-        }:
-            raise DataError("the members are mended for other classes than their mixture; expected the same.")
+        if not isinstance(self.calibration, TemperatureSpec) or {
+            member.calibration.classes for member in self.members
+        } != {self.calibration.classes}:
+            raise DataError(
+                "the calibrations of the members and the ensemble have different classes; expected the same."
+            )
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{member.weight:.2f} {member.name}" for member in self.members)
-        return f"Choice({shown})"
+        return f"EnsembleSpec({shown})"
 
 
-def fit_members(choice: EnsembleSpec, table: Table, target: Name, weight: np.ndarray | None) -> list[Any]:
-    """The models of the members, fitted; those that count the same pairs of columns count them once."""
-    found: list[Any] = []
-    for number, one in enumerate(choice.members):
-        alike = (n for n, its in enumerate(choice.members[:number]) if one.counts_as(its))
+def fit_members(ensemble: EnsembleSpec, table: Table, target: Name, weight: np.ndarray | None) -> list[Any]:
+    """Return the fitted models of the members; models with the same pairs of columns share the counts."""
+    models: list[Any] = []
+    for number, spec in enumerate(ensemble.members):
+        alike = (n for n, earlier in enumerate(ensemble.members[:number]) if spec.counts_as(earlier))
         first = next(alike, None)
         if first is None:
-            found.append(one.make().fit(one.view.apply(table, target), target, weight))
+            models.append(spec.make().fit(spec.view.apply(table, target), target, weight))
         else:
-            found.append(one.make()._copy_input_format(found[first])._set_tally(found[first].tally_))
-    return found
+            models.append(spec.make()._copy_input_format(models[first])._set_tally(models[first].tally_))
+    return models

@@ -1,4 +1,4 @@
-"""What a chosen classifier consists of: its members, their weights, and the columns of each."""
+"""Summary of the automatic classifier: its members, their weights and their columns."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from tallybayes.models.inspection.model_summary import Summary
 
 
 class MemberSummary(NamedTuple):
-    """One model of a mixture: its name, its weight, and what it consists of."""
+    """One model of the ensemble: its name, weight and summary."""
 
     name: str
     weight: float
     summary: Summary
 
 
-class ChosenSummary:
-    """What a chosen classifier consists of. Made by ``model.summary()``.
+class EnsembleSummary:
+    """Summary of an automatic classifier. `AutoClassifier.summary` returns it.
 
     Attributes
     ----------
     title : str
-        The model, its rows and its classes.
+        The model, its number of rows and classes.
     members : list of MemberSummary
-        Heaviest first.
+        In order of decreasing weight.
     """
 
     def __init__(self, title: str, members: list[MemberSummary]) -> None:
@@ -35,40 +35,44 @@ class ChosenSummary:
         self.members = members
 
     def to_frame(self) -> Any:
-        """One line for every column of every member, as a pandas data frame."""
+        """Return a pandas data frame with one row per column of every member."""
         import pandas as pd
 
-        parts = [one.summary.to_frame().assign(member=one.name, weight=one.weight) for one in self.members]
-        lines = [line for part in parts for line in part.to_dict("records")]  # concat minds columns without a value
-        return pd.DataFrame(lines, columns=list(parts[0].columns))
+        parts = [member.summary.to_frame().assign(member=member.name, weight=member.weight) for member in self.members]
+        rows = [row for part in parts for row in part.to_dict("records")]  # pandas.concat warns of all-missing columns
+        return pd.DataFrame(rows, columns=list(parts[0].columns))
 
     def __repr__(self) -> str:
         lines = [self.title]
-        for one in self.members:
-            _, *columns = repr(one.summary).splitlines()
-            lines += [f"{one.weight:.2f} {one.name}", *columns]
+        for member in self.members:
+            _, *columns = repr(member.summary).splitlines()
+            lines += [f"{member.weight:.2f} {member.name}", *columns]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        shown = (html_text(f"{one.weight:.2f} {one.name}") + one.summary._repr_html_() for one in self.members)
+        shown = (
+            html_text(f"{member.weight:.2f} {member.name}") + member.summary._repr_html_() for member in self.members
+        )
         return html_text(self.title) + "".join(shown)
 
 
-def summary(model: Any) -> ChosenSummary:
-    """What the model consists of: its members with their weights, and the columns of each.
+def summary(model: Any) -> EnsembleSummary:
+    """Return a summary of the members with their weights and columns.
 
     Returns
     -------
-    ChosenSummary
+    EnsembleSummary
         It prints as tables.
     """
     check_is_fitted(model, "members_")
-    found = []
-    for choice, member in model.members_:
-        one = member.summary()
-        names = choice.view.column_names()
+    members = []
+    for spec, member in model.members_:
+        member_summary = member.summary()
+        names = spec.view.column_names()
         within = ", ".join(str(name) for name in names.values())  # of a block
-        one.columns = [line._replace(column=within if line.column == BLOCK else line.column) for line in one.columns]
-        found.append(MemberSummary(choice.name, choice.weight, one))
-    _, _, rest = found[0].summary.title.partition(" of ")
-    return ChosenSummary(f"{type(model).__name__} of {rest}", found)
+        member_summary.columns = [
+            line._replace(column=within if line.column == BLOCK else line.column) for line in member_summary.columns
+        ]
+        members.append(MemberSummary(spec.name, spec.weight, member_summary))
+    _, _, rest = members[0].summary.title.partition(" of ")
+    return EnsembleSummary(f"{type(model).__name__} of {rest}", members)

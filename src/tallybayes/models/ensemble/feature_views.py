@@ -1,4 +1,4 @@
-"""Views: the columns of a table as one kind of candidate reads them. Fixed once chosen, and kept in files."""
+"""Feature views: the columns of a table as one kind of candidate reads them. Frozen values, stored in files."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from tallybayes.models.inputs.features import free_name
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Labels
 
-BLOCK = "columns as numbers"  # no column of the user's is called so
+BLOCK = "columns as numbers"  # the name of the block of a NumericBlock
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RawColumns(FrozenValue):
-    """Columns as they are, with one more for each whose absence is to count: whether its cell is missing.
+    """Columns as they are, plus missing-value indicators.
 
     Parameters
     ----------
     names : tuple of names
-    absent : tuple of names
+    indicator_columns : tuple of names
+        Columns with a missing-value indicator.
     """
 
     names: tuple[Name, ...]
@@ -38,49 +39,49 @@ class RawColumns(FrozenValue):
             raise DataError.wrong_type("the columns of a view", f"{self!r:.60}", "their names")
 
     def apply(self, table: Table, *more: Name) -> Table:
-        """The table as this view has it, with `more` columns that are none of the features."""
+        """Return the table of this view, with `more` columns that are not features."""
         columns = {name: table._column(name) for name in (*more, *self.names)}
         out = Table(columns)
-        out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
+        out._encoded = {key: encoded for key, encoded in table._encoded.items() if key[0] in columns}
         for name in self.indicator_columns:
             flags = is_missing(table, name)
             out = Table({**out.columns, absent_name(name, table): flags})
-            out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
+            out._encoded = {key: encoded for key, encoded in table._encoded.items() if key[0] in columns}
         return out
 
     def hide(self, table: Table, name: Name) -> Table:
-        """The columns that `apply` made, with those of one column unknown."""
+        """Return a table made by `apply` with all cells of one feature missing."""
         flags = list(table.columns)[len(table.columns) - len(self.indicator_columns) :]
-        made = [flag for flag, source in zip(flags, self.indicator_columns, strict=True) if source == name]
-        return hidden(table, [*made, *([name] if name in self.names else [])])
+        indicators = [flag for flag, source in zip(flags, self.indicator_columns, strict=True) if source == name]
+        return hidden(table, [*indicators, *([name] if name in self.names else [])])
 
     def read_names(self) -> list[Name]:
-        """The columns that rows must have."""
+        """Return the columns that rows must have."""
         return list(dict.fromkeys([*self.names, *self.indicator_columns]))
 
     def describes(self, model: Any) -> bool:
-        """Whether a model from a file has the columns that this view makes."""
+        """Return whether a model from a file has the columns of this view."""
         known = set(self.names)
         more = {name for name in model._required_columns if known.isdisjoint(origins(name))}
         return len(more) <= len(self.indicator_columns)
 
     def column_names(self) -> dict[Any, Any]:
-        """What columns are called elsewhere: all as they are."""
+        """Return the display names of columns that differ from their names: none here."""
         return {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NumericBlock(FrozenValue):
-    """All columns as one block of numbers: numbers with a value in place of missing ones, and 0 or 1 for the rest.
+    """All columns as one numeric block: numbers without missing cells, and indicators of missing cells and levels.
 
     Parameters
     ----------
     numbers : tuple of (name, value)
-        The value stands for a missing cell.
-    absent : tuple of names
-        Each is one more number: 1 where the cell is missing.
+        The value replaces missing cells.
+    indicator_columns : tuple of names
+        Columns with a missing-value indicator.
     levels : tuple of (name, levels)
-        Each level is one more number: 1 where the cell is the level.
+        Each level gets an indicator.
     """
 
     numbers: tuple[tuple[Name, float], ...] = ()
@@ -94,7 +95,9 @@ class NumericBlock(FrozenValue):
             if len(pair) != 2 or not isinstance(pair[1], kind) or (kind is float and not math.isfinite(pair[1])):
                 raise DataError.wrong_type("a column as numbers", f"{pair!r:.60}", "a name with a number, or levels")
         if not isinstance(self.indicator_columns, tuple | list):
-            raise DataError.wrong_type("columns whose absence counts", f"{self.indicator_columns!r:.60}", "names")
+            raise DataError.wrong_type(
+                "columns with missing-value indicators", f"{self.indicator_columns!r:.60}", "names"
+            )
 
     @property
     def width(self) -> int:
@@ -102,48 +105,48 @@ class NumericBlock(FrozenValue):
         return len(self.numbers) + len(self.indicator_columns) + sum(len(levels) for _, levels in self.levels)
 
     def hide(self, table: Table, name: Name) -> Table:
-        """The block that `apply` made, with the places of one column missing."""
-        owners = [*(one for one, _ in self.numbers), *self.indicator_columns]
-        owners += [one for one, levels in self.levels for _ in levels]
+        """Return a block made by `apply` with all cells of one feature missing."""
+        owners = [*(owner for owner, _ in self.numbers), *self.indicator_columns]
+        owners += [owner for owner, levels in self.levels for _ in levels]
         block = np.array(table.columns[BLOCK])
-        block[:, [place for place, one in enumerate(owners) if one == name]] = np.nan
+        block[:, [index for index, owner in enumerate(owners) if owner == name]] = np.nan
         return Table({**table.columns, BLOCK: block})
 
     def read_names(self) -> list[Name]:
-        """The columns that rows must have."""
+        """Return the columns that rows must have."""
         return [*(name for name, _ in self.numbers), *self.indicator_columns, *(name for name, _ in self.levels)]
 
     def describes(self, model: Any) -> bool:
-        """Whether a model from a file has the columns that this view makes."""
-        found = [(factor.columns, statistics.n_columns) for factor, statistics in model._feature_factors()]
-        return found == [((BLOCK,), self.width)]
+        """Return whether a model from a file has the block of this view."""
+        blocks = [(factor.columns, statistics.n_columns) for factor, statistics in model._feature_factors()]
+        return blocks == [((BLOCK,), self.width)]
 
     def column_names(self) -> dict[Any, Any]:
-        """What the columns of the block are called where rows are told of."""
+        """Return the display names of the columns of the block."""
         names: list[Any] = [name for name, _ in self.numbers]
         names += [f"{name} is missing" for name in self.indicator_columns]
         names += [f"{name} = {level}" for name, levels in self.levels for level in levels]
-        return {(BLOCK, place): name for place, name in enumerate(names)}
+        return {(BLOCK, index): name for index, name in enumerate(names)}
 
     def apply(self, table: Table, *more: Name) -> Table:
-        """The table as this view has it, with `more` columns that are none of the features."""
+        """Return the table of this view, with `more` columns that are not features."""
         block = np.zeros((table.n_rows, self.width))
-        place = 0
+        index = 0
         for name, value in self.numbers:
             column = numbers_of(table, name)
-            refuse_infinite(column, name)
-            block[:, place] = np.where(np.isnan(column), value, column)
-            place += 1
+            check_finite(column, name)
+            block[:, index] = np.where(np.isnan(column), value, column)
+            index += 1
         for name in self.indicator_columns:
-            block[:, place] = is_missing(table, name)
-            place += 1
+            block[:, index] = is_missing(table, name)
+            index += 1
         for name, levels in self.levels:
             codes, (domain,) = table.levels([name], lambda _: False)
-            where = {level: number for number, level in enumerate(domain.levels)}
+            code_of = {level: number for number, level in enumerate(domain.levels)}
             column = np.asarray(codes.columns[0] if not isinstance(codes.columns, np.ndarray) else codes.columns[:, 0])
             for level in levels:
-                block[:, place] = column == where[level] if level in where else 0.0
-                place += 1
+                block[:, index] = column == code_of[level] if level in code_of else 0.0
+                index += 1
         columns = {name: table.columns[name] for name in more}
         out = Table({**columns, BLOCK: block})
         out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
@@ -156,7 +159,7 @@ def numbers_of(table: Table, name: Name) -> np.ndarray:
     return np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0], dtype=np.float64)
 
 
-def refuse_infinite(column: np.ndarray, name: Name) -> None:
+def check_finite(column: np.ndarray, name: Name) -> None:
     """Refuse a column with an infinite number, by its row."""
     lost = np.isinf(column)
     if lost.any():
@@ -165,7 +168,7 @@ def refuse_infinite(column: np.ndarray, name: Name) -> None:
 
 
 def is_missing(table: Table, name: Name) -> np.ndarray:
-    """Which cells of a column are missing."""
+    """Return which cells of a column are missing."""
     if table.kind(name) == "number":
         return np.isnan(numbers_of(table, name))
     codes = table.levels([name], lambda _: False)[0].columns
@@ -174,16 +177,16 @@ def is_missing(table: Table, name: Name) -> np.ndarray:
 
 
 def absent_name(name: Name, table: Table) -> str:
-    """What the column is called that tells whether another's cell is missing."""
+    """Return the name of a column's missing-value indicator."""
     return free_name(f"{name} is missing", list(table.columns))
 
 
-def refuse_columns(table: Table, target: Labels) -> None:
-    """Refuse what no candidate reads: blocks of columns, and infinite numbers."""
+def check_columns(table: Table, target: Labels) -> None:
+    """Raise DataError for columns that no candidate reads: blocks and infinite numbers."""
     for name in table.columns:
         if name != target and table.is_block(name):
             what = "a sparse block" if table.kind(name) == "sparse" else "a block of columns"
             hint = "tb.NaiveBayes takes sparse blocks of words."
             raise DataError.wrong_type(f"column {name!r}", what, "one dense column", hint)
         if name != target and table.kind(name) == "number":
-            refuse_infinite(numbers_of(table, name), name)
+            check_finite(numbers_of(table, name), name)

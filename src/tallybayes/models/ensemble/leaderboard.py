@@ -1,4 +1,4 @@
-"""Report: what was tried, how it did, and what was chosen."""
+"""Leaderboard of the automatic classifier: the candidates, their held-out losses and their weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN = 12
 
 
 class LeaderboardEntry(NamedTuple):
-    """One candidate: the log-loss of held-out rows with its interval, its weight, and how long it took."""
+    """One candidate: its held-out log loss with interval, its weight, and its running time."""
 
     name: str
     loss: float
@@ -26,27 +26,27 @@ class LeaderboardEntry(NamedTuple):
 
 
 class Leaderboard:
-    """What `AutoClassifier` has tried and chosen. It prints as a table.
+    """The candidates of `AutoClassifier` and their held-out results. It prints as a table.
 
     Attributes
     ----------
-    tried : list of Tried
-        Every candidate, best first.
+    tried : list of LeaderboardEntry
+        All candidates, best first.
     loss, low, high : float
-        The log-loss of held-out rows by what was chosen, in nats, with a 95 % interval.
+        The held-out log loss of the selected model, in nats, with a 95 % interval.
     accuracy : float
-        The share of held-out rows whose class was most probable.
+        The held-out accuracy of the selected model.
     columns : dict
-        From column to the family suggested for it.
-    left_out : dict
-        From column to why it was left out.
+        From column to suggested family.
+    dropped_columns : dict
+        From dropped column to the reason.
     skipped : dict
-        Candidates that could not be made of these rows, and why.
+        From candidate that could not be fitted to the reason.
     seconds : float
     n_rows, n_folds : int
-        How many rows candidates were tried on, and in how many folds.
+        The number of rows and folds of the search.
     n_total : int
-        How many rows there are; if more than `n_rows`, these are a random sample of them.
+        The number of rows in total; the search uses a random sample of more than 20,000.
     leaks : list of Leak
         Columns that predict the target almost by themselves: possible target leakage (`find_leakage`).
     """
@@ -65,7 +65,7 @@ class Leaderboard:
         n_total: int,
         leaks: Sequence[Leak] = (),
     ) -> None:
-        self.tried = sorted(tried, key=lambda one: one.loss)
+        self.tried = sorted(tried, key=lambda entry: entry.loss)
         self.loss, self.low, self.high = loss
         self.accuracy = accuracy
         self.columns = columns
@@ -78,7 +78,7 @@ class Leaderboard:
         self.leaks = list(leaks)
 
     def to_frame(self) -> Any:
-        """Every candidate, one line each, as a pandas data frame."""
+        """Return a pandas data frame with one row per candidate."""
         import pandas as pd
 
         return pd.DataFrame(self.tried)
@@ -87,9 +87,9 @@ class Leaderboard:
         held_out, *_ = repr(self).split("\n\n")
         head = ["candidate", "log-loss", "95 % interval", "weight", "seconds"]
         tried = (
-            [one.name, f"{one.loss:.3f}", f"{one.low:.3f} to {one.high:.3f}", weight, f"{one.seconds:.2g}"]
-            for one in self.tried
-            for weight in [f"{one.weight:.2f}" if one.weight > 0 else "·"]
+            [entry.name, f"{entry.loss:.3f}", f"{entry.low:.3f} to {entry.high:.3f}", weight, f"{entry.seconds:.2g}"]
+            for entry in self.tried
+            for weight in [f"{entry.weight:.2f}" if entry.weight > 0 else "·"]
         )
         parts = [("", ["column", "suggested family"], self.columns.items())] if self.columns else []
         parts += [("", ["left out", "because"], self.dropped_columns.items())] if self.dropped_columns else []
@@ -97,7 +97,7 @@ class Leaderboard:
         return html_parts((held_out, head, tried), *parts)
 
     def __repr__(self) -> str:
-        chosen = [one for one in self.tried if one.weight > 0]
+        chosen = [entry for entry in self.tried if entry.weight > 0]
         head = (
             f"Chosen from {len(self.tried)} candidates by {self.n_folds} folds of "
             f"{rows_looked_at(self.n_rows, self.n_total)} in {self.seconds:.2g} s"
@@ -105,14 +105,14 @@ class Leaderboard:
         what = "the mixture" if len(chosen) > 1 else "it"
         mixed = f"  held out, {what} has log-loss {self.loss:.3f} ({self.low:.3f} to {self.high:.3f})"
         lines = [head, f"{mixed}, accuracy {self.accuracy:.3f}", *map(str, self.leaks), ""]
-        shown = [*chosen, *[one for one in self.tried if one.weight == 0][: max(0, _SHOWN - len(chosen))]]
-        shown.sort(key=lambda one: one.loss)
-        width = max(len(one.name) for one in shown)
+        shown = [*chosen, *[entry for entry in self.tried if entry.weight == 0][: max(0, _SHOWN - len(chosen))]]
+        shown.sort(key=lambda entry: entry.loss)
+        width = max(len(entry.name) for entry in shown)
         lines.append(f"  {'candidate':<{width}}  log-loss  {'95 % interval':<14}  weight  seconds")
-        for one in shown:
-            weight = f"{one.weight:6.2f}" if one.weight > 0 else "     ·"
-            interval = f"{one.low:.3f} to {one.high:.3f}"
-            lines.append(f"  {one.name:<{width}}  {one.loss:8.3f}  {interval:<14}  {weight}  {one.seconds:7.2g}")
+        for entry in shown:
+            weight = f"{entry.weight:6.2f}" if entry.weight > 0 else "     ·"
+            interval = f"{entry.low:.3f} to {entry.high:.3f}"
+            lines.append(f"  {entry.name:<{width}}  {entry.loss:8.3f}  {interval:<14}  {weight}  {entry.seconds:7.2g}")
         if len(self.tried) > len(shown):
             lines.append(f"  … {len(self.tried) - len(shown)} more that have no weight")
         for title, part in (("column", self.columns), ("left out", self.dropped_columns), ("not tried", self.skipped)):
@@ -130,13 +130,13 @@ class Leaderboard:
 
 
 def rows_looked_at(n_rows: int, n_total: int) -> str:
-    """How many rows something was chosen by, in words."""
+    """Return a phrase that describes the rows of a search."""
     sampled = n_total > n_rows
     return f"{n_rows:,} rows sampled at random of {n_total:,}" if sampled else f"{n_rows} rows"
 
 
 def interval(losses: np.ndarray, weight: np.ndarray | None) -> tuple[float, float, float]:
-    """The mean of held-out losses, and the ends of its 95 % interval by their spread."""
+    """Return the mean held-out loss and the ends of its 95 % interval."""
     mean = float(np.average(losses, weights=weight))
     rows = np.ones(len(losses)) if weight is None else weight
     error = float(np.sqrt((rows**2 * (losses - mean) ** 2).sum()) / rows.sum())

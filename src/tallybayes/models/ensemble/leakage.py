@@ -1,4 +1,4 @@
-"""Target leakage: columns that determine the target almost by themselves, by held-out rows."""
+"""Target leakage: single columns that predict the target almost perfectly on held-out rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tallybayes.errors import DataError, TallybayesError, printable
 from tallybayes.estimation.resampling.folds import random_folds
 from tallybayes.families.family import Family
 from tallybayes.models.ensemble.candidate_folds import Folds
-from tallybayes.models.ensemble.feature_views import refuse_columns
+from tallybayes.models.ensemble.feature_views import check_columns
 from tallybayes.models.ensemble.naive_bayes_by_fold import naive_scores
 from tallybayes.models.ensemble.stacking import bounded
 from tallybayes.models.inputs.family_selection import select_families_by_fold
@@ -25,7 +25,7 @@ from tallybayes.typing import Labels, Rows
 # Of 45 tables, most from UCI, the largest share of the class entropy that one column explains is 0.906 (the odor of
 # mushrooms), then 0.891 (petals of iris), 0.763 (votes). A copy of the target, 3 % of it missing, explains 0.963.
 _LEAK = 0.95
-_OTHERS = 0.8  # where other columns explain more, the classes are easy to tell apart and no single column stands out
+_OTHERS = 0.8  # if other columns explain more, the classes are easy to separate and no column stands out
 _MOST_ROWS = 20_000  # sampled at random from more
 LEAST_ACCURACY = 0.95  # of a model that reads a leaking column
 
@@ -38,7 +38,7 @@ class Leak(NamedTuple):
     column : name
     target : name
     information : float
-        The share of the entropy of the target that the column explains on held-out rows; 1 is all of it.
+        The fraction of the target's entropy that the column explains on held-out rows; 1 is all of it.
     accuracy : float
         The accuracy of the column alone on held-out rows.
     others : float
@@ -100,8 +100,8 @@ def find_leakage(data: Rows, target: Labels, *, folds: int = 5, random_state: in
     if table.n_rows > _MOST_ROWS:
         table = table.rows(sampled_rows(table.n_rows, _MOST_ROWS, random_state))
     labels = read_labels(table, shape.target)
-    labels.refuse_missing("Leave the unlabeled rows out.")
-    refuse_columns(table, shape.target)
+    labels.refuse_missing("Drop the unlabeled rows.")
+    check_columns(table, shape.target)
     codes = np.unique(labels.codes, return_inverse=True)[1]
     fold = random_folds(codes, max(2, min(int(folds), table.n_rows)), random_state)
     names = tuple(name for name in table.columns if name != shape.target)
@@ -110,23 +110,23 @@ def find_leakage(data: Rows, target: Labels, *, folds: int = 5, random_state: in
 
 
 def leaks(table: Table, target: Name, chosen: Sequence[dict[Name, Family]], folds: Folds) -> list[Leak]:
-    """The leaking columns among those for which families were chosen without every fold."""
+    """Return the leaking columns among those with families selected without each fold."""
     weight = np.ones(len(folds.codes)) if folds.weight is None else folds.weight
-    share = np.bincount(folds.codes, weight) / weight.sum()
-    entropy = -float(share @ np.log(share))
-    found: list[tuple[float, float, Name]] = []
-    for name in dict.fromkeys(name for one in chosen for name in one):
+    class_frequency = np.bincount(folds.codes, weight) / weight.sum()
+    entropy = -float(class_frequency @ np.log(class_frequency))
+    entries: list[tuple[float, float, Name]] = []
+    for name in dict.fromkeys(name for entry in chosen for name in entry):
         try:
-            alone = [{name: one[name]} if name in one else {} for one in chosen]
+            alone = [{name: entry[name]} if name in entry else {} for entry in chosen]
             scores = bounded(naive_scores(table, alone, folds))
         except (TallybayesError, ValueError):  # a fold has no family that reads its rows
             continue
         loss = -np.average(scores[np.arange(len(scores)), folds.codes], weights=weight)
         accuracy = np.average(scores.argmax(axis=1) == folds.codes, weights=weight)
-        found.append((1 - float(loss) / entropy if entropy > 0 else 0.0, float(accuracy), name))
-    found.sort(key=lambda one: -one[0])
-    leaking, rest = ([one for one in found if (one[0] >= _LEAK) == high] for high in (True, False))
-    if not rest or rest[0][0] >= _OTHERS or len(leaking) > len(rest):
+        entries.append((1 - float(loss) / entropy if entropy > 0 else 0.0, float(accuracy), name))
+    entries.sort(key=lambda entry: -entry[0])
+    leaking, others_sorted = ([entry for entry in entries if (entry[0] >= _LEAK) == high] for high in (True, False))
+    if not others_sorted or others_sorted[0][0] >= _OTHERS or len(leaking) > len(others_sorted):
         return []
-    others = max(accuracy for _, accuracy, _ in rest)
+    others = max(accuracy for _, accuracy, _ in others_sorted)
     return [Leak(name, target, information, accuracy, others) for information, accuracy, name in leaking]

@@ -1,4 +1,4 @@
-"""Members: the models of a chosen mixture, and what they predict together."""
+"""Members of the automatic classifier's ensemble, and their stacked predictions."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from tallybayes.tally.factor import Name
 
 
 class Member(NamedTuple):
-    """One model of the mixture: what was chosen, and the model that has counted the rows."""
+    """One model of the ensemble: its spec and the fitted model."""
 
     spec: MemberSpec
     model: Any
 
     def log_proba(self, table: Table, without: Name | None = None) -> np.ndarray:
-        """log p(class | row), with a column marginalized out if one is named."""
+        """Return log p(class | row), with one column marginalized out if `without` names it."""
         rows = self.spec.view.apply(table)
         rows = rows if without is None else self.spec.view.hide(rows, without)
-        found = bounded(self.model.predict_log_proba(rows))
-        return bounded(self.spec.mending.apply(found, self.model._class_domain.levels))
+        log_posterior = bounded(self.model.predict_log_proba(rows))
+        return bounded(self.spec.calibration.apply(log_posterior, self.model._class_domain.levels))
 
 
 def log_proba(model: Any, table: Table, without: Name | None = None) -> np.ndarray:
-    """log p(class | row) of a chosen mixture, with a column marginalized out if one is named."""
+    """Return log p(class | row) of the ensemble, with one column marginalized out if `without` names it."""
     weights = np.array([member.spec.weight for member in model.members_])
-    found = stack_log_proba([member.log_proba(table, without) for member in model.members_], weights / weights.sum())
-    return bounded(model.spec_.mending.apply(bounded(found), model._class_domain.levels))
+    stacked = stack_log_proba([member.log_proba(table, without) for member in model.members_], weights / weights.sum())
+    return bounded(model.spec_.calibration.apply(bounded(stacked), model._class_domain.levels))

@@ -1,4 +1,4 @@
-"""Naive Bayes of every fold at once: columns counted once, by fold and class, in all families that a fold chose."""
+"""Cross-validated scores of naive Bayes: columns are counted once by fold and class, in all selected families."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tallybayes.statistics.segments import Segments
 from tallybayes.tally.factor import Name
 
 
-class _Read(NamedTuple):
-    """A column as one family reads it, and in which folds it is read so."""
+class _ReadColumn(NamedTuple):
+    """A column as one family reads it, and the folds in which that family is selected."""
 
     cells: np.ndarray  # numbers, or codes of levels, −1 where missing
     size: int  # the number of levels
@@ -32,53 +32,55 @@ class _Read(NamedTuple):
 
 
 class _Columns:
-    """All columns, as they are read in any of the folds: by levels, as measured numbers, as counts of events."""
+    """All columns by the kind of their families: discrete levels, Gaussian numbers, Poisson counts."""
 
     def __init__(self, table: Table, chosen: list[dict[Name, Family]]) -> None:
-        self.levels: list[_Read] = []
-        self.measured: list[_Read] = []
-        self.events: list[_Read] = []
-        for name in dict.fromkeys(name for one in chosen for name in one):
-            families = [one.get(name) for one in chosen]
+        self.levels: list[_ReadColumn] = []
+        self.measured: list[_ReadColumn] = []
+        self.events: list[_ReadColumn] = []
+        for name in dict.fromkeys(name for by_name in chosen for name in by_name):
+            families = [by_name.get(name) for by_name in chosen]
             inner = [None if family is None else family.present_family or family for family in families]
             number = numbers_of(table, name) if table.kind(name) == "number" else None
             codes, n_levels = _codes(table, name) if number is None else (number, 0)
-            for family in {
-                id(each): each for each in inner if each is not None
-            }.values():  # one object where they agree
-                self._add(family, codes if number is None else number, n_levels, [each is family for each in inner])
+            distinct = {
+                id(family): family for family in inner if family is not None
+            }  # folds that agree share an object
+            for family in distinct.values():
+                self._add(family, codes if number is None else number, n_levels, [other is family for other in inner])
             if any(family is not None and family.present_family is not None for family in families):
-                there = (codes >= 0 if number is None else ~np.isnan(number)).astype(np.int8)
-                told = [family is not None and family.present_family is not None for family in families]
-                self.levels.append(_Read(there, 2, told))
+                present = (codes >= 0 if number is None else ~np.isnan(number)).astype(np.int8)
+                uses_indicator = [family is not None and family.present_family is not None for family in families]
+                self.levels.append(_ReadColumn(present, 2, uses_indicator))
 
     def _add(self, family: Family, cells: np.ndarray, n_levels: int, folds: list[bool]) -> None:
-        if cells.dtype.kind != "f":  # a coin has two levels
-            self.levels.append(_Read(cells, n_levels, folds))
+        """Add a column as one family reads it."""
+        if cells.dtype.kind != "f":  # a Bernoulli column has two levels
+            self.levels.append(_ReadColumn(cells, n_levels, folds))
         elif family in (Gaussian(), LogNormal()):
             column = np.log(cells) if family.transforms else cells
-            if np.nanmin(column) < np.nanmax(column):  # else its absence alone tells something
-                self.measured.append(_Read(column, 0, folds))
+            if np.nanmin(column) < np.nanmax(column):  # a constant column has zero variance and is skipped
+                self.measured.append(_ReadColumn(column, 0, folds))
         elif family == Poisson():
-            self.events.append(_Read(cells, 0, folds))
+            self.events.append(_ReadColumn(cells, 0, folds))
         elif family.bins:
-            self.levels.append(_Read(np.asarray(family.transform(cells)), len(family.bins), folds))
+            self.levels.append(_ReadColumn(np.asarray(family.transform(cells)), len(family.bins), folds))
         else:
-            values, codes = np.unique(cells, return_inverse=True)  # a missing cell is the last
+            values, codes = np.unique(cells, return_inverse=True)  # NaN is sorted last
             n_values = int(np.searchsorted(values, np.nan))
-            self.levels.append(_Read(np.where(codes < n_values, codes, -1), n_values, folds))
+            self.levels.append(_ReadColumn(np.where(codes < n_values, codes, -1), n_values, folds))
 
 
 def naive_scores(table: Table, chosen: list[dict[Name, Family]], folds: Folds) -> np.ndarray:
-    """log p(class | row) of every row, by the rows of the other folds, in the families that these have chosen.
+    """Return log p(class | row) of each row under the model of the other folds, in the families selected from them.
 
-    Families of bins are levels here, since the width of a bin is the same in all classes; and so are coins.
+    Binned and Bernoulli columns are scored as discrete levels, because the width of a bin is the same in all classes.
 
     Parameters
     ----------
     table : Table
     chosen : list of {name: Family}
-        For every fold, by the other rows.
+        For each fold, the families selected from the other folds.
     folds : Folds
 
     Returns
@@ -88,15 +90,17 @@ def naive_scores(table: Table, chosen: list[dict[Name, Family]], folds: Folds) -
     columns = _Columns(table, chosen)
     parts: list[tuple[list[np.ndarray], Any]] = []
     if columns.levels or columns.events:
-        read = [*columns.levels, *(_by_value(one) for one in columns.events)]
+        discrete = [*columns.levels, *(_by_value(column) for column in columns.events)]
         tables = np.concatenate([*_level_tables(columns.levels, folds), *_event_tables(columns.events, folds)], axis=-1)
-        sizes = np.array([one.size for one in read])
-        kept = np.repeat(np.array([one.folds for one in read]), sizes, axis=0).T  # (folds, cells)
+        sizes = np.array([column.size for column in discrete])
+        kept = np.repeat(np.array([column.folds for column in discrete]), sizes, axis=0).T  # (folds, cells)
         tables = np.where(kept[None], tables, 0.0)
-        parts.append(([one.cells for one in read], lambda k: ("codes", sizes, tables[:, k].T, "missing")))
+        parts.append(([column.cells for column in discrete], lambda k: ("codes", sizes, tables[:, k].T, "missing")))
     if columns.measured:
         student = _students(columns.measured, folds)
-        parts.append(([one.cells for one in columns.measured], lambda k: ("student", *(p[:, k].T for p in student))))
+        parts.append(
+            ([column.cells for column in columns.measured], lambda k: ("student", *(p[:, k].T for p in student)))
+        )
     n_rows = len(folds.codes)
     log_proba = np.empty((n_rows, folds.n_classes))
     log_density = np.empty(n_rows)
@@ -108,43 +112,45 @@ def naive_scores(table: Table, chosen: list[dict[Name, Family]], folds: Folds) -
 
 
 def _codes(table: Table, name: Name) -> tuple[np.ndarray, int]:
-    """The levels of a column of labels as codes, and their number."""
+    """Return the level codes of a categorical column, and the number of levels."""
     codes, (domain,) = table.levels([name], lambda _: False)
     column = np.asarray(codes.columns[:, 0] if isinstance(codes.columns, np.ndarray) else codes.columns[0])
     return column.astype(np.int32), len(domain.levels)
 
 
-def _by_value(one: _Read) -> _Read:
-    """Whole numbers as codes of those that occur."""
-    values, codes = np.unique(one.cells, return_inverse=True)
+def _by_value(column: _ReadColumn) -> _ReadColumn:
+    """Return whole numbers as codes of the distinct values."""
+    values, codes = np.unique(column.cells, return_inverse=True)
     known = int(np.searchsorted(values, np.nan))
-    return _Read(np.where(codes < known, codes, -1), known, one.folds)
+    return _ReadColumn(np.where(codes < known, codes, -1), known, column.folds)
 
 
-def _level_tables(read: list[_Read], folds: Folds) -> list[np.ndarray]:
-    """log p(level | class) of all columns of levels, (classes, folds, cells), each under its own prior."""
+def _level_tables(read: list[_ReadColumn], folds: Folds) -> list[np.ndarray]:
+    """Return log p(level | class) of all discrete columns, (classes, folds, cells), each fold under its own prior."""
     if not read:
         return []
-    sizes = [one.size for one in read]
+    sizes = [column.size for column in read]
     n_groups = folds.n_folds * folds.n_classes
-    counted = kernels.count_codes([one.cells for one in read], sizes, folds.group, n_groups, folds.weight)
-    rest = folds.without(counted.reshape(folds.n_folds, folds.n_classes, -1)).swapaxes(0, 1)
+    counted = kernels.count_codes([column.cells for column in read], sizes, folds.group, n_groups, folds.weight)
+    remaining = folds.without(counted.reshape(folds.n_folds, folds.n_classes, -1)).swapaxes(0, 1)
     return [
-        np.log(level_shares(rest.reshape(folds.n_classes, -1), np.tile(sizes, folds.n_folds))[0]).reshape(rest.shape)
+        np.log(level_shares(remaining.reshape(folds.n_classes, -1), np.tile(sizes, folds.n_folds))[0]).reshape(
+            remaining.shape
+        )
     ]
 
 
 def level_shares(table: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """p(level | class), the posterior mean under the default prior of labels, and what that adds: (classes, cells)."""
+    """Return the posterior mean of p(level | class) under the default prior, and pseudo-counts: (classes, cells)."""
     segments = Segments(sizes)
     (prior,) = EmpiricalOrAddOne().resolve_all([(Categorical(), Counts(table, segments))], "bayes")
-    added = np.broadcast_to(np.asarray(prior.concentration, dtype=np.float64), table.shape)  # type: ignore[attr-defined]
-    grown = table + added
-    return grown / segments.broadcast_to_cells(segments.sum(grown)), added
+    pseudo_counts = np.broadcast_to(np.asarray(prior.concentration, dtype=np.float64), table.shape)  # type: ignore[attr-defined]
+    smoothed = table + pseudo_counts
+    return smoothed / segments.broadcast_to_cells(segments.sum(smoothed)), pseudo_counts
 
 
-def _event_tables(read: list[_Read], folds: Folds) -> list[np.ndarray]:
-    """log p(value | class) of counts of events at the values that occur, (classes, folds, values)."""
+def _event_tables(read: list[_ReadColumn], folds: Folds) -> list[np.ndarray]:
+    """Return log p(value | class) of Poisson columns at the distinct values, (classes, folds, values)."""
     if not read:
         return []
     statistics = _collected(Poisson(), read, folds)
@@ -154,30 +160,31 @@ def _event_tables(read: list[_Read], folds: Folds) -> list[np.ndarray]:
         for part in (posterior.shape, posterior.rate)
     )
     out = []
-    for place, one in enumerate(read):
-        values = np.unique(one.cells[~np.isnan(one.cells)])
-        belief = Gamma(shape[:, :-1, place], rate[:, :-1, place])
-        terms = Poisson().log_predictive(belief, np.repeat(values[:, None], folds.n_folds, axis=1))
+    for index, column in enumerate(read):
+        values = np.unique(column.cells[~np.isnan(column.cells)])
+        posterior_column = Gamma(shape[:, :-1, index], rate[:, :-1, index])
+        terms = Poisson().log_predictive(posterior_column, np.repeat(values[:, None], folds.n_folds, axis=1))
         out.append(terms.transpose(1, 2, 0))
     return out
 
 
-def _students(read: list[_Read], folds: Folds) -> tuple[np.ndarray, ...]:
-    """Location, inverse spread, power and log norm of all measured columns, (classes, folds, columns) each."""
+def _students(read: list[_ReadColumn], folds: Folds) -> tuple[np.ndarray, ...]:
+    """Return location, inverse scale, power and log norm of all Gaussian columns, (classes, folds, columns) each."""
     family = Gaussian()
     statistics = _collected(family, read, folds)
-    flat = family.constant_columns(statistics)
-    statistics = family.add_unit_variance(statistics, flat)
+    constant = family.constant_columns(statistics)
+    statistics = family.add_unit_variance(statistics, constant)
     form: Any = family.log_predictive_form(family.resolve_prior(None, statistics, "bayes").update(statistics))  # type: ignore[arg-type]
-    form = form.without_columns(flat) if len(flat) else form
+    form = form.without_columns(constant) if len(constant) else form
     parts = (form.location, form.inverse_spread, form.power, form.log_norm)
     shape = (folds.n_classes, folds.n_folds + 1, len(read))
-    location, inverse, power, log_norm = (np.broadcast_to(p, statistics.mean.shape).reshape(shape) for p in parts)
-    kept = np.array([[*one.folds, False] for one in read]).T[None]
-    return location, inverse, np.where(kept, power, 0.0), np.where(kept, log_norm, 0.0)
+    location, inverse_scale, power, log_norm = (np.broadcast_to(p, statistics.mean.shape).reshape(shape) for p in parts)
+    kept = np.array([[*column.folds, False] for column in read]).T[None]
+    return location, inverse_scale, np.where(kept, power, 0.0), np.where(kept, log_norm, 0.0)
 
 
-def _collected(family: Family, read: list[_Read], folds: Folds) -> Any:
+def _collected(family: Family, read: list[_ReadColumn], folds: Folds) -> Any:
+    """Return the statistics of columns by fold and class, with the fold as a column axis."""
     n_groups = folds.n_folds * folds.n_classes
-    counted = family.collect([one.cells for one in read], folds.group, n_groups, folds.weight)
+    counted = family.collect([column.cells for column in read], folds.group, n_groups, folds.weight)
     return folds_as_columns(counted, folds.n_folds)

@@ -1,4 +1,4 @@
-"""Mixing: the weights of probabilities that explain the classes of held-out rows best."""
+"""Stacking: weights of candidate models that maximize the likelihood of held-out classes."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from scipy.special import logsumexp
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 
 _STEPS = 100
-_CLOSE = 1e-9  # steps below this change no weight that is shown
-LEAST = -700.0  # log probabilities below are as good as impossible
+_CLOSE = 1e-9  # convergence tolerance of the weights
+LEAST = -700.0  # lower bound of log probabilities
 
 
 def stacking_weights(log_truth: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """The weights w under which Σ log Σₘ wₘ p(class | row, m) is largest, with one row more that all explain alike.
+    """Return the stacking weights w that maximize Σ log Σₘ wₘ p(class | row, m) plus one uniform pseudo-row.
 
-    Newton's steps on Σ log Σₘ wₘ pₘ + 1/M Σₘ log wₘ − N Σₘ wₘ, N the weight of all rows: it is concave, and largest
-    where the weights sum to 1.
+    Newton's method on Σ log Σₘ wₘ pₘ + 1/M Σₘ log wₘ − N Σₘ wₘ, where N is the total weight of the rows. The objective
+    is concave, and its maximum has weights that sum to 1.
 
     Parameters
     ----------
     log_truth : ndarray of shape (n, members)
-        The log probability of every row's own class by each of the members, which had not seen the row.
+        The log probability of each row's true class under each member, from held-out predictions.
     weight : ndarray of shape (n,), optional
 
     Returns
@@ -30,30 +30,30 @@ def stacking_weights(log_truth: np.ndarray, weight: np.ndarray | None) -> np.nda
     """
     n, members = log_truth.shape
     rows = np.ones(n) if weight is None else weight
-    shares = np.exp(log_truth - log_truth.max(axis=1, keepdims=True))
-    found = np.full(members, 1 / members)
+    likelihoods = np.exp(log_truth - log_truth.max(axis=1, keepdims=True))
+    stacking = np.full(members, 1 / members)
     total = float(rows.sum()) + 1.0
 
-    def height(at: np.ndarray) -> float:
-        return float(rows @ np.log(shares @ at) + np.log(at).mean() - total * at.sum())
+    def objective(candidate: np.ndarray) -> float:
+        return float(rows @ np.log(likelihoods @ candidate) + np.log(candidate).mean() - total * candidate.sum())
 
     for _ in range(_STEPS):
-        scaled = shares / (shares @ found)[:, None]
-        slope = rows @ scaled + 1 / (members * found) - total
-        curve = (scaled * rows[:, None]).T @ scaled + np.diag(1 / (members * found**2))
-        step = np.linalg.solve(curve, slope)
-        step *= min(1.0, 0.9 / max(float((-step / found).max()), 1e-300))  # weights stay positive
-        here = height(found)
-        while height(found + step) < here and np.abs(step).max() > _CLOSE:
+        scaled = likelihoods / (likelihoods @ stacking)[:, None]
+        gradient = rows @ scaled + 1 / (members * stacking) - total
+        negative_hessian = (scaled * rows[:, None]).T @ scaled + np.diag(1 / (members * stacking**2))
+        step = np.linalg.solve(negative_hessian, gradient)
+        step *= min(1.0, 0.9 / max(float((-step / stacking).max()), 1e-300))  # weights stay positive
+        current = objective(stacking)
+        while objective(stacking + step) < current and np.abs(step).max() > _CLOSE:
             step /= 2
         if np.abs(step).max() <= _CLOSE:
             break
-        found = found + step
-    return found / found.sum()
+        stacking = stacking + step
+    return stacking / stacking.sum()
 
 
 def stack_log_proba(log_probas: list[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """log Σₘ wₘ p(class | row, m)."""
+    """Return log Σₘ wₘ p(class | row, m)."""
     with np.errstate(divide="ignore"):
         logs = np.log(weights)
     stacked = np.stack(log_probas)
@@ -61,8 +61,8 @@ def stack_log_proba(log_probas: list[np.ndarray], weights: np.ndarray) -> np.nda
 
 
 def bounded(log_proba: np.ndarray) -> np.ndarray:
-    """Log probabilities that sum to 1, none of which forbids anything altogether."""
+    """Return normalized log probabilities bounded below, so that no class is impossible."""
     if log_proba.size and log_proba.min() >= LEAST:  # NaN is not
         return log_proba
-    found = np.maximum(np.nan_to_num(log_proba, nan=LEAST, neginf=LEAST), LEAST)
-    return apply_bayes_rule(found, np.zeros(found.shape[1])).log_proba
+    clipped = np.maximum(np.nan_to_num(log_proba, nan=LEAST, neginf=LEAST), LEAST)
+    return apply_bayes_rule(clipped, np.zeros(clipped.shape[1])).log_proba

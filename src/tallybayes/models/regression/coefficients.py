@@ -242,14 +242,14 @@ def table(model: Any, mass: float = 0.95) -> CoefficientTable:
 
         groups = [None] if design.by is None else list(model.tally_.domains[str(design.by)].levels)
         for code, group in enumerate(groups):
-            index = () if group is None else (code,)
-            slope = np.asarray(scorer.point.slope)[index]
-            constant = np.asarray(scorer.point.intercept)[index]
-            freedom = 2 * np.broadcast_to(posterior.shape, moments.given_shape)[index]
-            unit = np.broadcast_to(scale, moments.given_shape)[index]
-            rows_of_terms = [*zip(factor.columns[:-1], slope, slopes[index], strict=True)]
+            group_index = () if group is None else (code,)
+            slope = np.asarray(scorer.point.slope)[group_index]
+            constant = np.asarray(scorer.point.intercept)[group_index]
+            freedom = 2 * np.broadcast_to(posterior.shape, moments.given_shape)[group_index]
+            unit = np.broadcast_to(scale, moments.given_shape)[group_index]
+            rows_of_terms = [*zip(factor.columns[:-1], slope, slopes[group_index], strict=True)]
             if model.intercept:
-                rows_of_terms.insert(0, ("intercept", constant, np.asarray(at_zero)[index]))
+                rows_of_terms.insert(0, ("intercept", constant, np.asarray(at_zero)[group_index]))
             for term, weight, variance in rows_of_terms:
                 error = float(np.sqrt(unit * variance))
                 low, high = (float(weight + stdtrit(freedom, end) * error) for end in ends)

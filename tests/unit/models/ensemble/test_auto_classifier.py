@@ -68,9 +68,9 @@ def test_the_mixture_is_that_of_its_members(wine):
     X, _, model = wine
     by_hand = 0.0
     for choice, member in model.members_:
-        log_p = choice.mending.apply(member.predict_log_proba(choice.view.apply(_table(X))), (0, 1, 2))
+        log_p = choice.calibration.apply(member.predict_log_proba(choice.view.apply(_table(X))), (0, 1, 2))
         by_hand = by_hand + choice.weight * np.exp(log_p)
-    mended = np.exp(model.spec_.mending.apply(np.log(by_hand), (0, 1, 2)))
+    mended = np.exp(model.spec_.calibration.apply(np.log(by_hand), (0, 1, 2)))
     np.testing.assert_allclose(model.predict_proba(X), mended / mended.sum(axis=1, keepdims=True), rtol=1e-9)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
     np.testing.assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
@@ -224,7 +224,7 @@ def test_it_adds_and_forgets_member_by_member():
     fresh = tb.AutoClassifier(spec=whole.spec_).fit(frame[:90], y[:90])
     np.testing.assert_array_equal(parts[0].predict_proba(frame), fresh.predict_proba(frame))  # nothing changed
     other = tb.AutoClassifier().fit(frame[90:], y[90:])
-    with pytest.raises(tb.StatisticsError, match=r"chosen differently(.|\n)*choice=one.choice_"):
+    with pytest.raises(tb.StatisticsError, match=r"specs of the models differ(.|\n)*spec=other.spec_"):
         whole + other
 
 
@@ -287,7 +287,7 @@ def test_explanations_are_those_of_the_heaviest_member():
 def test_a_class_that_comes_later():
     X, y = load_iris(return_X_y=True)
     model = tb.AutoClassifier().fit(X[y < 2], y[y < 2])
-    with pytest.warns(tb.CalibrationWarning, match="class 2 was not there"):
+    with pytest.warns(tb.CalibrationWarning, match="class 2 is new"):
         model.add_class(2, X[y == 2])
     assert model.classes_.tolist() == [0, 1, 2]
     assert model.score(X, y) > 0.9
@@ -348,7 +348,7 @@ def test_labels_of_many_levels_take_no_part_in_pairs_and_indicators(monkeypatch)
     assert [name for name, columns in reads.items() if "place" in columns] in ([], ["naive Bayes, suggested"])
     assert any("levels as numbers" in one.name for one in model.leaderboard_.tried)
     monkeypatch.setattr(candidate_models, "_MOST_PAIRS_AT_ALL", 100)
-    assert tb.AutoClassifier().fit(X, y).leaderboard_.skipped["pairs"].startswith("5 columns have more pairs")
+    assert tb.AutoClassifier().fit(X, y).leaderboard_.skipped["pairs"].startswith("5 columns have too many pairs")
 
 
 def test_one_class_and_constant_columns():
@@ -390,7 +390,7 @@ def test_words_are_refused_by_name():
 
     with pytest.raises(tb.DataError, match="sparse block"):
         tb.AutoClassifier().fit({"words": sparse.csr_matrix(np.eye(4))}, [0, 1, 0, 1])
-    with pytest.raises(tb.DataError, match="choice_"):
+    with pytest.raises(tb.DataError, match="spec_"):
         tb.AutoClassifier(spec="best").fit([[1.0], [2.0]], [0, 1])
 
 
@@ -473,17 +473,17 @@ def test_it_tells_what_it_consists_of():
 def test_what_mends_nothing_is_refused(changed):
     _, _, model = _fitted()
     with pytest.raises(DataError):
-        model.spec_.mending.replace(**changed)
+        model.spec_.calibration.replace(**changed)
 
 
 def test_a_choice_that_is_none_is_refused():
     choice = _fitted()[2].spec_
     first = choice.members[0]
-    for changed in ({"weight": np.nan}, {"weight": -1.0}, {"view": "names"}, {"model": "os"}, {"mending": None}):
+    for changed in ({"weight": np.nan}, {"weight": -1.0}, {"view": "names"}, {"model": "os"}, {"calibration": None}):
         with pytest.raises(DataError):
             first.replace(**changed)
     for members in ((), (first,) * 9, ("a",)):
         with pytest.raises(DataError):
             choice.replace(members=members)
-    with pytest.raises(DataError, match="other classes"):
-        choice.replace(mending=choice.mending.replace(classes=("a", "b", "d")))
+    with pytest.raises(DataError, match="different classes"):
+        choice.replace(calibration=choice.calibration.replace(classes=("a", "b", "d")))

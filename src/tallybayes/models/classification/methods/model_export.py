@@ -106,7 +106,7 @@ def to_onnx(model: Any) -> onnx.ModelProto:
     return write_onnx(scores_of(model), not shape.by_name and all(isinstance(name, int) for name in names))
 
 
-def refuse_mixture(model: Any) -> NoReturn:
+def raise_no_export(model: Any) -> NoReturn:
     """Refuse a mixture of models."""
     raise ExportError(
         "a mixture of calibrated models is not written.\n"
