@@ -26,8 +26,8 @@ from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.schema import Schema
-from tallybayes.tally.tally import Tally, other_factors, realign
-from tallybayes.tally.text_selection import in_family_of_words
+from tallybayes.tally.tally import Tally, factors_differ, realign
+from tallybayes.tally.text_selection import as_word_factor
 from tallybayes.typing import Rows, SampleWeights
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class TallyBuilder:
         self.schema = Schema() if schema is None else schema
         self._ordered = frozenset(self.schema.sorted_domains)
         if like is not None and [f.statistics_key for f in like.factors] != [f.statistics_key for f in factors]:
-            raise other_factors(like.factors, factors)
+            raise factors_differ(like.factors, factors)
         self.weight = check_weight(weight, table.n_rows)
         self.local: dict[Name, Domain] = {}  # the levels of each column as encoded here
         self.together: dict[int, tuple[Counts, dict[Name, Domain]]] = {}  # by factor: what one pass over all counted
@@ -225,7 +225,7 @@ class TallyBuilder:
         name, family, n_groups = factor.columns[0], cast("Text", factor.family), math.prod(sizes)
         texts = self.table.texts(name, family)
         if n_groups > FEW_GROUPS:  # few groups of all words are no more than the text itself
-            read = in_family_of_words(factor)
+            read = as_word_factor(factor)
             check_size(read, n_groups, texts.n_words, scored=read.family)
         statistic, vocabulary = texts.count(group, n_groups, weight)
         if vocabulary is not None:

@@ -12,7 +12,7 @@ from tallybayes._utils import sealed_file
 from tallybayes._utils.frozen_value import from_json, to_json
 from tallybayes.data.encoding import is_missing
 from tallybayes.errors import FileError
-from tallybayes.tally.fixed_parameter_tally import stated_from_parts, stated_to_parts
+from tallybayes.tally.fixed_parameter_tally import fixed_parameters_from_parts, fixed_parameters_to_parts
 from tallybayes.tally.tally_io import tally_from_parts, tally_to_parts
 
 
@@ -66,7 +66,7 @@ def model_to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if model._fixed_parameters is None:
         manifest, arrays = tally_to_parts(model.tally_)
     else:
-        manifest, arrays = stated_to_parts(model.tally_, model._fixed_parameters)
+        manifest, arrays = fixed_parameters_to_parts(model.tally_, model._fixed_parameters)
     state = model._shape_to_json()
     state["own"], more = model._to_manifest()  # what this kind of model keeps besides its tally
     return content | {"state": state, "tally" if model._fixed_parameters is None else "stated": manifest}, arrays | more
@@ -88,7 +88,7 @@ def model_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
         sealed_file.check_no_unknown_entries("the model", manifest)
         model._from_file(state, arrays)
     elif "stated" in manifest:
-        tally, given = stated_from_parts(manifest.pop("stated"), arrays)
+        tally, given = fixed_parameters_from_parts(manifest.pop("stated"), arrays)
         sealed_file.check_no_unknown_entries("the model", manifest)
         _fill(model, state, tally, arrays, given)
     else:

@@ -1,1 +1,1 @@
-"""Tally: the statistics of every factor of one model, with the labels of every axis."""
+"""Tally: the sufficient statistics of every factor of a model, with the levels of its categorical columns."""

@@ -1,4 +1,4 @@
-"""Domain: the labels of an axis."""
+"""Domain: the levels of a categorical column or target."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from tallybayes.errors import LabelError
 from tallybayes.families.with_missing import MISSING
 
 KINDS = {bool: "bool", int: "int", str: "string"}
-_MOST_BOOLEANS = 3  # levels of a column of booleans: False, True and None
+_MAX_BOOLEANS = 3  # levels of a boolean column: False, True and None
 _BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 class Domain:
-    """The levels (labels) that columns of one meaning may have, in the order of the tables.
+    """The levels of one or several categorical columns, in the order of the tables' axes.
 
-    A level is here because it was seen, or because it was declared; declared levels stay when their last row is
-    forgotten. Levels are of one kind: bool, int or string. Equality ignores their order.
+    A level exists if rows have it or if it was declared. Declared levels remain when their last row is forgotten.
+    All levels are of one kind: bool, int or string. Equality ignores their order.
 
     Parameters
     ----------
     levels : iterable of bool, int or str
+        The levels in order.
     name : str
-        What messages call it.
+        Name in error messages.
     declared : iterable, default ()
-        The levels that exist whether seen or not.
-    ordered : bool, default False
-        Whether levels are kept sorted (a target's classes); otherwise new ones are appended.
-    absent : bool, default False
-        Whether None is a level, of any kind: that of cells that are not there. It is always declared.
+        Levels that exist even without rows.
+    is_sorted : bool, default False
+        Whether levels are kept sorted, as the classes of a target are. Otherwise new levels are appended.
+    has_missing_level : bool, default False
+        Whether None is a level, that of missing values. It is always declared.
 
     Examples
     --------
@@ -54,46 +55,52 @@ class Domain:
         is_sorted: bool = False,
         has_missing_level: bool = False,
     ) -> None:
-        self.name, self.is_sorted, self.has_missing_level = name, is_sorted, has_missing_level
-        stays = _plain_levels(declared, name, has_missing_level)
-        stays += [None] if has_missing_level else []
-        self.declared = frozenset(stays)
-        found = _plain_levels(levels, name, has_missing_level)
-        seen = set(found)
-        if has_missing_level and MISSING in seen:
+        self.name = name
+        self.is_sorted = is_sorted
+        self.has_missing_level = has_missing_level
+        always = _plain_levels(declared, name, has_missing_level)
+        always += [None] if has_missing_level else []
+        self.declared = frozenset(always)
+        plain = _plain_levels(levels, name, has_missing_level)
+        unique = set(plain)
+        if has_missing_level and MISSING in unique:
             raise LabelError(
-                f"column {name!r} has the label {MISSING!r}, which is what absence is called; expected another.\n"
-                "    Rename it, or make those cells missing; or take tb.Categorical() without tb.WithMissing."
+                f"column {name!r} has the level {MISSING!r}, the name of the level of missing values.\n"
+                "    Rename it, or make those values missing; or use tb.Categorical() without tb.WithMissing."
             )
-        found += dict.fromkeys(level for level in stays if level not in seen)
-        kinds = _kinds(found)
+        plain += dict.fromkeys(level for level in always if level not in unique)
+        kinds = _kinds(plain)
         if is_sorted and len(kinds) < 2:
-            found.sort(key=lambda level: (level is None, level) if has_missing_level else level)
-        self.levels: tuple[Any, ...] = tuple(found)
+            plain.sort(key=lambda level: (level is None, level) if has_missing_level else level)
+        self.levels: tuple[Any, ...] = tuple(plain)
         if len(kinds) > 1:
             raise LabelError.kinds_differ(name, *sorted(kinds)[:2])
         self.kind = kinds.pop() if kinds else None
         if self.kind == "int":
-            whole = [level for level in self.levels if level is not None] if has_missing_level else self.levels
-            low, high = min(whole), max(whole)
+            integers = [level for level in self.levels if level is not None] if has_missing_level else self.levels
+            low = min(integers)
+            high = max(integers)
             if low < -(2**63) or high >= 2**64 or (low < 0 and high >= 2**63):
                 raise LabelError.too_large(high if high >= 2**63 else low, name)
         if len(self.index) != len(self.levels):
             raise LabelError.repeated(next(x for x, n in Counter(self.levels).items() if n > 1), name)
 
     @classmethod
-    def of_integers(cls, levels: list[int], name: str, *, ordered: bool = False) -> Domain:
-        """Levels that are whole numbers of 64 bits, each once, none declared: nothing else is looked at."""
-        found = cls.__new__(cls)
-        found.name, found.is_sorted, found.declared = name, ordered, frozenset()
-        found.levels, found.kind = tuple(sorted(levels) if ordered else levels), "int" if levels else None
-        if len(found.index) != len(levels):
+    def of_integers(cls, levels: list[int], name: str, *, is_sorted: bool = False) -> Domain:
+        """Create a domain of 64-bit integers, none declared. Only duplicates are checked."""
+        domain = cls.__new__(cls)
+        domain.name = name
+        domain.is_sorted = is_sorted
+        domain.declared = frozenset()
+        domain.levels = tuple(sorted(levels) if is_sorted else levels)
+        domain.kind = "int" if levels else None
+        if len(domain.index) != len(levels):
             raise LabelError.repeated(next(x for x, n in Counter(levels).items() if n > 1), name)
-        return found
+        return domain
 
     @cached_property
     def index(self) -> dict[Any, int]:
-        """The position of every level."""
+        """Position of every level."""
         return dict(zip(self.levels, range(len(self.levels)), strict=True))
 
     def __repr__(self) -> str:
@@ -103,33 +110,38 @@ class Domain:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Domain):
             return NotImplemented
-        mine, its = (self.name, self.kind, self.declared), (other.name, other.kind, other.declared)
-        return mine == its and set(self.levels) == set(other.levels)
+        left, right = ((domain.name, domain.kind, domain.declared) for domain in (self, other))
+        return left == right and set(self.levels) == set(other.levels)
 
     def __hash__(self) -> int:
         return hash((self.name, frozenset(self.levels), self.declared))
 
     def renamed(self, name: str) -> Domain:
-        """The same levels under another name."""
-        found = copy.copy(self)
-        found.name = name
-        return found
+        """Return the same levels under another name."""
+        domain = copy.copy(self)
+        domain.name = name
+        return domain
 
     def union(self, other: Domain) -> Domain:
-        """All levels of both: sorted if either is kept sorted, else this one's first.
+        """Return the union of the levels: sorted if either domain is sorted, otherwise this domain's levels first.
 
-        Booleans are also written as 0 and 1, or as true and false: these are the same levels, as this domain has them.
+        Booleans may be written as 0 and 1, or as true and false: they become the levels of this domain.
         """
         other = other.in_kind_of(self)
         if other.levels == self.levels and other.declared <= self.declared and other.is_sorted <= self.is_sorted:
             return self
         levels = (*self.levels, *(level for level in other.levels if level not in self.index))
         declared = self.declared | other.declared
-        ordered, absent = self.is_sorted or other.is_sorted, self.has_missing_level or other.has_missing_level
-        return Domain(levels, self.name, declared=declared, is_sorted=ordered, has_missing_level=absent)
+        return Domain(
+            levels,
+            self.name,
+            declared=declared,
+            is_sorted=self.is_sorted or other.is_sorted,
+            has_missing_level=self.has_missing_level or other.has_missing_level,
+        )
 
     def in_kind_of(self, known: Domain) -> Domain:
-        """Return these levels as a known domain has them; raise LabelError if the kinds differ and are not booleans."""
+        """Convert the levels to the kind of `known`. Raise LabelError if the kinds differ and are not booleans."""
         if None in (self.kind, known.kind) or self.kind == known.kind:
             return self
         same = known.same_levels(self.levels)
@@ -141,14 +153,14 @@ class Domain:
         )
 
     def same_levels(self, levels: Sequence[Any]) -> list[Any] | None:
-        """Return levels of another kind as this domain has them, or None where they are other levels.
+        """Return levels of another kind as the equivalent levels of this domain, or None if there are none.
 
-        Only booleans have several kinds: False and True, 0 and 1, and two strings such as "false" and "true". No two
-        levels become one, and numbers and strings are never the same.
+        Only booleans are equivalent across kinds: False and True, 0 and 1, and pairs of strings such as "false" and
+        "true". Distinct levels stay distinct, and numbers are never equivalent to strings.
         """
         booleans = [level if level is None else _boolean(level) for level in levels]
-        written = [boolean for boolean, level in zip(booleans, levels, strict=True) if level is not None]
-        if None in written or len(set(written)) < len(written):
+        present = [boolean for boolean, level in zip(booleans, levels, strict=True) if level is not None]
+        if None in present or len(set(present)) < len(present):
             return None
         kind = KINDS.get(type(next((level for level in levels if level is not None), None)))
         spelled: dict[bool, Any] = {}
@@ -161,9 +173,9 @@ class Domain:
         return [boolean if boolean is None else spelled[boolean] for boolean in booleans] if spelled else None
 
     def positions_of(self, levels: Iterable[Any]) -> np.ndarray:
-        """Where each of `levels` is here, −1 for those that are not."""
+        """Return the position of each of `levels` in this domain, −1 for levels it does not have."""
         levels = levels if isinstance(levels, Sequence) else list(levels)
-        if 0 < len(levels) <= _MOST_BOOLEANS and self.kind is not None:
+        if 0 < len(levels) <= _MAX_BOOLEANS and self.kind is not None:
             kinds = set(map(type, levels)) - {type(None)}
             if len(kinds) == 1 and KINDS.get(kinds.pop(), self.kind) != self.kind:
                 same = self.same_levels(levels)
@@ -171,12 +183,12 @@ class Domain:
         return np.fromiter((self.index.get(level, -1) for level in levels), dtype=np.intp, count=len(levels))
 
     def filter(self, present: np.ndarray) -> Domain:
-        """Only the levels that are present (a mask), or declared."""
-        kept = [level for level, here in zip(self.levels, present, strict=True) if here or level in self.declared]
+        """Keep only the levels that are present (a mask) or declared."""
+        kept = [level for level, mask in zip(self.levels, present, strict=True) if mask or level in self.declared]
         return self.with_levels(kept)
 
     def with_levels(self, levels: Iterable[Any]) -> Domain:
-        """Other levels of the same axis; those that were declared stay."""
+        """Return a domain of other levels with the same name and options; declared levels are kept."""
         return Domain(
             levels,
             self.name,
@@ -187,7 +199,7 @@ class Domain:
 
     @property
     def display_levels(self) -> tuple[Any, ...]:
-        """The levels as they are shown."""
+        """Levels as they are displayed."""
         return (
             tuple(MISSING if level is None else level for level in self.levels)
             if self.has_missing_level
@@ -195,17 +207,17 @@ class Domain:
         )
 
 
-def _plain_levels(levels: Iterable[Any], name: str, absent: bool) -> list[Any]:
-    """Levels as plain bools, ints or strings, or None for `absent`; where all are, none is looked at by itself."""
-    found = list(levels)
-    kinds = set(map(type, found))
-    if kinds <= {int, bool} or (kinds == {str} and "".join(found).isascii()):
-        return found
-    return [level if level is None and absent else _plain_level(level, name) for level in found]
+def _plain_levels(levels: Iterable[Any], name: str, has_missing_level: bool) -> list[Any]:
+    """Return levels as plain bools, ints or strings, or None for the missing level."""
+    levels = list(levels)
+    kinds = set(map(type, levels))
+    if kinds <= {int, bool} or (kinds == {str} and "".join(levels).isascii()):
+        return levels
+    return [level if level is None and has_missing_level else _plain_level(level, name) for level in levels]
 
 
 def _plain_level(level: Any, name: str) -> Any:
-    """A level as a plain bool, int or str; whole floats become int."""
+    """Return a level as a plain bool, int or str; floats with integer values become int."""
     if isinstance(level, np.generic):
         level = level.item()
     if isinstance(level, float) and level.is_integer():
@@ -218,27 +230,27 @@ def _plain_level(level: Any, name: str) -> Any:
 
 
 def labels_of(levels: Sequence[Any], dtype: np.dtype | None) -> np.ndarray:
-    """Levels as an array of the target's own type, or of another where that one would not tell them apart."""
+    """Return levels as an array of the target's dtype, or of another dtype if the target's cannot represent them."""
     plain = np.array(levels)
-    if plain.dtype.kind == "f" and len(levels):  # NumPy makes floats of 1 and 2⁶³
+    if plain.dtype.kind == "f" and len(levels):  # NumPy converts 1 and 2⁶³ to floats
         plain = np.array(levels, dtype=np.uint64)
     as_objects = dtype is not None and dtype.kind == "O"
-    if as_objects or (plain.dtype.kind == "U" and plain.tolist() != list(levels)):  # which drops a NUL at the end
+    if as_objects or (plain.dtype.kind == "U" and plain.tolist() != list(levels)):  # NumPy drops trailing NULs
         return np.fromiter(levels, dtype=object, count=len(levels))
     if dtype is None or dtype.kind in "US" or plain.dtype.kind == "U":
         return plain
     with np.errstate(over="ignore"):
         cast = plain.astype(dtype)
-    return cast if cast.tolist() == list(levels) else plain  # a later label may not fit the first batch's type
+    return cast if cast.tolist() == list(levels) else plain  # a later label may not fit the dtype of the first batch
 
 
 def labels_at(levels: Sequence[Any], codes: np.ndarray) -> np.ndarray:
-    """The labels of codes; None where there are no levels."""
+    """Return the labels of codes; None if there are no levels."""
     return labels_of(levels, None)[codes] if len(levels) else np.full(len(codes), None)
 
 
 def is_text(string: str) -> bool:
-    """Whether UTF-8 can encode a string: surrogates it cannot."""
+    """Return whether a string can be encoded as UTF-8, which excludes surrogates."""
     try:
         return string.isascii() or bool(string.encode())
     except UnicodeEncodeError:
@@ -246,15 +258,16 @@ def is_text(string: str) -> bool:
 
 
 def boolean_levels(levels: Iterable[Any]) -> dict[bool, str]:
-    """Return the strings that stand for False and True, in upper or lower case; none unless just one stands for each.
+    """Return the levels that mean False and True, in any case; empty unless exactly one level means each.
 
     Parameters
     ----------
-    levels : iterable of labels
+    levels : iterable of levels
 
     Returns
     -------
-    dict from bool to level, of both or of none
+    dict from bool to level
+        Both levels, or empty.
 
     Examples
     --------
@@ -264,21 +277,21 @@ def boolean_levels(levels: Iterable[Any]) -> dict[bool, str]:
     >>> boolean_levels(["yes", "perhaps"]), boolean_levels(["yes", "true", "no"])
     ({}, {})
     """
-    found: dict[bool, list[str]] = {False: [], True: []}
+    words: dict[bool, list[str]] = {False: [], True: []}
     for level in levels:
         if isinstance(level, str) and (value := _boolean(level)) is not None:
-            found[value].append(level)
-    alone = all(len(words) == 1 for words in found.values())
-    return {value: words[0] for value, words in found.items()} if alone else {}
+            words[value].append(level)
+    unique = all(len(candidates) == 1 for candidates in words.values())
+    return {value: candidates[0] for value, candidates in words.items()} if unique else {}
 
 
 def _boolean(level: Any) -> bool | None:
-    """The boolean that a level stands for, or None."""
+    """Return the boolean that a level means, or None."""
     if isinstance(level, str):
         return _BOOLEANS.get(level.lower())
     return bool(level) if level in (0, 1) else None
 
 
 def _kinds(levels: Iterable[Any]) -> set[str]:
-    """Return the kinds of levels: int, bool, string; a missing level has none."""
+    """Return the kinds of levels (int, bool, string), ignoring the missing level."""
     return {KINDS[kind] for kind in set(map(type, levels)) - {type(None)}}

@@ -1,4 +1,4 @@
-"""Factor: p(columns | given) in one family."""
+"""Factor: p(columns | given) in one family of distributions."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from tallybayes.typing import Names, Prior
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Factor(FrozenValue):
-    """What one block of columns depends on, and how: p(columns | given).
+    """A factor p(columns | given) of a model: a block of columns, the columns it depends on, and a family.
 
     Parameters
     ----------
     columns : name or tuple of names
-        Like columns, each p(column | given) on its own unless the family is joint.
+        Columns of the same family. Each has its own p(column | given), unless the family is a joint distribution.
     given : name or tuple of names
-        The columns whose levels select the group; () for none.
+        Categorical columns that the distribution is conditioned on; () for none.
     family : Family
-    prior : Belief, rule or None
-        None is the family's default. The prior plays no part in counting.
+        Distribution of the columns.
+    prior : ParameterDistribution, PriorRule or None
+        None is the default of the family. The prior does not affect the counts.
 
     Examples
     --------
@@ -40,7 +41,7 @@ class Factor(FrozenValue):
     family: Family
     prior: Prior = None
 
-    if TYPE_CHECKING:  # one name stands for a tuple of it
+    if TYPE_CHECKING:  # a single name is accepted for a tuple of one
 
         def __init__(self, columns: Names, given: Names | None, family: Family, prior: Prior = None) -> None: ...
 
@@ -50,40 +51,40 @@ class Factor(FrozenValue):
         if not isinstance(self.family, Family):
             raise DataError.wrong_type("family", repr(self.family), "a family such as tb.Gaussian()")
 
-    def column(self, place: int, width: int | None = None) -> Name | tuple[Name, int]:
-        """The name of the column at a place: (block, place) where one name stands for a block of `width` columns."""
-        if len(self.columns) > 1 or width == 1 or (width is None and place == 0):
-            return self.columns[place]
-        return (self.columns[0], place)
+    def column(self, index: int, width: int | None = None) -> Name | tuple[Name, int]:
+        """Return the name of a column, or (block, index) if one name stands for a block of `width` columns."""
+        if len(self.columns) > 1 or width == 1 or (width is None and index == 0):
+            return self.columns[index]
+        return (self.columns[0], index)
 
     def index_of(self, column: Name | tuple[Name, ...], width: int) -> int | None:
-        """The place of a column among several, by name or as (block, place); None where it is none of them."""
+        """Return the index of a column given by name or as (block, index), or None."""
         if isinstance(column, tuple) and len(column) == 2 and self.columns == column[:1]:
             return column[1] if isinstance(column[1], int) and 0 <= column[1] < width else None
         return self.columns.index(column) if column in self.columns else None
 
     @property
     def level_columns(self) -> tuple[Name, ...]:
-        """The columns whose values are levels, each over a domain: those of labels."""
+        """Categorical columns, whose values are levels of a domain."""
         return self.columns if self.family.cell_type == "codes" else ()
 
     @property
     def word_columns(self) -> tuple[Name, ...]:
-        """The columns whose words are the columns that are counted, over a domain: those of text."""
+        """Text columns, whose words form a domain and are counted as columns."""
         return self.columns if self.family.cell_type == "text" and self.family.has_vocabulary else ()
 
     @property
     def statistics_key(self) -> tuple[Any, ...]:
-        """What decides which statistics are kept: all but the prior, and only the family's layout."""
+        """Columns, conditioning columns and layout of the statistics: all except the prior."""
         return (self.columns, self.given, self.family.statistics_key)
 
 
-def _names(value: Any, what: str) -> tuple[Name, ...]:
-    """One name or several, as plain strings and whole numbers."""
+def _names(value: Any, parameter: str) -> tuple[Name, ...]:
+    """Return one or several names as plain strings and integers."""
     if isinstance(value, str | int | np.integer):
         value = (value,)
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in (() if value is None else value))
     wrong = [name for name in names if not isinstance(name, str | int)]
     if wrong:
-        raise DataError.wrong_type(f"a name in {what}", repr(wrong[0]), "a string or a whole number")
+        raise DataError.wrong_type(f"a name in {parameter}", repr(wrong[0]), "a string or a whole number")
     return names

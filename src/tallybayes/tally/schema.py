@@ -1,4 +1,4 @@
-"""Schema: the domain of every column."""
+"""Schema: the domain of every categorical column."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tallybayes.typing import Name
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Schema(FrozenValue):
-    """Which domain the levels of a column belong to (by default its own, named after it), and what is kept of them.
+    """Assignment of columns to domains. By default every column has its own domain, named after it.
 
     Parameters
     ----------
     domains : mapping or tuple of pairs
-        From column to the name of its domain, for columns that share one.
-    ordered : tuple of str
-        The domains whose levels are kept sorted.
-    absent : tuple of str
-        The domains of which absence is a level: there a missing cell is counted, not left out.
+        From column to domain name, for columns that share a domain.
+    sorted_domains : tuple of str
+        Domains whose levels are kept sorted.
+    missing_level_domains : tuple of str
+        Domains with a level for missing values, which are counted instead of skipped.
 
     Examples
     --------
@@ -42,5 +42,5 @@ class Schema(FrozenValue):
         object.__setattr__(self, "_domain_of", dict(self.domains))
 
     def domain(self, column: Name) -> str:
-        """The name of the domain of a column."""
+        """Return the name of the domain of a column."""
         return self._domain_of.get(column, str(column))  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Tally: the statistics of every factor, and the labels of every axis. It adds, subtracts and travels in files."""
+"""Tally: the sufficient statistics of every factor and the levels of every axis. Supports +, −, | and files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tallybayes.errors import NotForgettableError, StatisticsError, printable, s
 from tallybayes.statistics.counts import Counts
 from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.sufficient_statistics import Statistics, first_deficit_of
-from tallybayes.tally.counts_table import levels_of, lines_of, title, to_records
+from tallybayes.tally.counts_table import format_counts, format_levels, title, to_records
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.schema import Schema
@@ -21,25 +21,28 @@ from tallybayes.tally.schema import Schema
 if TYPE_CHECKING:
     import pandas as pd
 
-_MOST_LINES = 40  # factors, and domains, that are shown
+_MAX_LINES = 40  # number of factors, and of domains, that `summary` shows
 
 
 class Tally:
-    """All that a model keeps of its data.
+    """The sufficient statistics of every factor of a model, and the levels of its categorical columns.
 
-    Tallies of the same factors add and subtract; their levels are united first, so neither side needs to have seen
-    them all. A level whose last row is taken out disappears, unless it was declared. ``a | b`` puts tallies of
-    different factors side by side.
+    Tallies of the same factors can be added and subtracted; their levels are aligned first. A level without remaining
+    rows is dropped, unless it was declared. ``a | b`` combines tallies of different factors.
 
     Parameters
     ----------
     factors : sequence of Factor
+        The factors p(columns | given).
     statistics : sequence of Statistics
-        One for every factor; leading axes are the domains of ``given``, a `Counts`' last axis the columns' levels.
+        One for every factor. The leading axes are the levels of ``given``; the last axis of `Counts` concatenates the
+        levels of the columns.
     domains : mapping from name to Domain
+        The levels of every categorical column.
     schema : Schema, optional
+        Which columns share a domain. By default every column has its own.
     soft : bool, default False
-        Whether EM filled in what was missing: such a tally adds, but nothing can be taken out of it.
+        Whether EM imputed missing values: such a tally can be added, but rows cannot be removed from it.
 
     Examples
     --------
@@ -80,86 +83,91 @@ class Tally:
                 "the numbers of factors and statistics", len(self.factors), len(self.statistics)
             )
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
-            expected = tuple(len(self._domain(name).levels) for name in factor.given)
+            expected = tuple(len(self.domain(name).levels) for name in factor.given)
             if statistic.given_shape != expected:
                 raise StatisticsError.incompatible(f"the groups of {title(factor)}", statistic.given_shape, expected)
             if isinstance(statistic, Counts) and factor.level_columns:
-                sizes = [len(self._domain(name).levels) for name in factor.columns]
+                sizes = [len(self.domain(name).levels) for name in factor.columns]
                 if statistic.segments.sizes.tolist() != sizes:
                     raise StatisticsError.incompatible(
                         f"the levels of {title(factor)}", statistic.segments.sizes.tolist(), sizes
                     )
             for name in factor.word_columns:
-                found, n_words = int(statistic.n_columns), len(self._domain(name).levels)  # type: ignore[attr-defined]
-                if found != n_words:
-                    raise StatisticsError.incompatible(f"the words of {title(factor)}", found, n_words)
+                n_columns = int(statistic.n_columns)  # type: ignore[attr-defined]
+                n_words = len(self.domain(name).levels)
+                if n_columns != n_words:
+                    raise StatisticsError.incompatible(f"the words of {title(factor)}", n_columns, n_words)
 
-    def _domain(self, column: Name) -> Domain:
-        """Return the domain of a column."""
+    def domain(self, column: Name) -> Domain:
+        """Return the domain of a categorical column."""
         name = self.schema.domain(column)
         if name not in self.domains:
             raise StatisticsError(f"no domain {name!r} for column {column!r}; found {list(self.domains)}.")
         return self.domains[name]
 
     def __getitem__(self, column: Name | tuple[Name, ...]) -> Statistics:
-        """The statistics of the factor of these columns; of one column of several, or (block, place), its own."""
+        """Return the statistics of the factor of these columns, or of one column, by name or as (block, position)."""
         wanted = column if isinstance(column, tuple) else (column,)
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
             if factor.columns == wanted:
                 return statistic
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
-            place = factor.index_of(wanted[0] if len(wanted) == 1 else column, int(statistic.n_columns))  # type: ignore[attr-defined]
-            if place is not None:
-                return statistic.columns(np.array([place]))
+            n_columns = int(statistic.n_columns)  # type: ignore[attr-defined]
+            index = factor.index_of(wanted[0] if len(wanted) == 1 else column, n_columns)
+            if index is not None:
+                return statistic.columns(np.array([index]))
         raise KeyError(f"no factor of columns {wanted}; found {[f.columns for f in self.factors]}")
 
     def _repr_html_(self) -> str:
-        factors = zip(self.factors, self.statistics, strict=True)
-        counted = ([title(factor), short_repr(factor.family, 100), _rows(found)] for factor, found in factors)
-        domains = ([name, len(domain.levels), levels_of(domain)] for name, domain in self.domains.items())
+        pairs = list(zip(self.factors, self.statistics, strict=True))
+        counted = ([title(factor), short_repr(factor.family, 100), _weight(statistic)] for factor, statistic in pairs)
+        domains = ([name, len(domain.levels), format_levels(domain)] for name, domain in self.domains.items())
         parts = [("", ["labels", "levels", ""], domains)] if self.domains else []
-        counts = zip(self.factors[:_MOST_LINES], self.statistics, strict=False)
-        texts = (f"{title(factor)}\n" + "\n".join(lines_of(self, factor, found)) for factor, found in counts)
+        texts = (
+            f"{title(factor)}\n" + "\n".join(format_counts(self, factor, statistic))
+            for factor, statistic in pairs[:_MAX_LINES]
+        )
         tables = html_parts((self._heading(), ["counted", "family", "weight"], counted), *parts)
         return tables + html_text("\n".join(texts))
 
     def _heading(self) -> str:
+        """Return the first line of `summary`."""
         return f"Tally: {len(self.factors)} factor{'s' * (len(self.factors) != 1)}"
 
     def __repr__(self) -> str:
         return self.summary(counts=True)
 
     def summary(self, *, counts: bool = False) -> str:
-        """What is counted, in a few lines.
+        """Return a description of the factors, their families and weights, and of the levels.
 
         Parameters
         ----------
         counts : bool, default False
-            Whether the counts are shown, too, of a large factor the first ones.
+            Whether to include the counts; only the first ones of a large factor.
         """
-        titles = [title(factor) for factor in self.factors[:_MOST_LINES]]
-        families = [short_repr(factor.family, 100) for factor in self.factors[:_MOST_LINES]]
+        titles = [title(factor) for factor in self.factors[:_MAX_LINES]]
+        families = [short_repr(factor.family, 100) for factor in self.factors[:_MAX_LINES]]
         widths = max(map(len, titles), default=0), max(map(len, families), default=0)
         lines = [self._heading()]
         for name, family, factor, statistic in zip(titles, families, self.factors, self.statistics, strict=False):
-            lines.append(f"  {name:<{widths[0]}}  {family:<{widths[1]}}  weight {_rows(statistic):.12g}")
-            if counts and len(lines) < _MOST_LINES:
-                lines += lines_of(self, factor, statistic)
-        lines += [f"  … {len(self.factors) - _MOST_LINES} more"] if len(self.factors) > _MOST_LINES else []
-        for name, domain in list(self.domains.items())[:_MOST_LINES]:
-            lines.append(f"  {printable(name)}: {levels_of(domain) or 'no levels'}")
-        lines += [f"  … {len(self.domains) - _MOST_LINES} more"] if len(self.domains) > _MOST_LINES else []
+            lines.append(f"  {name:<{widths[0]}}  {family:<{widths[1]}}  weight {_weight(statistic):.12g}")
+            if counts and len(lines) < _MAX_LINES:
+                lines += format_counts(self, factor, statistic)
+        lines += [f"  … {len(self.factors) - _MAX_LINES} more"] if len(self.factors) > _MAX_LINES else []
+        for name, domain in list(self.domains.items())[:_MAX_LINES]:
+            lines.append(f"  {printable(name)}: {format_levels(domain) or 'no levels'}")
+        lines += [f"  … {len(self.domains) - _MAX_LINES} more"] if len(self.domains) > _MAX_LINES else []
         return "\n".join(lines)
 
     def to_frame(self) -> pd.DataFrame:
-        """All counts as one long table.
+        """Return all counts as one table in long format.
 
         Returns
         -------
         pandas.DataFrame
-            A row for every number: the ``factor``, the level of each column that it is given, the ``column``, the
-            ``level`` (of labels), the ``statistic`` (a count, weight, total, mean, or scatter: the sum of squared
-            deviations from the mean) and its ``value``.
+            One row per number: the ``factor``, the level of every conditioning column, the ``column``, the ``level``
+            (of a categorical column), the ``statistic`` and its ``value``. A statistic is a count, weight, total, mean,
+            or scatter (sum of squared deviations from the mean).
 
         Examples
         --------
@@ -182,73 +190,73 @@ class Tally:
     __hash__ = None  # type: ignore[assignment]
 
     def isclose(self, other: Tally, tolerance: float = 1e-12) -> bool:
-        """Whether both hold the same levels, in any order, and the same numbers to `tolerance`."""
-        if self._counting() != other._counting() or self.domains != other.domains:
+        """Return whether both have the same levels, in any order, and equal statistics up to `tolerance`."""
+        if self.statistics_keys != other.statistics_keys or self.domains != other.domains:
             return False
         aligned = other.align(self.domains).statistics
-        return all(mine.isclose(its, tolerance) for mine, its in zip(self.statistics, aligned, strict=True))
+        return all(left.isclose(right, tolerance) for left, right in zip(self.statistics, aligned, strict=True))
 
     def __add__(self, other: Tally) -> Tally:
         if not isinstance(other, Tally):
             return NotImplemented
-        mine, its = self._united(other)
-        total = [a + b for a, b in zip(mine.statistics, its.statistics, strict=True)]
-        return Tally(self.factors, total, mine.domains, self.schema, soft=self.soft or other.soft)
+        left, right = self._aligned_pair(other)
+        total = [a + b for a, b in zip(left.statistics, right.statistics, strict=True)]
+        return Tally(self.factors, total, left.domains, self.schema, soft=self.soft or other.soft)
 
     def __radd__(self, other: object) -> Tally:
-        return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
+        return self if isinstance(other, int) and other == 0 else NotImplemented  # supports sum()
 
     def __sub__(self, other: Tally) -> Tally:
         if not isinstance(other, Tally):
             return NotImplemented
         if self.soft or other.soft:
             raise NotForgettableError.soft()
-        mine, its = self._united(other)
-        for factor, held, removed in zip(self.factors, mine.statistics, its.statistics, strict=True):
-            short = first_deficit_of(factor.family.nonnegative(held), factor.family.nonnegative(removed))
-            short = held.first_deficit(removed) if short is None else short
-            if short is not None:
-                index, what, have, take = short
-                raise StatisticsError.removes_too_much(mine._place(factor, held, index), what, have, take)
-        rest = [a - b for a, b in zip(mine.statistics, its.statistics, strict=True)]
-        return Tally(self.factors, rest, mine.domains, self.schema).drop_unseen_levels()
+        left, right = self._aligned_pair(other)
+        for factor, held, removed in zip(self.factors, left.statistics, right.statistics, strict=True):
+            deficit = first_deficit_of(factor.family.nonnegative(held), factor.family.nonnegative(removed))
+            deficit = held.first_deficit(removed) if deficit is None else deficit
+            if deficit is not None:
+                index, quantity, have, take = deficit
+                raise StatisticsError.removes_too_much(left._describe_cell(factor, held, index), quantity, have, take)
+        difference = [a - b for a, b in zip(left.statistics, right.statistics, strict=True)]
+        return Tally(self.factors, difference, left.domains, self.schema).drop_unseen_levels()
 
     def __or__(self, other: Tally) -> Tally:
-        """Side by side: the factors of both, with shared domains united."""
+        """Combine the factors of two tallies; the levels of shared domains are aligned."""
         if not isinstance(other, Tally):
             return NotImplemented
-        taken = {factor.statistics_key[:2] for factor in other.factors}
+        keys = {factor.statistics_key[:2] for factor in other.factors}
         for factor in self.factors:
-            if factor.statistics_key[:2] in taken:
+            if factor.statistics_key[:2] in keys:
                 raise StatisticsError(
-                    f"both tallies have the factor {title(factor)}; expected others.\n    Use + to add them."
+                    f"both tallies have the factor {title(factor)}; expected different factors.\n    Use + to add them."
                 )
-        domains = self._unite_domains(other)
-        pairs = dict(self.schema.domains) | dict(other.schema.domains)
-        ordered = tuple(dict.fromkeys(self.schema.sorted_domains + other.schema.sorted_domains))
-        absent = tuple(dict.fromkeys(self.schema.missing_level_domains + other.schema.missing_level_domains))
-        mine, its = self.align(domains), other.align(domains)
-        statistics = mine.statistics + its.statistics
-        factors, schema = self.factors + other.factors, Schema(pairs, ordered, absent)
-        return Tally(factors, statistics, domains, schema, soft=self.soft or other.soft)
+        domains = self._union_of_domains(other)
+        schema = Schema(
+            dict(self.schema.domains) | dict(other.schema.domains),
+            tuple(dict.fromkeys(self.schema.sorted_domains + other.schema.sorted_domains)),
+            tuple(dict.fromkeys(self.schema.missing_level_domains + other.schema.missing_level_domains)),
+        )
+        statistics = self.align(domains).statistics + other.align(domains).statistics
+        return Tally(self.factors + other.factors, statistics, domains, schema, soft=self.soft or other.soft)
 
     def scale(self, factor: float) -> Tally:
-        """Every count times `factor`: a tally worth more or fewer rows."""
+        """Multiply every count by `factor`, as if all sample weights were multiplied by it."""
         scaled = [part.scale(factor) for part in self.statistics]
         return Tally(self.factors, scaled, self.domains, self.schema, soft=self.soft).drop_unseen_levels()
 
     def with_factors(self, factors: Iterable[Factor]) -> Tally:
-        """The same statistics read by other families or priors, where they keep the same ones."""
+        """Return the same statistics with other priors, or families that keep the same statistics."""
         factors = tuple(factors)
-        if tuple(factor.statistics_key for factor in factors) != self._counting():
-            raise other_factors(self.factors, factors)
+        if tuple(factor.statistics_key for factor in factors) != self.statistics_keys:
+            raise factors_differ(self.factors, factors)
         return Tally(factors, self.statistics, self.domains, self.schema, soft=self.soft)
 
     def renamed(self, old: Name, new: Name) -> Tally:
-        """The same counts with another name for a column, and for its domain if the column has one of its own."""
+        """Rename a column, and its domain unless other columns share it."""
 
-        def names(found: tuple[Name, ...]) -> tuple[Name, ...]:
-            return tuple(new if name == old else name for name in found)
+        def names(columns: tuple[Name, ...]) -> tuple[Name, ...]:
+            return tuple(new if name == old else name for name in columns)
 
         factors = [Factor(names(f.columns), names(f.given), f.family, f.prior) for f in self.factors]
         domains = {str(new) if name == str(old) else name: domain for name, domain in self.domains.items()}
@@ -259,7 +267,7 @@ class Tally:
         return Tally(factors, self.statistics, domains, schema, soft=self.soft)
 
     def drop_unseen_levels(self) -> Tally:
-        """Without the levels that were neither declared nor seen."""
+        """Drop the levels without rows that were not declared."""
         present = {name: np.zeros(len(domain.levels), dtype=bool) for name, domain in self.domains.items()}
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
             weight = statistic.group_weights()
@@ -268,8 +276,8 @@ class Tally:
                 present[self.schema.domain(column)] |= weight.sum(axis=others) > 0
             if isinstance(statistic, Counts) and factor.level_columns:
                 cells = statistic.pool_groups().table > 0
-                for column, here in zip(factor.columns, statistic.segments.split(cells), strict=True):
-                    present[self.schema.domain(column)] |= here
+                for column, mask in zip(factor.columns, statistic.segments.split(cells), strict=True):
+                    present[self.schema.domain(column)] |= mask
             for column in factor.word_columns:
                 present[self.schema.domain(column)] |= statistic.pool_groups().total > 0  # type: ignore[attr-defined]
         if all(mask.all() for mask in present.values()):
@@ -277,21 +285,21 @@ class Tally:
         return self.align({name: domain.filter(present[name]) for name, domain in self.domains.items()})
 
     def declare(self, column: Name, levels: Iterable[Any]) -> Tally:
-        """The same counts where some levels of a column exist whether seen or not."""
+        """Declare levels of a column: they exist even without rows."""
         name = self.schema.domain(column)
         old = self.domains[name]
         more = Domain(levels, old.name, is_sorted=old.is_sorted)
         return self.align(self.domains | {name: old.union(Domain(more.levels, old.name, declared=more.levels))})
 
     def reindex_like(self, other: Tally) -> Tally:
-        """The same counts over another tally's levels: its new ones empty, this one's own dropped."""
-        if self._counting() != other._counting():
-            raise other_factors(self.factors, other.factors)
-        self._unite_domains(other)  # raises where the kinds of levels differ
+        """Return the same counts over another tally's levels: new levels are empty, levels it lacks are dropped."""
+        if self.statistics_keys != other.statistics_keys:
+            raise factors_differ(self.factors, other.factors)
+        self._union_of_domains(other)  # raises LabelError if the kinds of levels differ
         return self.align(other.domains)
 
     def drop_level(self, column: Name, level: Hashable) -> Tally:
-        """Without a level, its rows, and the levels only they had."""
+        """Remove a level with its rows, and the levels of other columns that only these rows had."""
         name = self.schema.domain(column)
         old = self.domains[name]
         kept = [other for other in old.levels if other != level]
@@ -305,19 +313,19 @@ class Tally:
         return self.align(self.domains | {name: domain}).drop_unseen_levels()
 
     def small_counts(self, below: float = 5.0) -> list[tuple[str, float]]:
-        """What was counted of few rows, the fewest first: what to look at before a tally is handed on.
+        """Return the cells with small counts, smallest first, to review before a tally is shared.
 
-        A tally holds no row, but a count of one is one row's, and so are the sums of a group of one.
+        A tally contains no rows, but a count of 1 describes a single row, as do the sums of a group of one row.
 
         Parameters
         ----------
         below : float, default 5
-            More than 0 and less than this is few.
+            Counts above 0 and below this threshold are returned.
 
         Returns
         -------
         list of pairs
-            Where, in words, and how many.
+            Description of the cell, and its count.
 
         Examples
         --------
@@ -326,22 +334,21 @@ class Tally:
         >>> tb.count({"ward": ["A", "A", "B"], "age": [40.0, 50.0, 73.0]}, factors).small_counts(2)
         [("ward 'B'", 1.0), ("ward 'B', column 'age'", 1.0)]
         """
-        found = []
+        small = []
         for factor, statistic in zip(self.factors, self.statistics, strict=True):
             parts = {**statistic.nonnegative(), **factor.family.nonnegative(statistic)}
-            names = (
-                ["total"] if factor.word_columns else ["total", "failures"] if "failures" in parts else list(parts)[:1]
-            )
+            binary = "failures" in parts
+            names = ["total"] if factor.word_columns else ["total", "failures"] if binary else list(parts)[:1]
             for name in names:
-                held = np.asarray(parts[name])
-                said = {"failures": " = no", "total": " = yes"}.get(name, "") if "failures" in parts else ""
-                for index in np.argwhere((held > 0) & (held < below)):
-                    place = tuple(int(i) for i in index)
-                    found.append((self._place(factor, statistic, place) + said, float(held[place])))
-        return sorted(found, key=lambda one: one[1])
+                counts = np.asarray(parts[name])
+                suffix = {"failures": " = no", "total": " = yes"}.get(name, "") if binary else ""
+                for position in np.argwhere((counts > 0) & (counts < below)):
+                    index = tuple(int(i) for i in position)
+                    small.append((self._describe_cell(factor, statistic, index) + suffix, float(counts[index])))
+        return sorted(small, key=lambda pair: pair[1])
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write this tally to a sealed file that `tb.load` reads.
+        """Write the tally to a file with a checksum, which `tb.load` reads.
 
         Parameters
         ----------
@@ -351,66 +358,71 @@ class Tally:
 
         save_tally(self, path)
 
-    def _counting(self) -> tuple[Any, ...]:
+    @property
+    def statistics_keys(self) -> tuple[Any, ...]:
+        """Columns and layout of the statistics of every factor. Tallies with equal keys can be added."""
         return tuple(factor.statistics_key for factor in self.factors)
 
-    def _unite_domains(self, other: Tally) -> dict[str, Domain]:
-        united = dict(self.domains)
+    def _union_of_domains(self, other: Tally) -> dict[str, Domain]:
+        """Return the domains of both, with the union of the levels of shared ones."""
+        domains = dict(self.domains)
         for name, domain in other.domains.items():
-            united[name] = united[name].union(domain) if name in united else domain
-        return united
+            domains[name] = domains[name].union(domain) if name in domains else domain
+        return domains
 
-    def _united(self, other: Tally) -> tuple[Tally, Tally]:
-        """Both over the same levels, and in the same order of factors and columns."""
+    def _aligned_pair(self, other: Tally) -> tuple[Tally, Tally]:
+        """Return both over the same levels and in the same order of factors and columns."""
         other = other._in_order_of(self)
-        domains = self._unite_domains(other)
+        domains = self._union_of_domains(other)
         return self.align(domains), other.align(domains)
 
     def _in_order_of(self, other: Tally) -> Tally:
-        """The same counts, factors and their columns in the order of another tally that has the same ones."""
-        if self._counting() == other._counting():
+        """Return the same counts with factors and their columns in the order of `other`, which has the same ones."""
+        if self.statistics_keys == other.statistics_keys:
             return self
-        mine = {(frozenset(f.columns), *f.statistics_key[1:]): place for place, f in enumerate(self.factors)}
-        places = [mine.get((frozenset(f.columns), *f.statistics_key[1:])) for f in other.factors]
-        if None in places or len(set(places)) != len(self.factors) or len(places) != len(self.factors):
-            raise other_factors(other.factors, self.factors)
-        moved = []
-        for factor, place in zip(other.factors, places, strict=True):
-            columns, statistic = self.factors[place].columns, self.statistics[place]  # type: ignore[index]
-            same = columns == factor.columns
-            order = np.array([columns.index(name) for name in factor.columns], dtype=np.intp)
-            moved.append(statistic if same else statistic.columns(order))
-        return Tally(other.factors, moved, self.domains, self.schema, soft=self.soft)
+        positions = {(frozenset(f.columns), *f.statistics_key[1:]): k for k, f in enumerate(self.factors)}
+        order = [positions.get((frozenset(f.columns), *f.statistics_key[1:])) for f in other.factors]
+        if None in order or len(set(order)) != len(self.factors) or len(order) != len(self.factors):
+            raise factors_differ(other.factors, self.factors)
+        statistics = []
+        for factor, k in zip(other.factors, order, strict=True):
+            columns = self.factors[k].columns  # type: ignore[index]
+            statistic = self.statistics[k]  # type: ignore[index]
+            if columns != factor.columns:
+                statistic = statistic.columns(np.array([columns.index(name) for name in factor.columns], dtype=np.intp))
+            statistics.append(statistic)
+        return Tally(other.factors, statistics, self.domains, self.schema, soft=self.soft)
 
     def align(self, domains: Mapping[str, Domain]) -> Tally:
-        """The same statistics over other levels: new ones empty, absent ones dropped."""
+        """Return the same statistics over other levels: new levels are empty, levels not in `domains` are dropped."""
         source = {
             name: None if domain.levels == self.domains[name].levels else self.domains[name].positions_of(domain.levels)
             for name, domain in domains.items()
             if name in self.domains
         }
-        if all(where is None for where in source.values()) and source.keys() == domains.keys():
-            return Tally(self.factors, self.statistics, domains, self.schema, soft=self.soft)
-        moved = []
-        for factor, statistic in zip(self.factors, self.statistics, strict=True):
-            columns = factor.given + factor.columns
-            where = {c: source.get(self.schema.domain(c)) for c in columns}
-            moved.append(realign(factor, statistic, where))
-        return Tally(self.factors, moved, domains, self.schema, soft=self.soft)
+        statistics: Iterable[Statistics] = self.statistics
+        if any(positions is not None for positions in source.values()) or source.keys() != domains.keys():
+            statistics = (
+                realign(
+                    factor, statistic, {c: source.get(self.schema.domain(c)) for c in factor.given + factor.columns}
+                )
+                for factor, statistic in zip(self.factors, self.statistics, strict=True)
+            )
+        return Tally(self.factors, statistics, domains, self.schema, soft=self.soft)
 
-    def _place(self, factor: Factor, statistic: Statistics, index: tuple[int, ...]) -> str:
-        """Words for a place in a statistic: the group, and the level or the column."""
-        names = [f"{c} {self._domain(c).levels[i]!r}" for c, i in zip(factor.given, index, strict=False)]
+    def _describe_cell(self, factor: Factor, statistic: Statistics, index: tuple[int, ...]) -> str:
+        """Return a description of a cell of a statistic: its group, and its level or column."""
+        names = [f"{c} {self.domain(c).levels[i]!r}" for c, i in zip(factor.given, index, strict=False)]
         last = index[-1]
         if isinstance(statistic, Counts):
             column = int(np.searchsorted(statistic.segments.offsets, last, side="right")) - 1
-            place = last - int(statistic.segments.offsets[column])
+            position = last - int(statistic.segments.offsets[column])
             if factor.level_columns:
-                names.append(f"{factor.columns[column]} {self._domain(factor.columns[column]).levels[place]!r}")
+                names.append(f"{factor.columns[column]} {self.domain(factor.columns[column]).levels[position]!r}")
             else:
-                names.append(f"column {factor.column(column, statistic.n_columns)!r}, bin {place}")
-        elif factor.word_columns and last < len(self._domain(factor.columns[0]).levels):
-            names.append(f"word {self._domain(factor.columns[0]).levels[last]!r} of {factor.columns[0]!r}")
+                names.append(f"column {factor.column(column, statistic.n_columns)!r}, bin {position}")
+        elif factor.word_columns and last < len(self.domain(factor.columns[0]).levels):
+            names.append(f"word {self.domain(factor.columns[0]).levels[last]!r} of {factor.columns[0]!r}")
         elif len(factor.columns) > 1:
             names.append(f"column {factor.columns[last]!r}" if last < len(factor.columns) else f"column {last}")
         else:
@@ -418,44 +430,45 @@ class Tally:
         return ", ".join(names)
 
 
-def realign(factor: Factor, statistic: Statistics, where: Mapping[Name, np.ndarray | None]) -> Statistics:
-    """Statistics over other levels: ``where[column]`` has the old position of every new level, −1 for a new one.
+def realign(factor: Factor, statistic: Statistics, source: Mapping[Name, np.ndarray | None]) -> Statistics:
+    """Return statistics over other levels.
 
-    None leaves a column's levels as they are.
+    ``source[column]`` has the old position of every new level, −1 for a level that is new. None keeps the levels.
     """
     for axis, column in enumerate(factor.given):
-        source = where[column]
-        if source is not None:
-            statistic = statistic.take(axis, source)
-    if isinstance(statistic, Counts) and any(where[column] is not None for column in factor.level_columns):
-        old, cells = statistic.segments, []
-        for column, start, size in zip(factor.columns, old.offsets, old.sizes, strict=False):
-            source = where[column]
-            local = np.arange(size) if source is None else source
+        positions = source[column]
+        if positions is not None:
+            statistic = statistic.take(axis, positions)
+    if isinstance(statistic, Counts) and any(source[column] is not None for column in factor.level_columns):
+        segments = statistic.segments
+        cells = []
+        for column, start, size in zip(factor.columns, segments.offsets, segments.sizes, strict=False):
+            positions = source[column]
+            local = np.arange(size) if positions is None else positions
             cells.append(np.where(local < 0, -1, local + start))
         statistic = statistic.take_cells(np.concatenate(cells), Segments([len(part) for part in cells]))
     for column in factor.word_columns:
-        words = where[column]
+        words = source[column]
         if words is not None:
             statistic = statistic.take_columns(words)  # type: ignore[attr-defined]
     return statistic
 
 
-def other_factors(mine: Sequence[Factor], its: Sequence[Factor]) -> StatisticsError:
-    """The error for factors that differ; it names those that only one side has."""
-    both = {factor.statistics_key for factor in mine} & {factor.statistics_key for factor in its}
-    found = [[factor for factor in one if factor.statistics_key not in both] for one in (mine, its)]
-    if not any(found):
-        return StatisticsError.incompatible("the orders of the factors", _titles(mine), _titles(its))
-    return StatisticsError.incompatible("the factors", *map(_titles, found))
+def factors_differ(left: Sequence[Factor], right: Sequence[Factor]) -> StatisticsError:
+    """Return the error for different factors, which names those that only one side has."""
+    both = {factor.statistics_key for factor in left} & {factor.statistics_key for factor in right}
+    only = [[factor for factor in side if factor.statistics_key not in both] for side in (left, right)]
+    if not any(only):
+        return StatisticsError.incompatible("the orders of the factors", _titles(left), _titles(right))
+    return StatisticsError.incompatible("the factors", *map(_titles, only))
 
 
 def _titles(factors: Sequence[Factor], most: int = 3) -> str:
+    """Return the first factors as text."""
     shown = "; ".join(f"{title(factor)} {factor.family!r}" for factor in factors[:most])
     return f"{shown}; … {len(factors) - most} more" if len(factors) > most else shown or "no other"
 
 
-def _rows(statistic: Statistics) -> float:
-    """The weight behind a statistic, of its fullest column."""
-    weight = statistic.pool_groups().weight  # type: ignore[attr-defined]
-    return float(np.max(weight, initial=0.0))
+def _weight(statistic: Statistics) -> float:
+    """Return the total weight of a statistic: the largest of its columns."""
+    return float(np.max(statistic.pool_groups().weight, initial=0.0))  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""How counts of text are read: which of the words, and in which family."""
+"""Selection of the words of text columns: which words a model uses, and as which family."""
 
 from __future__ import annotations
 
@@ -11,57 +11,62 @@ from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.vocabulary import Vocabulary
 
-Kept = Mapping[Name, np.ndarray | None]
+Selected = Mapping[Name, np.ndarray | None]
 
 
 def select_words(tally: Tally) -> dict[Name, np.ndarray | None]:
-    """The places of the words that are read, by column of text; None where all are."""
-    pairs = zip(tally.factors, tally.statistics, strict=True)
+    """Return the indices of the words that the model uses, by text column; None for all words."""
     return {
-        factor.columns[0]: _kept(tally, factor, counted)
-        for factor, counted in pairs
+        factor.columns[0]: _selected(tally, factor, statistic)
+        for factor, statistic in zip(tally.factors, tally.statistics, strict=True)
         if factor.family.cell_type == "text"
     }
 
 
-def with_selected_words(tally: Tally, kept: Kept) -> Tally:
-    """The same counts, those of text in the family of their words, as a block of columns of those that are kept."""
-    if not kept:
+def with_selected_words(tally: Tally, selected: Selected) -> Tally:
+    """Return the tally with text columns as blocks of the counts of selected words."""
+    if not selected:
         return tally
-    factors, statistics, domains = [], [], dict(tally.domains)
-    for factor, counted in zip(tally.factors, tally.statistics, strict=True):
-        if factor.family.cell_type == "text":
-            places = kept[factor.columns[0]]
-            if places is not None:
-                counted = counted.columns(places)
-            for name in factor.word_columns if places is not None else ():
+    factors = []
+    statistics = []
+    domains = dict(tally.domains)
+    for factor, statistic in zip(tally.factors, tally.statistics, strict=True):
+        words = selected[factor.columns[0]] if factor.family.cell_type == "text" else None
+        if words is not None:
+            statistic = statistic.columns(words)
+            for name in factor.word_columns:
                 domain: Any = domains[tally.schema.domain(name)]
-                domains[tally.schema.domain(name)] = Vocabulary(domain.levels.take(places), domain.name)
-        factors.append(in_family_of_words(factor))
-        statistics.append(counted)
+                domains[tally.schema.domain(name)] = Vocabulary(domain.levels.take(words), domain.name)
+        factors.append(as_word_factor(factor))
+        statistics.append(statistic)
     return Tally(factors, statistics, domains, tally.schema, soft=tally.soft)
 
 
-def in_family_of_words(factor: Factor) -> Factor:
-    """A factor of text as one of the counts of its words; others as they are."""
+def as_word_factor(factor: Factor) -> Factor:
+    """Return a text factor as a factor of word counts; other factors unchanged."""
     return factor if factor.family.word_family is None else factor.replace(family=factor.family.word_family)
 
 
-def _kept(tally: Tally, factor: Factor, counted: Any) -> np.ndarray | None:
-    """The most frequent words, of equally frequent ones the first in the alphabet: whatever came first counts alike."""
+def _selected(tally: Tally, factor: Factor, statistic: Any) -> np.ndarray | None:
+    """Return the indices of the most frequent words, or None for all words.
+
+    Ties are broken alphabetically, so that the selection does not depend on the order of the rows.
+    """
     family: Any = factor.family
-    total, most = counted.pool_groups().total, family.max_features
+    total = statistic.pool_groups().total
+    most = family.max_features
     mask = total >= family.min_count if family.min_count > 1 else np.ones(len(total), dtype=bool)
-    words: Any = tally.domains[tally.schema.domain(factor.columns[0])].levels if family.has_vocabulary else None
-    if family.stop_words and words is not None:
-        found = tally.domains[tally.schema.domain(factor.columns[0])].positions_of(family.stop_words)
-        mask[found[found >= 0]] = False
+    domain = tally.domains[tally.schema.domain(factor.columns[0])] if family.has_vocabulary else None
+    if family.stop_words and domain is not None:
+        positions = domain.positions_of(family.stop_words)
+        mask[positions[positions >= 0]] = False
     if most is not None and mask.sum() > most:
-        places = np.flatnonzero(mask)
-        least = np.partition(total[places], len(places) - most)[len(places) - most]
-        mask = mask & (total > least)
-        ties = places[total[places] == least]
-        names = ties.tolist() if words is None else words.take(ties)
-        order = sorted(range(len(ties)), key=list(names).__getitem__)
+        candidates = np.flatnonzero(mask)
+        threshold = np.partition(total[candidates], len(candidates) - most)[len(candidates) - most]
+        mask = mask & (total > threshold)
+        ties = candidates[total[candidates] == threshold]
+        words: Any = ties.tolist() if domain is None else domain.levels
+        names = words if domain is None else list(words.take(ties))
+        order = sorted(range(len(ties)), key=names.__getitem__)
         mask[ties[order[: most - int(mask.sum())]]] = True
     return None if mask.all() else np.flatnonzero(mask)

@@ -1,4 +1,4 @@
-"""Vocabulary: the words of a column of text as a domain, in one buffer however many they are."""
+"""Vocabulary: the words of a text column as a domain, stored in one buffer."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NO_WORDS = np.zeros(0, np.uint8), np.zeros(1, np.int64)
 
 
 class Strings(Sequence[str]):
-    """Strings end to end in one buffer; each is made when it is looked at.
+    """Sequence of strings stored in one UTF-8 buffer and decoded on access.
 
     Parameters
     ----------
     data : ndarray of uint8
-        Their UTF-8.
+        The strings in UTF-8, concatenated.
     offsets : ndarray of int64, shape (n + 1,)
         String ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
     """
@@ -31,11 +31,12 @@ class Strings(Sequence[str]):
     __slots__ = ("data", "offsets")
 
     def __init__(self, data: np.ndarray, offsets: np.ndarray) -> None:
-        self.data, self.offsets = data, offsets
+        self.data = data
+        self.offsets = offsets
 
     @classmethod
     def of(cls, strings: Iterable[str]) -> Strings:
-        """Strings that lie apart, put together."""
+        """Create from an iterable of strings."""
         return strings if isinstance(strings, Strings) else cls(*sealed_file.pack_strings(list(strings)))
 
     def __len__(self) -> int:
@@ -47,13 +48,14 @@ class Strings(Sequence[str]):
     def __getitem__(self, index: slice) -> tuple[str, ...]: ...
     def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
         if isinstance(index, slice):
-            return tuple(self[place] for place in range(len(self))[index])
-        place = range(len(self))[index]
-        return self.data[self.offsets[place] : self.offsets[place + 1]].tobytes().decode()
+            return tuple(self[k] for k in range(len(self))[index])
+        k = range(len(self))[index]
+        return self.data[self.offsets[k] : self.offsets[k + 1]].tobytes().decode()
 
     def __iter__(self) -> Iterator[str]:
-        whole, ends = self.data.tobytes(), self.offsets.tolist()
-        return (whole[start:stop].decode() for start, stop in pairwise(ends))
+        buffer = self.data.tobytes()
+        ends = self.offsets.tolist()
+        return (buffer[start:stop].decode() for start, stop in pairwise(ends))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Strings):
@@ -63,31 +65,30 @@ class Strings(Sequence[str]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def take(self, places: np.ndarray) -> Strings:
-        """Some of the strings, by their numbers."""
-        lengths = np.diff(self.offsets)[places]
+    def take(self, indices: np.ndarray) -> Strings:
+        """Return the strings with these indices."""
+        lengths = np.diff(self.offsets)[indices]
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-        return Strings(self.data[np.repeat(self.offsets[:-1][places], lengths) + within], offsets)
+        return Strings(self.data[np.repeat(self.offsets[:-1][indices], lengths) + within], offsets)
 
     def joined(self, other: Strings) -> Strings:
-        """These, and then others."""
+        """Return these strings followed by `other`."""
         offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
         return Strings(np.concatenate([self.data, other.data]), offsets)
 
 
 class Vocabulary(Domain):
-    """The words that a column of text has shown, in the order in which they first occurred.
+    """The words of a text column, in order of first occurrence.
 
-    As every domain it grows, unites with others and loses words that nothing counts any more. No word is an object of
-    its own until somebody looks at it.
+    It supports the operations of a domain: union, filter and positions. Words are decoded only on access.
 
     Parameters
     ----------
     words : Strings, or iterable of str
-        Each once.
+        The words without duplicates.
     name : str
-        What messages call it.
+        Name in error messages.
 
     Examples
     --------
@@ -99,18 +100,21 @@ class Vocabulary(Domain):
     levels: Any
 
     def __init__(self, words: Iterable[str], name: str) -> None:
-        self.name, self.is_sorted, self.declared, self.kind = name, False, frozenset(), "string"
+        self.name = name
+        self.is_sorted = False
+        self.declared = frozenset()
+        self.kind = "string"
         self.levels = Strings.of(words)
 
     @cached_property
     def lookup(self) -> text_counts.WordIndex:
-        """Where words are, for the kernels."""
+        """Hash index of the words for the kernels."""
         return text_counts.WordIndex(self.levels.data, self.levels.offsets)
 
     @cached_property
     def index(self) -> dict[Any, int]:
-        """The position of every word: an object each, so the kernels' own `lookup` serves where it can."""
-        return {word: place for place, word in enumerate(self.levels)}
+        """Position of every word, as a dictionary. `lookup` is faster and needs less memory."""
+        return {word: position for position, word in enumerate(self.levels)}
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("lookup", "index")}
@@ -126,7 +130,7 @@ class Vocabulary(Domain):
         return hash((self.name, len(self.levels)))
 
     def union(self, other: Domain) -> Vocabulary:
-        """All words of both, this one's first."""
+        """Return the words of both, this domain's first."""
         if not isinstance(other, Vocabulary):
             raise LabelError.kinds_differ(self.name, "words", str(other.kind))
         if self.levels == other.levels:
@@ -135,10 +139,10 @@ class Vocabulary(Domain):
         return Vocabulary(self.levels.joined(other.levels.take(new)), self.name) if len(new) else self
 
     def positions_of(self, levels: Iterable[Any]) -> np.ndarray:
-        """Where each of some words is here, −1 for those that are not."""
+        """Return the position of each word, −1 for unknown words."""
         words = Strings.of(levels)
         return self.lookup.positions(words.data, words.offsets)
 
     def filter(self, present: np.ndarray) -> Vocabulary:
-        """Only the words that are present (a mask)."""
+        """Keep only the words that are present (a mask)."""
         return self if present.all() else Vocabulary(self.levels.take(np.flatnonzero(present)), self.name)

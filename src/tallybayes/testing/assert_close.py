@@ -60,7 +60,8 @@ def assert_statistics_close(
     """
     if isinstance(expected, Tally):
         _require(isinstance(found, Tally), law, "type", type(found), Tally)
-        _require(found._counting() == expected._counting(), law, "factors", found._counting(), expected._counting())
+        left, right = found.statistics_keys, expected.statistics_keys
+        _require(left == right, law, "factors", left, right)
         _require(found.domains == expected.domains, law, "levels", found.domains, expected.domains)
         parts = found.align(expected.domains).statistics
         most = expected if held is None else held

@@ -1,7 +1,7 @@
 """Which words of a text are read: the frequent ones, ties by the alphabet, and none that are to be left out."""
 
 import tallybayes as tb
-from tallybayes.tally.text_selection import in_family_of_words, select_words, with_selected_words
+from tallybayes.tally.text_selection import as_word_factor, select_words, with_selected_words
 
 TEXTS = ["b b b a a c", "c d", "e a"]  # a 3, b 3, c 2, d 1, e 1
 
@@ -49,4 +49,4 @@ def test_counts_are_of_the_family_of_words():
     assert read.factors[0].family == tb.Multinomial()
     assert with_selected_words(read, select_words(read)) is read  # there is no text any more
     plain = tb.Factor("x", (), tb.Gaussian())
-    assert in_family_of_words(plain) is plain
+    assert as_word_factor(plain) is plain

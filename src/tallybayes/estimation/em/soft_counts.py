@@ -25,7 +25,7 @@ from tallybayes.families.text import Text
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
-from tallybayes.tally.text_selection import in_family_of_words
+from tallybayes.tally.text_selection import as_word_factor
 
 _SEEDING_ROWS = 10_000
 AssignNearest = Callable[[Table], np.ndarray]
@@ -179,7 +179,7 @@ def expand_text(table: Table, factors: Iterable[Factor]) -> ExpandedText:
             texts = columns[name] = table.texts(name, family).with_own_vocabulary()
             domains |= {} if texts.vocabulary is None else {str(name): texts.vocabulary}
     expanded = table.replaced({**table.columns, **columns}) if columns else table
-    return ExpandedText(expanded, [in_family_of_words(factor) for factor in factors], domains)
+    return ExpandedText(expanded, [as_word_factor(factor) for factor in factors], domains)
 
 
 def check_same_vocabulary(initial: Any, domains: Mapping[str, Domain]) -> None:

@@ -53,7 +53,7 @@ from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
-from tallybayes.tally.text_selection import in_family_of_words, with_selected_words
+from tallybayes.tally.text_selection import as_word_factor, with_selected_words
 from tallybayes.typing import ClassPrior, Labels, Rows, SampleWeights
 from tallybayes.warnings import warn
 
@@ -415,7 +415,7 @@ class ClassConditionalModel(Model):
 
     def _factor_for_scoring(self, factor: Factor) -> Factor:
         """The factor in the family that rows are scored by."""
-        return in_family_of_words(factor)
+        return as_word_factor(factor)
 
     def _factors_with_prior(self, tally: Tally) -> list[Factor]:
         return [factor for factor in tally.factors if factor.given]

@@ -43,7 +43,7 @@ from tallybayes.models.inspection.model_summary import summary
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
-from tallybayes.tally.text_selection import in_family_of_words
+from tallybayes.tally.text_selection import as_word_factor
 from tallybayes.typing import Columns, Name, Priors, RandomState, Rows
 
 if TYPE_CHECKING:
@@ -412,7 +412,7 @@ class HiddenMarkovModel(Model):
             check_pseudo_count(self.prior, self.estimate)
         else:
             given = read_prior(self.prior, components=most_components(self.components) > 1)
-            check_priors(given.pop("emission"), map(in_family_of_words, factors), self.estimate, tuple(given))
+            check_priors(given.pop("emission"), map(as_word_factor, factors), self.estimate, tuple(given))
             for prior in given.values():
                 refuse_other(prior)
                 check_pseudo_count(prior, self.estimate)

@@ -29,7 +29,7 @@ from tallybayes.models.network.inference.network_inference import NetworkInferen
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
-from tallybayes.tally.text_selection import in_family_of_words
+from tallybayes.tally.text_selection import as_word_factor
 
 if TYPE_CHECKING:
     from tallybayes.models.network.bayesian_network import BayesianNetwork
@@ -259,7 +259,7 @@ def _one_axis(node: EstimatedNode, parameters: Any) -> Any:
 def check_prior(prior: Any, factors: Sequence[Factor], estimate: str) -> None:
     """Refuse a prior that no node would use."""
     if not isinstance(prior, Tally):
-        read = [in_family_of_words(factor) for factor in factors]
+        read = [as_word_factor(factor) for factor in factors]
         check_priors(prior, [Factor(name, f.given, f.family) for f in read for name in parents_in(f)], estimate)
 
 
