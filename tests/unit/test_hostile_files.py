@@ -369,7 +369,7 @@ def test_the_forger_here_is_as_good_as_save(tmp_path):
         ("given classes", "stated/1/probability", [[1.5, -0.5], [0, 1]], "has the probability 1.5"),
         ("given classes", "stated/1/probability", [[0.5, 0.5]], r"shape \(1, 2\); expected \(2, 2\)"),
         ("given classes", "stated/1/probability", [[1.0], [1.0]], r"shape \(2, 1\); expected \(2, 2\)"),
-        ("given classes", "stated/0/probability", [0.5, np.nan], "is no number"),
+        ("given classes", "stated/0/probability", [0.5, np.nan], "has a non-finite probability"),
         ("given classes", "stated/2/probability", [[0.5], [2.0]], "has the probability 2"),
         ("given classes", "stated/3/rate", [[-1.0], [2.0]], "has the rate -1"),
         ("given moments", "stated/1/covariance", [[[1, 2], [2, 1]], np.eye(2)], "not positive definite"),
