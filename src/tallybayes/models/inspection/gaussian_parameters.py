@@ -1,4 +1,4 @@
-"""The means and covariances of all Gaussian columns of a model, as arrays: in every class, component or state."""
+"""Means and covariances of all Gaussian columns of a model as arrays, for every class, component or state."""
 
 from __future__ import annotations
 
@@ -13,72 +13,75 @@ from tallybayes.distributions.normal_inverse_wishart import MultivariateNormal
 from tallybayes.errors import EstimateError
 
 
-class _Measured(NamedTuple):
-    """A factor of Gaussian columns: where they stand among all of them, their means and their spread."""
+class _GaussianFactor(NamedTuple):
+    """A factor of Gaussian columns: their positions among all Gaussian columns, means and variances or covariances."""
 
-    places: np.ndarray
+    positions: np.ndarray
     mean: np.ndarray
     spread: np.ndarray  # variances (*groups, columns), or covariances (*groups, columns, columns)
 
 
-def _measured(model: Any, what: str) -> list[_Measured]:
-    """The factors of Gaussian columns, which are numbered as X has them."""
-    parts = [one for one in model._labeled_factors() if not one.family.transforms]
-    parts = [one for one in parts if isinstance(one.point, Normal | MultivariateNormal)]
-    names = [(name, place) for one in parts for name in one.columns for place in range(max(len(one.within), 1))]
+def _gaussian_factors(model: Any, what: str) -> list[_GaussianFactor]:
+    """Return the factors of Gaussian columns, numbered in the order of the columns of X."""
+    parts = [factor for factor in model._labeled_factors() if not factor.family.transforms]
+    parts = [factor for factor in parts if isinstance(factor.point, Normal | MultivariateNormal)]
+    names = [
+        (name, index) for factor in parts for name in factor.columns for index in range(max(len(factor.within), 1))
+    ]
     if not names:
         raise EstimateError(
             f"this {type(model).__name__} has no {what}: none of its columns is Gaussian.\n"
-            "    parameters_ tells of every column in the words of its family."
+            "    parameters_ has the parameters of every column."
         )
-    order = {name: place for place, name in enumerate(getattr(model, "feature_names_in_", ()))}
+    order = {name: index for index, name in enumerate(getattr(model, "feature_names_in_", ()))}
     in_x = sorted(range(len(names)), key=lambda k: (order.get(names[k][0], _number(names[k][0])), names[k][1]))
     rank = np.argsort(in_x)
-    found = []
+    gaussian_factors = []
     start = 0
-    for one in parts:
-        mean, spread = (np.asarray(part, dtype=float) for part in one.point)
+    for factor in parts:
+        mean, spread = (np.asarray(part, dtype=float) for part in factor.point)
         width = mean.shape[-1]
         spread = np.broadcast_to(spread, (*mean.shape, width) if spread.ndim > mean.ndim else mean.shape)
-        groups = tuple(map(len, one.groups))
+        groups = tuple(map(len, factor.groups))
         spread = spread.reshape(groups + spread.shape[mean.ndim - 1 :])
-        found.append(_Measured(rank[start : start + width], mean.reshape(*groups, width), spread))
+        gaussian_factors.append(_GaussianFactor(rank[start : start + width], mean.reshape(*groups, width), spread))
         start += width
-    return found
+    return gaussian_factors
 
 
 def _number(name: Any) -> int:
+    """Return an integer name, else 0."""
     return name if isinstance(name, int) else 0
 
 
 def means(model: Any) -> np.ndarray:
-    """The means of all Gaussian columns in every class or state, shape (groups, columns), columns in the order of X.
+    """The means of all Gaussian columns in every class or state, shape (groups, columns), in the order of X.
 
-    Of states that are mixtures, (states, components, columns).
+    If states are mixtures, shape (states, components, columns).
     """
-    found = _measured(model, "means_")
-    out = np.empty((*found[0].mean.shape[:-1], sum(len(one.places) for one in found)))
-    for one in found:
-        out[..., one.places] = one.mean
+    factors = _gaussian_factors(model, "means_")
+    out = np.empty((*factors[0].mean.shape[:-1], sum(len(factor.positions) for factor in factors)))
+    for factor in factors:
+        out[..., factor.positions] = factor.mean
     return out
 
 
 def covariances(model: Any) -> np.ndarray:
-    """The covariances of all Gaussian columns in every class or state, (groups, columns, columns), as for ``means_``.
+    """The covariances of all Gaussian columns in every class or state, shape (groups, columns, columns).
 
-    Under the estimate, ``covariance=`` and ``shrinkage=`` in use; under ``"bayes"`` posterior means. What the model
-    takes to be independent has covariance 0; a shared covariance is there once for each.
+    They follow the estimate, ``covariance=`` and ``shrinkage=`` in use; under ``"bayes"`` they are posterior means.
+    Columns that the model assumes independent have covariance 0. A tied covariance is repeated for each group.
     """
-    found = _measured(model, "covariances_")
-    groups = found[0].mean.shape[:-1]
-    d = sum(len(one.places) for one in found)
+    factors = _gaussian_factors(model, "covariances_")
+    groups = factors[0].mean.shape[:-1]
+    d = sum(len(factor.positions) for factor in factors)
     n_groups = math.prod(groups)
     what = f"covariances_ of {d} columns in {n_groups} groups"
-    require_memory(8 * n_groups * d * d, what, "parameters_ has the variances alone.")
+    require_memory(8 * n_groups * d * d, what, "parameters_ has the variances only.")
     out = np.zeros((*groups, d, d))
-    for one in found:
-        if one.spread.ndim == one.mean.ndim:
-            out[..., one.places, one.places] = one.spread
+    for factor in factors:
+        if factor.spread.ndim == factor.mean.ndim:
+            out[..., factor.positions, factor.positions] = factor.spread
         else:
-            out[..., one.places[:, None], one.places] = one.spread
+            out[..., factor.positions[:, None], factor.positions] = factor.spread
     return out

@@ -1,8 +1,4 @@
-"""How well a model fits what it has counted: evidence, information criteria, code lengths.
-
-A model takes these functions as its own. It has its factors after estimating, ``_all_factors``; what of its rows' log
-probability is given and not estimated, ``_fixed``; and what to try where counts are expected, ``_counted_instead``.
-"""
+"""Marginal likelihood, information criteria and description lengths of fitted models."""
 
 from __future__ import annotations
 
@@ -19,21 +15,20 @@ from tallybayes.estimation.estimated_factors import EstimatedFactors, LogEvidenc
 
 
 def evidence_of(model: Any, without: Collection[Any] = ()) -> LogEvidence:
-    """The log evidence of a fitted model, and the columns that have no part in it: those without spread, and these."""
-    found = _of_rows(model, "evidence").evidence(without)
-    return found._replace(log_evidence=found.log_evidence + model._fixed_log_prob)
+    """Return the log evidence of a fitted model, and the excluded columns: constant ones and those of `without`."""
+    evidence = _of_rows(model, "evidence").evidence(without)
+    return evidence._replace(log_evidence=evidence.log_evidence + model._fixed_log_prob)
 
 
 def log_evidence(model: Any) -> float:
-    """log p(all rows counted) in nats, with every parameter integrated out: the log marginal likelihood.
+    """Return the log marginal likelihood (log evidence) of the counted rows in nats, parameters integrated out.
 
-    It is the sum, row after row, of the log probability of each, its label or state included, under the model learned
-    from those before it. The parameters are integrated under ``prior_``, whichever ``estimate`` predicts (``"map"`` has
-    default priors of its own), and so are the class probabilities of a classifier: under ``class_prior`` where it is a
-    `Dirichlet`, else under ``Dirichlet(1)`` (by default ``Dirichlet(2)`` for ``"map"``); those that are given are taken
-    as they are. The levels of a column are taken as known, and so is what default priors read from the data. Columns
-    that are the same in every row have no finite density and are left out. A missing cell leaves its row out of the
-    factors that need it. `tb.compare` turns evidence into Bayes factors.
+    By the chain rule it is the sum of the log predictive probability of each row, including its label or state, given
+    the rows before. The parameters are integrated under ``prior_``, whatever the ``estimate`` (``"map"`` has default
+    priors of its own). Class probabilities are integrated under ``class_prior`` if it is a `Dirichlet`, else under
+    ``Dirichlet(1)`` (for ``"map"``, ``Dirichlet(2)``); fixed class probabilities stay fixed. The levels of a column,
+    and the data dependence of default priors, are treated as given. Constant columns have no finite density and are
+    excluded. A missing cell removes its row from the factors that need it. `tb.compare` computes Bayes factors.
 
     Returns
     -------
@@ -51,12 +46,12 @@ def log_evidence(model: Any) -> float:
 
 
 def description_length(model: Any) -> DescriptionLength:
-    """Code lengths of the rows: given the MAP parameters, of the density of these, and by the evidence.
+    """Return the description lengths of the rows: data given the MAP parameters, parameters, and by the evidence.
 
     Returns
     -------
-    Bits
-        In bits; the density term may be negative, for a density is no probability.
+    DescriptionLength
+        In bits. The density term may be negative, because a density may exceed 1.
     """
     data, density, evidence = _of_rows(model, "code length").description_length()
     fixed = -model._fixed_log_prob / np.log(2.0)
@@ -66,17 +61,17 @@ def description_length(model: Any) -> DescriptionLength:
 def bic(model: Any) -> float:
     """The Bayesian information criterion, −2 log p(rows) + parameters · log(weight): lower is better.
 
-    At the most likely parameters, or where EM ended.
+    The likelihood is that of the maximum likelihood estimate, or of the last iteration of EM.
     """
     return -2.0 * max_or_em_log_likelihood(model, "BIC") + model._all_factors.bic_penalty
 
 
 def evidence_bound(model: Any) -> float:
-    """A lower bound of the log evidence of what was observed, in nats: higher is better.
+    """A lower bound (ELBO) of the log evidence of the observed data, in nats: higher is better.
 
-    With q what EM believes of what was not observed (components, states), log p(rows) ≥ log ∫ exp E_q[log p(all | θ)]
-    p(θ) dθ + the entropy of q. The integral is the closed form that complete rows have, at the expected statistics,
-    under ``prior_``. Where nothing was left to expect, it is the evidence itself.
+    Let q be the posterior of the unobserved components or states. Then log p(rows) ≥ log ∫ exp E_q[log p(all | θ)]
+    p(θ) dθ + the entropy of q. The integral is the closed form of complete rows, at the expected sufficient statistics,
+    under ``prior_``. Without unobserved values it equals the evidence.
     """
     check_is_fitted(model, "tally_")
     model._require_counts("the evidence")
@@ -93,34 +88,35 @@ def aic(model: Any) -> float:
 
 
 def n_parameters(model: Any) -> int:
-    """The number of free parameters, those of class or state probabilities included unless they are given."""
+    """The number of free parameters, including class or state probabilities unless they are fixed."""
     check_is_fitted(model, "tally_")
     return int(model._all_factors.n_parameters)
 
 
-def weighted_sum(each: np.ndarray, sample_weight: Any) -> float:
-    """The sum of log probabilities; a row without weight may be impossible."""
-    weight = check_weight(sample_weight, len(each))
-    return float(each.sum() if weight is None else (weight[weight > 0] * each[weight > 0]).sum())
+def weighted_sum(log_probs: np.ndarray, sample_weight: Any) -> float:
+    """Return the weighted sum of log probabilities; rows of weight 0 are skipped, even if impossible."""
+    weight = check_weight(sample_weight, len(log_probs))
+    return float(log_probs.sum() if weight is None else (weight[weight > 0] * log_probs[weight > 0]).sum())
 
 
 def resolved_priors(model: Any) -> dict[Any, Any]:
-    """The prior of every column, or tuple of columns that are one block, as resolved; ``prior=`` takes it."""
+    """The resolved prior of every column or block of columns; ``prior=`` accepts it."""
     check_is_fitted(model, "tally_")
     model._require_counts("a prior")
     return model._resolved_priors()
 
 
 def priors_by_column(fitted: EstimatedFactors) -> dict[Any, Any]:
-    """The beliefs of factors by their columns."""
+    """Return the prior distributions of factors by column."""
     names = [factor.columns for factor, _ in fitted.pairs]
     return {
-        one if len(one) > 1 else one[0]: prior for one, prior in zip(names, fitted.prior_distributions, strict=True)
+        columns if len(columns) > 1 else columns[0]: prior
+        for columns, prior in zip(names, fitted.prior_distributions, strict=True)
     }
 
 
 def max_or_em_log_likelihood(model: Any, what: str) -> float:
-    """log p(rows) at the most likely parameters, or at those where EM ended."""
+    """Return log p(rows) at the maximum likelihood estimate, or at the end of EM."""
     check_is_fitted(model, "tally_")
     if not model.tally_.soft:
         return float(_of_rows(model, what).max_log_likelihood + model._fixed_log_prob)
@@ -130,17 +126,20 @@ def max_or_em_log_likelihood(model: Any, what: str) -> float:
 
 
 def _counts_changed() -> EstimateError:
-    return EstimateError("the counts have changed since EM ended, so its measures are gone.\n    Fit all rows at once.")
+    """Return the error of counts that have changed since EM."""
+    return EstimateError(
+        "the counts have changed since EM ended, so its likelihood is unknown.\n    Fit all rows at once."
+    )
 
 
 def _of_rows(model: Any, what: str) -> EstimatedFactors:
-    """The factors after estimating, if their statistics are of rows, not expected."""
+    """Return the estimated factors; raise EstimateError if their statistics are expectations of EM."""
     check_is_fitted(model, "tally_")
     model._require_counts(f"the {what}")
     model._check_has_likelihood_measures(what)
     if model.tally_.soft:
         raise EstimateError(
-            f"this {type(model).__name__} has no {what}: EM filled in what was missing, so its counts are "
+            f"this {type(model).__name__} has no {what}: EM imputed unobserved values, so its counts are "
             f"expectations, not rows.\n    {model._soft_counts_hint}"
         )
     return model._all_factors

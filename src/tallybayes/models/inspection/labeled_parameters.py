@@ -1,7 +1,7 @@
-"""Reading what was learnt: the parameters and the beliefs of every factor, labeled as the rows were.
+"""Labeled parameters and posterior distributions of a fitted model.
 
-A model says in ``_told`` which factors it has, what they are given and how groups and levels are called; everything
-here follows from that, from ``FactorScorer`` and from what families say of themselves (`Family.describe`).
+A model returns its factors with labels from ``_labeled_factors``; families describe their parameters by
+`Family.named_parameters`.
 """
 
 from __future__ import annotations
@@ -25,33 +25,34 @@ from tallybayes.messages import did_you_mean
 from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
 from tallybayes.typing import Name
 
-UNSEEN = "(unseen)"  # the level that nobody has seen, where it has a probability
+UNSEEN = "(unseen)"  # the level of unseen values, if it has a probability
 
 
 @dataclass(frozen=True, eq=False)
 class LabeledFactor:
-    """A factor as it is told of.
+    """A factor with the labels of its groups, columns and levels.
 
     Parameters
     ----------
-    scored : Scored
+    scored : FactorScorer
     given : tuple of names
+        The names of the conditioning variables.
     groups : tuple of sequences
-        What the levels of each are called.
+        The labels of the levels of each conditioning variable.
     levels : sequence of sequences
-        The levels of every column of labels; empty for others.
+        The levels of each categorical column; empty otherwise.
     names : sequence, optional
-        What the columns are called, if not as the factor calls them.
+        Display names of the columns, if they differ from the factor's.
     within : sequence
-        The columns of a block by their own names, or numbers.
+        The names or numbers of the columns of a block.
     only : tuple of str, optional
         The parameters that the model uses, if not all.
     posterior : callable, optional
-        Makes the belief about all its parameters; None where there is none.
+        Returns the posterior distribution of all parameters; None if there is none.
     whole : bool
-        Whether its one column has a line in others, which is believed of as a whole.
+        Whether the posterior describes the column jointly with other columns.
     inputs : sequence
-        The columns that a line is in, where it has them as parents: the weight of each is called by its name.
+        The parents of a conditional linear Gaussian column; coefficients are named after them.
     """
 
     scored: FactorScorer
@@ -67,7 +68,7 @@ class LabeledFactor:
 
     @property
     def columns(self) -> Sequence[Any]:
-        """What the columns are called."""
+        """The display names of the columns."""
         return self.names or self.scored.factor.columns
 
     @property
@@ -80,97 +81,98 @@ class LabeledFactor:
         """Whether one name stands for several columns."""
         return len(self.within) > 0
 
-    def name_within(self, place: int) -> str:
-        """What a column of a block is called: its own name, or the block's with its number."""
-        name = self.within[place]
+    def name_within(self, index: int) -> str:
+        """Return the name of a column of a block: its own name, or the block's with its number."""
+        name = self.within[index]
         return name if isinstance(name, str) else f"{self.columns[0]}[{name}]"
 
     @property
-    def is_together(self) -> bool:
-        """Whether all columns fit into one table: they have a number each, or vary together."""
+    def is_one_table(self) -> bool:
+        """Whether all columns fit into one table: they have one number each, or a joint distribution."""
         if self.levels or self.family.bins:
             return False
         return not self.family.columnwise or self.family.is_binary or len(self._described) == 1
 
     @cached_property
     def point(self) -> Any:
-        """The parameters; of a posterior, their means."""
+        """The point estimates of the parameters; the posterior mean under ``"bayes"``."""
         return self.scored.display_parameters
 
     def _title(self, shown: str) -> str:
+        """Return the title of a table, p(columns | given)."""
         given = ", ".join(map(printable, (*self.given, *self.inputs)))
         return f"p({shown} | {given})" if given else f"p({shown})"
 
-    def _columns(self, place: int) -> Sequence[Any] | None:
-        """The levels of one column, or None where it has parameters."""
+    def _columns(self, index: int) -> Sequence[Any] | None:
+        """Return the levels of one column, or None if it has named parameters."""
         if self.levels:
-            return self.levels[place]
+            return self.levels[index]
         if self.family.bins:
             return self.family.bins
         return (0, 1) if self.family.is_binary else None
 
-    def _numbers(self, place: slice | int) -> np.ndarray:
-        """The parameters of some columns by name, or the probabilities of their levels: (…, columns, parameters)."""
+    def _numbers(self, index: slice | int) -> np.ndarray:
+        """Return the numbers of some columns: (…, columns, parameters)."""
         point = self.point
         if self.levels or self.family.bins:
-            if isinstance(place, slice):
-                return np.stack(point.segments.split(point.table)[place], axis=-2)
-            start, stop = point.segments.offsets[place : place + 2]
+            if isinstance(index, slice):
+                return np.stack(point.segments.split(point.table)[index], axis=-2)
+            start, stop = point.segments.offsets[index : index + 2]
             return point.table[..., None, start:stop]
         if self.family.is_binary:
-            p = np.asarray(point)[..., _slice(place)]
+            p = np.asarray(point)[..., _slice(index)]
             return np.stack([1 - p, p], axis=-1)
-        return np.stack([part[..., _slice(place)] for part in self._described.values()], axis=-1)
+        return np.stack([part[..., _slice(index)] for part in self._described.values()], axis=-1)
 
     @cached_property
     def _described(self) -> dict[str, np.ndarray]:
         """The parameters of all columns by name."""
-        found = self._named(self.family.named_parameters(self.point))
-        return {name: found[name] for name in self.only or found}
+        named = self._named(self.family.named_parameters(self.point))
+        return {name: named[name] for name in self.only or named}
 
-    def _named(self, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The parameters of a line by the names of the columns it is in."""
+    def _named(self, parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return regression parameters under the names of their input columns."""
         named = {weight_name(k): weight_name(name) for k, name in enumerate(self.inputs)}
-        return {named.get(name, name): part for name, part in found.items()}
+        return {named.get(name, name): part for name, part in parameters.items()}
 
-    def column(self, place: int, name: Any = None) -> ParameterTable:
-        """The table of one column."""
-        columns = self._columns(place)
-        title = self._title(printable(self.columns[place] if name is None else name))
+    def column(self, index: int, name: Any = None) -> ParameterTable:
+        """Return the parameter table of one column."""
+        columns = self._columns(index)
+        title = self._title(printable(self.columns[index] if name is None else name))
         return ParameterTable(
             title,
             self.given,
             self.groups,
             tuple(self._described) if columns is None else columns,
-            lambda: self._numbers(place),
+            lambda: self._numbers(index),
             labels=bool(self.levels),
-            ends=None if self.posterior is None else partial(self._ends, place),
+            ends=None if self.posterior is None else partial(self._ends, index),
         )
 
-    def _ends(self, place: int, mass: float) -> tuple[np.ndarray, np.ndarray]:
-        """The ends of the credible intervals of one column's numbers: (*groups, numbers)."""
-        low, high = self.belief(place).interval(mass)
+    def _ends(self, index: int, mass: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends of the credible intervals of one column's numbers: (*groups, numbers)."""
+        low, high = self.posterior_of(index).interval(mass)
         if self.family.is_binary:
             low, high = np.stack([1 - np.asarray(high), low], axis=-1), np.stack([1 - np.asarray(low), high], axis=-1)
-        elif self._columns(place) is None:
+        elif self._columns(index) is None:
             names = tuple(self._described)
             low, high = (self._described_end(end, names) for end in (low, high))
         shape = (*map(len, self.groups), np.shape(low)[-1])
         return np.reshape(low, shape), np.reshape(high, shape)
 
     def _described_end(self, end: Any, names: Sequence[str]) -> np.ndarray:
-        """One end of the intervals of parameters by name, each of one column; NaN of what is not believed of alone."""
+        """Return one end of the intervals of one column's named parameters; NaN without a marginal posterior."""
         parts = tuple(map(np.asarray, end)) if isinstance(end, tuple) else np.asarray(end)
-        found = self._named(
+        named = self._named(
             self.family.columnwise_family.named_parameters(type(end)(*parts) if isinstance(end, tuple) else parts)
         )
         size = tuple(map(len, self.groups))
         return np.stack(
-            [np.reshape(found[name], size) if name in found else np.full(size, np.nan) for name in names], -1
+            [np.reshape(named[name], size) if name in named else np.full(size, np.nan) for name in names], -1
         )
 
     def block(self) -> ParameterTable:
-        """The table of all columns: one number of each, or a line."""
+        """Return the parameter table of all columns: one number or one row each."""
         title = self._title(printable(self.columns[0]))
         names = self.within or self.columns
         if not self.is_block:
@@ -189,82 +191,84 @@ class LabeledFactor:
         groups = (*self.groups, names)
         return ParameterTable(title, axes, groups, columns, lambda: self._numbers(slice(None)))
 
-    def belief(self, place: int | None) -> Any:
-        """The belief about one column, or about all together."""
+    def posterior_of(self, index: int | None) -> Any:
+        """Return the posterior distribution of one column's parameters, or of all columns."""
         assert self.posterior is not None
-        found = self.posterior()
-        if place is None or self.whole or self.inputs:
-            return found
-        if self.family.is_bag_of_words and isinstance(found, Dirichlet):  # of one share, whatever the others are
-            alpha = np.asarray(found.concentration)
-            return Beta(alpha[..., place], alpha.sum(axis=-1) - alpha[..., place])
-        return found.column(place)
+        distribution = self.posterior()
+        if index is None or self.whole or self.inputs:
+            return distribution
+        if self.family.is_bag_of_words and isinstance(distribution, Dirichlet):  # the marginal of one probability
+            alpha = np.asarray(distribution.concentration)
+            return Beta(alpha[..., index], alpha.sum(axis=-1) - alpha[..., index])
+        return distribution.column(index)
 
     def _moments(self) -> np.ndarray:
+        """Return means and covariances as one array."""
         mean, covariance = (np.asarray(part, dtype=float) for part in self.point)
         return np.concatenate([mean[..., None], np.broadcast_to(covariance, (*mean.shape, mean.shape[-1]))], axis=-1)
 
 
-def _slice(place: slice | int) -> slice:
-    return place if isinstance(place, slice) else slice(place, place + 1)
+def _slice(index: slice | int) -> slice:
+    """Return a slice of one column, or the slice itself."""
+    return index if isinstance(index, slice) else slice(index, index + 1)
 
 
 class _ColumnIndex:
-    """Where every column of a model is told of: by its name, its place in a block, or in a tuple of columns."""
+    """Lookup of a model's factors by column name, position in a block, or tuple of columns."""
 
-    def __init__(self, told: Sequence[LabeledFactor]) -> None:
-        self.told = told
+    def __init__(self, factors: Sequence[LabeledFactor]) -> None:
+        self.factors = factors
 
     @cached_property
     def of(self) -> dict[Any, tuple[LabeledFactor, int | None]]:
-        """By column: the factor, and the place in it; None for a whole block."""
-        found: dict[Any, tuple[LabeledFactor, int | None]] = {}
-        for one in self.told:
-            if one.is_block:
-                found[one.columns[0]] = (one, None)
+        """The factor and position of each column; position None for a whole block."""
+        index: dict[Any, tuple[LabeledFactor, int | None]] = {}
+        for factor in self.factors:
+            if factor.is_block:
+                index[factor.columns[0]] = (factor, None)
             else:
-                found |= {name: (one, place) for place, name in enumerate(one.columns)}
-                if len(one.columns) > 1 and not one.levels:
-                    found[tuple(one.columns)] = (one, None)
-        return found
+                index |= {name: (factor, position) for position, name in enumerate(factor.columns)}
+                if len(factor.columns) > 1 and not factor.levels:
+                    index[tuple(factor.columns)] = (factor, None)
+        return index
 
     @cached_property
     def within(self) -> dict[Any, tuple[LabeledFactor, int | None]]:
-        """The columns of blocks, by their own names and by place."""
-        found: dict[Any, tuple[LabeledFactor, int | None]] = {}
-        for one in self.told:
-            for place, name in enumerate(one.within):
-                found[one.columns[0], place] = (one, place)
+        """The factor and position of each column of a block, by name and by position."""
+        index: dict[Any, tuple[LabeledFactor, int | None]] = {}
+        for factor in self.factors:
+            for position, name in enumerate(factor.within):
+                index[factor.columns[0], position] = (factor, position)
                 if isinstance(name, str):
-                    found.setdefault(name, (one, place))
-        return found
+                    index.setdefault(name, (factor, position))
+        return index
 
     def find(self, column: Any) -> tuple[LabeledFactor, int | None]:
-        """The factor of a column and its place in it, or an error that names what there is."""
-        found = self.of.get(column) or self.within.get(column)
-        if found is None:
+        """Return the factor and position of a column; raise KeyError with a suggestion if there is none."""
+        match = self.of.get(column) or self.within.get(column)
+        if match is None:
             listed = f"Its columns are {short_repr(self.names[:20], 120)}."
             hint = did_you_mean([column], [*self.of, *self.within], listed)
             raise KeyError(f"no column {short_repr(column)} in this model.\n    {hint}")
-        return found
+        return match
 
     @property
     def names(self) -> list[Any]:
-        """The columns, blocks by their names."""
-        return [name for one in self.told for name in (one.columns[:1] if one.is_block else one.columns)]
+        """The column names; a block has one name."""
+        return [name for factor in self.factors for name in (factor.columns[:1] if factor.is_block else factor.columns)]
 
     @property
     def shown(self) -> list[Any]:
-        """What to print: columns that have one number each, or are described together, together."""
+        """The keys of the printed tables: columns that share a table are one tuple."""
         return [
             name
-            for one in self.told
-            for name in ([tuple(one.columns)] if one.is_together and len(one.columns) > 1 else one.columns)
+            for factor in self.factors
+            for name in ([tuple(factor.columns)] if factor.is_one_table and len(factor.columns) > 1 else factor.columns)
         ]
 
 
 def within_of(model: Any, scored: FactorScorer, width: int) -> Sequence[Any]:
-    """What the columns of a factor are called that have one name: by their own names, or by number."""
+    """Return the names of the columns of a block, by name or number; empty for other factors."""
     if len(scored.factor.columns) > 1 or width == 1:
         return ()
     names = model._block_column_names(scored.factor.columns[0])
@@ -275,50 +279,50 @@ def within_of(model: Any, scored: FactorScorer, width: int) -> Sequence[Any]:
 
 
 def parameters(model: Any) -> Parameters:
-    """What was learnt, by column: a `ParameterTable` of each, under the model's estimate.
+    """The parameters by column, a `ParameterTable` each, under the model's estimate.
 
-    Probabilities of levels by their labels (of bins by their intervals), else parameters by name: mean, variance and
-    deviation, rate. Under ``"bayes"`` these are posterior means; rows are scored with the parameters integrated out.
+    Probabilities of levels are labeled by level (of bins by interval); other parameters by name, such as mean, variance
+    and rate. Under ``"bayes"`` these are posterior means; predictions integrate the parameters out.
     """
-    found: Parameters = model._cached("parameters", lambda: make_parameters(model))
-    return found
+    labeled: Parameters = model._cached("parameters", lambda: make_parameters(model))
+    return labeled
 
 
 def make_parameters(model: Any) -> Parameters:
-    """As `parameters`, made anew."""
-    places = _ColumnIndex(model._labeled_factors())
+    """Return the parameters of a model, without caching."""
+    columns = _ColumnIndex(model._labeled_factors())
 
     def find(column: Any) -> ParameterTable:
-        told, place = places.find(column)
-        if place is None:
-            return told.block()
-        return told.column(place, told.name_within(place) if told.is_block else None)
+        factor, position = columns.find(column)
+        if position is None:
+            return factor.block()
+        return factor.column(position, factor.name_within(position) if factor.is_block else None)
 
-    return Parameters(title_of(model), places.names, places.shown, find)
+    return Parameters(title_of(model), columns.names, columns.shown, find)
 
 
 def posterior(model: Any) -> Posteriors:
-    """What is believed of the parameters after the data, by column: beliefs, with `mean`, `interval`, `sample`.
+    """The posterior distributions of the parameters by column, with `mean`, `interval` and `sample`.
 
-    Their arrays lead with the groups, in the order of the tables. They are ``prior_`` after the counts, whichever
-    ``estimate`` predicts; where EM filled something in, after the counts it expected. Where groups share a variance,
-    arrays keep an axis for the one column.
+    The leading axes of their arrays are the groups, in the order of the tables. They are ``prior_`` updated by the
+    counts, whatever the ``estimate``; after EM, by the expected counts. For a variance tied over groups, the arrays
+    keep an axis of one column.
     """
     check_is_fitted(model, "tally_")
     model._require_counts("a posterior")
-    places = _ColumnIndex([told for told in model._labeled_factors() if told.posterior is not None])
+    columns = _ColumnIndex([factor for factor in model._labeled_factors() if factor.posterior is not None])
 
     def find(column: Any) -> Any:
-        told, place = places.find(column)
-        return told.belief(place)
+        factor, position = columns.find(column)
+        return factor.posterior_of(position)
 
-    return Posteriors(f"Beliefs of {type(model).__name__} after the data", places.names, places.shown, find)
+    return Posteriors(f"Posterior distributions of {type(model).__name__}", columns.names, columns.shown, find)
 
 
 def title_of(model: Any) -> str:
-    """What the parameters are."""
+    """Return the title of the parameters."""
     if getattr(model, "_fixed_parameters", None) is not None:
-        return f"Parameters of {type(model).__name__}, as they were given"
+        return f"Parameters of {type(model).__name__}, fixed by the user"
     estimate = getattr(model, "estimate", None)
     how = f", estimate {estimate!r}" if estimate is not None else ""
     means = " (posterior means)" if estimate is not None and read_estimate(estimate).integrates else ""
@@ -326,12 +330,12 @@ def title_of(model: Any) -> str:
 
 
 def table(model: Any, column: Name | tuple[Name, ...]) -> ParameterTable:
-    """What was learnt of one column: ``parameters_[column]``.
+    """Return the parameters of one column, ``parameters_[column]``.
 
     Parameters
     ----------
     column : name
-        Of a column, or of a block of them; a tuple of columns that the model describes together.
+        A column, a block of columns, or a tuple of columns that the model describes jointly.
 
     Returns
     -------
@@ -341,10 +345,10 @@ def table(model: Any, column: Name | tuple[Name, ...]) -> ParameterTable:
     return looked_up(model.parameters_, column)
 
 
-def looked_up(found: Mapping[Any, Any], column: Any) -> Any:
-    """What there is of a column, or an error of this package."""
+def looked_up(by_column: Mapping[Any, Any], column: Any) -> Any:
+    """Return an entry by column; raise DataError if there is none."""
     try:
-        return found[column]
+        return by_column[column]
     except KeyError as error:
         raise DataError(str(error.args[0])) from None
     except TypeError:

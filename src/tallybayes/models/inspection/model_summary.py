@@ -1,4 +1,4 @@
-"""What a fitted model consists of: its columns, their families, levels, priors and missing cells."""
+"""Summaries of fitted models: columns with families, levels, priors and missing fractions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_LINES = 40  # of a printed table
 
 
 class ColumnSummary(NamedTuple):
-    """One column of a model: its family, how many levels or bins it has, the share of missing cells, and its prior."""
+    """One column of a model: its family, number of levels or bins, fraction of missing cells, and prior."""
 
     column: Any
     family: str
@@ -28,15 +28,15 @@ class ColumnSummary(NamedTuple):
 
 
 class Summary:
-    """What a fitted model consists of. Made by ``model.summary()``.
+    """Summary of a fitted model. ``model.summary()`` returns it.
 
     Attributes
     ----------
     title : str
-        The model, its rows and its classes.
+        The model, its number of rows and its classes.
     columns : list of ColumnSummary
-    left_out : dict
-        Why other columns are not read.
+    dropped_columns : dict
+        From dropped column to the reason.
 
     Examples
     --------
@@ -55,19 +55,19 @@ class Summary:
         self.dropped_columns = dropped_columns
 
     def to_frame(self) -> Any:
-        """One line for every column, as a pandas data frame."""
+        """Return a pandas data frame with one row per column."""
         import pandas as pd
 
         return pd.DataFrame(self.columns, columns=list(ColumnSummary._fields))
 
     def _lines(self, columns: list[ColumnSummary]) -> list[tuple[str, str, str, str, str]]:
-        """A line for each of these columns, as text."""
-        found = []
-        for one in columns:
-            levels = "" if one.levels is None else str(one.levels)
-            missing = "" if one.missing is None else _percent(one.missing)
-            found.append((printable(one.column), one.family, levels, missing, one.prior))
-        return found
+        """Return the cells of the printed table."""
+        lines = []
+        for column in columns:
+            levels = "" if column.levels is None else str(column.levels)
+            missing = "" if column.missing is None else _percent(column.missing)
+            lines.append((printable(column.column), column.family, levels, missing, column.prior))
+        return lines
 
     def _repr_html_(self) -> str:
         left_out = [("left out", ["column", "because"], self.dropped_columns.items())] if self.dropped_columns else []
@@ -75,7 +75,7 @@ class Summary:
 
     def __repr__(self) -> str:
         lines = [ColumnSummary._fields, *self._lines(self.columns[:_MOST_LINES])]
-        widths = [max(len(line[place]) for line in lines) for place in range(5)]
+        widths = [max(len(line[index]) for line in lines) for index in range(5)]
         out = [self.title]
         for name, family, levels, missing, prior in lines:
             left = [f"{name:<{widths[0]}}", f"{family:<{widths[1]}}"]
@@ -93,7 +93,7 @@ class Summary:
 
 
 def summary(model: Any) -> Summary:
-    """What the model consists of: every column's family, levels, share of missing cells and prior.
+    """Return a summary of the columns: family, levels, fraction of missing cells and prior.
 
     Returns
     -------
@@ -102,18 +102,18 @@ def summary(model: Any) -> Summary:
     """
     check_is_fitted(model, "tally_")
     n_rows = model._total_weight()
-    found = []
+    summaries = []
     try:
-        beliefs = model._resolved_priors()
-    except (DataError, NoCountsError):  # there is no row that a default prior could go by
-        beliefs = {}
+        priors = model._resolved_priors()
+    except (DataError, NoCountsError):  # a default prior needs at least one row
+        priors = {}
     for factor in model._factors_with_prior(model.tally_):
         statistics: Any = model.tally_[factor.columns]
-        prior = beliefs.get(factor.columns if len(factor.columns) > 1 else factor.columns[0])
-        found += _columns(model, factor, statistics, prior, n_rows)
+        prior = priors.get(factor.columns if len(factor.columns) > 1 else factor.columns[0])
+        summaries += _columns(model, factor, statistics, prior, n_rows)
     order = {name: place for place, name in enumerate(getattr(model, "feature_names_in_", ()))}
-    found.sort(key=lambda one: order.get(one.column, len(order)))
-    return Summary(model._summary_title(n_rows), found, getattr(model, "dropped_columns_", {}))
+    summaries.sort(key=lambda one: order.get(one.column, len(order)))
+    return Summary(model._summary_title(n_rows), summaries, getattr(model, "dropped_columns_", {}))
 
 
 def rows_by_class(model: Any) -> float:
@@ -155,16 +155,16 @@ def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: fl
     return out
 
 
-def _absent(model: Any, family: Family, name: Any, place: int, statistics: Any) -> float:
-    """The weight of the rows that a column counts as absent, where that is one of its levels."""
+def _absent(model: Any, family: Family, name: Any, index: int, statistics: Any) -> float:
+    """Return the weight of the missing cells that a column counts as a level."""
     if family.present_family is None or not hasattr(statistics, "segments"):
         return 0.0
     level = -1 if family.bins else model.tally_.domains[model.tally_.schema.domain(name)].index[None]
-    return float(statistics.segments.split(statistics.pool_groups().table)[place][level])
+    return float(statistics.segments.split(statistics.pool_groups().table)[index][level])
 
 
-def _prior(prior: Any, place: int, statistics: Any) -> str:
-    """The prior of one column of a block."""
+def _prior(prior: Any, index: int, statistics: Any) -> str:
+    """Return the prior of one column of a block as text."""
     width = int(statistics.n_columns)
     segments = getattr(statistics, "segments", None)
     if not isinstance(prior, ParameterDistribution):
@@ -176,15 +176,16 @@ def _prior(prior: Any, place: int, statistics: Any) -> str:
         array = np.asarray(value, dtype=float)
         if segments is not None and array.shape == (segments.n_cells,) and segments.n_cells > 1:  # of levels
             kind: Any = type(prior)
-            start, stop = segments.offsets[place : place + 2]
+            start, stop = segments.offsets[index : index + 2]
             return short_repr(kind(array[start:stop]), 60)
         if array.ndim > 1 or (array.ndim == 1 and array.shape[0] not in (1, width)):
             return short_repr(prior, 60)
-        parts.append(float(array[place % array.shape[0]] if array.ndim else array))
+        parts.append(float(array[index % array.shape[0]] if array.ndim else array))
     return f"{type(prior).__name__}({', '.join(f'{part:.4g}' for part in parts)})"
 
 
-def _percent(share: float) -> str:
-    if 0 < share < 0.001:
+def _percent(fraction: float) -> str:
+    """Return a fraction as a percentage."""
+    if 0 < fraction < 0.001:
         return "< 0.1 %"
-    return f"{100 * share:.1f} %" if 0 < share < 0.095 else f"{100 * share:.0f} %"
+    return f"{100 * fraction:.1f} %" if 0 < fraction < 0.095 else f"{100 * fraction:.0f} %"

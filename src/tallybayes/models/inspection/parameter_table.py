@@ -1,4 +1,4 @@
-"""ParameterTable: p(column | given) as it was learnt, labeled as the user labels it. Parameters: all of a model's."""
+"""Labeled tables of parameters p(column | given), of one column and of a whole model."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ _MOST_TABLES = 12  # of a printed model
 
 
 class ParameterTable:
-    """p(column | given): a line for every combination of the levels that are given.
+    """Parameters of p(column | given), with one row per combination of the conditioning levels.
 
-    Made by ``model.table("column")`` and ``model.parameters_``. ``table[given]`` is a line, ``table[given, level]`` a
-    number of it; several that are given stand in their order. Where nothing is given, ``table[level]`` is a number.
+    ``model.parameter_table(column)`` and ``model.parameters_`` return it. ``table[given]`` is a row as a dictionary,
+    and ``table[given, level]`` a number; several conditioning levels come in their order. Without conditioning
+    variables, ``table[level]`` is a number.
 
     Attributes
     ----------
     title : str
         Such as "p(sky | picnic)".
     given : tuple of names
-        What it depends on.
+        The conditioning variables.
     columns : tuple
-        The levels of the column, or the names of its parameters: mean, variance, deviation, rate.
-    values : ndarray of shape (*levels of what is given, columns)
-        NaN where maximum likelihood has no row to go by.
+        The levels of the column, or the names of its parameters: mean, variance, std, rate.
+    values : ndarray of shape (*levels of the conditioning variables, columns)
+        NaN where maximum likelihood has no rows.
 
     Examples
     --------
@@ -76,66 +77,67 @@ class ParameterTable:
         return made, (self.title, self.given, self.given_levels, self.columns, np.asarray(self.values))
 
     def interval(self, mass: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-        """The ends of the credible intervals of all numbers, by what is believed of them after the data.
+        """Return the ends of equal-tailed credible intervals of all numbers, from the posterior distribution.
 
-        Equal-tailed, whichever estimate the numbers are.
+        The intervals do not depend on the estimate.
 
         Parameters
         ----------
         mass : float, default 0.95
+            The posterior probability of each interval.
 
         Returns
         -------
         low, high : ndarray, shaped like ``values``
-            NaN where nothing is believed: of parameters that were given, pairs of columns, and blocks of several.
+            NaN without a posterior: for fixed parameters, pairs of columns, and blocks of several columns.
         """
         low, high = (np.nan, np.nan) if self._ends is None else self._ends(mass)
         return np.array(np.broadcast_to(low, self.values.shape)), np.array(np.broadcast_to(high, self.values.shape))
 
     @cached_property
     def values(self) -> np.ndarray:
-        """The numbers, shape (*levels of what is given, columns); made when they are first asked for."""
-        found = np.array(self._values() if callable(self._values) else self._values, dtype=float)
-        found = found.reshape(*map(len, self.given_levels), len(self.columns))
-        found.setflags(write=False)
-        return found
+        """The numbers, shape (*levels of the conditioning variables, columns), computed on first use."""
+        numbers = np.array(self._values() if callable(self._values) else self._values, dtype=float)
+        numbers = numbers.reshape(*map(len, self.given_levels), len(self.columns))
+        numbers.setflags(write=False)
+        return numbers
 
     @property
     def _lines(self) -> np.ndarray:
-        """The numbers with one axis for all that is given."""
+        """The numbers with one axis for all conditioning variables."""
         n_lines = int(np.prod([len(levels) for levels in self.given_levels], dtype=np.int64))
         return self.values.reshape(n_lines, len(self.columns))
 
     @cached_property
     def _places(self) -> list[dict[Any, int]]:
-        """Where every level is, along each axis."""
-        found = [{_key(level): k for k, level in enumerate(axis)} for axis in (*self.given_levels, self.columns)]
-        if self.columns == (0, 1) and not self._labels:  # yes or no, which rows may call True or False, too
-            found[-1] |= {_key(False): 0, _key(True): 1}
-        return found
+        """The positions of the levels along each axis."""
+        positions = [{_key(level): k for k, level in enumerate(axis)} for axis in (*self.given_levels, self.columns)]
+        if self.columns == (0, 1) and not self._labels:  # a binary column, whose levels may be written True and False
+            positions[-1] |= {_key(False): 0, _key(True): 1}
+        return positions
 
     def __getitem__(self, key: Any) -> Any:
-        """A line as a dictionary, or with one level more, of the column itself, a number."""
+        """Return a row as a dictionary, or a number if a level of the column itself is given, too."""
         parts = key if isinstance(key, tuple) else (key,)
         n_given = len(self.given)
         if len(parts) not in (n_given, n_given + 1):
             wanted = ", ".join(map(printable, (*self.given, "and a column")))
             raise KeyError(f"{self.title} has no {short_repr(key)}; expected {wanted}")
-        place = []
-        for part, axis, places, name in zip(
+        indices = []
+        for part, axis, positions, name in zip(
             parts, (*self.given_levels, self.columns), self._places, (*self.given, "its columns"), strict=False
         ):
-            found = places.get(_key(part))
-            if found is None:
+            index = positions.get(_key(part))
+            if index is None:
                 raise KeyError(
                     f"{self.title} has no {short_repr(part)} in {printable(name)}; found {short_repr(list(axis), 120)}"
                 )
-            place.append(found)
-        line = self.values[tuple(place)]
+            indices.append(index)
+        line = self.values[tuple(indices)]
         return float(line) if len(parts) > n_given else dict(zip(self.columns, line.tolist(), strict=True))
 
     def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame with a line for every combination of the levels given, which are its index."""
+        """Return a pandas data frame with one row per combination of the conditioning levels, which form its index."""
         import pandas as pd
 
         index = None
@@ -147,7 +149,7 @@ class ParameterTable:
         return pd.DataFrame(self._lines, index=index, columns=columns)
 
     def _cells(self, most_lines: int, most_columns: int) -> tuple[list[Any], list[list[Any]]]:
-        """The head, and the first lines: what is given, and numbers."""
+        """Return the head and the first rows of the printed table."""
         columns = self.columns[:most_columns]
         values = self._lines[:most_lines, :most_columns]
         lines = zip(islice(product(*self.given_levels), most_lines), values.tolist(), strict=True)
@@ -155,7 +157,7 @@ class ParameterTable:
         return head, [[*map(repr, above), *map(_number, line)] for above, line in lines]
 
     def _more(self, most_lines: int, most_columns: int) -> list[str]:
-        """What is not shown."""
+        """Return notes on rows and columns that are not printed."""
         n_lines, n_columns = self._lines.shape
         lines = [f"… {n_lines - most_lines:,} more"] if n_lines > most_lines else []
         return lines + ([f"… {n_columns - most_columns:,} more columns"] if n_columns > most_columns else [])
@@ -172,10 +174,10 @@ class ParameterTable:
 
 
 class ColumnMapping(Mapping[Any, Any]):
-    """What there is of every column, made when it is first asked for.
+    """Read-only mapping from columns to values computed on first use.
 
-    A block of columns stands under its name; those in it are found by their own names, or as (block, place), and
-    columns that a model describes together as a tuple of them, too.
+    A block of columns has one name. The columns of a block have their own names, or (block, position). A tuple of
+    columns is a key if the model describes them jointly.
     """
 
     def __init__(self, title: str, names: Sequence[Any], shown: Sequence[Any], find: Callable[[Any], Any]) -> None:
@@ -202,24 +204,25 @@ class ColumnMapping(Mapping[Any, Any]):
 
 
 class Posteriors(ColumnMapping):
-    """What is believed of the parameters after the data, by column: beliefs. Made by ``model.posterior_``."""
+    """Posterior distributions of the parameters by column. ``model.posterior_`` returns it."""
 
     def _lines(self) -> list[list[str]]:
-        return [[printable(name), *_shown_belief(self[name])] for name in self._names[:_MOST_LINES]]
+        """Return the rows of the printed table."""
+        return [[printable(name), *_describe_distribution(self[name])] for name in self._names[:_MOST_LINES]]
 
     def __repr__(self) -> str:
         more = [f"  … {len(self) - _MOST_LINES:,} more"] if len(self) > _MOST_LINES else []
         return "\n".join([self.title, *text_table(self._lines()), *more])
 
     def _repr_html_(self) -> str:
-        return html_table(self.title, ["column", "belief", "shape"], self._lines())
+        return html_table(self.title, ["column", "distribution", "shape"], self._lines())
 
 
 class Parameters(ColumnMapping):
-    """What a model has learnt, by column: a `ParameterTable` of each. Made by ``model.parameters_``."""
+    """Parameters of a model by column, a `ParameterTable` each. ``model.parameters_`` returns it."""
 
     def to_frame(self) -> Any:
-        """All of them in a pandas data frame, in long form: column, what is given, parameter, value."""
+        """Return a pandas data frame in long form: column, conditioning levels, parameter, value."""
         import pandas as pd
 
         tables = [(name, self[name]) for name in self._names]
@@ -230,46 +233,52 @@ class Parameters(ColumnMapping):
             n_columns = len(table.columns)
             parts["column"] += [name] * (len(lines) * n_columns)
             for what in given:
-                place = table.given.index(what) if what in table.given else None
-                parts[_free(what)] += [None if place is None else line[place] for line in lines for _ in table.columns]
+                position = table.given.index(what) if what in table.given else None
+                parts[_free(what)] += [
+                    None if position is None else line[position] for line in lines for _ in table.columns
+                ]
             parts["parameter"] += [*table.columns] * len(lines)
         numbers = [table.values.reshape(-1) for _, table in tables]
-        whole = {name: pd.Series(cells, dtype=object) for name, cells in parts.items()}
-        columns = {name: cells if cells.isna().any() else cells.infer_objects() for name, cells in whole.items()}
+        series = {name: pd.Series(cells, dtype=object) for name, cells in parts.items()}
+        columns = {name: cells if cells.isna().any() else cells.infer_objects() for name, cells in series.items()}
         return pd.DataFrame(columns | {"value": np.concatenate(numbers) if numbers else np.zeros(0)})
 
-    def _told(self) -> list[ParameterTable]:
+    def _shown_tables(self) -> list[ParameterTable]:
+        """Return the printed tables."""
         return [self[name] for name in self._shown[:_MOST_TABLES]]
 
     def _more(self) -> list[str]:
+        """Return a note on tables that are not printed."""
         n_more = len(self._shown) - _MOST_TABLES
         return [f"… and {n_more:,} more: model.table(column)"] if n_more > 0 else []
 
     def __repr__(self) -> str:
-        return "\n".join([self.title, *map(repr, self._told()), *self._more()])
+        return "\n".join([self.title, *map(repr, self._shown_tables()), *self._more()])
 
     def _repr_html_(self) -> str:
-        tables = [table._repr_html_() for table in self._told()]
+        tables = [table._repr_html_() for table in self._shown_tables()]
         return "".join([html_table(self.title, [], []), *tables, *(html_table(line, [], []) for line in self._more())])
 
 
-def _shown_belief(belief: Any) -> tuple[str, str]:
-    """The kind of a belief, and how large it is."""
-    arrays = [np.asarray(value) for value in belief._fields().values() if isinstance(value, np.ndarray)]
+def _describe_distribution(distribution: Any) -> tuple[str, str]:
+    """Return the name and the shape of a distribution."""
+    arrays = [np.asarray(value) for value in distribution._fields().values() if isinstance(value, np.ndarray)]
     shape = np.broadcast_shapes(*(array.shape for array in arrays)) if arrays else ()
-    return type(belief).__name__, " × ".join(map(str, shape))
+    return type(distribution).__name__, " × ".join(map(str, shape))
 
 
 def _number(value: float) -> str:
+    """Return a number as text; "unknown" for NaN."""
     return "unknown" if np.isnan(value) else f"{value:.4g}"
 
 
 def _key(level: Any) -> Any:
-    """A level to look up by: True is not 1, but NumPy's numbers and whole floats are Python's."""
+    """Return a lookup key of a level: True differs from 1, but NumPy numbers equal Python numbers."""
     if isinstance(level, np.generic):
         level = level.item()
     return (isinstance(level, bool), level)
 
 
 def _free(name: Any) -> Any:
+    """Return a name that does not clash with the columns of the data frame."""
     return f"{name}_" if name in ("column", "parameter", "value") else name

@@ -46,7 +46,7 @@ def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.9
         other = np.where(np.arange(len(classes))[:, None] == k, -np.inf, share).argmax(axis=0)
         places = _telling(share[k], share[other, np.arange(share.shape[1])])[:most]
         for row, place in enumerate(places):
-            low, high = (np.asarray(end).reshape(-1) for end in told.belief(int(place)).interval(mass))
+            low, high = (np.asarray(end).reshape(-1) for end in told.posterior_of(int(place)).interval(mass))
             against = int(other[place])
             name = told.name_within(int(place)) if told.is_block else told.columns[int(place)]
             if len(classes) > 1:
