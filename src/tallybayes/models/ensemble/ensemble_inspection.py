@@ -98,7 +98,7 @@ def refuse(model: Any, *arguments: object, **more: object) -> NoReturn:
     check_is_fitted(model, "members_")
     raise as_attribute_error(
         EstimateError(
-            "AutoClassifier averages p(class | row) of its members, so it has no likelihood, description length or "
+            "AutoClassifier averages p(class | row) of its members, so it has no density of rows, likelihood or "
             "information criteria.\n    Its members may have them: members_[0].model.log_likelihood(X, y)."
         )
     )

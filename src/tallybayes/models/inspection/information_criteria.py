@@ -139,7 +139,7 @@ def _of_rows(model: Any, what: str) -> EstimatedFactors:
     model._check_has_likelihood_measures(what)
     if model.tally_.soft:
         raise EstimateError(
-            f"this {type(model).__name__} has no {what}: EM imputed unobserved values, so its counts are "
+            f"this {type(model).__name__} has no {what}: EM filled in unobserved values, so its counts are "
             f"expectations, not rows.\n    {model._soft_counts_hint}"
         )
     return model._all_factors
