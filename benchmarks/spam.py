@@ -24,7 +24,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import MultinomialNB
 
 from tallybayes.apps.spam.spam_calibration import CalibrationMessages, calibrate
-from tallybayes.apps.spam.spam_score import UNCALIBRATED, SpamCalibration, SpamTotals, Thresholds, judge, kind_of
+from tallybayes.apps.spam.spam_score import UNCALIBRATED, SpamCalibration, SpamTotals, Thresholds, kind_of, score_tokens
 from tallybayes.apps.spam.tokens.html_text import read_page
 from tallybayes.apps.spam.tokens.message_tokens import tokens_of
 from tallybayes.apps.spam.tokens.mime import parts_of
@@ -104,7 +104,7 @@ class Filter:
 
     def log_odds(self, tokens: list[str], calibration: SpamCalibration | None = None) -> float:
         ham, spam = zip(*(self.pairs.get(token, (0, 0)) for token in tokens), strict=True) if tokens else ((), ())
-        return judge(tokens, ham, spam, self.totals, calibration or self.calibration).log_odds
+        return score_tokens(tokens, ham, spam, self.totals, calibration or self.calibration).log_odds
 
 
 def with_tally(lists: list[list[str]], spam: np.ndarray, train: np.ndarray, test: np.ndarray) -> np.ndarray:
@@ -289,7 +289,7 @@ def few() -> None:
 
 
 def curve() -> None:
-    """Judged, then learned, one after the other: what was wrong until then."""
+    """Classified, then learned, one after the other: what was wrong until then."""
     if not (DATA / "spamassassin").is_dir():
         say("the curve left out: no ../shared/data/spamassassin")
         return
@@ -302,7 +302,7 @@ def curve() -> None:
         tokens = tokens_of(raws[row])
         counts = [pairs.setdefault(token, [0, 0]) for token in tokens]
         totals = SpamTotals(ham, junk, *words, len(pairs))
-        odds[number] = judge(
+        odds[number] = score_tokens(
             tokens, [one[0] for one in counts], [one[1] for one in counts], totals, calibration
         ).log_odds
         for one in counts:

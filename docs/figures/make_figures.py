@@ -230,17 +230,17 @@ def messages() -> tb.NaiveBayes:
 
 
 @cache
-def filtered() -> tuple[list[spam_prequential.Judged], spam_prequential.Counter]:
+def filtered() -> tuple[list[spam_prequential.PrequentialResult], spam_prequential.InMemoryFilter]:
     """SpamAssassin's mails, each judged before it is learned; and what was learned."""
     counter, folders = (
-        spam_prequential.Counter(),
+        spam_prequential.InMemoryFilter(),
         {"ham": ["easy-ham-1", "easy-ham-2", "hard-ham-1"], "spam": ["spam-1", "spam-2"]},
     )
     with tempfile.TemporaryDirectory() as place:
         with tarfile.open(DATA / "spamassassin" / "spamassassin-2003.tar.xz") as archive:
             archive.extractall(place, filter="data")
         paths = {kind: [str(Path(place) / name) for name in names] for kind, names in folders.items()}
-        return list(spam_prequential.judged_then_learned(paths, spam_score.Thresholds(), counter)), counter
+        return list(spam_prequential.prequential_verdicts(paths, spam_score.Thresholds(), counter)), counter
 
 
 def learned_mails() -> tb.LearningCurves:
@@ -252,7 +252,7 @@ def learned_mails() -> tb.LearningCurves:
 def honest(calibration: spam_score.SpamCalibration | None) -> tb.Evaluation:
     """Mails that were left out one by one, under a calibration or the one that was learned."""
     kept = filtered()[1].kept()
-    odds = spam_calibration.left_out_log_odds(kept, calibration or filtered()[1].calibration)
+    odds = spam_calibration.leave_one_out_log_odds(kept, calibration or filtered()[1].calibration)
     return tb.Evaluation(["ham", "spam"], kept.is_spam.astype(int), -np.logaddexp(0, np.stack([odds, -odds], axis=1)))
 
 

@@ -1,1 +1,1 @@
-"""Applications: what people use without writing Python. They use only the public names of the package."""
+"""Applications of the package for use without Python. They use only its public names."""

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic file writes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 def atomic_write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file beside the one that is wanted, then put it in its place."""
+    """Write a temporary file in the same folder, then rename it to the target."""
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        beside.write_bytes(content)
-        beside.replace(target)
+        temporary.write_bytes(content)
+        temporary.replace(target)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The commands as cyclopts has them: each is a file, imported when it is asked for."""
+"""The cyclopts application `tally`. The module of a command is imported when the command is run."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def _options_of_several_values(app: App) -> Iterator[str]:
             yield from _options_of_several_values(app[name])
 
 
-def make_app(asked: str | None = None, words: Sequence[str] = ()) -> App:
-    """The command as cyclopts has it.
+def make_app(command: str | None = None, words: Sequence[str] = ()) -> App:
+    """Return the cyclopts application of the command `tally`.
 
     Parameters
     ----------
-    asked : str, optional
-        The command whose own help is wanted, in full; of all others a line is told, and nothing is imported.
+    command : str, optional
+        The command to run. Its module is imported for the full help; the other commands get one line of help.
     words : sequence of str
-        All that was typed: where a command has commands of its own, the one that is meant is in it.
+        All arguments. The subcommand of `tally spam` is found among them.
     """
     app = _Tally(
         name="tally",
@@ -54,16 +54,16 @@ def make_app(asked: str | None = None, words: Sequence[str] = ()) -> App:
         version=tallybayes.__version__,
         default_parameter=Parameter(negative=(), show_default=False, show_env_var=False, consume_multiple=True),
     )
-    for place, (name, line) in enumerate(COMMANDS.items()):
+    for position, (name, line) in enumerate(COMMANDS.items()):
         if name == "spam":
             from tallybayes.apps.cli.commands.spam import COMMANDS as OF_SPAM
             from tallybayes.apps.cli.commands.spam import make_spam
 
-            inner = next((word for word in words if word in OF_SPAM), None)
-            app.command(make_spam(inner, default_parameter=app.default_parameter, sort_key=place))
+            subcommand = next((word for word in words if word in OF_SPAM), None)
+            app.command(make_spam(subcommand, default_parameter=app.default_parameter, sort_key=position))
             continue
-        told = {} if name == asked else {"help": line}
-        app.command(f"tallybayes.apps.cli.commands.{name}:{name}", name=name, sort_key=place, **told)
+        options = {} if name == command else {"help": line}
+        app.command(f"tallybayes.apps.cli.commands.{name}:{name}", name=name, sort_key=position, **options)
     app["--help"].group = app["--version"].group = "Options"
     app.register_install_completion_command(help=COMPLETION, group="Options")
     return app

@@ -1,4 +1,4 @@
-"""What is written where: answers on standard output, all else on standard error; colors on a terminal only."""
+"""Output of the command: results on standard output, all else on standard error; colors only on a terminal."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 else:
 
     class File(Path):
-        """A string, for which shells complete file names: cyclopts does so for types that are paths."""
+        """String type whose values the shell completes as file names: cyclopts does so for path types."""
 
         def __new__(cls, text: str) -> str:  # noqa: D102
             return text
 
 
-STANDARD_INPUT = "stdin:"  # what - stands for; and standard output, where something is written
+STANDARD_INPUT = "stdin:"  # replaces the argument -; standard output, if it is a target
 _STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 
 def print_problem(kind: str, text: str) -> None:
-    """Say what is wrong, or to be minded."""
+    """Print an error or a warning on standard error."""
     from rich.console import Console
     from rich.text import Text
 
@@ -36,49 +36,49 @@ def print_problem(kind: str, text: str) -> None:
 
 
 def print_status(text: str) -> None:
-    """Tell a person what was done; a program does not read it."""
+    """Print a status message for people on standard error."""
     sys.stderr.write(f"{printable_text(redacted(text))}\n")
 
 
 def print_result(text: str) -> None:
-    """Write what was asked for."""
+    """Print a line of the result on standard output."""
     sys.stdout.write(f"{text}\n")
 
 
 def answer_json(value: Any) -> None:
-    """Write what was asked for as one JSON document: no NaN (null), no infinity (a string)."""
+    """Print the result as one JSON document. NaN becomes null; infinity becomes a string."""
     sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
 
 
 def answer_table(heads: Sequence[str], lines: Iterable[Sequence[str]], right: Iterable[int] = ()) -> None:
-    """Write a table as wide as the terminal: long cells are folded, none is lost."""
+    """Print a table as wide as the terminal. Long cells are folded, never truncated."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False, padding=(0, 1, 0, 0))
-    numbers = set(right)
-    for place, head in enumerate(heads):
-        leans = place in numbers
-        table.add_column(Text(head), justify="right" if leans else "left", overflow="fold", no_wrap=leans)
+    number_columns = set(right)
+    for position, head in enumerate(heads):
+        is_number = position in number_columns
+        table.add_column(Text(head), justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
     for line in lines:
         table.add_row(*(Text(printable(cell)) for cell in line))
     console = Console(highlight=False)
-    with console.capture() as shown:
+    with console.capture() as output:
         console.print(table)
-    sys.stdout.writelines(f"{line.rstrip()}\n" for line in shown.get().splitlines())
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in output.get().splitlines())
 
 
 def width() -> int:
-    """How many columns there are to write in."""
+    """Return the width of the terminal in characters."""
     from rich.console import Console
 
     return Console().width
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: labels and numbers as they are, what NumPy made of them as Python has it."""
+    """Convert a value to types of JSON: mappings, lists, strings, numbers, booleans and None."""
     if isinstance(value, Mapping):
         return {name if isinstance(name, str) else str(name): plain(part) for name, part in value.items()}
     if hasattr(value, "_asdict"):
@@ -93,21 +93,21 @@ def plain(value: Any) -> Any:
 
 
 def printable(value: object) -> str:
-    """Text that a terminal only shows: names and labels come from strangers."""
+    """Escape unprintable characters: names and labels come from untrusted data."""
     text = str(value)
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def printable_text(text: str) -> str:
-    """The same of several lines."""
+    """Escape unprintable characters of each line."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def number(value: float) -> str:
-    """A number in few digits; a dash for none."""
+    """Format a number with four significant digits; a dash for NaN."""
     return "—" if math.isnan(value) else f"{value:.4g}"
 
 
 def rows(weight: float) -> str:
-    """A number of rows, which weights may make a fraction."""
+    """Format a number of rows, which is fractional if rows are weighted."""
     return f"{weight:,.0f}" if float(weight).is_integer() else f"{weight:,.6g}"

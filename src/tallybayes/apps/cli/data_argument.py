@@ -1,4 +1,4 @@
-"""DATA: the rows that a command is about, from a file, a pattern, standard input or a database."""
+"""The argument DATA: rows of a file, a pattern of files, standard input or a database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from tallybayes.apps.cli.cli_errors import CommandError, UsageError
 from tallybayes.apps.cli.console import STANDARD_INPUT, print_status
-from tallybayes.apps.spam.store.backends import encoded
+from tallybayes.apps.spam.store.backends import percent_encoded
 
 if TYPE_CHECKING:
     import tallybayes as tb
@@ -24,37 +24,37 @@ _DATABASES = ("duckdb:", "sqlite:", "postgresql://", "postgres://")
 @Parameter(name="*", group="Reading DATA")
 @dataclass(frozen=True)
 class ReadOptions:
-    """What a file or a database does not say by itself."""
+    """Options for reading a file or a database."""
 
     table: str | None = None
-    "Of a database: the table."
+    "Table of a database."
     query: str | None = None
-    "Of a database: a query, whose answer is the table."
+    "SQL query of a database, whose result is DATA."
     format: Literal["csv", "json", "parquet", "ipc"] | None = None
-    "Of a file whose name does not tell what it is."
+    "Format of the file; by default from its name."
     delimiter: str | None = None
-    "What parts the cells of text; by default what its first line has most of."
+    "Separator of the cells of a text file; by default the most frequent one of its first line."
     null_values: tuple[str, ...] = ()
-    "What stands for a missing cell, such as '?' and NA, besides nothing at all."
+    "Texts that are missing values, such as '?' and NA, besides the empty cell."
     types: tuple[str, ...] = ()
-    "What columns are, as NAME=TYPE: zip=string price=float64."
+    "Types of columns, as NAME=TYPE: zip=string price=float64."
     names: tuple[str, ...] = ()
-    "The columns of text files that have no line of names."
+    "Names of the columns of a text file without a header."
     encoding: str = "utf8"
-    "Of text files."
+    "Encoding of text files."
     on_bad: Literal["error", "missing", "skip"] = "error"
-    "What becomes of a cell of text that is not of its column's type: an error, a missing cell, or its row is left out."
+    "Action for a cell that does not match the type of its column: an error, a missing value, or skip its row."
 
     def options(self) -> dict[str, Any]:
-        """The options of `tb.table` that were given."""
-        found: dict[str, Any] = {"format": self.format, "delimiter": self.delimiter}
-        found |= {
+        """Return the options of `tb.table` that were passed."""
+        options: dict[str, Any] = {"format": self.format, "delimiter": self.delimiter}
+        options |= {
             "null_values": ["", *self.null_values] if self.null_values else None,
             "names": list(self.names) or None,
         }
-        found |= {"types": dict(pair(one, "types", "TYPE") for one in self.types) or None}
-        found |= {"encoding": self.encoding, "on_bad": self.on_bad}
-        return found
+        options |= {"types": dict(pair(one, "types", "TYPE") for one in self.types) or None}
+        options |= {"encoding": self.encoding, "on_bad": self.on_bad}
+        return options
 
 
 Read = Annotated[ReadOptions, Parameter(name="*")]
@@ -62,7 +62,7 @@ DEFAULT_READ_OPTIONS = ReadOptions()
 
 
 def pair(text: str, option: str, what: str) -> tuple[str, str]:
-    """NAME=SOMETHING, taken apart at the last sign: names may hold one."""
+    """Split NAME=VALUE at the last equals sign: names may contain one."""
     name, sign, value = text.rpartition("=")
     if not sign or not name or not value:
         raise UsageError(
@@ -72,22 +72,23 @@ def pair(text: str, option: str, what: str) -> tuple[str, str]:
 
 
 def is_database(text: str) -> bool:
-    """Whether DATA, or where something is to be written, is the address of a database."""
+    """Return whether a text is the address of a database."""
     return text.startswith(_DATABASES)
 
 
 class OpenResources(contextlib.ExitStack):
-    """The files and databases that one command reads and writes; all are closed at its end.
+    """Context manager of the files and databases of one command, which are closed at its end.
 
     Parameters
     ----------
     writes : str, optional
-        The address of the database that is written to: others are opened for reading only.
+        Address of the database to write to. All others are opened read-only.
     """
 
     def __init__(self, writes: str | None = None) -> None:
         super().__init__()
-        self._writes, self._connections = writes, dict[str, Any]()
+        self._writes = writes
+        self._connections: dict[str, Any] = {}
 
     def source(
         self,
@@ -96,75 +97,79 @@ class OpenResources(contextlib.ExitStack):
         ignored: tuple[str, ...] = (),
         needed: tuple[str | None, ...] = (),
     ) -> tb.Source:
-        """The rows that DATA names; columns that are needed must be there, before anything is read or written."""
+        """Return the rows of DATA. Raise an error now if a required column is missing."""
         import tallybayes as tb
 
         if is_database(data):
             options = {name: None if value in ("utf8", "error") else value for name, value in reading.options().items()}
             given = [name for name, value in options.items() if value is not None]
             if given:
-                raise UsageError(f"--{given[0].replace('_', '-')} is of files; found the database {data}.")
+                raise UsageError(f"--{given[0].replace('_', '-')} applies to files; found the database {data}.")
             connection = self.connect(data)
-            found = tb.table(connection, self._asked(connection, data, reading))
+            table = tb.table(connection, _query(connection, data, reading))
         else:
             if reading.table or reading.query:
                 option = "table" if reading.table else "query"
                 raise UsageError(
-                    f"--{option} is of databases; found {data!r}; expected duckdb:FILE, sqlite:FILE or postgresql://…"
+                    f"--{option} applies to databases; found {data!r}; expected duckdb:FILE, sqlite:FILE or postgresql://…"
                 )
             rows: Any = data
             if data == STANDARD_INPUT:
                 rows = sys.stdin.buffer
                 if sys.stdin.isatty():
                     print_status("reading standard input; Ctrl-D ends it")
-            found = tb.table(rows, **reading.options())
-        found.check_columns([name for name in (*needed, *ignored) if name is not None])
+            table = tb.table(rows, **reading.options())
+        table.check_columns([name for name in (*needed, *ignored) if name is not None])
         if not ignored:
-            return found
-        return tb.table(found, columns=[name for name in found.schema.names if name not in ignored])
+            return table
+        return tb.table(table, columns=[name for name in table.schema.names if name not in ignored])
 
     def connect(self, address: str) -> Any:
-        """A connection to a database, one for each."""
+        """Return the connection to a database; each is opened once."""
         if address not in self._connections:
             connection = _connect(address, writes=address == self._writes)
             self._connections[address] = self.enter_context(contextlib.closing(connection))
         return self._connections[address]
 
-    def _asked(self, connection: Any, data: str, reading: ReadOptions) -> str:
-        if reading.table and reading.query:
-            raise UsageError("both --table and --query are given; expected one of them.")
-        found = reading.table or reading.query
-        if found:
-            return found
-        there = _tables(connection)
-        known = f" It has {', '.join(there[:8])}{', …' if len(there) > 8 else ''}." if there else ""
-        raise UsageError(f"which table of {data} is not said; expected --table NAME or --query SQL.{known}")
-
     def target(self, out: str | None, table: str | None) -> tuple[Any, str | None]:
-        """Where rows are written to, and as what: standard output, a file, or a table of a database."""
+        """Return the target of the output and its format: standard output, a file or a database table."""
         if out is not None and is_database(out):
             if not table:
-                raise UsageError(f"which table of {out} is written is not said; expected --to-table NAME.")
+                raise UsageError(f"missing option --to-table NAME: the table of {out} to write.")
             return (self.connect(out), table), None
         if table:
-            raise UsageError("--to-table is of databases; expected -o duckdb:FILE, sqlite:FILE or postgresql://…")
+            raise UsageError("--to-table requires a database; expected -o duckdb:FILE, sqlite:FILE or postgresql://…")
         if out is None or out == STANDARD_INPUT:
             return _standard_output(), "csv"
         return out, None
 
 
+def _query(connection: Any, data: str, reading: ReadOptions) -> str:
+    """Return the table or the query to read. Raise UsageError unless exactly one is given."""
+    if reading.table and reading.query:
+        raise UsageError("--table and --query exclude each other; pass one of them.")
+    query = reading.table or reading.query
+    if query:
+        return query
+    tables = _tables(connection)
+    known = f" Tables: {', '.join(tables[:8])}{', …' if len(tables) > 8 else ''}." if tables else ""
+    raise UsageError(f"missing option: the table of {data}; expected --table NAME or --query SQL.{known}")
+
+
 def _standard_output() -> IO[bytes]:
+    """Return standard output as a binary stream."""
     sys.stdout.flush()
     return sys.stdout.buffer
 
 
 def _connect(address: str, writes: bool) -> Any:
+    """Open a database; read-only unless it is written to."""
     kind, _, path = address.partition(":")
     if kind.startswith("postgres"):
-        return _imported("psycopg", "postgresql").connect(encoded(address))
+        return _imported("psycopg", "postgresql").connect(percent_encoded(address))
     path = os.path.expanduser(path.removeprefix("//") if path.startswith("///") else path)
     if not writes and path != ":memory:" and not os.path.isfile(path):
-        raise CommandError(f"there is no database {path!r}; expected a file that {kind} wrote.")
+        raise CommandError(f"database {path!r} does not exist; expected a file written by {kind}.")
     if kind == "duckdb":
         return _imported("duckdb", "duckdb").connect(path, read_only=not writes)
     import sqlite3
@@ -174,20 +179,21 @@ def _connect(address: str, writes: bool) -> Any:
 
 
 def _imported(library: str, extra: str) -> Any:
+    """Import a database library, or raise CommandError with the command to install it."""
     from importlib import import_module
 
     try:
         return import_module(library)
     except ModuleNotFoundError:
         raise CommandError(
-            f"such a database needs {library}, which is not installed.\n    pip install 'tallybayes[{extra}]'"
+            f"reading this database requires {library}, which is not installed.\n    pip install 'tallybayes[{extra}]'"
         ) from None
 
 
 def _tables(connection: Any) -> list[str]:
-    """The tables that a database has."""
+    """Return the names of the tables of a database."""
     own = "('information_schema', 'pg_catalog')"
-    asked = f"SELECT table_name FROM information_schema.tables WHERE table_schema NOT IN {own}"
+    query = f"SELECT table_name FROM information_schema.tables WHERE table_schema NOT IN {own}"
     if type(connection).__module__.startswith("sqlite3"):
-        asked = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
-    return sorted(str(name) for (name,) in connection.execute(asked).fetchall())
+        query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+    return sorted(str(name) for (name,) in connection.execute(query).fetchall())

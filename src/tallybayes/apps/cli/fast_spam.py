@@ -15,11 +15,11 @@ _VALUES = {name for name, value in _DEFAULTS.items() if value is None}
 
 
 def run_fast_spam(words: Sequence[str]) -> int:
-    """Run `tally spam …`; the exit code, which is a verdict or at least 3."""
+    """Run `tally spam …` and return the exit code: a verdict below 3, else 3 or more."""
     try:
-        asked = parse_simple_options(words[2:]) if words[1:2] == ["check"] else None
-        if asked is not None:
-            return check(asked)
+        options = parse_simple_options(words[2:]) if words[1:2] == ["check"] else None
+        if options is not None:
+            return check(options)
         if words[1:2] == ["learn"] and (paths := read_paths(words[2:])) is not None:
             from tallybayes.apps.cli.commands.spam.learn import learn
 
@@ -31,7 +31,7 @@ def run_fast_spam(words: Sequence[str]) -> int:
     from tallybayes.apps.cli.runner import USAGE_OF_SPAM, run
 
     code = run(words)
-    if code == 0 and len(words) == 1:  # no command was named: its help was shown, and nothing was judged
+    if code == 0 and len(words) == 1:  # without a command the help was shown and no mail was classified
         return USAGE_OF_SPAM
     if code == USAGE_OF_SPAM and words[1:2] == ["check"]:
         pass_through(words)
@@ -39,44 +39,45 @@ def run_fast_spam(words: Sequence[str]) -> int:
 
 
 def parse_simple_options(words: Sequence[str]) -> CheckOptions | None:
-    """What is asked, where it is plain; None where it is for the others to read, or to say what is wrong with it."""
-    found = _plain(words, _FLAGS, _VALUES)
-    return None if found is None else CheckOptions(tuple(found[0]), **found[1])
+    """Return the options of `check`, or None if cyclopts has to parse them or to report their error."""
+    parsed = _plain(words, _FLAGS, _VALUES)
+    return None if parsed is None else CheckOptions(tuple(parsed[0]), **parsed[1])
 
 
 def read_paths(words: Sequence[str]) -> dict[str, Any] | None:
-    """The options of `fit_distribution`, where each comes once, with one path; None where not."""
-    files, found = _plain(words, {"json"}, {"ham", "spam", "store"}) or (["?"], {})
-    paths: dict[str, Any] = {name: (found.pop(name),) for name in ("ham", "spam") if name in found}
-    return None if files or not paths else {**paths, **found}
+    """Return the options of `learn` if each occurs once with one path, else None."""
+    files, options = _plain(words, {"json"}, {"ham", "spam", "store"}) or (["?"], {})
+    paths: dict[str, Any] = {name: (options.pop(name),) for name in ("ham", "spam") if name in options}
+    return None if files or not paths else {**paths, **options}
 
 
 def _plain(words: Sequence[str], flags: set[str], values: set[str]) -> tuple[list[str], dict[str, Any]] | None:
-    """Words that are no options, and options with what they are."""
-    found: dict[str, Any] = {}
+    """Return the positional arguments and the options by name, or None if the arguments are not simple."""
+    options: dict[str, Any] = {}
     files = []
-    left = iter(words)
-    for word in left:
+    remaining = iter(words)
+    for word in remaining:
         if not word.startswith("-") or word == "-":
             files.append(word)
             continue
         option, sign, value = word.partition("=")
         name = option.removeprefix("--")
-        if not option.startswith("--") or name in found:
+        if not option.startswith("--") or name in options:
             return None
         if name in flags and not sign:
-            found[name] = True
+            options[name] = True
         elif name in values:
-            value = value if sign else next(left, "")
+            value = value if sign else next(remaining, "")
             if not value or value.startswith("-"):
                 return None
-            found[name] = value
+            options[name] = value
         else:
             return None
-    return files, found
+    return files, options
 
 
 def _ended(error: BaseException, words: Sequence[str]) -> int:
+    """Print an error and return its exit code; pass the mail through if the options of `check` are invalid."""
     try:
         from tallybayes.apps.cli.runner import USAGE_OF_SPAM, ended
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""What `tally --help` says: the commands there are. Written by hand, so that it comes before libraries are imported."""
+"""Help of `tally --help`: the commands. It is shown without importing a library."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from textwrap import wrap
 
 HELP = """\
-Learn from tables by counting; ask, change, merge and compare what was learned.
+Fit models to tables by counting; query, update, merge and compare them.
 
-DATA is a file (.csv, .tsv, .jsonl, .parquet, .arrow; text may be packed, .gz),
+DATA is a file (.csv, .tsv, .jsonl, .parquet, .arrow; text may be gzipped),
 a pattern ('2026-*.csv', in quotes), - for standard input (CSV or JSON lines),
 or a database with --table or --query: duckdb:FILE, sqlite:FILE, postgresql://…
 
@@ -18,33 +18,33 @@ or a database with --table or --query: duckdb:FILE, sqlite:FILE, postgresql://�
   tally evaluate penguins-auto.tally test.csv
   tally update penguins-auto.tally monday.csv
 
-Answers go to standard output, all else to standard error. Exit codes: 0 done,
-1 refused (the data, the model or a file), 2 the command line is wrong,
-70 a fault of ours, 130 interrupted, 141 who reads the output has gone.\
+Results go to standard output, all else to standard error. Exit codes:
+0 success, 1 error in the data, the model or a file, 2 invalid command line,
+70 internal error, 130 interrupted, 141 closed output pipe.\
 """
 
-# In the order of the help; each is a function of a file of its name, imported when it is asked for.
+# In the order of the help. Each is a function of the module of its name, imported when the command is run.
 COMMANDS = {
-    "fit": "Learn a model from a table, and write it to a file.",
-    "predict": "Say what a model predicts of every row.",
-    "evaluate": "Measure a model's answers on rows whose answers are known.",
-    "audit": "Say what is wrong with some rows, by what a model has counted.",
-    "explain": "Say why a model predicts what it does, of some rows.",
-    "show": "Show what a model has counted and learned.",
-    "diff": "Show what changed from one model to another, in rows and in bits.",
-    "update": "Count more rows into a model.",
-    "forget": "Take rows out of a model again, as if never seen.",
-    "window": "Keep a model of the last rows alone, or let old rows fade.",
-    "receipt": "Check a receipt of 'tally forget' against a model.",
-    "merge": "Add up models that were learned apart.",
+    "fit": "Fit a model to a table and write it to a file.",
+    "predict": "Predict the target of every row.",
+    "evaluate": "Compute the metrics of a model on rows with known targets.",
+    "audit": "Check rows against a fitted model.",
+    "explain": "Explain predictions by the contributions of the columns.",
+    "show": "Show the columns, counts and parameters of a model.",
+    "diff": "Show the differences between two models, in rows and in bits.",
+    "update": "Add rows to a model.",
+    "forget": "Remove rows from a model exactly.",
+    "window": "Create a model of a sliding window, or with exponential decay.",
+    "receipt": "Verify a receipt of 'tally forget' against a model.",
+    "merge": "Merge models fitted on separate data.",
     "sample": "Draw rows from a model.",
-    "export": "Write a model for where the rows are: as SQL, ONNX or BIF.",
-    "report": "Write a page about a classifier: what it counted, how good it is, and why.",
-    "query": "Ask a Bayesian network what follows from what is known.",
-    "spam": "A spam filter that learns from mail, judges it, says why, and forgets again.",
-    "demo": "Show the main job on a made-up table.",
+    "export": "Export a model as SQL, ONNX or BIF.",
+    "report": "Write an HTML report on a classifier and its predictions.",
+    "query": "Compute posterior distributions of a Bayesian network.",
+    "spam": "Train and run a spam filter.",
+    "demo": "Demonstrate the library on a synthetic table.",
 }
-COMPLETION = "Let the shell complete commands and options."
+COMPLETION = "Install completion of commands and options for the shell."
 _OPTIONS = {
     "--help (-h)": "Display this message and exit.",
     "--install-completion": COMPLETION,
@@ -53,7 +53,7 @@ _OPTIONS = {
 
 
 def overview() -> str | None:
-    """The help of the whole, as cyclopts would show it; None where the terminal is too narrow for its lines."""
+    """Return the help as cyclopts shows it, or None if the terminal is too narrow for its lines."""
     width = shutil.get_terminal_size().columns
     if width < max(map(len, HELP.splitlines())):
         return None
@@ -62,10 +62,11 @@ def overview() -> str | None:
 
 
 def _box(title: str, lines: Mapping[str, str], width: int) -> list[str]:
-    names = max(map(len, lines))
-    room = max(width - names - 6, 10)
-    found = [f"╭─ {title} {'─' * (width - len(title) - 5)}╮"]
-    for name, said in lines.items():
-        for place, part in enumerate(wrap(said, room)):
-            found.append(f"│ {name if not place else '':<{names}}  {part:<{room}} │")
-    return [*found, f"╰{'─' * (width - 2)}╯"]
+    """Return a box with a title and a line for each name."""
+    name_width = max(map(len, lines))
+    text_width = max(width - name_width - 6, 10)
+    box = [f"╭─ {title} {'─' * (width - len(title) - 5)}╮"]
+    for name, text in lines.items():
+        for position, line in enumerate(wrap(text, text_width)):
+            box.append(f"│ {name if not position else '':<{name_width}}  {line:<{text_width}} │")
+    return [*box, f"╰{'─' * (width - 2)}╯"]

@@ -1,4 +1,4 @@
-"""What there is to tell of a model, for programs."""
+"""Models as JSON documents, for `--json`."""
 
 from __future__ import annotations
 
@@ -7,49 +7,52 @@ from typing import Any
 
 
 def model_to_json(model: Any) -> dict[str, Any]:
-    """What a model is, what it has counted and what it left out."""
+    """Return the description of a model: its parameters, classes, columns and dropped columns."""
     summary = model.summary()
-    found: dict[str, Any] = {"model": type(model).__name__, "rows": model.n_rows_}
+    document: dict[str, Any] = {"model": type(model).__name__, "rows": model.n_rows_}
     settings = {name: value for name, value in model.get_params(deep=False).items() if isinstance(value, str | int)}
-    found["settings"] = settings
+    document["settings"] = settings
     if hasattr(model, "target_"):
-        found |= {"target": model.target_, "classes": classes_of(model)}
+        document |= {"target": model.target_, "classes": classes_of(model)}
     if hasattr(model, "states_"):
-        found["states"] = model.states_
+        document["states"] = model.states_
     if hasattr(model, "graph_"):
-        found["parents"] = model.graph_.parents
+        document["parents"] = model.graph_.parents
     if hasattr(summary, "members"):
-        members = [{"name": one.name, "weight": one.weight, "columns": one.summary.columns} for one in summary.members]
-        return found | {"members": members, "dropped_columns": summary.members[0].summary.dropped_columns}
+        members = [
+            {"name": member.name, "weight": member.weight, "columns": member.summary.columns}
+            for member in summary.members
+        ]
+        return document | {"members": members, "dropped_columns": summary.members[0].summary.dropped_columns}
     calibration = getattr(model, "calibration_", None)
-    return found | {
+    return document | {
         "columns": summary.columns,
         "dropped_columns": summary.dropped_columns,
         "calibration": None if calibration is None else repr(calibration),
     }
 
 
-def counted(model: Any) -> Any:
-    """The model whose tally tells the rows: of a mixture, its heaviest member."""
+def counted_model(model: Any) -> Any:
+    """Return the model with the tally of the training rows: of an ensemble, the member with the largest weight."""
     return model.members_[0].model if hasattr(model, "members_") else model
 
 
 def classes_of(model: Any) -> list[dict[str, Any]]:
-    """The classes, with the weight of their rows."""
-    first = counted(model)
+    """Return the classes with the total weight of their rows."""
+    first = counted_model(model)
     table = first.tally_[first.target_].table
     return [{"class": label, "rows": float(n)} for label, n in zip(model.classes_.tolist(), table, strict=True)]
 
 
 def parameters_to_json(model: Any, column: Any, mass: float) -> dict[str, Any]:
-    """What was learned of one column: every number, with its interval and what was counted.
+    """Return the parameters of one column with credible intervals and counts.
 
     Parameters
     ----------
     model : a fitted model
     column : name
     mass : float
-        Of the intervals.
+        Probability mass of the credible intervals.
     """
     import numpy as np
 
@@ -61,17 +64,17 @@ def parameters_to_json(model: Any, column: Any, mass: float) -> dict[str, Any]:
     lines = []
     groups = list(product(*table.given_levels))
     width = len(table.columns)
-    parts = (np.reshape(part, (len(groups), width)) for part in (table.values, low, high, counts))
-    for above, *numbers in zip(groups, *parts, strict=True):
-        for what, value, start, stop, n in zip(table.columns, *numbers, strict=True):
-            line = {"given": dict(zip(map(str, table.given), above, strict=True)), "parameter": what}
+    arrays = (np.reshape(array, (len(groups), width)) for array in (table.values, low, high, counts))
+    for group, *numbers in zip(groups, *arrays, strict=True):
+        for parameter, value, start, stop, n in zip(table.columns, *numbers, strict=True):
+            line = {"given": dict(zip(map(str, table.given), group, strict=True)), "parameter": parameter}
             lines.append({**line, "value": value, "low": start, "high": stop, "counted": n})
-    found = {"column": column, "title": table.title, "given": list(map(str, table.given)), "lines": lines}
-    return found | ({"by": by} if (by := _whose(model)) else {}) | {"covariances": _covariances(model, column)}
+    document = {"column": column, "title": table.title, "given": list(map(str, table.given)), "lines": lines}
+    return document | ({"by": by} if (by := _whose(model)) else {}) | {"covariances": _covariances(model, column)}
 
 
 def _whose(model: Any) -> str:
-    """Whose parameters are shown, where a mixture has several."""
+    """Return the name and weight of the ensemble member shown; an empty text for a single model."""
     if not hasattr(model, "members_"):
         return ""
     heaviest = model.members_[0].spec
@@ -79,19 +82,19 @@ def _whose(model: Any) -> str:
 
 
 def _counts(model: Any, column: Any, table: Any) -> Any:
-    """How often every level was counted, or the weight of the rows behind a parameter; NaN where neither is known."""
+    """Return the count of every level, or the weight of the rows behind a parameter; NaN if undefined."""
     import numpy as np
 
     shape = table.values.shape
     try:
-        statistics = counted(model).tally_[column]
+        statistics = counted_model(model).tally_[column]
     except KeyError:
         statistics = None
-    if statistics is None or not model.n_rows_:  # parameters that were given have no counts
+    if statistics is None or not model.n_rows_:  # fixed parameters have no counts
         return np.full(shape, np.nan)
-    cells = getattr(statistics, "table", None)
-    if cells is not None and cells.shape == shape:
-        return cells
+    table_counts = getattr(statistics, "table", None)
+    if table_counts is not None and table_counts.shape == shape:
+        return table_counts
     weight = np.asarray(statistics.weight)
     if weight.size != np.prod(shape[:-1], dtype=int):
         return np.full(shape, np.nan)
@@ -99,9 +102,9 @@ def _counts(model: Any, column: Any, table: Any) -> Any:
 
 
 def _covariances(model: Any, column: Any) -> list[dict[str, Any]]:
-    """The covariances of a column with those that a discriminant describes together with it."""
-    together = [factor.columns for factor in counted(model).tally_.factors if column in factor.columns[:1000]]
-    names = next((columns for columns in together if len(columns) > 1), None)
+    """Return the covariances of a column with the other columns of its multivariate Gaussian."""
+    blocks = [factor.columns for factor in counted_model(model).tally_.factors if column in factor.columns[:1000]]
+    names = next((columns for columns in blocks if len(columns) > 1), None)
     if names is None or not hasattr(model, "covariance"):
         return []
     table = model.parameter_table(names)

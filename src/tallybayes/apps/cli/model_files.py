@@ -1,4 +1,4 @@
-"""Models in files: opened, and written so that nothing is ever lost."""
+"""Read and write model files. Files are replaced atomically, and changes are serialized by lock files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tallybayes.apps.cli.console import print_status
 from tallybayes.apps.cli.stream_models import is_stream
 
 
-def load(path: str, *kinds: type, whole: bool = False) -> Any:
-    """The model of a file, one of these kinds or any.
+def load(path: str, *kinds: type, keep_stream: bool = False) -> Any:
+    """Return the model of a file. Raise CommandError if it is not of the expected classes.
 
     Parameters
     ----------
     path : str
-        A file of `tally fit`; one that ends in .bif or .json is a network.
+        A file of `tally fit`. A file name that ends in .bif or .json is a network.
     *kinds : type
-        The expected classes.
-    whole : bool, default False
-        Give a window, or a fading model, as such, and not the model in it, by which it answers.
+        Expected classes; by default any.
+    keep_stream : bool, default False
+        Return a window or a decayed model itself, instead of its current model.
     """
     import tallybayes as tb
 
@@ -32,28 +32,28 @@ def load(path: str, *kinds: type, whole: bool = False) -> Any:
     readers: dict[str, Any] = {".bif": tb.BayesianNetwork.from_bif, ".json": tb.BayesianNetwork.from_json}
     model: Any = readers.get(os.path.splitext(name)[1], tb.load)(path)
     if is_stream(model):
-        if whole:
+        if keep_stream:
             return model
         model = model.model_
     name = type(model).__name__
     if not hasattr(model, "fit"):
-        raise CommandError(f"{path} holds a {name}; expected a model.\n    'tally fit' writes one.")
+        raise CommandError(f"{path} contains a {name}; expected a model written by 'tally fit'.")
     if kinds and not isinstance(model, kinds):
         raise CommandError(f"{path} is a {name}; expected a {' or a '.join(kind.__name__ for kind in kinds)}.")
     return model
 
 
 def target_of(model: Any) -> str | None:
-    """The name of the column that a model predicts; None where it predicts none by itself."""
+    """Return the name of the target column; None for a model without a target."""
     import tallybayes as tb
 
     if not isinstance(model, tb.LinearRegression):
         return getattr(model, "target_", None)
-    return next(str(one.column) for one in model.summary().columns if one.family.startswith("target"))
+    return next(str(column.column) for column in model.summary().columns if column.family.startswith("target"))
 
 
 def read_by(model: Any, source: Any) -> Any:
-    """The rows as a model takes them: a mixture has no name for columns that are not its own."""
+    """Return the rows with the columns of the model: a mixture raises an error for other columns."""
     import tallybayes as tb
 
     if not isinstance(model, tb.Mixture):
@@ -64,46 +64,46 @@ def read_by(model: Any, source: Any) -> Any:
 
 
 def require(path: str) -> None:
-    """Refuse the name of a model that is not there."""
+    """Raise CommandError if a model file does not exist."""
     if not os.path.exists(path):
-        raise CommandError(f"there is no file {path!r}; expected a model.\n    'tally fit' writes one.")
+        raise CommandError(f"file {path!r} does not exist; expected a model written by 'tally fit'.")
 
 
 def check_free(path: str, force: bool) -> None:
-    """Refuse a place where no model can be written, or where something is that was not to be replaced."""
+    """Raise CommandError if the folder does not exist, or if the file exists and `force` is False."""
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
-        raise CommandError(f"there is no folder {folder!r} for {path}; nothing was written.\n    Make it first.")
+        raise CommandError(f"folder {folder!r} of {path} does not exist; nothing was written.\n    Create it first.")
     if os.path.lexists(path) and not force:
         raise CommandError(
-            f"{path} is there already; nothing was written.\n    Name another with -o, or pass --force to replace it."
+            f"file {path} exists; nothing was written.\n    Pass another name with -o, or --force to replace it."
         )
 
 
 def save(model: Any, path: str, *, force: bool = False) -> None:
-    """Write a model to a new file, whole or not at all; one that is there is replaced only if that was said."""
+    """Write a model to a file atomically. An existing file is replaced only with `force`."""
     check_free(path, force)
     with locked(path):
-        check_free(path, force)  # somebody else may have been quicker
+        check_free(path, force)  # another process may have written it meanwhile
         model.save(path)
     print_status(f"wrote {path}")
 
 
 @contextlib.contextmanager
 def locked(path: str, patience: float = 1.0) -> Iterator[None]:
-    """Nobody else changes a model meanwhile: a lock file beside it, let go of also when its owner is killed."""
-    place = os.path.realpath(path)
-    name = os.path.join(os.path.dirname(place), f".{os.path.basename(place)}.lock")
-    start, told = time.monotonic(), False
+    """Hold a lock file beside the model: no other process changes it. A dead process releases its lock."""
+    target = os.path.realpath(path)
+    name = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.lock")
+    start, shown = time.monotonic(), False
     while True:
-        file = open(name, "ab")  # noqa: SIM115 - it is closed when the lock is let go of
+        file = open(name, "ab")  # noqa: SIM115 - closed when the lock is released
         try:
             while not _lock(file):
-                if not told and time.monotonic() - start > patience:
-                    print_status(f"waiting for another tally that changes {path}")
-                    told = True
+                if not shown and time.monotonic() - start > patience:
+                    print_status(f"waiting for another process that changes {path}")
+                    shown = True
                 time.sleep(0.02)
-            if _is_at(file, name):  # or its last owner has removed it, and others lock another
+            if _is_at(file, name):  # else its last owner has removed it
                 break
         except BaseException:
             file.close()
@@ -113,12 +113,12 @@ def locked(path: str, patience: float = 1.0) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):
-            os.unlink(name)  # while it is locked; where an open file cannot be removed (Windows) it stays
+            os.unlink(name)  # while locked; Windows cannot remove an open file
         file.close()
 
 
 def _lock(file: Any) -> bool:
-    """Whether an open file is locked now."""
+    """Try to lock an open file, and return whether it is locked."""
     try:
         try:
             import fcntl
@@ -134,7 +134,7 @@ def _lock(file: Any) -> bool:
 
 
 def _is_at(file: Any, name: str) -> bool:
-    """Whether an open file is the one of this name."""
+    """Return whether an open file is the file of this name."""
     with contextlib.suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(file.fileno()), os.stat(name))
     return False

@@ -1,4 +1,4 @@
-"""Models by the names that people type, and their settings: families, priors, structures."""
+"""Names of models, and options that become parameters of models: families, priors, structures, spans of time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MODELS = {
     "hidden-markov": "HiddenMarkovModel",
 }
 
-# What people call a column; the first of every line is what it is called in help.
+# Names of each family; the help shows the first.
 _FAMILIES = {
     "Categorical": ("categorical", "label", "labels", "category", "string", "discrete"),
     "Text": ("text", "words"),
@@ -41,97 +41,97 @@ IGNORE = "ignore"
 
 
 def read_families(columns: Sequence[str]) -> tuple[dict[Any, Any], tuple[str, ...]]:
-    """Families by column, and the columns to be left out.
+    """Return the families by column, and the columns to ignore.
 
     Parameters
     ----------
     columns : sequence of str
-        NAME=FAMILY; the name ``...`` stands for all that are not named.
+        Texts NAME=FAMILY. The name ``...`` means all other columns.
     """
     import tallybayes as tb
 
-    found: dict[Any, Any] = {}
+    families: dict[Any, Any] = {}
     ignored = []
     for text in columns:
-        name, word = pair(text, "columns", "FAMILY")
+        name, family_name = pair(text, "columns", "FAMILY")
         key: Any = ... if name == "..." else name
-        if word == IGNORE and key is not ...:
+        if family_name == IGNORE and key is not ...:
             ignored.append(name)
             continue
-        plain, _, missing = word.lower().replace("_", "-").partition("+")
-        if plain == IGNORE:
-            found[key] = None
-        elif plain in _RULES and not missing:
-            found[key] = plain
-        elif plain in FAMILY_WORDS and missing in ("", "missing"):
-            family = getattr(tb, FAMILY_WORDS[plain])()
-            found[key] = tb.WithMissing(family) if missing else family
+        base_name, _, suffix = family_name.lower().replace("_", "-").partition("+")
+        if base_name == IGNORE:
+            families[key] = None
+        elif base_name in _RULES and not suffix:
+            families[key] = base_name
+        elif base_name in FAMILY_WORDS and suffix in ("", "missing"):
+            family = getattr(tb, FAMILY_WORDS[base_name])()
+            families[key] = tb.WithMissing(family) if suffix else family
         else:
             known = [*_RULES, IGNORE, *(words[0] for words in _FAMILIES.values())]
-            hint = did_you_mean([plain], [*_RULES, IGNORE, *FAMILY_WORDS])
+            hint = did_you_mean([base_name], [*_RULES, IGNORE, *FAMILY_WORDS])
             tail = f"\n    {hint}" if hint else ""
             raise UsageError(
-                f"--columns has the family {word!r} for {name!r}; expected one of {', '.join(known)}, "
-                f"or one of these with +missing, where absence tells something.{tail}"
+                f"--columns has the family {family_name!r} for {name!r}; expected one of {', '.join(known)}, "
+                f"or one of these with +missing, for informative missing values.{tail}"
             )
-    if found and ... not in found:
-        found[...] = "auto"
-    if found.get(..., 0) is None:
-        del found[...]  # columns that a mapping does not name are not read
-    return found, tuple(ignored)
+    if families and ... not in families:
+        families[...] = "auto"
+    if families.get(..., 0) is None:
+        del families[...]  # columns that the mapping does not name are not read
+    return families, tuple(ignored)
 
 
-_OF_THE_MODE = ("map",)  # estimates under which a number is ambiguous
+_MODE_ESTIMATES = ("map",)  # estimates for which a number of pseudo-counts is ambiguous
 
 
 def read_prior(text: str | None, estimate: str = "bayes") -> Any:
-    """A prior: a number added to every level's count, a rule or a distribution by its name."""
+    """Return the prior of an option: pseudo-counts per level, or a prior rule or distribution by name."""
     import tallybayes as tb
 
     if text is None or text == "empirical":
         return text
-    word, _, size = text.lower().partition(":")
+    name, _, arguments = text.lower().partition(":")
     try:
-        if word == "k2" and not size:
+        if name == "k2" and not arguments:
             return tb.K2()
-        if word in ("dirichlet", "beta"):
-            numbers = [float(number) for number in size.split(",")]
-            return tb.Dirichlet(*numbers) if word == "dirichlet" else tb.Beta(*numbers)
-        found = tb.BDeu(float(size)) if word == "bdeu" else float(text)
+        if name in ("dirichlet", "beta"):
+            numbers = [float(number) for number in arguments.split(",")]
+            return tb.Dirichlet(*numbers) if name == "dirichlet" else tb.Beta(*numbers)
+        prior = tb.BDeu(float(arguments)) if name == "bdeu" else float(text)
     except (ValueError, TypeError):
         raise UsageError(
-            f"--prior is {text!r}; expected a number (1 is add-one), empirical, k2, bdeu:N, worth N rows, dirichlet:N "
-            "or beta:A,B."
+            f"--prior is {text!r}; expected a number of pseudo-counts (1 is add-one), empirical, k2, bdeu:N (prior "
+            "strength of N rows), dirichlet:N or beta:A,B."
         ) from None
-    if estimate in _OF_THE_MODE and isinstance(found, float) and found > 0:
+    if estimate in _MODE_ESTIMATES and isinstance(prior, float) and prior > 0:
         raise UsageError(
-            f"--prior is {text!r}, which is ambiguous with --estimate map; expected dirichlet:{found + 1:g}, which "
-            f"adds {found:g} to every level's count, or dirichlet:{found:g}, which adds {found - 1:g}."
+            f"--prior is {text!r}, which is ambiguous with --estimate map; expected dirichlet:{prior + 1:g}, which "
+            f"adds {prior:g} to every level's count, or dirichlet:{prior:g}, which adds {prior - 1:g}."
         )
-    return found
+    return prior
 
 
-def read_structure(parts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Who depends on whom: 'a->b', chains 'a->b->c', several with commas 'a, b -> c'; parts end with ';'."""
+def read_structure(statements: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the parents of each node: 'a->b', chains 'a->b->c', lists 'a, b -> c'; statements end with ';'."""
     import tallybayes as tb
 
-    if len(parts) == 1 and parts[0].lower().endswith((".bif", ".bif.gz")):
+    if len(statements) == 1 and statements[0].lower().endswith((".bif", ".bif.gz")):
         return {
-            str(name): tuple(map(str, above))
-            for name, above in tb.BayesianNetwork.from_bif(parts[0]).graph_.parents.items()
+            str(name): tuple(map(str, sources))
+            for name, sources in tb.BayesianNetwork.from_bif(statements[0]).graph_.parents.items()
         }
     parents: dict[str, tuple[str, ...]] = {}
-    for part in (one for text in parts for one in text.split(";") if one.strip()):
-        steps = [[name.strip() for name in step.split(",")] for step in part.split("->")]
+    for statement in (statement for text in statements for statement in text.split(";") if statement.strip()):
+        steps = [[name.strip() for name in step.split(",")] for step in statement.split("->")]
         if not all(name for step in steps for name in step):
             raise UsageError(
-                f"--structure has {part.strip()!r}; expected arrows such as 'rain->wet' or 'rain, sprinkler -> wet'."
+                f"--structure has {statement.strip()!r}; expected edges such as 'rain->wet' or 'rain, sprinkler->wet'."
             )
         for name in steps[0]:
             parents.setdefault(name, ())
-        for above, below in itertools.pairwise(steps):
-            for name in below:
-                parents[name] = tuple(dict.fromkeys((*parents.get(name, ()), *above)))
+        for sources, targets in itertools.pairwise(steps):
+            for name in targets:
+                parents[name] = tuple(dict.fromkeys((*parents.get(name, ()), *sources)))
     return parents
 
 
@@ -139,44 +139,48 @@ _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 def read_span(text: str, option: str) -> Any:
-    """A span of time, such as 30d; a number alone is in the unit of the times."""
+    """Return a span of time such as 30d; a plain number has the unit of the time column."""
     import numpy as np
 
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zµ]*)\s*", text.lower())
-    number = float(found[1]) if found else 0.0
-    if found is None or number <= 0 or (found[2] and found[2] not in _SECONDS):
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zµ]*)\s*", text.lower())
+    number = float(match[1]) if match else 0.0
+    if match is None or number <= 0 or (match[2] and match[2] not in _SECONDS):
         hint = (
-            "\n    A month is of no one length; say 30d, or 5min for minutes." if found and found[2][:1] == "m" else ""
+            "\n    The length of a month varies; pass 30d, or 5min for minutes."
+            if match and match[2][:1] == "m"
+            else ""
         )
         raise UsageError(
-            f"--{option} is {text!r}; expected a number above 0 with {', '.join(_SECONDS)} behind it, such as 30d, or "
-            f"a number alone.{hint}"
+            f"--{option} is {text!r}; expected a positive number with a unit ({', '.join(_SECONDS)}), such as 30d, or "
+            f"without one.{hint}"
         )
-    return np.timedelta64(round(number * _SECONDS[found[2]] * 1e9), "ns") if found[2] else number
+    return np.timedelta64(round(number * _SECONDS[match[2]] * 1e9), "ns") if match[2] else number
 
 
-def make(model: str, settings: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> Any:
-    """A model that is not fitted yet; settings that it does not have are refused.
+def make(model: str, options: Mapping[str, Any], fixed: Mapping[str, Any] | None = None) -> Any:
+    """Return an unfitted model. Raise UsageError for an option that the model does not have.
 
     Parameters
     ----------
     model : str
-    settings : mapping
-        None where nothing was said.
-    given : mapping, optional
-        What the command says by itself.
+    options : mapping
+        Options of the command line; None if not passed.
+    fixed : mapping, optional
+        Further parameters, set by the command.
     """
     import tallybayes as tb
 
-    kind = getattr(tb, MODELS[model])
-    known = inspect.signature(kind).parameters
-    said = {name: value for name, value in settings.items() if value is not None and value != {}}
-    for name in said:
-        if name not in known:
+    model_class = getattr(tb, MODELS[model])
+    parameters = inspect.signature(model_class).parameters
+    passed = {name: value for name, value in options.items() if value is not None and value != {}}
+    for name in passed:
+        if name not in parameters:
             others = [
-                word for word, other in MODELS.items() if name in inspect.signature(getattr(tb, other)).parameters
+                model_name
+                for model_name, class_name in MODELS.items()
+                if name in inspect.signature(getattr(tb, class_name)).parameters
             ]
             raise UsageError(
-                f"--{name.replace('_', '-')} is no option of --model {model}; expected --model {', '.join(others)}."
+                f"--{name.replace('_', '-')} is not an option of --model {model}; expected --model {', '.join(others)}."
             )
-    return kind(**{**(given or {}), **said})
+    return model_class(**{**(fixed or {}), **passed})

@@ -1,4 +1,4 @@
-"""Models that are changed: more rows, or fewer; the old file stays until the new one is whole."""
+"""Add rows to a model file or remove them. The old file remains until the new one is complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tallybayes.apps.cli.model_files import check_free, load, locked, require, s
 
 
 def modify_model(
-    how: Literal["partial_fit", "forget"],
+    method: Literal["partial_fit", "forget"],
     path: str,
     data: str,
     out: str | None,
@@ -27,87 +27,91 @@ def modify_model(
     time: str | None = None,
     receipt: str | None = None,
 ) -> None:
-    """Count rows into a model or out of it, and write it; of what is taken out, a receipt where one is asked for."""
+    """Add rows to a model or remove them, write the model, and write a receipt if requested."""
     if receipt is not None:
         check_free(receipt, force=False)
-    with OpenResources() as places:
+    with OpenResources() as resources:
         require(path)
-        source = places.source(data, reading, needed=(target, weight, sequence, order, time))
-        # Nobody else changes the model between reading and writing it, or one of the two changes would be lost.
+        source = resources.source(data, reading, needed=(target, weight, sequence, order, time))
+        # Locked from reading to writing: else a concurrent change would be lost.
         with locked(path) if out is None else contextlib.nullcontext():
-            model = load(path, whole=True)
+            model = load(path, keep_stream=True)
             before = model.n_rows_
-            given = _count(model, how, source, target, weight, sequence, order, time, receipt is not None)
+            receipt_document = _count(model, method, source, target, weight, sequence, order, time, receipt is not None)
             after = model.n_rows_
             if out is None:
                 model.save(path)
     if out is not None:
         save(model, out, force=force)
     if receipt is not None:
-        given.save(receipt)
+        receipt_document.save(receipt)
         print_status(f"wrote {receipt}")
     kept = _kept(model)
     if json:
-        more = stream_models.told(model) if stream_models.is_stream(model) else {}
-        answer_json({"file": out or path, "rows_before": before, "rows": after, "kept": kept, **more})
+        stream_state = stream_models.stream_state(model) if stream_models.is_stream(model) else {}
+        answer_json({"file": out or path, "rows_before": before, "rows": after, "kept": kept, **stream_state})
         return
-    if stream_models.is_stream(model) and how == "partial_fit":
-        print_result(f"{out or path} is of {stream_models.shown(model)}")
+    if stream_models.is_stream(model) and method == "partial_fit":
+        print_result(f"{out or path}: {stream_models.format_stream(model)}")
         return
-    word, steps = ("counted", after - before) if how == "partial_fit" else ("forgot", before - after)
-    print_result(f"{word} {rows(steps)} rows: {out or path} has {rows(after)} now, {rows(before)} before")
+    verb = "added" if method == "partial_fit" else "forgot"
+    print_result(f"{verb} {rows(abs(after - before))} rows: {out or path} now has {rows(after)}, {rows(before)} before")
     if kept:
-        print_status(f"kept as chosen before: {', '.join(kept)}; 'tally fit' chooses anew")
+        print_status(f"unchanged model choices: {', '.join(kept)}; 'tally fit' revises them")
 
 
 def _count(
     model: Any,
-    how: str,
+    method: Literal["partial_fit", "forget"],
     source: Any,
     target: str | None,
     weight: str | None,
     sequence: str | None,
     order: str | None,
     time: str | None,
-    receipted: bool,
+    with_receipt: bool,
 ) -> Any:
-    """Change the model; the receipt where one is asked for."""
+    """Add the rows to the model or remove them. Return the receipt if requested."""
     import tallybayes as tb
 
-    asked = {"receipt": True} if receipted else {}
+    receipt_option = {"receipt": True} if with_receipt else {}
     kind = type(model).__name__
     if stream_models.is_stream(model):
-        return stream_models.came(model, how, source, target, weight, sequence, order, time, **asked)  # type: ignore[arg-type]
+        return stream_models.change_stream(
+            model, method, source, target, weight, sequence, order, time, **receipt_option
+        )
     if time is not None:
-        raise UsageError(f"--time is of windows; this is a {kind}.\n    'tally window' makes one of it.")
+        raise UsageError(f"--time applies to windows; found a {kind}.\n    'tally window' creates a window.")
     if isinstance(model, tb.HiddenMarkovModel):
         if sequence is None or target is None:
-            raise UsageError("a hidden Markov model needs --target, the states, and --sequence (and --order).")
-        return getattr(model, how)(source, target, sequence=sequence, order=order, **asked)
+            raise UsageError(
+                "a hidden Markov model requires --target (the states) and --sequence (and --order for the time order)."
+            )
+        return getattr(model, method)(source, target, sequence=sequence, order=order, **receipt_option)
     if sequence or order:
-        raise UsageError(f"--sequence and --order are of hidden Markov models; this is a {kind}.")
+        raise UsageError(f"--sequence and --order apply to hidden Markov models; found a {kind}.")
     if isinstance(model, tb.BayesianNetwork):
-        return getattr(model, how)(source, sample_weight=weight, **asked)
-    if not hasattr(model, how):
+        return getattr(model, method)(source, sample_weight=weight, **receipt_option)
+    if not hasattr(model, method):
         raise CommandError(
-            f"this is a {kind}, of which rows cannot be {'added' if how == 'partial_fit' else 'forgotten'}: EM counts "
-            "depend on the parameters.\n    Fit it again: tally fit."
+            f"rows cannot be {'added to' if method == 'partial_fit' else 'removed from'} a {kind}: its EM counts "
+            "depend on the parameters.\n    Fit a new model with 'tally fit'."
         )
-    more = {} if weight is None else {"sample_weight": weight}
-    return getattr(model, how)(source, target or target_of(model), **more, **asked)
+    weights = {} if weight is None else {"sample_weight": weight}
+    return getattr(model, method)(source, target or target_of(model), **weights, **receipt_option)
 
 
 def _kept(model: Any) -> list[str]:
-    """What was chosen from the rows of before, and stays."""
-    model, found = model.model_ if stream_models.is_stream(model) else model, []
+    """Return the names of the model choices that remain as they were before the change."""
+    model, choices = model.model_ if stream_models.is_stream(model) else model, []
     if hasattr(model, "spec_"):
-        found += ["the models that are mixed, their weights, families and bins", "calibration"]
+        choices += ["ensemble members, weights, families and bins", "calibration"]
     elif getattr(model, "columns", None) == "suggest":
-        found.append("the families that were suggested")
+        choices.append("suggested families")
     elif any(getattr(family, "bins", ()) for family in dict(getattr(model, "columns_", None) or {}).values()):
-        found.append("bins")
+        choices.append("bins")
     if getattr(model, "calibration_", None) is not None:
-        found.append("calibration")
+        choices.append("calibration")
     if getattr(model, "metric", None) == "learned":
-        found.append("the metric")
-    return found
+        choices.append("metric")
+    return choices

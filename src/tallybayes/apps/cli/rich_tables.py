@@ -1,4 +1,4 @@
-"""Results as tables that fit a terminal: of a choice, of a model, of an evaluation, of an explanation."""
+"""Leaderboards, models, evaluations and explanations as tables in the terminal."""
 
 from __future__ import annotations
 
@@ -7,165 +7,178 @@ from typing import Any
 
 from tallybayes.apps.cli.console import answer_table, number, print_result, printable, rows, width
 
-MOST = 40  # lines of a table; the rest is told by --json
+MOST = 40  # maximum lines of a table; --json has all
 
 
 def show_report(report: Any) -> None:
-    """What was tried, and how it did on rows that were held out."""
-    mixed = sum(one.weight > 0 for one in report.tried) > 1
+    """Print a leaderboard: the candidates and their held-out log loss."""
+    is_ensemble = sum(candidate.weight > 0 for candidate in report.tried) > 1
     print_result(
-        f"Chosen from {len(report.tried)} candidates by {report.n_folds} folds of {report.n_rows:,} rows\n"
-        f"  held out, {'the mixture' if mixed else 'it'} has log-loss {report.loss:.3f} "
+        f"Selected from {len(report.tried)} candidates by {report.n_folds}-fold cross-validation on "
+        f"{report.n_rows:,} rows\n"
+        f"  held-out log loss of the {'ensemble' if is_ensemble else 'model'}: {report.loss:.3f} "
         f"({report.low:.3f} to {report.high:.3f}), accuracy {report.accuracy:.3f}\n"
     )
     lines = [
-        (one.name, f"{one.loss:.3f}", f"{one.low:.3f} to {one.high:.3f}", f"{one.weight:.2f}" if one.weight else "·")
-        for one in report.tried
+        (
+            candidate.name,
+            f"{candidate.loss:.3f}",
+            f"{candidate.low:.3f} to {candidate.high:.3f}",
+            f"{candidate.weight:.2f}" if candidate.weight else "·",
+        )
+        for candidate in report.tried
     ]
-    answer_table(("candidate", "log-loss", "95 % interval", "weight"), lines, (1, 2, 3))
-    for head, part in (
+    answer_table(("candidate", "log loss", "95 % interval", "weight"), lines, (1, 2, 3))
+    for head, cells in (
         (("column", "suggested family"), report.columns),
-        (("left out", "because"), report.dropped_columns),
+        (("dropped column", "reason"), report.dropped_columns),
     ):
-        told = [(name, _family(value)) for name, value in part.items()]
-        show_lines(head, told)
-    show_lines(("not tried", "because"), list(report.skipped.items()))
+        show_lines(head, [(name, _family(value)) for name, value in cells.items()])
+    show_lines(("skipped candidate", "reason"), list(report.skipped.items()))
 
 
 def show_summary(summary: Any) -> None:
-    """What a model consists of; of a mixture, every member."""
+    """Print the columns of a model; of an ensemble, those of each member."""
     print_result(printable(summary.title))
     if hasattr(summary, "members"):
-        for one in summary.members:
-            print_result(f"\n{one.weight:.2f} {printable(one.name)}")
-            _show_columns(one.summary)
+        for member in summary.members:
+            print_result(f"\n{member.weight:.2f} {printable(member.name)}")
+            _show_columns(member.summary)
         return
     _show_columns(summary)
 
 
 def _show_columns(summary: Any) -> None:
+    """Print the columns and the dropped columns of a model."""
     lines = [
-        (one.column, one.family, "" if one.levels is None else str(one.levels), _share(one.missing))
-        for one in summary.columns
+        (
+            column.column,
+            column.family,
+            "" if column.levels is None else str(column.levels),
+            _format_missing(column.missing),
+        )
+        for column in summary.columns
     ]
     show_lines(("column", "family", "levels", "missing"), lines, (2, 3))
-    show_lines(("left out", "because"), list(summary.dropped_columns.items()))
+    show_lines(("dropped column", "reason"), list(summary.dropped_columns.items()))
 
 
-def show_parameters(told: dict[str, Any], mass: float, all_lines: bool) -> None:
-    """What was learned of a column, a line for every number."""
-    print_result(printable(told["title"]) + (f"\n  by {printable(told['by'])}" if "by" in told else ""))
-    heads = [*told["given"], "", "estimate", f"{mass:.0%} interval", "counted"]
-    lines, before = [], None
-    for one in told["lines"]:
-        above = tuple(map(str, one["given"].values()))
+def show_parameters(document: dict[str, Any], mass: float, all_lines: bool) -> None:
+    """Print the parameters of a column, one per line."""
+    print_result(printable(document["title"]) + (f"\n  by {printable(document['by'])}" if "by" in document else ""))
+    heads = [*document["given"], "", "estimate", f"{mass:.0%} interval", "counted"]
+    lines, previous = [], None
+    for line in document["lines"]:
+        group = tuple(map(str, line["given"].values()))
         lines.append(
             (
-                *(above if above != before else [""] * len(above)),
-                one["parameter"],
-                number(one["value"]),
-                "" if one["low"] != one["low"] else f"{number(one['low'])} to {number(one['high'])}",
-                "" if one["counted"] != one["counted"] else rows(one["counted"]),
+                *(group if group != previous else [""] * len(group)),
+                line["parameter"],
+                number(line["value"]),
+                "" if line["low"] != line["low"] else f"{number(line['low'])} to {number(line['high'])}",
+                "" if line["counted"] != line["counted"] else rows(line["counted"]),
             )
         )
-        before = above
-    n = len(told["given"])
+        previous = group
+    n = len(document["given"])
     show_lines(heads, lines, (n + 1, n + 2, n + 3), len(lines) if all_lines else MOST)
-    if told["covariances"]:
-        parts = [(*one["given"].values(), one["with"], number(one["value"])) for one in told["covariances"]]
-        show_lines((*told["given"], "covariance with", ""), parts, (2,), len(parts) if all_lines else MOST)
+    if document["covariances"]:
+        covariances = [
+            (*line["given"].values(), line["with"], number(line["value"])) for line in document["covariances"]
+        ]
+        show_lines(
+            (*document["given"], "covariance with", ""), covariances, (2,), len(covariances) if all_lines else MOST
+        )
 
 
-def show_difference(found: Any) -> None:
-    """What changed from one model to another."""
-    print_result(f"{found.kind}: {rows(found.rows[0])} rows before, {rows(found.rows[1])} after")
-    if found.note:
-        print_result(f"  {printable(found.note)}")
-    if found.classes:
-        totals = [max(sum(counts[k] for counts in found.classes.values()), 1e-300) for k in (0, 1)]
+def show_difference(difference: Any) -> None:
+    """Print the differences between two models."""
+    print_result(f"{difference.kind}: {rows(difference.rows[0])} rows before, {rows(difference.rows[1])} after")
+    if difference.note:
+        print_result(f"  {printable(difference.note)}")
+    if difference.classes:
+        totals = [max(sum(counts[k] for counts in difference.classes.values()), 1e-300) for k in (0, 1)]
         lines = [
             (label, *map(rows, counts), *(f"{100 * n / total:.1f} %" for n, total in zip(counts, totals, strict=True)))
-            for label, counts in found.classes.items()
+            for label, counts in difference.classes.items()
         ]
-        show_lines(("class", "before", "after", "share", "share"), lines, (1, 2, 3, 4))
-        print_result(f"  p(class) moved by {_bits(found.class_bits)} bits")
+        show_lines(("class", "before", "after", "frequency", "frequency"), lines, (1, 2, 3, 4))
+        print_result(f"  p(class): {_format_bits(difference.class_bits)} bits")
     lines = []
-    for one in found.columns:
-        where = "" if one.group is None else f"{one.group} ({_bits(one.group_bits)})"
-        levels = [f"+{level}" for level in one.new_levels] + [f"-{level}" for level in one.gone_levels]
+    for column in difference.columns:
+        largest = "" if column.group is None else f"{column.group} ({_format_bits(column.group_bits)})"
+        levels = [f"+{level}" for level in column.new_levels] + [f"-{level}" for level in column.gone_levels]
         more = f" … {len(levels) - 6} more" if len(levels) > 6 else ""
-        name = ", ".join(map(str, one.column)) if isinstance(one.column, tuple) else one.column
-        lines.append((name, _bits(one.bits), where, " ".join(levels[:6]) + more))
-    show_lines(("column", "bits", "most in", "levels"), lines, (1,))
-    for what, names in (("only before", found.only_before), ("only after", found.only_after)):
+        name = ", ".join(map(str, column.column)) if isinstance(column.column, tuple) else column.column
+        lines.append((name, _format_bits(column.bits), largest, " ".join(levels[:6]) + more))
+    show_lines(("column", "bits", "largest in", "levels"), lines, (1,))
+    for title, names in (("only before", difference.only_before), ("only after", difference.only_after)):
         if names:
-            print_result(f"\n{what}: {', '.join(map(printable, names))}")
+            print_result(f"\n{title}: {', '.join(map(printable, names))}")
 
 
 def show_evaluation(result: Any) -> None:
-    """What was measured on rows with classes, of all of them and by group."""
+    """Print the metrics of all rows and of each group."""
     if not hasattr(result, "confusion_matrix"):
         print_result(repr(result))
         return
-    worth = (
-        f" (worth {result.effective_rows:,.0f} of equal weight)"
-        if result.effective_rows < 0.995 * result.n_rows
-        else ""
+    effective = (
+        f" (effective number {result.effective_rows:,.0f})" if result.effective_rows < 0.995 * result.n_rows else ""
     )
     print_result(
-        f"{result.n_rows:,} rows{worth}, {len(result.classes)} classes; with {result.mass:.0%} credible intervals\n"
+        f"{result.n_rows:,} rows{effective}, {len(result.classes)} classes; with {result.mass:.0%} credible intervals\n"
     )
     names = ("accuracy", "error_rate", "log_loss", "brier_score", "roc_auc", "calibration_error", "bits_per_row")
-    heads = ("accuracy", "error rate", "log-loss (nats)", "Brier score", "AUC", "calibration error", "bits per row")
+    heads = ("accuracy", "error rate", "log loss (nats)", "Brier score", "ROC AUC", "calibration error", "bits per row")
     for name, head in zip(names, heads, strict=True):
-        found = getattr(result, name)
-        if found is not None:
-            print_result(f"  {head:<17}  {found!r}")
+        metric = getattr(result, name)
+        if metric is not None:
+            print_result(f"  {head:<17}  {metric!r}")
     print_result("")
     labels = result.classes.tolist()
     lines: list[Sequence[Any]] = [
         (
             label,
-            _measure(result.precision[label]),
-            _measure(result.recall[label]),
-            _measure(result.f1_score[label]).partition(" ")[0],
+            _format_metric(result.precision[label]),
+            _format_metric(result.recall[label]),
+            _format_metric(result.f1_score[label]).partition(" ")[0],
             rows(result.support[label]),
         )
         for label in labels
     ]
     macro = (result.macro_precision, result.macro_recall, result.macro_f1_score)
-    mean = _measure(macro[2]).partition(" ")[0]
-    lines.append(("macro average", _measure(macro[0]), _measure(macro[1]), mean, ""))
-    answer_table(("class", "precision", "recall", "F", "rows"), lines, (1, 2, 3, 4))
+    mean = _format_metric(macro[2]).partition(" ")[0]
+    lines.append(("macro average", _format_metric(macro[0]), _format_metric(macro[1]), mean, ""))
+    answer_table(("class", "precision", "recall", "F1", "rows"), lines, (1, 2, 3, 4))
     if result.groups:
         print_result("")
         groups = [
             (
                 label,
-                f"{part.n_rows:,}",
-                _measure(part.accuracy),
-                _measure(part.log_loss),
-                _measure(part.calibration_error),
+                f"{evaluation.n_rows:,}",
+                _format_metric(evaluation.accuracy),
+                _format_metric(evaluation.log_loss),
+                _format_metric(evaluation.calibration_error),
             )
-            for label, part in result.groups.items()
+            for label, evaluation in result.groups.items()
         ]
-        answer_table(("group", "rows", "accuracy", "log-loss", "calibration error"), groups, (1, 2, 3, 4))
+        answer_table(("group", "rows", "accuracy", "log loss", "calibration error"), groups, (1, 2, 3, 4))
 
 
-def show_explanation(why: Any, place: int) -> None:
-    """One row's weights of evidence, with bars."""
-    note, why.note = why.note, ""
-    head, *lines = repr(why).splitlines()
-    print_result(head.replace("row 0:", f"row {place}:", 1))
+def show_explanation(explanation: Any, number: int) -> None:
+    """Print the weights of evidence of one row, with bars."""
+    note, explanation.note = explanation.note, ""
+    head, *lines = repr(explanation).splitlines()
+    print_result(head.replace("row 0:", f"row {number}:", 1))
     if note:
         print_result(f"  by {printable(note).removeprefix('by ')}")
     if max(map(len, lines), default=0) <= width():
         print_result("\n".join(lines))
         return
-    cells = dict(zip(map(str, why.columns), why.values[0], strict=True))  # long ones are folded, and have no bars
+    cells = dict(zip(map(str, explanation.columns), explanation.values[0], strict=True))  # folded, without bars
     weights = [
         (column, "—" if cells[str(column)] is None else cells[str(column)], f"{weight:+.3f}")
-        for column, weight in why.to_dict().items()
+        for column, weight in explanation.to_dict().items()
     ]
     show_lines(("column", "value", "weight"), weights, (2,))
 
@@ -173,7 +186,7 @@ def show_explanation(why: Any, place: int) -> None:
 def show_lines(
     heads: Sequence[str], lines: Sequence[Sequence[Any]], right: Sequence[int] = (), most: int = MOST
 ) -> None:
-    """A table of its first lines, and how many more there are."""
+    """Print a table with at most `most` lines, and the number of remaining lines."""
     if not lines:
         return
     print_result("")
@@ -183,21 +196,24 @@ def show_lines(
 
 
 def _family(value: Any) -> str:
+    """Format a family; of a discretized column, its bins."""
     bins = getattr(value, "bins", ())
     return f"{len(bins)} bins: {', '.join(bins)}" if bins else str(value)
 
 
-def _share(missing: float | None) -> str:
+def _format_missing(missing: float | None) -> str:
+    """Format a proportion of missing cells."""
     return (
         "" if missing is None else "0 %" if missing == 0 else "< 0.1 %" if missing < 0.001 else f"{100 * missing:.3g} %"
     )
 
 
-def _bits(bits: float) -> str:
+def _format_bits(bits: float) -> str:
+    """Format a number of bits; a dash for NaN."""
     return "—" if bits != bits else "0" if abs(bits) < 5e-7 else f"{bits:.3g}"
 
 
-def _measure(found: Any) -> str:
-    """A measure in at most three decimals, so that several stand side by side; --json has all."""
-    value, low, high = (text if len(text.partition(".")[2]) <= 3 else f"{float(text):.3f}" for text in found.shown())
+def _format_metric(metric: Any) -> str:
+    """Format a metric and its interval with at most three decimals. --json has all digits."""
+    value, low, high = (text if len(text.partition(".")[2]) <= 3 else f"{float(text):.3f}" for text in metric.shown())
     return f"{value} ({low}–{high})"

@@ -1,4 +1,4 @@
-"""Running one command: warnings and errors in words, on standard error, and the exit code."""
+"""Run one command: print warnings and errors on standard error, and return the exit code."""
 
 from __future__ import annotations
 
@@ -18,16 +18,24 @@ from tallybayes.apps.cli.console import STANDARD_INPUT, print_problem, printable
 from tallybayes.apps.cli.help_text import COMMANDS
 from tallybayes.messages import redacted
 
-DONE, REFUSED, USAGE, FAULT, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 70, 130, 141
-REFUSED_BY_SPAM, USAGE_OF_SPAM = 3, 64  # below 3 are verdicts
+DONE = 0
+ERROR = 1
+USAGE = 2
+ERROR_OF_SPAM = 3  # exit codes of `tally spam check` below 3 are verdicts
+USAGE_OF_SPAM = 64
+FAULT = 70
+INTERRUPTED = 130
+PIPE_CLOSED = 141
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Do what some words ask for; the exit code."""
+    """Run the command in the arguments and return the exit code."""
     with _warnings_in_words():
         try:
             app = make_app(next((word for word in arguments if word in COMMANDS), None), arguments)
-            words = [STANDARD_INPUT if word == "-" else word for word in arguments]  # which would be an option
+            words = [
+                STANDARD_INPUT if word == "-" else word for word in arguments
+            ]  # cyclopts would read - as an option
             command, bound, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
             code = command(*bound.args, **bound.kwargs)
             sys.stdout.flush()
@@ -37,35 +45,35 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def ended(error: BaseException, arguments: Sequence[str]) -> int:
-    """The exit code after an error, which is told."""
+    """Print the message of an error and return its exit code."""
     if os.environ.get("TALLY_TRACEBACK") and not isinstance(error, BrokenPipeError | SystemExit):
         sys.stderr.write(redacted("".join(traceback.format_exception(error))))
-    of_spam = list(arguments[:1]) == ["spam"]
-    refused, usage = (REFUSED_BY_SPAM, USAGE_OF_SPAM) if of_spam else (REFUSED, USAGE)
+    is_spam = list(arguments[:1]) == ["spam"]
+    error_code, usage_code = (ERROR_OF_SPAM, USAGE_OF_SPAM) if is_spam else (ERROR, USAGE)
     if isinstance(error, BrokenPipeError):
         _close_standard_output()
         return PIPE_CLOSED
     if isinstance(error, KeyboardInterrupt):
-        kept = "what was learned before stays learned" if of_spam else "nothing was changed"
-        print_problem("error", f"interrupted; {kept}.")
+        state = "changes committed before remain" if is_spam else "nothing was changed"
+        print_problem("error", f"interrupted; {state}.")
         return INTERRUPTED
     if isinstance(error, SystemExit):
-        return error.code if isinstance(error.code, int) else DONE if error.code is None else refused
-    if isinstance(error, CycloptsError | _usage_errors(of_spam)):
+        return error.code if isinstance(error.code, int) else DONE if error.code is None else error_code
+    if isinstance(error, CycloptsError | _usage_errors(is_spam)):
         unused = error.unused_tokens if isinstance(error, UnusedCliTokensError) else []
-        found = f"unexpected arguments: {printable(' '.join(unused))}." if unused else printable_lines(error)
-        print_problem("error", f"{found}\n    See '{_help_of(arguments)}'.")
-        return usage
-    told = str(error) if isinstance(error, CommandError) else user_message(error)
-    if told is not None:
-        print_problem("error", told)
-        return refused
+        problem = f"unexpected arguments: {printable(' '.join(unused))}." if unused else printable_lines(error)
+        print_problem("error", f"{problem}\n    See '{_help_of(arguments)}'.")
+        return usage_code
+    message = str(error) if isinstance(error, CommandError) else user_message(error)
+    if message is not None:
+        print_problem("error", message)
+        return error_code
     print_problem(
         "error",
-        f"this should not have happened: {type(error).__name__}: {printable(error)}\n"
-        "    It is a fault of Tallybayes, not yours. Please report it with what you typed and what\n"
-        "    TALLY_TRACEBACK=1 tally … shows; `python -c 'import tallybayes; tallybayes.show_versions()'`\n"
-        "    tells the versions.",
+        f"internal error: {type(error).__name__}: {printable(error)}\n"
+        "    This is a bug in Tallybayes. Please report it with the command line, the output with\n"
+        "    TALLY_TRACEBACK=1 set, and the versions:\n"
+        "    python -c 'import tallybayes; tallybayes.show_versions()'",
     )
     return FAULT
 
@@ -80,7 +88,7 @@ def _usage_errors(of_spam: bool) -> Any:
 
 
 def _help_of(arguments: Sequence[str]) -> str:
-    """What to type for the help that is needed."""
+    """Return the command line that shows the help for some arguments."""
     names = [word for word in arguments[:1] if word in COMMANDS]
     if names == ["spam"]:
         from tallybayes.apps.cli.commands.spam import COMMANDS as OF_SPAM
@@ -90,18 +98,18 @@ def _help_of(arguments: Sequence[str]) -> str:
 
 
 def printable_lines(error: BaseException) -> str:
-    """What a wrong command line is told, in lines that a terminal only shows."""
+    """Return the message of a usage error with unprintable characters escaped."""
     return "\n".join(map(printable, str(error).strip().splitlines()))
 
 
 @contextmanager
 def _warnings_in_words() -> Iterator[None]:
-    """Warnings are lines on standard error, each once."""
-    told: set[str] = set()
+    """Print each distinct warning once on standard error."""
+    shown: set[str] = set()
 
     def show(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
-        if str(message) not in told and not issubclass(category, DeprecationWarning | FutureWarning):
-            told.add(str(message))
+        if str(message) not in shown and not issubclass(category, DeprecationWarning | FutureWarning):
+            shown.add(str(message))
             print_problem("warning", user_message(message) or str(message))
 
     with warnings.catch_warnings():
@@ -112,7 +120,7 @@ def _warnings_in_words() -> Iterator[None]:
 
 
 def _close_standard_output() -> None:
-    """Who reads has gone: nothing more is written, also when Python ends."""
+    """Redirect standard output to the null device, so that Python does not fail when it flushes it at exit."""
     try:
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, sys.stdout.fileno())

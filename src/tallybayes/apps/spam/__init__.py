@@ -1,1 +1,1 @@
-"""A filter against spam: mails become distinct tokens, which are counted; Bayes' rule judges. No text is kept."""
+"""Spam filter: naive Bayes over the distinct tokens of a mail. Counts are stored, no text."""

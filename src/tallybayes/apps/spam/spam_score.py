@@ -1,9 +1,10 @@
-"""How likely a mail is spam: naive Bayes over the distinct words of a mail, from counts of messages, tempered.
+"""Probability of spam: calibrated naive Bayes over the distinct tokens of a mail.
 
-The words of a class are a multinomial (`tb.Multinomial` on a matrix of presence) with a prior that adds `ADDED` to each
-count; a word's weight is its log odds. Words are no independent witnesses: so many of one kind (text, subject, …) weigh
-together no more than `WITNESSES` times their mean. Each kind has a slope, and there is an intercept (`SpamCalibration`,
-learned by `calibrate`). Standard library alone: a mail is judged without waiting for imports.
+The tokens of a class have a multinomial distribution (`tb.Multinomial` on a matrix of presence) with additive
+smoothing by `PSEUDO_COUNT`; the weight of a token is its log-odds. Tokens are not independent: any number of tokens of
+one kind (text, subject, …) weighs at most `MAX_EFFECTIVE_WORDS` times their mean. Calibration adds an intercept and a
+slope for each kind (`SpamCalibration`, fitted by `calibrate`). This module uses the standard library only, so that a
+mail is classified without slow imports.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from math import exp, log
 from typing import NamedTuple
 
-PSEUDO_COUNT = 0.1  # to each count of a word in a class
-MAX_EFFECTIVE_WORDS = 4  # independent words, as which words without number count
+PSEUDO_COUNT = 0.1  # added to the count of each word in each class
+MAX_EFFECTIVE_WORDS = 4  # effective number of independent words of one kind
 TOKEN_KINDS = ("text", "subject", "link", "style", "sign", "address", "route", "header")
 _KIND_OF = {"subject": 1, "link": 2, "image": 2, "style": 3, "upper": 4, "shape": 4, "hidden": 4, "bytes": 4}
 _KIND_OF |= {"from": 5, "to": 5, "received": 6}
@@ -21,7 +22,7 @@ _OTHER = 7
 
 
 class SpamTotals(NamedTuple):
-    """What is counted besides words: messages, the sum over words of the messages that have them, and words."""
+    """Totals of the counts: messages of each class, sums over words of their messages, and distinct words."""
 
     ham: int
     spam: int
@@ -31,25 +32,25 @@ class SpamTotals(NamedTuple):
 
 
 class SpamCalibration(NamedTuple):
-    """The few numbers that make log odds honest: an intercept, and a slope for each of `KINDS`."""
+    """Calibration of the log-odds: an intercept, and a slope for each of `TOKEN_KINDS`."""
 
     intercept: float
     slopes: tuple[float, ...]
 
 
-class Judgment(NamedTuple):
-    """Log odds that a mail is spam, as a probability, and what each of its tokens contributes to them."""
+class SpamScore(NamedTuple):
+    """Log-odds of spam, its probability, and the contribution of each token to the log-odds."""
 
     log_odds: float
     probability: float
     weights: list[float]
-    learned: bool  # of both classes: else nothing is known but their shares
+    learned: bool  # whether both classes have messages
 
 
 class Thresholds(NamedTuple):
-    """A mail is ham up to the first probability, spam from the second on, and between them it is not sure.
+    """Thresholds of the probability of spam: ham up to the first, spam from the second, unsure between them.
 
-    Those that stand here cost least where a ham called spam is worth 200 mails to look at, and a spam called ham 10.
+    The defaults minimize the expected cost if a false positive costs 200 and a false negative 10 unsure verdicts.
     """
 
     ham: float = 0.1
@@ -57,7 +58,7 @@ class Thresholds(NamedTuple):
 
 
 def thresholds_of_costs(false_positive: float, false_negative: float, unsure: float) -> Thresholds:
-    """Where each verdict costs least: a ham called spam, a spam called ham, and either called unsure.
+    """Return the thresholds of minimum expected cost: of a false positive, a false negative and an unsure verdict.
 
     Examples
     --------
@@ -65,22 +66,22 @@ def thresholds_of_costs(false_positive: float, false_negative: float, unsure: fl
     Thresholds(ham=0.5, spam=0.95)
     """
     ham, spam = unsure / false_negative, 1 - unsure / false_positive
-    if ham > spam:  # to be unsure never costs least
+    if ham > spam:  # an unsure verdict is never optimal
         ham = spam = false_positive / (false_positive + false_negative)
     return Thresholds(min(ham, 1.0), max(spam, 0.0))
 
 
-def decide(judgment: Judgment, thresholds: Thresholds) -> str:
-    """Say "ham", "spam" or "unsure".
+def decide(score: SpamScore, thresholds: Thresholds) -> str:
+    """Return the verdict "ham", "spam" or "unsure".
 
     Examples
     --------
-    >>> decide(Judgment(7.0, 0.999, [], True), Thresholds())
+    >>> decide(SpamScore(7.0, 0.999, [], True), Thresholds())
     'spam'
     """
-    if judgment.learned and judgment.probability >= thresholds.spam:
+    if score.learned and score.probability >= thresholds.spam:
         return "spam"
-    if judgment.learned and judgment.probability <= thresholds.ham:
+    if score.learned and score.probability <= thresholds.ham:
         return "ham"
     return "unsure"
 
@@ -89,7 +90,7 @@ UNCALIBRATED = SpamCalibration(0.0, (1.0, *(0.3,) * (len(TOKEN_KINDS) - 1)))
 
 
 def kind_of(token: str) -> int:
-    """Which of `KINDS` a token is.
+    """Return the index in `TOKEN_KINDS` of the kind of a token.
 
     Examples
     --------
@@ -101,70 +102,72 @@ def kind_of(token: str) -> int:
 
 
 def kinds_of(tokens: Iterable[str]) -> list[int]:
-    """The kinds of many tokens, quickly: it is their start alone that says it."""
-    starts = [token[: token.find(":") + 1] for token in tokens]
-    kinds = {start: kind_of(start) for start in set(starts)}
-    return [kinds[start] for start in starts]
+    """Return the kinds of many tokens: only their prefixes are looked up."""
+    prefixes = [token[: token.find(":") + 1] for token in tokens]
+    kinds = {prefix: kind_of(prefix) for prefix in set(prefixes)}
+    return [kinds[prefix] for prefix in prefixes]
 
 
-def judge(
+def score_tokens(
     tokens: Sequence[str], ham: Sequence[int], spam: Sequence[int], totals: SpamTotals, calibration: SpamCalibration
-) -> Judgment:
-    """The probability that a mail is spam.
+) -> SpamScore:
+    """Return the log-odds of spam given the tokens of a mail.
 
     Parameters
     ----------
     tokens : sequence of str
         The distinct tokens of a mail.
     ham, spam : sequences of int
-        For each, how many messages of either class have it; (0, 0) if it is new.
-    totals : Totals
-        Of the counts.
-    calibration : Calibration
-        As `calibrate` found it.
+        Number of messages of each class with each token; 0 and 0 for an unseen token.
+    totals : SpamTotals
+        Totals of the counts.
+    calibration : SpamCalibration
+        Result of `calibrate`.
 
     Returns
     -------
-    judgment : Judgment
-        While one of the classes has no message: what share of them is spam, whatever the words.
+    score : SpamScore
+        If one of the classes has no message, the log-odds are those of the class prior.
 
     Examples
     --------
-    >>> found = judge(["win", "meeting"], [1, 8], [9, 1], SpamTotals(10, 10, 100, 120, 60), UNCALIBRATED)
-    >>> round(found.probability, 2), [round(weight, 2) for weight in found.weights]
+    >>> score = score_tokens(["win", "meeting"], [1, 8], [9, 1], SpamTotals(10, 10, 100, 120, 60), UNCALIBRATED)
+    >>> round(score.probability, 2), [round(weight, 2) for weight in score.weights]
     (0.45, [1.55, -1.74])
     """
     prior = log_prior(totals)
     weights = [0.0] * len(tokens)
     if not totals.ham or not totals.spam:
-        return Judgment(prior, logistic(prior), weights, False)
+        return SpamScore(prior, logistic(prior), weights, False)
     base = log_base(totals)
     kinds = kinds_of(tokens)
     factors = [
         slope * MAX_EFFECTIVE_WORDS / (kinds.count(kind) + MAX_EFFECTIVE_WORDS - 1)
         for kind, slope in enumerate(calibration.slopes)
     ]
-    for place, (n_ham, n_spam) in enumerate(zip(ham, spam, strict=True)):
+    for position, (n_ham, n_spam) in enumerate(zip(ham, spam, strict=True)):
         if n_ham or n_spam:
-            weights[place] = factors[kinds[place]] * (base + log((n_spam + PSEUDO_COUNT) / (n_ham + PSEUDO_COUNT)))
+            weights[position] = factors[kinds[position]] * (
+                base + log((n_spam + PSEUDO_COUNT) / (n_ham + PSEUDO_COUNT))
+            )
     log_odds = calibration.intercept + prior + sum(weights)
-    return Judgment(log_odds, logistic(log_odds), weights, True)
+    return SpamScore(log_odds, logistic(log_odds), weights, True)
 
 
 def log_prior(totals: SpamTotals) -> float:
-    """Log odds of any mail, before a word of it is read."""
+    """Return the log-odds of the class prior."""
     return log((totals.spam + 1) / (totals.ham + 1))
 
 
 def log_base(totals: SpamTotals) -> float:
-    """Log odds of any word, before it is known which."""
+    """Return the term of a word weight that is the same for all words: the log ratio of the class totals."""
     added = PSEUDO_COUNT * totals.words
     return log((totals.ham_words + added) / (totals.spam_words + added))
 
 
 def logistic(log_odds: float) -> float:
-    """Log odds as a probability, without overflow."""
+    """Return the probability of some log-odds without overflow."""
     if log_odds < 0:
-        part = exp(log_odds)
-        return part / (1 + part)
+        odds = exp(log_odds)
+        return odds / (1 + odds)
     return 1 / (1 + exp(-log_odds))

@@ -1,4 +1,4 @@
-"""Learning: mails become batches, batches become counts, and the calibration follows."""
+"""Training: count mails in batches, and calibrate."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tallybayes.apps.spam.tokens.message_batches import empty_batch, read_batch
 from tallybayes.apps.spam.tokens.message_tokens import mails_in
 from tallybayes.apps.spam.tokens.parallel import Grouped, in_processes
 from tallybayes.apps.spam.unpacking import NotMailError
-from tallybayes.apps.spam.verdicts import as_text
+from tallybayes.apps.spam.verdicts import calibration_to_text
 
-_AT_ONCE = 2000  # messages of a transaction, which are counted together
-CALIBRATED = 4000  # messages, spread over all, that a calibration is made of
-GROWN = 1.1  # by how much there are more messages when the calibration is made again
+_AT_ONCE = 2000  # messages per transaction
+CALIBRATED = 4000  # maximum number of messages of a calibration
+GROWN = 1.1  # growth of the number of messages until the next calibration
 
 
 class TrainingOutcome(NamedTuple):
-    """What became of some mails: what they were learned as, their names, and of each what was done."""
+    """Outcomes of a batch: the class, the names of the mails, and the outcome of each."""
 
     label: Label
     names: list[str]
@@ -34,89 +34,94 @@ class TrainingOutcome(NamedTuple):
 
 
 def read_messages(group: Grouped) -> tuple[list[str], Batch]:
-    """Mails as a batch, and their names."""
+    """Return the names of the mails and their batch."""
     mails = group[1]
     return [name for name, _ in mails], read_batch([raw for _, raw in mails])
 
 
 def learn(
     store: Store,
-    parts: Mapping[Label, Iterable[str]],
+    paths: Mapping[Label, Iterable[str]],
     *,
     move: bool = False,
     skipped: list[NotMailError] | None = None,
 ) -> Iterator[TrainingOutcome]:
-    """Learn all mails of some files and folders; what became of them, after each transaction.
+    """Learn all mails of the paths. Yield the outcomes after each transaction.
 
     Parameters
     ----------
     store : Store
-    parts : mapping from "ham" and "spam" to paths
+    paths : mapping from "ham" and "spam" to paths
     move : bool
-        Move those that were learned as the other class.
+        Move mails that were learned as the other class.
     skipped : list, optional
-        Receives an error for every file of a folder that is not mail.
+        List to which an error is appended for each file of a folder that is not mail.
     """
-    change = store.relearn if move else store.learn
+    learn_batch = store.relearn if move else store.learn
     names: list[str] = []
     batches: list[Batch] = []
-    now: Label = "ham"
-    groups = ((label, mails_in(parts[label], skipped)) for label in parts)
-    for group, (some, batch) in in_processes(groups, read_messages, empty_batch):
+    current: Label = "ham"
+    groups = ((label, mails_in(paths[label], skipped)) for label in paths)
+    for group, (new_names, batch) in in_processes(groups, read_messages, empty_batch):
         label: Label = "ham" if group == "ham" else "spam"
-        if names and (label != now or len(names) >= _AT_ONCE):
-            yield TrainingOutcome(now, names, change(batches, now))
+        if names and (label != current or len(names) >= _AT_ONCE):
+            yield TrainingOutcome(current, names, learn_batch(batches, current))
             names, batches = [], []
-        now = label
-        names += some
+        current = label
+        names += new_names
         batches.append(batch)
     if names:
-        yield TrainingOutcome(now, names, change(batches, now))
+        yield TrainingOutcome(current, names, learn_batch(batches, current))
 
 
 def recalibrate(store: Store, *, always: bool = False) -> bool:
-    """Make the calibration again where there are a tenth more messages (or less) than when it was made."""
+    """Fit the calibration if the number of messages has changed by more than a tenth. Return whether it was fitted."""
     state = store.state()
-    n, before = state.ham + state.spam, state.calibrated_at
-    if not always and before and before / GROWN < n < before * GROWN:
+    n = state.ham + state.spam
+    n_calibrated = state.calibrated_at
+    if not always and n_calibrated and n_calibrated / GROWN < n < n_calibrated * GROWN:
         return False
-    kept = messages_of(store, CALIBRATED)
-    if not len(kept.is_spam):
+    messages = messages_of(store, CALIBRATED)
+    if not len(messages.is_spam):
         return False
-    store.calibrate(as_text(calibrate(kept)), n)
+    store.calibrate(calibration_to_text(calibrate(messages)), n)
     return True
 
 
 def messages_of(store: Store, most: int) -> CalibrationMessages:
-    """So many of the kept messages as numbers, spread evenly over all, with the counts of all."""
+    """Return at most `most` stored messages as arrays, evenly spaced, with the counts of all."""
     with store.database.reading():
-        starts, start_of, numbered = store.starts()
-        words = store.database.ask("SELECT id, ham, spam FROM words")
-        n = store.database.ask("SELECT count(*) FROM messages")[0][0]
-        parts = [(spam, ids, lengths) for _, spam, ids, lengths in store.messages(step=max(1, -(-n // most)))]
+        prefixes, prefix_of, word_ids = store.prefixes()
+        words = store.database.query("SELECT id, ham, spam FROM words")
+        n = store.database.query("SELECT count(*) FROM messages")[0][0]
+        batches = [
+            (spam, word_ids, lengths) for _, spam, word_ids, lengths in store.messages(step=max(1, -(-n // most)))
+        ]
     table = np.fromiter(chain.from_iterable(words), np.int64, 3 * len(words)).reshape(-1, 3)
-    kinds, ham, spam = np.zeros((3, int(max(table[:, 0].max(initial=0), numbered.max(initial=0))) + 1), np.int64)
-    kinds[numbered] = np.array(kinds_of(starts), np.int64)[start_of]
+    kinds, ham, spam = np.zeros((3, int(max(table[:, 0].max(initial=0), word_ids.max(initial=0))) + 1), np.int64)
+    kinds[word_ids] = np.array(kinds_of(prefixes), np.int64)[prefix_of]
     ham[table[:, 0]], spam[table[:, 0]] = table[:, 1], table[:, 2]
-    nothing = np.zeros(0, np.int64)
-    lengths = np.concatenate([nothing, *(part[2] for part in parts)])
+    empty = np.zeros(0, np.int64)
+    lengths = np.concatenate([empty, *(batch[2] for batch in batches)])
     return CalibrationMessages(
         np.concatenate([[0], np.cumsum(lengths)]),
-        np.concatenate([nothing, *(part[1] for part in parts)]),
-        np.concatenate([np.zeros(0, bool), *(part[0] for part in parts)]),
+        np.concatenate([empty, *(batch[1] for batch in batches)]),
+        np.concatenate([np.zeros(0, bool), *(batch[0] for batch in batches)]),
         kinds,
         ham,
         spam,
     )
 
 
-def named(store: Store, start: str) -> bytes:
-    """The id of the one kept message whose id starts with these hexadecimal digits."""
+def find_message_id(store: Store, start: str) -> bytes:
+    """Return the id of the only stored message whose id starts with these hexadecimal digits."""
     digits = start.lower()
     if not 4 <= len(digits) <= 64 or set(digits) - set("0123456789abcdef"):
-        raise StoreError(f"{start!r} is no id; expected its first digits, 4 to 64 of 0-9 and a-f.")
-    found = store.ids_like(digits)
-    if len(found) != 1:
-        what = "no learned mail has" if not found else "several mails have"
-        raise StoreError(f"{what} an id that starts with {start}.\n    'tally spam explain' tells a mail's id.")
-    return found[0]
+        raise StoreError(f"{start!r} is not an id; expected 4 to 64 hexadecimal digits.")
+    ids = store.ids_like(digits)
+    if len(ids) != 1:
+        quantity = "several mails have" if ids else "no learned mail has"
+        raise StoreError(
+            f"{quantity} an id that starts with {start}.\n    'tally spam explain' shows the id of a mail."
+        )
+    return ids[0]

@@ -1,4 +1,4 @@
-"""Files that may hold mail: compressed ones are decompressed within limits, others than mail are recognized."""
+"""Read files that may contain mail: decompress within limits, and detect files that are not mail."""
 
 from __future__ import annotations
 
@@ -6,61 +6,62 @@ import errno
 import re
 from typing import Any, Protocol
 
-LOOKED_AT = 1 << 13  # bytes of a file by which it is mail or not
-RATIO, ALWAYS = 200, 1 << 26  # a file that becomes this many times larger, and larger than this, is rejected
-_MEMORY = 1 << 28  # that decompression may need: more than any preset of xz
+LOOKED_AT = 1 << 13  # bytes of a file that decide whether it is mail
+RATIO = 200  # maximum ratio of decompressed to compressed size,
+ALWAYS = 1 << 26  # beyond this decompressed size
+_MEMORY = 1 << 28  # memory limit of xz; its presets need less
 _HEADER = re.compile(rb"[!-9;-~]{1,100}[ \t]*:")
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\x1b"))
 
 
 class Readable(Protocol):
-    """A binary file, of which only the next bytes are read."""
+    """Protocol of a binary file that is read sequentially."""
 
     def read(self, size: int, /) -> bytes:
-        """So many bytes, or fewer; none at the end."""
+        """Read at most `size` bytes; none at the end of the file."""
         ...
 
 
 class NotMailError(OSError):
-    """A file that is not mail, or cannot be decompressed."""
+    """File that is not mail or cannot be decompressed."""
 
     def __init__(self, name: str, reason: str) -> None:
         super().__init__(errno.EINVAL, reason, name)
         self.reason = reason
 
 
-def listed(skipped: list[NotMailError], most: int = 5) -> str:
-    """The files that were skipped, in a line."""
-    some = ", ".join(f"{error.filename} {error.reason}" for error in skipped[:most])
+def describe_skipped(skipped: list[NotMailError], most: int = 5) -> str:
+    """Describe the skipped files in one line."""
+    names = ", ".join(f"{error.filename} {error.reason}" for error in skipped[:most])
     more = f" and {len(skipped) - most:,} more" if len(skipped) > most else ""
-    return f"skipped {len(skipped):,} file{'s' * (len(skipped) != 1)} without mail: {some}{more}"
+    return f"skipped {len(skipped):,} file{'s' * (len(skipped) != 1)} without mail: {names}{more}"
 
 
-def unpacked(stream: Readable, name: str) -> tuple[bytes, Readable]:
-    """The first bytes of a file, and the stream of all others; of gzip, bzip2 and xz, those that are compressed.
+def open_compressed(stream: Readable, name: str) -> tuple[bytes, Readable]:
+    """Return the first bytes of a file and the stream of the rest, decompressed if it is gzip, bzip2 or xz.
 
     Parameters
     ----------
     stream : binary file
-        At its start; it need not be seekable.
+        Binary file at its start; it need not be seekable.
     name : str
-        For errors.
+        File name, for errors.
     """
     start = read_up_to(stream, LOOKED_AT)
     if start.startswith((b"\x1f\x8b\x08", b"BZh", b"\xfd7zXZ\0")):
-        stream = _Unpacked(start, stream, name)
+        stream = _DecompressedStream(start, stream, name)
         return read_up_to(stream, LOOKED_AT), stream
     return start, stream
 
 
-def reason_against(start: bytes, strict: bool) -> str | None:
-    """Why a file is not mail, by its first bytes; None where it may be.
+def reason_not_mail(start: bytes, strict: bool) -> str | None:
+    """Return why a file is not mail by its first bytes, or None if it may be mail.
 
     Parameters
     ----------
     start : bytes
     strict : bool
-        Reject text without headers, too: a folder may hold other files.
+        Whether text without headers is rejected: a folder may contain other files.
     """
     text = start.lstrip(b"\r\n")
     if text.startswith((b"From ", b">From ")):
@@ -75,15 +76,19 @@ def reason_against(start: bytes, strict: bool) -> str | None:
     return "has no mail headers" if strict else None
 
 
-class _Unpacked:
-    """What a compressed file holds, some at a time, in bounded memory."""
+class _DecompressedStream:
+    """Stream of decompressed bytes in bounded memory."""
 
     def __init__(self, start: bytes, stream: Readable, name: str) -> None:
-        self._stream, self._name, self._waiting = stream, name, start
-        self._taken, self._given = len(start), 0
-        self._decompressor = self._made(start)
+        self._stream = stream
+        self._name = name
+        self._waiting = start  # compressed bytes not passed to the decompressor yet
+        self._n_read = len(start)
+        self._n_returned = 0
+        self._decompressor = self._make_decompressor(start)
 
-    def _made(self, start: bytes) -> Any:
+    def _make_decompressor(self, start: bytes) -> Any:
+        """Return the decompressor for the first bytes of a compressed stream."""
         try:
             if start.startswith(b"\x1f"):
                 import zlib
@@ -96,44 +101,45 @@ class _Unpacked:
             import lzma
 
             return lzma.LZMADecompressor(memlimit=_MEMORY)
-        except ModuleNotFoundError as error:  # a Python that was compiled without it
+        except ModuleNotFoundError as error:  # Python compiled without this library
             raise NotMailError(self._name, f"is compressed, and this Python has no {error.name}") from None
 
     def read(self, size: int, /) -> bytes:
-        """So many bytes, or fewer; none at the end."""
-        found = b""
-        while not found:
+        """Read at most `size` decompressed bytes; none at the end."""
+        content = b""
+        while not content:
             if self._decompressor.eof:
-                rest = getattr(self._decompressor, "unused_data", b"").lstrip(b"\0")
-                while len(rest) < 6 and (piece := self._more()):
-                    rest += piece
-                if not rest.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ")):
-                    return b""  # whatever stands behind it is no further member
-                self._decompressor, self._waiting = self._made(rest), rest
+                following = getattr(self._decompressor, "unused_data", b"").lstrip(b"\0")
+                while len(following) < 6 and (piece := self._more()):
+                    following += piece
+                if not following.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ")):
+                    return b""  # trailing bytes that are no further member
+                self._decompressor, self._waiting = self._make_decompressor(following), following
             waiting = self._waiting or self._more()
             try:
-                found = self._decompressor.decompress(waiting, size)
-            except Exception as error:  # zlib, bz2 and lzma each have their own
+                content = self._decompressor.decompress(waiting, size)
+            except Exception as error:  # zlib, bz2 and lzma raise different errors
                 raise NotMailError(self._name, f"cannot be decompressed ({error})") from None
-            # bz2 and lzma keep what they did not need yet; zlib returns it
+            # bz2 and lzma buffer the unused input; zlib returns it
             self._waiting = getattr(self._decompressor, "unconsumed_tail", b"")
-            if not found and not waiting and not self._decompressor.eof:
+            if not content and not waiting and not self._decompressor.eof:
                 raise NotMailError(self._name, "cannot be decompressed (it ends too early)")
-        self._given += len(found)
-        if self._given > ALWAYS and self._given > RATIO * self._taken:
+        self._n_returned += len(content)
+        if self._n_returned > ALWAYS and self._n_returned > RATIO * self._n_read:
             raise NotMailError(self._name, f"decompresses to more than {RATIO} times its size")
-        return found
+        return content
 
     def _more(self) -> bytes:
+        """Read compressed bytes, if the decompressor needs input."""
         if getattr(self._decompressor, "needs_input", True) or self._decompressor.eof:
             piece = self._stream.read(1 << 16)
-            self._taken += len(piece)
+            self._n_read += len(piece)
             return piece
         return b""
 
 
 def read_up_to(stream: Readable, size: int, at_once: int = 1 << 20) -> bytes:
-    """So many bytes, or all that are left: a pipe gives them in small pieces."""
+    """Read `size` bytes, or all that remain: a pipe returns few bytes at a time."""
     pieces = []
     while size > 0 and (piece := stream.read(min(size, at_once))):
         pieces.append(piece)

@@ -1,4 +1,4 @@
-"""What is known of words: how probable each is in either class, with intervals."""
+"""Word probabilities in each class, with credible intervals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tallybayes.apps.spam.store.spam_store import Store
 
 
 class Theta(NamedTuple):
-    """A probability, as the counts have it, and its credible interval."""
+    """Posterior mean of a word probability and its credible interval."""
 
     value: float
     low: float
@@ -21,7 +21,7 @@ class Theta(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word in both classes: log θ(spam) − log θ(ham), the mails that have it, and θ."""
+    """Word in both classes: the weight log θ(spam) - log θ(ham), its numbers of messages, and θ."""
 
     word: str
     weight: float
@@ -31,18 +31,18 @@ class Word(NamedTuple):
     theta_spam: Theta
 
 
-def telling_words(store: Store, names: Sequence[str], most: int, mass: float) -> list[Word]:
-    """Some words, or those that tell most of what is ham and what is spam.
+def word_probabilities(store: Store, names: Sequence[str], most: int, mass: float) -> list[Word]:
+    """Return the given words, or the words with the largest absolute weights.
 
     Parameters
     ----------
     store : Store
     names : sequence of str
-        Which; none for those that tell most.
+        Words; empty for those with the largest absolute weights.
     most : int
-        How many of these.
+        Maximum number of words if `names` is empty.
     mass : float
-        Of the intervals.
+        Probability mass of the credible intervals.
     """
     with store.database.reading():
         state = store.state()
@@ -54,12 +54,12 @@ def telling_words(store: Store, names: Sequence[str], most: int, mass: float) ->
     counts = np.array([row[1:] for row in rows], float).T + PSEUDO_COUNT
     totals = np.array([[state.ham_words], [state.spam_words]]) + PSEUDO_COUNT * state.words
     weights = np.log(counts[1] / totals[1]) - np.log(counts[0] / totals[0])
-    best = np.argsort(-np.abs(weights), kind="stable")[: None if names else most]
-    belief: Any = tb.Beta(counts[:, best], totals - counts[:, best])
-    means, (low, high) = belief.mean(), belief.interval(mass)
+    order = np.argsort(-np.abs(weights), kind="stable")[: None if names else most]
+    posterior: Any = tb.Beta(counts[:, order], totals - counts[:, order])
+    means, (low, high) = posterior.mean(), posterior.interval(mass)
     thetas = np.stack([means, low, high], axis=-1).tolist()
     return [
-        Word(word, float(weights[place]), ham, spam, Theta(*thetas[0][k]), Theta(*thetas[1][k]))
-        for k, place in enumerate(best.tolist())
-        for word, ham, spam in [rows[place]]
+        Word(word, float(weights[index]), ham, spam, Theta(*thetas[0][k]), Theta(*thetas[1][k]))
+        for k, index in enumerate(order.tolist())
+        for word, ham, spam in [rows[index]]
     ]

@@ -38,7 +38,7 @@ def model(files, fitted):
         ("fit none.csv -t species", 1, "there is no file 'none.csv'"),
         ("fit penguins.csv -t specis", 1, "no column 'specis' in the data (found: 'island'"),
         ("fit penguins.csv", 2, "expected --target, one of 'island', 'bill_mm'"),
-        ("fit penguins.csv -t species -o m.tally", 1, "nothing was written.\n    Name another with -o"),
+        ("fit penguins.csv -t species -o m.tally", 1, "nothing was written.\n    Pass another name with -o"),
         ("fit penguins.csv -t species -o none/m.tally", 1, "there is no folder 'none' for none/m.tally"),
         ("update none/m.tally test.csv", 1, "there is no file 'none/m.tally'; expected a model"),
         ("fit penguins.csv -t species -m bayes", 2, "naive-bayes"),
@@ -76,7 +76,7 @@ def model(files, fitted):
         ("update m.tally other.csv", 1, "no column"),
         ("merge m.tally -o x.tally", 2, "there are 1 models to merge"),
         ("merge m.tally one.tally -o x.tally", 1, "m.tally is a NaiveBayes and one.tally a AveragedOneDependence"),
-        ("merge m.tally m.tally -o m.tally", 1, "is there already; nothing was written"),
+        ("merge m.tally m.tally -o m.tally", 1, "exists; nothing was written"),
         ("sample m.tally -n -3", 2, "--rows is -3"),
         ("sample m.tally --class Emu", 1, "Emu"),
         ("fit sqlite:none.db --table x -t y", 1, "there is no database 'none.db'"),
@@ -111,7 +111,7 @@ def test_what_nobody_foresaw_asks_for_a_report(model, files, tally, monkeypatch)
     monkeypatch.setattr(tb.NaiveBayes, "summary", lambda self: 1 // 0)
     found = tally("show m.tally")
     assert found.code == 70
-    assert "this should not have happened: ZeroDivisionError" in found.err
+    assert "internal error: ZeroDivisionError" in found.err
     assert "Please report it" in found.err
     assert "Traceback" not in found.err
     monkeypatch.setenv("TALLY_TRACEBACK", "1")

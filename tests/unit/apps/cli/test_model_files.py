@@ -129,7 +129,7 @@ def test_who_comes_second_waits_and_says_so(tmp_path, capfd):
         order.append("first")
     waiting.join(10)
     assert order == ["first", "second"]
-    assert "waiting for another tally that changes" in capfd.readouterr().err
+    assert "waiting for another process that changes" in capfd.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

@@ -89,7 +89,7 @@ def test_moves_are_learned_once(maildir, look, done):
     assert look() == [("learned", "spam", "again:2,S")]
     final = json.loads(done("spam stats --json"))
     assert (final["ham"], final["spam"]) == (before["ham"], before["spam"] + 2)
-    assert "adds up         yes" in done("spam stats --check")
+    assert "consistent      yes" in done("spam stats --check")
 
 
 @pytest.mark.slow
@@ -177,8 +177,8 @@ def test_it_goes_on_until_it_is_stopped(maildir, learned):
 def test_what_is_no_maildir_is_refused(learned, tally):
     (learned / "plain").mkdir()
     for words, code, said in (
-        ("spam watch nowhere --once", 3, "there is no folder 'nowhere'"),
-        ("spam watch plain --once", 3, "is no Maildir"),
+        ("spam watch nowhere --once", 3, "folder 'nowhere' does not exist"),
+        ("spam watch plain --once", 3, "is not a Maildir"),
         ("spam watch plain --once --every 0", 64, "--every is 0"),
         ("spam watch plain --once --junk a/b", 64, "--junk is 'a/b'"),
     ):

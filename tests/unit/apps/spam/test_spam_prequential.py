@@ -1,10 +1,16 @@
-"""Judged, then learned: how a filter does that starts from nothing; and pictures of how honest it is."""
+"""Prequential evaluation of an empty filter, and reliability diagrams."""
 
 import numpy as np
 import pytest
 
 from tallybayes.apps.cli.main import main
-from tallybayes.apps.spam.spam_prequential import Counter, Judged, curve_of, judged_then_learned, written
+from tallybayes.apps.spam.spam_prequential import (
+    InMemoryFilter,
+    PrequentialResult,
+    date_of,
+    learning_curve,
+    prequential_verdicts,
+)
 from tallybayes.apps.spam.spam_score import Thresholds
 from tallybayes.apps.spam.store.spam_store import Store
 from tallybayes.apps.spam.tokens.message_tokens import mails_in, tokens_of
@@ -25,7 +31,7 @@ def paths(folder):
 
 
 def test_it_judges_as_a_store_does(folder, tmp_path):
-    counter = Counter()
+    counter = InMemoryFilter()
     for kind, place in paths(folder).items():
         for _, raw in mails_in(place):
             counter.learn(tokens_of(raw), is_spam=kind == "spam")
@@ -36,13 +42,13 @@ def test_it_judges_as_a_store_does(folder, tmp_path):
 
         counter.calibration = calibrate(counter.kept())
         for _, raw in mails_in(paths(folder)["spam"]):
-            ours, its = counter.judge(tokens_of(raw), Thresholds()), classify_mail(store, raw, Thresholds())
+            ours, its = counter.classify(tokens_of(raw), Thresholds()), classify_mail(store, raw, Thresholds())
             assert ours.verdict == its.verdict
             assert ours.log_odds == pytest.approx(its.log_odds, abs=1e-9)
 
 
 def test_the_first_mail_is_unsure_and_later_ones_are_known(folder):
-    judged = list(judged_then_learned(paths(folder), Thresholds()))
+    judged = list(prequential_verdicts(paths(folder), Thresholds()))
     assert len(judged) == 60
     assert judged[0].verdict.verdict == "unsure"
     last = judged[30:]
@@ -55,18 +61,18 @@ def test_mails_come_as_they_were_written(tmp_path):
         (tmp_path / "ham" / name).write_text(f"Date: {date}\nSubject: {name}\n\n{name}\n")
     (tmp_path / "spam").mkdir()
     (tmp_path / "spam" / "c").write_text("Subject: no date\n\nwin\n")
-    assert [one.is_spam for one in judged_then_learned(paths(tmp_path), Thresholds())] == [True, False, False]
-    assert written(b"Date: nonsense\n\n") == written(b"") == written(b"Date: 1 Jan 99999 00:00 +0000\n\n") == 0.0
+    assert [one.is_spam for one in prequential_verdicts(paths(tmp_path), Thresholds())] == [True, False, False]
+    assert date_of(b"Date: nonsense\n\n") == date_of(b"") == date_of(b"Date: 1 Jan 99999 00:00 +0000\n\n") == 0.0
 
 
 def test_the_curve_is_of_the_mails_in_between(folder):
-    judged = list(judged_then_learned(paths(folder), Thresholds()))
-    ends, error, loss = curve_of(judged)
+    judged = list(prequential_verdicts(paths(folder), Thresholds()))
+    ends, error, loss = learning_curve(judged)
     assert ends.tolist() == [10, 20, 60]
     wrong = [(one.verdict.log_odds > 0) != one.is_spam for one in judged]
     np.testing.assert_allclose(error, [np.mean(wrong[:10]), np.mean(wrong[10:20]), np.mean(wrong[20:])])
     assert np.isfinite(loss).all()
-    assert len(curve_of([Judged(False, judged[0].verdict)])[0]) == 1
+    assert len(learning_curve([PrequentialResult(False, judged[0].verdict)])[0]) == 1
 
 
 def test_the_command_measures_from_nothing(folder, tmp_path, capsys):
@@ -92,4 +98,4 @@ def test_no_picture_without_both_classes(folder, tmp_path, capsys):
     store = ["--store", str(tmp_path / "s.sqlite")]
     main(["spam", "learn", "--ham", str(folder / "ham"), *store])
     assert main(["spam", "stats", *store, "--picture", str(tmp_path / "honest.svg")]) == 3
-    assert "ham and spam" in capsys.readouterr().err
+    assert "learned ham and learned spam" in capsys.readouterr().err

@@ -13,21 +13,21 @@ import tallybayes as tb
 from tallybayes.apps.spam.spam_calibration import (
     CalibrationMessages,
     calibrate,
+    leave_one_out_log_odds,
     leave_one_out_scores,
-    left_out_log_odds,
 )
 from tallybayes.apps.spam.spam_score import (
     MAX_EFFECTIVE_WORDS,
     PSEUDO_COUNT,
     TOKEN_KINDS,
     UNCALIBRATED,
-    Judgment,
     SpamCalibration,
+    SpamScore,
     SpamTotals,
     Thresholds,
     decide,
-    judge,
     kind_of,
+    score_tokens,
     thresholds_of_costs,
 )
 from tallybayes.apps.spam.tokens.message_tokens import tokens_of
@@ -56,12 +56,12 @@ def totals_of(messages: CalibrationMessages) -> SpamTotals:
 
 def judged(
     tokens: list[str], messages: CalibrationMessages, vocabulary: list[str], calibration: SpamCalibration
-) -> Judgment:
+) -> SpamScore:
     place = {word: number for number, word in enumerate(vocabulary)}
     known = [place.get(token) for token in tokens]
     ham = [0 if one is None else int(messages.ham[one]) for one in known]
     spam = [0 if one is None else int(messages.spam[one]) for one in known]
-    return judge(tokens, ham, spam, totals_of(messages), calibration)
+    return score_tokens(tokens, ham, spam, totals_of(messages), calibration)
 
 
 @pytest.fixture
@@ -96,10 +96,10 @@ def test_the_score_is_that_of_the_librarys_classes(drawn):
 
 def test_each_kind_weighs_no_more_than_a_few_words():
     totals = SpamTotals(10, 10, 1000, 1000, 100)
-    one, many = (judge(["w"] * n, [1] * n, [9] * n, totals, UNCALIBRATED).log_odds for n in (1, 100_000))
+    one, many = (score_tokens(["w"] * n, [1] * n, [9] * n, totals, UNCALIBRATED).log_odds for n in (1, 100_000))
     assert one == pytest.approx(log(9.1 / 1.1))
     assert many == pytest.approx(MAX_EFFECTIVE_WORDS * one, rel=1e-4)
-    unknown = judge(["w"] + ["new"] * 9, [1] + [0] * 9, [9] + [0] * 9, totals, UNCALIBRATED)
+    unknown = score_tokens(["w"] + ["new"] * 9, [1] + [0] * 9, [9] + [0] * 9, totals, UNCALIBRATED)
     assert unknown.log_odds == pytest.approx(
         one * MAX_EFFECTIVE_WORDS / (10 + MAX_EFFECTIVE_WORDS - 1)
     )  # they thin the known word out
@@ -112,14 +112,14 @@ def test_of_one_class_alone_nothing_is_concluded():
         (SpamTotals(99, 0, 500, 0, 50), 1 / 101),
         (SpamTotals(0, 3, 0, 9, 5), 4 / 5),
     ):
-        found = judge(["win", "now"], [totals.ham, 0], [totals.spam, 0], totals, UNCALIBRATED)
+        found = score_tokens(["win", "now"], [totals.ham, 0], [totals.spam, 0], totals, UNCALIBRATED)
         assert found.probability == pytest.approx(share)
         assert found.weights == [0.0, 0.0]
         assert decide(found, Thresholds()) == "unsure"
 
 
 def test_verdicts():
-    sure = [decide(Judgment(0.0, p, [], True), Thresholds(0.1, 0.99)) for p in (0.0, 0.1, 0.2, 0.98, 0.99, 1.0)]
+    sure = [decide(SpamScore(0.0, p, [], True), Thresholds(0.1, 0.99)) for p in (0.0, 0.1, 0.2, 0.98, 0.99, 1.0)]
     assert sure == ["ham", "ham", "unsure", "unsure", "spam", "spam"]
     assert thresholds_of_costs(200.0, 10.0, 1.0) == pytest.approx(Thresholds())
     ham, spam = thresholds_of_costs(100.0, 1.0, 0.1)
@@ -128,7 +128,7 @@ def test_verdicts():
         found = thresholds_of_costs(*costs)
         for p in np.linspace(0, 1, 1001)[1:-1]:
             expected = {"ham": costs[1] * p, "spam": costs[0] * (1 - p), "unsure": costs[2]}
-            assert expected[decide(Judgment(0.0, p, [], True), found)] <= min(expected.values()) + 1e-9
+            assert expected[decide(SpamScore(0.0, p, [], True), found)] <= min(expected.values()) + 1e-9
 
 
 def test_kinds_are_read_off_prefixes():
@@ -142,7 +142,7 @@ def test_scores_without_a_message_are_those_of_counts_without_it(drawn, monkeypa
     lists, is_spam = drawn
     messages, vocabulary = messages_of(lists, is_spam)
     calibration = SpamCalibration(0.3, tuple(np.linspace(0.2, 1.4, len(TOKEN_KINDS))))
-    found = left_out_log_odds(messages, calibration)
+    found = leave_one_out_log_odds(messages, calibration)
     place = {word: number for number, word in enumerate(vocabulary)}
     totals = totals_of(messages)
     for row, (tokens, own) in enumerate(zip(lists, is_spam, strict=True)):
@@ -155,9 +155,9 @@ def test_scores_without_a_message_are_those_of_counts_without_it(drawn, monkeypa
             totals.spam_words - len(tokens) * own,
             totals.words,
         )
-        assert judge(tokens, ham, spam, less, calibration).log_odds == pytest.approx(found[row], abs=1e-12)
+        assert score_tokens(tokens, ham, spam, less, calibration).log_odds == pytest.approx(found[row], abs=1e-12)
     monkeypatch.setattr("tallybayes.apps.spam.spam_calibration._AT_ONCE", 7)  # in pieces, too
-    np.testing.assert_array_equal(left_out_log_odds(messages, calibration), found)
+    np.testing.assert_array_equal(leave_one_out_log_odds(messages, calibration), found)
 
 
 def test_a_message_without_words_has_a_score():
@@ -171,7 +171,7 @@ def test_noise_is_calibrated_to_know_nothing():
     lists = [[f"w{word}" for word in np.unique(rng.integers(0, 3000, 80))] for _ in range(400)]
     messages, _ = messages_of(lists, rng.random(400) < 0.5)
     calibration = calibrate(messages)
-    odds = left_out_log_odds(messages, calibration)
+    odds = leave_one_out_log_odds(messages, calibration)
     assert np.abs(odds).max() < 0.5  # naive Bayes alone is sure of every one of them
     assert all(slope >= 0 for slope in calibration.slopes)
 
@@ -220,7 +220,7 @@ def test_on_real_mail_it_is_better_than_counts_and_multinomial_naive_bayes(corpu
     assert log_loss(is_spam[test], ours) < log_loss(is_spam[test], theirs) / 4
     assert ((ours > 0.5) != is_spam[test]).mean() < ((theirs > 0.5) != is_spam[test]).mean()
     # What left-out messages say of the filter is what others find: its probabilities are honest.
-    promised = log_loss(is_spam[train], 1 / (1 + np.exp(-left_out_log_odds(messages, calibration))))
+    promised = log_loss(is_spam[train], 1 / (1 + np.exp(-leave_one_out_log_odds(messages, calibration))))
     assert promised == pytest.approx(log_loss(is_spam[test], ours), abs=0.05)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tallybayes.apps.spam import unpacking
 from tallybayes.apps.spam.tokens.mailboxes import mails_in
-from tallybayes.apps.spam.unpacking import NotMailError, listed, read_up_to, reason_against, unpacked
+from tallybayes.apps.spam.unpacking import NotMailError, describe_skipped, open_compressed, read_up_to, reason_not_mail
 from tests.unit.apps.spam.mails import plain
 from tests.unit.apps.spam.tokens.test_mailboxes import mbox
 
@@ -50,7 +50,7 @@ class Slow(io.RawIOBase):
 @pytest.mark.parametrize("ending", PACKERS)
 def test_pieces_of_any_size_are_decompressed(ending):
     packed = PACKERS[ending](MAILS[7]) + PACKERS[ending](MAILS[8])
-    start, stream = unpacked(Slow(packed), "pipe")
+    start, stream = open_compressed(Slow(packed), "pipe")
     assert start + read_up_to(stream, 1 << 20, 3) == MAILS[7] + MAILS[8]
 
 
@@ -90,8 +90,8 @@ def test_damaged_and_endless_files_are_rejected(ending, tmp_path, monkeypatch):
     ],
 )
 def test_what_is_not_mail_is_known_by_its_start(start, alone, in_folder):
-    assert reason_against(start, strict=False) == alone
-    assert reason_against(start, strict=True) == in_folder
+    assert reason_not_mail(start, strict=False) == alone
+    assert reason_not_mail(start, strict=True) == in_folder
 
 
 def test_other_files_of_a_folder_are_skipped(tmp_path):
@@ -110,7 +110,9 @@ def test_other_files_of_a_folder_are_skipped(tmp_path):
         ("cmds", "has no mail headers"),
         ("torn.gz", "cannot be decompressed"),
     ]
-    assert listed(skipped).startswith(f"skipped 3 files without mail: {tmp_path / 'a.png'} is binary, not mail, ")
-    assert listed(skipped * 2).endswith(" and 1 more")
+    assert describe_skipped(skipped).startswith(
+        f"skipped 3 files without mail: {tmp_path / 'a.png'} is binary, not mail, "
+    )
+    assert describe_skipped(skipped * 2).endswith(" and 1 more")
     with pytest.raises(NotMailError, match="is binary"):
         list(mails_in([tmp_path / "a.png"]))

@@ -5,7 +5,7 @@ import pytest
 from tallybayes.apps.spam.spam_score import TOKEN_KINDS, UNCALIBRATED, SpamCalibration
 from tallybayes.apps.spam.store.backends import StoreError
 from tallybayes.apps.spam.store.spam_store import State
-from tallybayes.apps.spam.verdicts import as_text, calibration_of
+from tallybayes.apps.spam.verdicts import calibration_of, calibration_to_text
 
 
 def state_with(calibration):
@@ -14,10 +14,10 @@ def state_with(calibration):
 
 def test_a_calibration_is_read_as_it_was_written():
     calibration = SpamCalibration(0.1, tuple(0.5 + k for k in range(len(TOKEN_KINDS))))
-    assert calibration_of(state_with(as_text(calibration))) == calibration
+    assert calibration_of(state_with(calibration_to_text(calibration))) == calibration
     assert calibration_of(state_with("")) == UNCALIBRATED
 
 
 def test_a_calibration_of_other_numbers_is_refused():
-    with pytest.raises(StoreError, match=f"has 2 numbers; expected {1 + len(TOKEN_KINDS)}"):
+    with pytest.raises(StoreError, match=f"has 2 coefficients; expected {1 + len(TOKEN_KINDS)}"):
         calibration_of(state_with("0.5 1.0"))

@@ -50,7 +50,7 @@ def audit(
     json
         Write the findings as JSON.
     reading
-        How DATA is read.
+        Options for reading DATA.
     """
     import tallybayes as tb
 

@@ -1,4 +1,4 @@
-"""`tally diff`: what changed from one model to another."""
+"""`tally diff`: the differences between two models."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tallybayes.apps.cli.rich_tables import show_difference
 
 
 def diff(before: File, after: File, /, *, json: bool = False) -> None:
-    """Show what changed from one model to another, in rows and in bits.
+    """Show the differences between two models, in rows and in bits.
 
-    The bits of a column tell how far its distribution moved (the divergence of
-    the new one from the old one), on the mean over the classes; where it moved
-    most is named. Classes and levels that came or went are listed.
+    The bits of a column are the Kullback-Leibler divergence of its new from its
+    old distribution, averaged over the classes; the class with the largest one
+    is named. Added and removed classes and levels are listed.
 
       tally diff june.tally july.tally
       tally diff june.tally july.tally --json
@@ -25,9 +25,9 @@ def diff(before: File, after: File, /, *, json: bool = False) -> None:
     before
         A file that `tally fit` wrote.
     after
-        Another one, of the same kind.
+        Another file, with a model of the same kind.
     json
-        Write it as JSON.
+        Write the differences as JSON.
     """
     import tallybayes as tb
 
@@ -36,18 +36,19 @@ def diff(before: File, after: File, /, *, json: bool = False) -> None:
         kinds = (type(model).__name__ for model in (first, second))
         raise CommandError(
             f"{before} is a {next(kinds)} and {after} a {next(kinds)}; expected two models of one kind.\n"
-            "    'tally evaluate' compares models of different kinds by what they predict."
+            "    'tally evaluate' computes metrics for models of different kinds."
         )
-    found = tb.difference(first, second)
+    difference = tb.difference(first, second)
     if json:
-        answer_json(_as_json(found))
+        answer_json(_as_json(difference))
     else:
-        show_difference(found)
+        show_difference(difference)
 
 
-def _as_json(found: Any) -> dict[str, Any]:
-    rows = {"before": found.rows[0], "after": found.rows[1]}
-    classes = [{"class": label, "before": old, "after": new} for label, (old, new) in found.classes.items()]
-    head = {"model": found.kind, "note": found.note or None, "rows": rows, "classes": classes}
-    only = {"only_before": found.only_before, "only_after": found.only_after}
-    return {**head, "class_bits": found.class_bits, "columns": found.columns, **only}
+def _as_json(difference: Any) -> dict[str, Any]:
+    """Return the differences as a JSON document."""
+    rows = {"before": difference.rows[0], "after": difference.rows[1]}
+    classes = [{"class": label, "before": old, "after": new} for label, (old, new) in difference.classes.items()]
+    head = {"model": difference.kind, "note": difference.note or None, "rows": rows, "classes": classes}
+    only = {"only_before": difference.only_before, "only_after": difference.only_after}
+    return {**head, "class_bits": difference.class_bits, "columns": difference.columns, **only}

@@ -1,4 +1,4 @@
-"""`tally evaluate`: how good a model's answers are, on rows whose answers are known."""
+"""`tally evaluate`: metrics of a model on rows with known targets."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def evaluate(
     json: bool = False,
     reading: Read = DEFAULT_READ_OPTIONS,
 ) -> None:
-    """Measure a model's answers on rows whose answers are known.
+    """Compute the metrics of a model on rows with known targets.
 
-    Every number has a credible interval. Rows that the model has learned from
-    flatter it: take others.
+    Every metric has a credible interval. The metrics of training rows are too
+    optimistic: pass held-out rows.
 
       tally evaluate penguins-auto.tally test.csv
       tally evaluate model.tally test.csv --by country --json
@@ -44,62 +44,62 @@ def evaluate(
     data
         A file, a pattern in quotes, - or the address of a database.
     target
-        The true classes, if not called as when fitting; of a network, the column told from the others.
+        The column with the true target; by default the target of the fit. For a network, the node to predict.
     by
-        Measure the groups that this column tells by themselves, too.
+        Compute the metrics of each group of this column, too.
     weight
-        The column that says how often a row counts.
+        The column with the sample weights.
     mass
-        The mass of the intervals.
+        Probability mass of the credible intervals.
     sequence
-        Of hidden-markov: the column that says which sequence a step belongs to.
+        The column with the sequence identifier, for hidden-markov.
     order
-        Of hidden-markov: the column that says where in it.
+        The column with the time order within a sequence, for hidden-markov.
     json
-        Write all measures as JSON: value, low and high.
+        Write all metrics as JSON: value, low and high.
     reading
-        How DATA is read.
+        Options for reading DATA.
     """
     import tallybayes as tb
 
-    found: Any = load(model)
-    with OpenResources() as places:
-        source = places.source(data, reading, needed=(target, by, weight, sequence, order))
+    fitted: Any = load(model)
+    with OpenResources() as resources:
+        source = resources.source(data, reading, needed=(target, by, weight, sequence, order))
         rows: Any = source
-        if isinstance(found, tb.HiddenMarkovModel):
+        if isinstance(fitted, tb.HiddenMarkovModel):
             from tallybayes.apps.cli.sequence_rows import read_steps
 
             if sequence is None:
-                raise UsageError("which sequence a step belongs to is not said; expected --sequence COL.")
+                raise UsageError("missing option --sequence COL: the column with the sequence identifier.")
             if by or weight:
-                raise UsageError("--by and --weight are of rows; hidden-markov is measured on sequences.")
+                raise UsageError("--by and --weight apply to rows; a hidden Markov model is evaluated on sequences.")
             rows = read_steps(source, sequence, order).sequences
             states = None if target is None else [part[target].to_pylist() for part in rows]
-            result: Any = tb.evaluate(found, rows, states, mass=mass)
+            result: Any = tb.evaluate(fitted, rows, states, mass=mass)
         else:
-            wanted = target or target_of(found)
-            result = tb.evaluate(found, rows, wanted, by, sample_weight=weight, mass=mass)
+            target_column = target or target_of(fitted)
+            result = tb.evaluate(fitted, rows, target_column, by, sample_weight=weight, mass=mass)
     if json:
-        answer_json(measured(result))
+        answer_json(metrics_to_json(result))
     else:
         show_evaluation(result)
 
 
-def measured(result: Any) -> dict[str, Any]:
-    """All that was measured."""
-    found: dict[str, Any] = {"rows": result.n_rows, "mass": result.mass}
+def metrics_to_json(result: Any) -> dict[str, Any]:
+    """Return the metrics as a JSON document."""
+    document: dict[str, Any] = {"rows": result.n_rows, "mass": result.mass}
     if not hasattr(result, "confusion_matrix"):
         names = ("bits_per_row", "mean_absolute_error", "mean_squared_error", "rmse", "r2", "log_loss")
-        found |= {name: getattr(result, name) for name in names if getattr(result, name, None) is not None}
-        return found | {"groups": {label: measured(part) for label, part in (result.groups or {}).items()}}
+        document |= {name: getattr(result, name) for name in names if getattr(result, name, None) is not None}
+        return document | {"groups": {label: metrics_to_json(part) for label, part in (result.groups or {}).items()}}
     for name in ("accuracy", "error_rate", "log_loss", "brier_score", "roc_auc", "calibration_error", "bits_per_row"):
-        found[name] = getattr(result, name)
+        document[name] = getattr(result, name)
     labels = result.classes.tolist()
     parts = {"precision": result.precision, "recall": result.recall, "f1_score": result.f1_score}
-    found["classes"] = [
+    document["classes"] = [
         {"class": label, "support": result.support[label], **{name: part[label] for name, part in parts.items()}}
         for label in labels
     ]
-    found["confusion_matrix"] = result.confusion_matrix
-    found["groups"] = [{"group": label, **measured(part)} for label, part in (result.groups or {}).items()]
-    return found
+    document["confusion_matrix"] = result.confusion_matrix
+    document["groups"] = [{"group": label, **metrics_to_json(part)} for label, part in (result.groups or {}).items()]
+    return document

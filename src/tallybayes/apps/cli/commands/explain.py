@@ -47,7 +47,7 @@ def explain(
     json
         Write the weights as JSON.
     reading
-        How DATA is read.
+        Options for reading DATA.
     """
     classifier: Any = load(model)
     if not hasattr(classifier, "explain"):

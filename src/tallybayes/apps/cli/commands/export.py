@@ -1,4 +1,4 @@
-"""`tally export`: a model for where the rows are: SQL, ONNX, or a network in BIF."""
+"""`tally export`: export a model as SQL, ONNX or BIF."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def export(
     output: Annotated[File | None, Parameter(name=["--output", "-o"])] = None,
     force: bool = False,
 ) -> None:
-    """Write a model for where the rows are: as SQL, as ONNX, or a network as BIF.
+    """Export a model as SQL or ONNX, or a network as BIF.
 
-    SQL is one SELECT, on standard output unless -o is given. Its answers are
-    those of `tally predict --proba`.
+    SQL is one SELECT statement, written to standard output unless -o is passed.
+    Its result has the columns of `tally predict --proba`.
 
       tally export model.tally --sql duckdb --table new_rows
       tally export model.tally --sql postgresql --table visits --keep id -o q.sql
@@ -39,46 +39,46 @@ def export(
     model
         A file that `tally fit` wrote.
     sql
-        The dialect.
+        The SQL dialect.
     table
-        Of --sql: the table that is asked about, or a query.
+        For --sql: the table to predict, or a query.
     keep
-        Of --sql: its columns that come first, such as a key.
+        For --sql: columns of the table to copy to the result, such as a key.
     onnx
-        The file to write; needs the library onnx.
+        The ONNX file to write; requires the library onnx.
     bif
-        The file to write.
+        The BIF file to write.
     output
-        Of --sql: the file to write.
+        For --sql: the file to write.
     force
-        Replace files that are there.
+        Replace existing files.
     """
     import tallybayes as tb
 
-    if sum(way is not None for way in (sql, onnx, bif)) != 1:
-        raise UsageError("one of --sql, --onnx and --bif is expected.")
+    if sum(hint is not None for hint in (sql, onnx, bif)) != 1:
+        raise UsageError("missing option: pass one of --sql, --onnx and --bif.")
     if sql is not None and table is None:
-        raise UsageError("which table is asked about is not said; expected --table NAME.")
-    found: Any = load(model)
+        raise UsageError("missing option --table NAME: the table to predict.")
+    fitted: Any = load(model)
     method, path = ("to_sql", output) if sql else ("to_onnx", onnx) if onnx else ("to_bif", bif)
-    if not hasattr(found, method):
-        kind = type(found).__name__
-        chosen = isinstance(found, tb.AutoClassifier)
-        way = "tally fit --model naive-bayes makes one that can." if chosen else "tally show says what it is."
-        raise CommandError(f"{model} is a {kind}, which has no {method[3:].upper()}.\n    {way}")
+    if not hasattr(fitted, method):
+        kind = type(fitted).__name__
+        is_ensemble = isinstance(fitted, tb.AutoClassifier)
+        hint = "Fit a model with --model naive-bayes instead." if is_ensemble else "Run 'tally show' for its kind."
+        raise CommandError(f"{model} is a {kind}, which has no export as {method[3:].upper()}.\n    {hint}")
     if path is not None:
         check_free(path, force)
     if sql is not None:
-        text = found.to_sql(sql, table, keep=keep)
+        text = fitted.to_sql(sql, table, keep=keep)
         if path is None:
             print_result(text)
             return
         atomic_write_bytes(path, (text + "\n").encode())
     elif onnx is not None:
         try:
-            atomic_write_bytes(onnx, found.to_onnx().SerializeToString())
+            atomic_write_bytes(onnx, fitted.to_onnx().SerializeToString())
         except ImportError:
             raise CommandError("the library onnx is not installed.\n    pip install 'tallybayes[onnx]'") from None
     else:
-        found.to_bif(bif)
+        fitted.to_bif(bif)
     print_status(f"wrote {path}")

@@ -1,4 +1,4 @@
-"""`tally fit`: learn a model from a table, and write it to a file."""
+"""`tally fit`: fit a model to a table and write it to a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Model = Literal[
     "network",
     "hidden-markov",
 ]
-_MOST_CLASSES = 50  # that a target of whole numbers may have
+_MOST_CLASSES = 50  # maximum number of classes of a numeric target
 Estimate = Literal["bayes", "mle", "map", "unbiased"]
 Covariance = Literal["full", "tied", "diagonal", "tied-diagonal", "spherical", "tied-spherical"]
 
@@ -62,142 +62,144 @@ def fit(
     json: bool = False,
     reading: Read = DEFAULT_READ_OPTIONS,
 ) -> None:
-    """Learn a model from a table, and write it to a file.
+    """Fit a model to a table and write it to a file.
 
-    Without --model, naive Bayes, trees, one-dependence classifiers and
-    discriminants are tried on held-out rows, and mixed by how they did; the
-    report says what was found.
+    Without --model, naive Bayes, tree-augmented and one-dependence classifiers
+    and discriminants are compared by cross-validation and stacked. The
+    leaderboard is printed.
 
       tally fit penguins.csv --target species
-      tally fit visits.parquet -t bought -m naive-bayes --columns zip=label
+      tally fit visits.parquet -t bought -m naive-bayes --columns zip=categorical
       tally fit sqlite:shop.db --table visits -t bought -m naive-bayes
       tally fit penguins.csv -t body_mass_g -m regression
       tally fit days.csv -m network --structure 'rain, sprinkler -> wet'
-      tally fit words.csv -m hidden-markov -t tag --sequence sentence --order place
+      tally fit words.csv -m hidden-markov -t tag --sequence sentence --order time
       zcat big.csv.gz | tally fit - -t label -m naive-bayes -o big.tally
 
-    A FAMILY is label, text, yes-no, count, gaussian, log-normal or tied-gaussian;
-    auto goes by the column's type, suggest by evidence, ignore leaves it out.
-    With +missing (gaussian+missing) absence tells something, too. The name ...
-    stands for all columns that are not named, which are auto.
+    A FAMILY is categorical, text, binary, count, gaussian, log-normal or
+    tied-gaussian; auto selects it by the type of the column, suggest by log
+    evidence, and ignore drops the column. The suffix +missing (gaussian+missing)
+    models missing values as informative. The name ... means all other columns,
+    which are auto by default.
 
     Parameters
     ----------
     data
         A file, a pattern in quotes, - or the address of a database.
     target
-        The column of the classes; of states, for hidden-markov; of numbers, for regression. Of a network and a
-        mixture, none is needed.
+        The column of the classes, of the states of hidden-markov, or of the numbers of regression. A network or a
+        mixture needs none.
     model
-        What is learned.
+        The kind of model.
     out
-        The file to write; by default DATA-MODEL.tally, here. One that is there is never replaced without --force.
+        The file to write; by default DATA-MODEL.tally in this folder. An existing file is replaced only with --force.
     force
-        Replace the file that is there.
+        Replace an existing file.
     columns
-        What columns are, as NAME=FAMILY; others are auto. See above.
+        Families of columns, as NAME=FAMILY; see above.
     estimate
-        How parameters follow from counts; bayes unless said.
+        The estimate of the parameters from the counts; by default bayes.
     prior
-        A number added to every level's count (1 is add-one), empirical, k2, bdeu:N, dirichlet:N or beta:A,B.
+        Pseudo-counts of every level (1 is add-one), empirical, k2, bdeu:N, dirichlet:N or beta:A,B.
     class_prior
-        The classes' probabilities before a row is seen: all the same, or their share of the rows.
+        The class prior: uniform, or the class frequencies.
     calibration
-        Mend the probabilities by rows left out.
+        Calibrate the probabilities on held-out rows.
     unlabeled
-        What becomes of rows without a class: used by EM, or left out. Otherwise they are refused.
+        Use rows without a class by EM, or skip them. By default they are an error.
     weight
-        The column that says how often a row counts.
+        The column with the sample weights.
     covariance
-        Of a discriminant: full unless said.
+        Covariance of a discriminant; by default full.
     structure
-        Of a network: arrows, 'a->b' 'b, c -> d'; a .bif file that has them; or tree, to learn a tree.
+        Edges of a network: 'a->b' 'b, c -> d', a .bif file with them, or tree to learn a tree from the data.
     sequence
-        Of hidden-markov: the column that says which sequence a step belongs to.
+        The column with the sequence identifier, for hidden-markov.
     order
-        Of hidden-markov: the column that says where in it.
+        The column with the time order within a sequence, for hidden-markov.
     states
-        Of hidden-markov without --target: how many states there are.
+        The number of states of hidden-markov without --target.
     components
-        Of a mixture: how many there are; 2 unless said.
+        The number of components of a mixture; by default 2.
     degree
-        Of a regression: the highest power of every number; 1 unless said.
+        The degree of the polynomial of a regression; by default 1.
     single
-        For --model auto: use the best candidate alone instead of stacking.
+        For --model auto: select the best candidate instead of stacking.
     like_model
-        A model whose kind, settings and choices are taken, so that both can be merged.
+        A model whose kind, parameters and model choices are used, so that both can be merged.
     seed
-        For what is random: folds, and where EM starts.
+        The random seed of the folds and of the initialization of EM.
     json
-        Write what was learned as JSON.
+        Write the description of the model as JSON.
     reading
-        How DATA is read.
+        Options for reading DATA.
     """
     import tallybayes as tb
 
     families, ignored = read_families(columns)
-    settings: dict[str, Any] = {
+    options: dict[str, Any] = {
         "columns": families,
         "estimate": estimate,
         "prior": read_prior(prior, estimate or "bayes"),
     }
-    settings |= {"class_prior": class_prior, "calibration": calibration, "unlabeled": unlabeled, "single": single}
-    settings |= {"covariance": None if covariance is None else covariance.replace("-", "_"), "n_states": states}
-    settings |= {"n_components": components, "degree": degree}
-    settings |= {"random_state": seed}
-    with OpenResources() as places:
-        needed = (target, weight, sequence, order)
-        source = places.source(data, reading, ignored, needed=needed)
+    options |= {"class_prior": class_prior, "calibration": calibration, "unlabeled": unlabeled, "single": single}
+    options |= {"covariance": None if covariance is None else covariance.replace("-", "_"), "n_states": states}
+    options |= {"n_components": components, "degree": degree}
+    options |= {"random_state": seed}
+    with OpenResources() as resources:
+        required = (target, weight, sequence, order)
+        source = resources.source(data, reading, ignored, needed=required)
         if like_model is not None:
-            if any(value not in (None, {}) for value in settings.values()) or model != "auto" or structure:
-                raise UsageError("--like takes the kind and the settings of another model; expected no others.")
+            if any(value not in (None, {}) for value in options.values()) or model != "auto" or structure:
+                raise UsageError("--like sets the kind and the parameters of the model; pass no other model option.")
             other = load(like_model)
             if isinstance(other, tb.Mixture):
-                raise UsageError(f"--like takes a model whose rows add up; {like_model} is a Mixture.")
-            fresh, target = other.without_rows(), target or target_of(other)
-            kind = next(word for word, name in MODELS.items() if type(fresh) is getattr(tb, name))
+                raise UsageError(f"--like requires a model whose tallies can be merged; {like_model} is a Mixture.")
+            unfitted, target = other.without_rows(), target or target_of(other)
+            kind = next(name for name, class_name in MODELS.items() if type(unfitted) is getattr(tb, class_name))
         else:
-            fresh, kind = _made(model, settings, structure, source, target), model
+            unfitted, kind = _make_model(model, options, structure, source, target), model
             if target is not None and model not in ("regression", "network", "hidden-markov"):
                 _check_classes(source, target)
-        path = out or _named(data, reading.table, kind)
-        check_free(path, force)  # before the work, not after it
-        fitted = _fitted(fresh, kind, source, target, weight, sequence, order, structure)
-    save(fitted, path, force=force)  # before anything is printed: its reader may be gone
+        path = out or _default_path(data, reading.table, kind)
+        check_free(path, force)  # before the fit
+        fitted = _fit_model(unfitted, kind, source, target, weight, sequence, order, structure)
+    save(fitted, path, force=force)  # before printing: the output pipe may be closed
     report = getattr(fitted, "leaderboard_", None)
     if json:
-        told = model_to_json(fitted) | {"file": path}
-        answer_json(told | ({} if report is None else {"report": _told(report)}))
+        document = model_to_json(fitted) | {"file": path}
+        answer_json(document | ({} if report is None else {"report": _leaderboard_to_json(report)}))
     else:
         show_report(report) if report is not None else show_summary(fitted.summary())
 
 
-def _made(model: str, settings: dict[str, Any], structure: tuple[str, ...], source: Any, target: str | None) -> Any:
-    """The model, not fitted; settings that it lacks are refused, and what it needs is asked for."""
+def _make_model(
+    model: str, options: dict[str, Any], structure: tuple[str, ...], source: Any, target: str | None
+) -> Any:
+    """Return the unfitted model. Raise UsageError for options that it does not have, or that are missing."""
     if structure and model != "network":
-        raise UsageError("--structure is of --model network.")
+        raise UsageError("--structure applies to --model network.")
     if model == "network":
         if not structure:
             raise UsageError(
-                "which column depends on which is not said; expected --structure 'a->b' …, or --structure tree.\n"
-                f"    The columns are {_listed(source)}."
+                f"missing option --structure: edges such as 'a->b', or tree.\n    Columns: {_column_names(source)}."
             )
         parents: Any = {} if structure == ("tree",) else read_structure(structure)
-        return make(model, settings, {"parents": parents})
+        return make(model, options, {"parents": parents})
     if model == "mixture":
         if target is not None:
             raise UsageError(
-                f"--target is {target!r}; a mixture finds its components without labels.\n"
-                f"    Leave it out; --columns {target}=ignore leaves the column out, too."
+                f"--target is {target!r}; a mixture is fitted without a target.\n"
+                f"    Omit --target; --columns {target}=ignore drops the column."
             )
-        return make(model, settings)
-    if target is None and (model != "hidden-markov" or settings["n_states"] is None):
-        raise UsageError(f"which column is predicted is not said; expected --target, one of {_listed(source)}.")
-    return make(model, settings)
+        return make(model, options)
+    if target is None and (model != "hidden-markov" or options["n_states"] is None):
+        raise UsageError(f"missing option --target: the column to predict; expected one of {_column_names(source)}.")
+    return make(model, options)
 
 
 def _check_classes(source: Any, target: str) -> None:
-    """Reject a target of measured numbers, of which every value would be a class."""
+    """Raise UsageError if the target is continuous: every value would be a class."""
     import pyarrow.compute as pc
 
     column = source.first_batch()[target]
@@ -208,12 +210,13 @@ def _check_classes(source: Any, target: str) -> None:
     if n > _MOST_CLASSES or not pc.all(pc.equal(pc.floor(known), known)).as_py():
         raise UsageError(
             f"column {target!r} is continuous ({n} different numbers in {len(known):,} rows); expected classes.\n"
-            f"    Predict the number with --model regression, or make classes of its values: --types {target}=string."
+            f"    Pass --model regression to predict the number, or --types {target}=string to use its values"
+            " as classes."
         )
 
 
-def _fitted(
-    fresh: Any,
+def _fit_model(
+    unfitted: Any,
     model: str,
     source: Any,
     target: str | None,
@@ -222,29 +225,35 @@ def _fitted(
     order: str | None,
     structure: tuple[str, ...],
 ) -> Any:
+    """Fit the model to the rows and return it."""
     import tallybayes as tb
 
     if model != "hidden-markov" and (sequence or order):
-        raise UsageError("--sequence and --order are of --model hidden-markov.")
-    learn = fresh.partial_fit if hasattr(fresh, "n_rows_") else fresh.fit  # one that is like another has no rows yet
+        raise UsageError("--sequence and --order apply to --model hidden-markov.")
+    fit_rows = (
+        unfitted.partial_fit if hasattr(unfitted, "n_rows_") else unfitted.fit
+    )  # a model of --like has n_rows_ of 0
     if model == "hidden-markov":
         if sequence is None:
-            raise UsageError("which sequence a step belongs to is not said; expected --sequence COL (and --order COL).")
+            raise UsageError(
+                "missing option --sequence COL: the column with the sequence identifier "
+                "(and --order COL for the time order)."
+            )
         if weight is not None:
-            raise UsageError("--weight is of rows; hidden-markov learns from sequences.")
-        return learn(source, target, sequence=sequence, order=order)
+            raise UsageError("--weight applies to rows; a hidden Markov model is fitted to sequences.")
+        return fit_rows(source, target, sequence=sequence, order=order)
     if model == "network" and structure == ("tree",):
-        settings = {name: value for name, value in fresh.get_params(deep=False).items() if name != "parents"}
+        parameters = {name: value for name, value in unfitted.get_params(deep=False).items() if name != "parents"}
         defaults = tb.BayesianNetwork({}).get_params(deep=False)
-        said = {name: value for name, value in settings.items() if value != defaults[name]}
-        return tb.learn_tree(source, target, sample_weight=weight, **said)
+        passed = {name: value for name, value in parameters.items() if value != defaults[name]}
+        return tb.learn_tree(source, target, sample_weight=weight, **passed)
     if model in ("network", "mixture"):
-        return learn(source, sample_weight=weight)
-    return learn(source, target, **({} if weight is None else {"sample_weight": weight}))
+        return fit_rows(source, sample_weight=weight)
+    return fit_rows(source, target, **({} if weight is None else {"sample_weight": weight}))
 
 
-def _named(data: str, table: str | None, model: str) -> str:
-    """The file that a model is written to where none is named: of the data's name and the model's."""
+def _default_path(data: str, table: str | None, model: str) -> str:
+    """Return the default file name of a model: the name of the data and the kind of the model."""
     if table and is_database(data):
         stem = table
     elif data == STANDARD_INPUT:
@@ -255,20 +264,21 @@ def _named(data: str, table: str | None, model: str) -> str:
     return f"{stem}-{model}.tally"
 
 
-def _listed(source: Any) -> str:
+def _column_names(source: Any) -> str:
+    """Return the names of the columns, at most twelve."""
     names = source.schema.names
     return ", ".join(map(repr, names[:12])) + (f", … {len(names) - 12} more" if len(names) > 12 else "")
 
 
-def _told(report: Any) -> dict[str, Any]:
-    """What was tried, as JSON has it."""
+def _leaderboard_to_json(report: Any) -> dict[str, Any]:
+    """Return the leaderboard as a JSON document."""
     held_out = {"log_loss": [report.loss, report.low, report.high], "accuracy": report.accuracy}
-    counted = {"rows": report.n_rows, "folds": report.n_folds, "seconds": report.seconds}
+    data = {"rows": report.n_rows, "folds": report.n_folds, "seconds": report.seconds}
     columns = {str(name): str(family) for name, family in report.columns.items()}
     return {
         "tried": list(report.tried),
         "held_out": held_out,
-        **counted,
+        **data,
         "columns": columns,
         "dropped_columns": report.dropped_columns,
     }

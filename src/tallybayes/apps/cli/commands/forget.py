@@ -1,4 +1,4 @@
-"""`tally forget`: take rows out of a model again."""
+"""`tally forget`: remove rows from a model."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def forget(
     json: bool = False,
     reading: Read = DEFAULT_READ_OPTIONS,
 ) -> None:
-    """Take rows out of a model again, exactly.
+    """Remove rows from a model exactly.
 
-    Its counts are as if they had never been seen. What they had a part in
-    choosing (families, bins, the mixture's weights) and the calibration are
-    kept; fit again to choose anew. Rows that were never learned are refused
-    where a count would turn negative, and nothing is changed then. A window
-    knows its rows: what is not in it is refused.
+    The counts become those of a fit without the rows. Model choices made from
+    the rows (families, bins, ensemble weights) and the calibration remain; fit
+    a new model to revise them. If a count would become negative, an error is
+    raised and nothing is changed. A window raises an error for rows that it
+    does not contain.
 
       tally forget penguins-auto.tally withdrawn.csv
       tally forget penguins.tally withdrawn.csv --receipt withdrawn.json
@@ -44,26 +44,26 @@ def forget(
     model
         A file that `tally fit` or `tally window` wrote.
     data
-        The rows, with their classes: a file, a pattern in quotes, - or the address of a database.
+        The rows with their class labels: a file, a pattern in quotes, - or the address of a database.
     out
         The file to write; by default MODEL itself.
     force
-        Replace the file of --out that is there.
+        Replace an existing file of --out.
     target
-        The column of the classes, if it is not called as when fitting.
+        The column with the class labels; by default the target of the fit.
     weight
-        The column that says how often a row counts.
+        The column with the sample weights.
     sequence
-        Of hidden-markov: the column that says which sequence a step belongs to.
+        The column with the sequence identifier, for hidden-markov.
     order
-        Of hidden-markov: the column that says where in it.
+        The column with the time order within a sequence, for hidden-markov.
     time
-        Of a window: the column that says when a row came, if it is not called as before.
+        The column with the times of the rows, for a window; by default the one of its first rows.
     receipt
-        Write a receipt to this new file: counts and digests, for 'tally receipt' to check.
+        Write a receipt to this new file: counts and digests, which 'tally receipt' verifies.
     json
-        Write what changed as JSON.
+        Write the numbers of rows as JSON.
     reading
-        How DATA is read.
+        Options for reading DATA.
     """
     modify_model("forget", model, data, out, force, target, weight, sequence, order, json, reading, time, receipt)

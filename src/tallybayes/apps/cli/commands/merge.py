@@ -1,4 +1,4 @@
-"""`tally merge`: add up models that were learned apart."""
+"""`tally merge`: merge models fitted on separate data."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def merge(
     force: bool = False,
     json: bool = False,
 ) -> None:
-    """Add up models that were learned apart.
+    """Merge models fitted on separate data.
 
-    The sum is what a fit of all their rows would have made. They must be of
-    one kind, with the same settings and choices: 'tally fit --like A.tally'
-    makes such.
+    The result equals a fit to all their rows. The models must have the same
+    kind, parameters and model choices: 'tally fit --like A.tally' fits such
+    a model.
 
       tally merge monday.tally tuesday.tally -o both.tally
       tally merge hospital-*.tally -o all.tally
@@ -29,38 +29,39 @@ def merge(
     Parameters
     ----------
     models
-        Two files or more that `tally fit` wrote.
+        Two or more files written by `tally fit`.
     out
         The file to write.
     force
-        Replace the file that is there.
+        Replace an existing file.
     json
-        Write what was added as JSON.
+        Write the numbers of rows as JSON.
     """
     import tallybayes as tb
 
     if len(models) < 2:
-        raise UsageError(f"there are {len(models)} models to merge; expected two or more, and -o.")
-    found = [load(path, whole=True) for path in models]
-    kind = type(found[0])
-    for path, model in zip(models, found, strict=True):
+        raise UsageError(f"{len(models)} models to merge; expected at least two, and -o.")
+    loaded = [load(path, keep_stream=True) for path in models]
+    model_class = type(loaded[0])
+    for path, model in zip(models, loaded, strict=True):
         if isinstance(model, tb.Window):
             raise CommandError(
-                f"{path} is a window, which holds the last rows of one stream; expected models.\n"
-                "    'tally update' counts the rows of several streams into one window."
+                f"{path} is a window, which cannot be merged; expected models.\n"
+                "    'tally update' adds the rows of several streams to one window."
             )
-    for path, model in zip(models, found, strict=True):
-        if type(model) is not kind:
+    for path, model in zip(models, loaded, strict=True):
+        if type(model) is not model_class:
             raise CommandError(
-                f"{models[0]} is a {kind.__name__} and {path} a {type(model).__name__}; expected models of one kind."
+                f"{models[0]} is a {model_class.__name__} and {path} a {type(model).__name__}; "
+                "expected models of one kind."
             )
-    total: Any = found[0]
-    for model in found[1:]:
+    total: Any = loaded[0]
+    for model in loaded[1:]:
         total = total + model
     save(total, out, force=force)
-    counts = dict(zip(models, (model.n_rows_ for model in found), strict=True))
+    counts = dict(zip(models, (model.n_rows_ for model in loaded), strict=True))
     if json:
-        answer_json({"file": out, "model": kind.__name__, "rows": total.n_rows_, "rows_of": counts})
+        answer_json({"file": out, "model": model_class.__name__, "rows": total.n_rows_, "rows_of": counts})
         return
     width = max(map(len, (*models, out)))
     for path, n in {**counts, out: total.n_rows_}.items():

@@ -1,4 +1,4 @@
-"""`tally predict`: what a model says of every row."""
+"""`tally predict`: predict the target of every row."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def predict(
     json: bool = False,
     reading: Read = DEFAULT_READ_OPTIONS,
 ) -> None:
-    """Say what a model predicts of every row, in the order of the rows.
+    """Predict the target of every row, in the order of the rows.
 
     The columns are those of --keep, `prediction`, and with --proba `p(class)`
-    of every class. A file that is there is replaced once the new one is whole;
-    a table that is there is refused.
+    of every class. An existing file is replaced atomically; an existing table
+    is an error.
 
       tally predict penguins-auto.tally new.csv --proba
-      tally predict model.tally new.parquet --keep id -o told.parquet
+      tally predict model.tally new.parquet --keep id -o predicted.parquet
       tally predict model.tally - < new.csv | head
-      tally predict model.tally sqlite:a.db --table x -o sqlite:a.db --to-table told
+      tally predict model.tally sqlite:a.db --table x -o sqlite:a.db --to-table y
       tally predict network.tally days.csv --target rain
-      tally predict tagger.tally words.csv --sequence sentence --order place
+      tally predict tagger.tally words.csv --sequence sentence --order time
 
     Parameters
     ----------
@@ -47,46 +47,49 @@ def predict(
     data
         A file, a pattern in quotes, - or the address of a database.
     out
-        The file to write, by its ending (.csv, .jsonl, .parquet …), or a database; else CSV on standard output.
+        The file to write, in the format of its suffix (.csv, .jsonl, .parquet …), or a database; by default CSV on
+        standard output.
     to_table
-        Of a database: the table to make.
+        For a database: the table to create.
     proba
         Write the probability of every class, too.
     keep
-        Columns of DATA to be written first: what tells which row it is.
+        Columns of DATA to copy to the result, such as a key.
     target
-        Of a network: the column to predict.
+        For a network: the node to predict.
     sequence
-        Of hidden-markov: the column that says which sequence a step belongs to.
+        The column with the sequence identifier, for hidden-markov.
     order
-        Of hidden-markov: the column that says where in it.
+        The column with the time order within a sequence, for hidden-markov.
     json
-        JSON lines on standard output instead of CSV.
+        Write JSON lines to standard output instead of CSV.
     reading
-        How DATA is read.
+        Options for reading DATA.
     """
     import tallybayes as tb
     from tallybayes.apps.cli.sequence_rows import predicted_steps
 
     if json and out is not None:
-        raise UsageError("--json is of standard output.\n    A file says by its ending what it holds: -o told.jsonl.")
-    found: Any = load(model)
-    with OpenResources(writes=out) as places:
-        to, kind = places.target(out, to_table)
-        form = None if kind is None else "json" if json else kind
-        source = places.source(data, reading, needed=(*keep, sequence, order))
-        if isinstance(found, tb.HiddenMarkovModel):
+        raise UsageError(
+            "--json applies to standard output.\n    The suffix of a file sets its format: -o predicted.jsonl."
+        )
+    fitted: Any = load(model)
+    with OpenResources(writes=out) as resources:
+        output, kind = resources.target(out, to_table)
+        file_format = None if kind is None else "json" if json else kind
+        source = resources.source(data, reading, needed=(*keep, sequence, order))
+        if isinstance(fitted, tb.HiddenMarkovModel):
             if sequence is None:
-                raise UsageError("which sequence a step belongs to is not said; expected --sequence COL.")
-            told = predicted_steps(found, source, sequence, order, proba, keep)
-            n = tb.write_rows(told, to, format=form)
+                raise UsageError("missing option --sequence COL: the column with the sequence identifier.")
+            predictions = predicted_steps(fitted, source, sequence, order, proba, keep)
+            n = tb.write_rows(predictions, output, format=file_format)
         else:
             if sequence or order:
                 raise UsageError(
-                    f"--sequence and --order are of hidden Markov models; this is a {type(found).__name__}."
+                    f"--sequence and --order apply to hidden Markov models; found a {type(fitted).__name__}."
                 )
-            if proba and not hasattr(found, "predict_proba") and not hasattr(found, "graph_"):
-                raise UsageError(f"--proba is of classes; this is a {type(found).__name__}.")
-            n = tb.write_predictions(found, source, to, target, proba=proba, keep=list(keep), format=form)
+            if proba and not hasattr(fitted, "predict_proba") and not hasattr(fitted, "graph_"):
+                raise UsageError(f"--proba applies to classifiers; found a {type(fitted).__name__}.")
+            n = tb.write_predictions(fitted, source, output, target, proba=proba, keep=list(keep), format=file_format)
     if kind is None:
         print_status(f"wrote {n:,} rows to {out}")

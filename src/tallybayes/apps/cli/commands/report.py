@@ -1,4 +1,4 @@
-"""`tally report`: a page about a model and what it says of some rows."""
+"""`tally report`: write an HTML report on a classifier and its predictions."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ def report(
     held_out: Annotated[bool, Parameter(negative=())] = False,
     reading: Read = DEFAULT_READ_OPTIONS,
 ) -> None:
-    """Write a page about a classifier: what it counted, how good it is, and why.
+    """Write an HTML report on a classifier and its predictions.
 
-    One file of HTML that needs no network, with a part to try out: other cells,
-    other shares of the classes, other costs; and with what 'tally audit' tells.
-    Rows that the model has learned from flatter it: take others.
+    The page is one HTML file that needs no network. It has the training data,
+    feature importance, metrics, the data checks of 'tally audit', explanations,
+    and predictions under changed cells, class frequencies and costs. The metrics
+    of training rows are too optimistic: pass held-out rows.
 
       tally report penguins-auto.tally --data test.csv
       tally report model.tally --data test.parquet -o page.html --title Penguins
@@ -38,25 +39,25 @@ def report(
     model
         A file that `tally fit` wrote.
     data
-        Rows with labels: a file, a pattern in quotes, - or the address of a database.
+        Rows with class labels: a file, a pattern in quotes, - or the address of a database.
     target
-        The true classes, if not called as when fitting.
+        The column with the true classes; by default the target of the fit.
     output
-        The page.
+        The HTML file to write.
     by
-        The column that tells groups, to see how they fare.
+        The column with the subgroups whose performance is reported.
     title
-        What stands above it.
+        The title of the page.
     held_out
-        The model was not fitted on these rows: give advice on columns and calibration.
+        The model was fitted without these rows: give advice on columns and calibration.
     reading
-        How DATA is read.
+        Options for reading DATA.
     """
-    found: Any = load(model)
-    if not hasattr(found, "report"):
-        raise UsageError(f"{model} is a {type(found).__name__}; expected a classifier, which pages are about.")
-    with OpenResources() as places:
-        source = places.source(data, reading, needed=(target, by))
-        labels = target or getattr(found, "target_", None)
-        found.report(source, labels, by=by, title=title, held_out=held_out).save(output)
+    fitted: Any = load(model)
+    if not hasattr(fitted, "report"):
+        raise UsageError(f"{model} is a {type(fitted).__name__}; expected a classifier.")
+    with OpenResources() as resources:
+        source = resources.source(data, reading, needed=(target, by))
+        labels = target or getattr(fitted, "target_", None)
+        fitted.report(source, labels, by=by, title=title, held_out=held_out).save(output)
     print_status(f"{output}: open it in a browser")

@@ -24,9 +24,7 @@ def sample(
     to_table: str | None = None,
     json: bool = False,
 ) -> None:
-    """Draw rows from a model.
-
-    They have the columns that it was fitted on, and the class.
+    """Draw rows from a model, with the columns of the fit and the class.
 
       tally sample model.tally -n 1000 --seed 1 > drawn.csv
       tally sample model.tally -n 1000 --class Adelie -o drawn.parquet
@@ -36,68 +34,70 @@ def sample(
     model
         A file that `tally fit` wrote, or a network in a .bif file.
     n
-        How many rows; of hidden-markov, how many sequences.
+        The number of rows, or of sequences for hidden-markov.
     seed
-        The same seed draws the same rows.
+        The random seed.
     given
-        Of a classifier: the class of all rows.
+        For a classifier: the class of all rows.
     length
-        Of hidden-markov: how many steps a sequence has (at most, where its end is modeled).
+        For hidden-markov: the length of a sequence; the maximum, if the end of sequences is modeled.
     out
-        The file to write, by its ending: .csv, .jsonl, .parquet …; or a database. Otherwise CSV on standard output.
+        The file to write, in the format of its suffix (.csv, .jsonl, .parquet …), or a database; by default CSV on
+        standard output.
     to_table
-        Of a database: the table to make.
+        For a database: the table to create.
     json
-        JSON lines on standard output instead of CSV.
+        Write JSON lines to standard output instead of CSV.
     """
     import tallybayes as tb
 
     if json and out is not None:
-        raise UsageError("--json is of standard output.\n    A file says by its ending what it holds: -o drawn.jsonl.")
+        raise UsageError(
+            "--json applies to standard output.\n    The suffix of a file sets its format: -o drawn.jsonl."
+        )
     if n < 0 or length < 0:
         raise UsageError(f"--rows is {n} and --length {length}; expected numbers of at least 0.")
-    found: Any = load(model)
-    drawn = _drawn(found, model, n, length, given, seed)
-    with OpenResources(writes=out) as places:
-        to, kind = places.target(out, to_table)
-        count = tb.write_rows(drawn, to, format=None if kind is None else "json" if json else kind)
+    fitted: Any = load(model)
+    drawn = _draw(fitted, model, n, length, given, seed)
+    with OpenResources(writes=out) as resources:
+        output, kind = resources.target(out, to_table)
+        count = tb.write_rows(drawn, output, format=None if kind is None else "json" if json else kind)
     if kind is None:
         print_status(f"wrote {count:,} rows to {out}")
 
 
-def _drawn(model: Any, path: str, n: int, length: int, given: str | None, seed: int | None) -> dict[str, Any]:
-    """Columns of rows that were drawn."""
+def _draw(model: Any, file: str, n: int, length: int, given: str | None, seed: int | None) -> dict[str, Any]:
+    """Return the columns of the rows drawn from a model."""
     import numpy as np
 
     import tallybayes as tb
 
     if isinstance(model, tb.HiddenMarkovModel):
         sequences, states = model.sample([length] * n, random_state=seed)
-        parts = [_columns(one) for one in sequences]
-        found = {"sequence": np.repeat(np.arange(1, n + 1), [len(path) for path in states])}
-        names = parts[0] if parts else {}
-        found |= {name: np.concatenate([part[name] for part in parts]) for name in names}
-        return {**found, "state": np.concatenate(states) if states else np.zeros(0)}
+        tables = [_columns(label) for label in sequences]
+        columns = {"sequence": np.repeat(np.arange(1, n + 1), [len(file) for file in states])}
+        names = tables[0] if tables else {}
+        columns |= {name: np.concatenate([table[name] for table in tables]) for name in names}
+        return {**columns, "state": np.concatenate(states) if states else np.zeros(0)}
     if not hasattr(model, "sample") or isinstance(model, tb.LinearRegression):
         raise CommandError(
-            f"{path} is a {type(model).__name__}, which describes a target and not rows; "
-            "expected a model that draws rows.\n"
-            "    'tally fit --model naive-bayes' learns one."
+            f"{file} is a {type(model).__name__}, which has no distribution of rows.\n"
+            "    Fit a model with --model naive-bayes instead."
         )
     if hasattr(model, "graph_"):
         if given is not None:
-            raise UsageError("--class is of classifiers.")
+            raise UsageError("--class applies to classifiers.")
         return _columns(model.sample(n, random_state=seed))
     if isinstance(model, tb.Mixture):
         X, y = model.sample(n, random_state=seed)
         return {**_columns(X), "component": y}
-    label = next((one for one in model.classes_.tolist() if str(one) == given), given)
+    label = next((label for label in model.classes_.tolist() if str(label) == given), given)
     X, y = model.sample(n, label, random_state=seed)
     return {**_columns(X), str(model.target_): y}
 
 
 def _columns(X: Any) -> dict[str, Any]:
-    """The columns of what was drawn: of a frame, a dictionary or an array."""
+    """Return the columns of a table, a data frame, a dictionary or an array."""
     import numpy as np
 
     if hasattr(X, "column_names"):
@@ -106,4 +106,4 @@ def _columns(X: Any) -> dict[str, Any]:
         return {str(name): X[name] for name in (X if isinstance(X, dict) else X.columns)}
     array = np.asarray(X)
     array = array[:, None] if array.ndim == 1 else array
-    return {f"x{place}": array[:, place] for place in range(array.shape[1])}
+    return {f"x{position}": array[:, position] for position in range(array.shape[1])}

@@ -1,4 +1,4 @@
-"""`tally update`: count more rows into a model."""
+"""`tally update`: add rows to a model."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ def update(
     json: bool = False,
     reading: Read = DEFAULT_READ_OPTIONS,
 ) -> None:
-    """Count more rows into a model.
+    """Add rows to a model.
 
-    It is then what a fit of all rows would have made, under the same choices:
-    what was chosen from the first rows (families, bins, the mixture's weights)
-    and the calibration are kept. The file is replaced once the new one is
-    whole; several at once wait for each other. A window forgets what is too
-    old by then.
+    The counts become those of a fit to all rows. Model choices made from the
+    first rows (families, bins, ensemble weights) and the calibration remain. The
+    file is replaced atomically; concurrent updates wait for each other. A window
+    removes the rows that are too old.
 
       tally update penguins-auto.tally monday.csv
       tally update model.tally 'june-*.parquet' -o july.tally
@@ -46,20 +45,20 @@ def update(
     out
         The file to write; by default MODEL itself.
     force
-        Replace the file of --out that is there.
+        Replace an existing file of --out.
     target
-        The column of the classes, if it is not called as when fitting.
+        The column with the class labels; by default the target of the fit.
     weight
-        The column that says how often a row counts.
+        The column with the sample weights.
     sequence
-        Of hidden-markov: the column that says which sequence a step belongs to.
+        The column with the sequence identifier, for hidden-markov.
     order
-        Of hidden-markov: the column that says where in it.
+        The column with the time order within a sequence, for hidden-markov.
     time
-        Of a window: the column that says when a row came, if it is not called as before.
+        The column with the times of the rows, for a window; by default the one of its first rows.
     json
-        Write what changed as JSON.
+        Write the numbers of rows as JSON.
     reading
-        How DATA is read.
+        Options for reading DATA.
     """
     modify_model("partial_fit", model, data, out, force, target, weight, sequence, order, json, reading, time)

@@ -1,4 +1,4 @@
-"""`tally window`: a model of the last rows alone, or of all rows with the old ones fading."""
+"""`tally window`: a model of a sliding window, or with exponential decay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tallybayes.apps.cli.console import File, answer_json, print_result
 from tallybayes.apps.cli.data_argument import DEFAULT_READ_OPTIONS, OpenResources, Read
 from tallybayes.apps.cli.model_files import check_free, load, save
 from tallybayes.apps.cli.model_options import read_span
-from tallybayes.apps.cli.stream_models import came, shown, told
+from tallybayes.apps.cli.stream_models import change_stream, format_stream, stream_state
 
 
 def window(
@@ -33,13 +33,13 @@ def window(
     json: bool = False,
     reading: Read = DEFAULT_READ_OPTIONS,
 ) -> None:
-    """Keep a model of the last rows alone, or let old rows fade.
+    """Create a model of a sliding window, or with exponential decay.
 
-    MODEL lends its kind, settings and choices, none of its rows. The window
-    begins with the rows of DATA, and is a file like that of a model: 'tally
-    update' counts what comes and forgets what is old by then, and predict,
-    evaluate, audit, explain and show ask the model of the rows in it. Its file
-    holds these rows, so that they can be forgotten; that of --half-life does not.
+    The window has the kind, parameters and model choices of MODEL, and the rows
+    of DATA. Its file is used like a model file: 'tally update' adds rows and
+    removes those that are too old; predict, evaluate, audit, explain and show
+    use the model of the current rows. The file contains these rows, so that
+    they can be removed; with --half-life it contains no rows.
 
       tally window penguins.tally june.csv --rows 1000
       tally window shop.tally visits.csv --duration 30d --time at -o last.tally
@@ -47,60 +47,60 @@ def window(
       tally update last.tally monday.csv
       tally predict last.tally new.csv
 
-    A SPAN is a number with s, min, h, d or w behind it (90min, 30d), or a number
-    alone where times are numbers.
+    A SPAN is a number with the unit s, min, h, d or w (90min, 30d), or a plain
+    number if times are numbers.
 
     Parameters
     ----------
     model
         A file that `tally fit` wrote.
     data
-        A file, a pattern in quotes, - or the address of a database; rows in the order in which they came.
+        A file, a pattern in quotes, - or the address of a database; rows in the order of time.
     rows
-        Hold so many rows; of hidden-markov, so many sequences.
+        The number of rows of the window, or of sequences for hidden-markov.
     duration
-        Hold the rows of so long, a SPAN, by their --time.
+        The duration of the window by --time, a SPAN.
     half_life
-        Hold no rows: they count half after so many rows, or after a SPAN of their --time.
+        Exponential decay: the half-life of the weight, in rows or as a SPAN of --time.
     time
-        The column that says when a row came: a date or a number. It is not learned from.
+        The column with the times of the rows, dates or numbers. It is not a feature.
     out
-        The file to write; by default MODEL-window.tally, here. One that is there is never replaced without --force.
+        The file to write; by default MODEL-window.tally in this folder. An existing file is replaced only with --force.
     force
-        Replace the file that is there.
+        Replace an existing file.
     target
-        The column of the classes, if it is not called as when fitting.
+        The column with the class labels; by default the target of the fit.
     weight
-        The column that says how often a row counts.
+        The column with the sample weights.
     sequence
-        Of hidden-markov: the column that says which sequence a step belongs to.
+        The column with the sequence identifier, for hidden-markov.
     order
-        Of hidden-markov: the column that says where in it.
+        The column with the time order within a sequence, for hidden-markov.
     json
-        Write its state as JSON.
+        Write the state of the window as JSON.
     reading
-        How DATA is read.
+        Options for reading DATA.
     """
-    said = {"rows": rows, "duration": duration, "half_life": half_life}
-    if sum(value is not None for value in said.values()) != 1:
-        raise UsageError("how long rows count is not said; expected one of --rows, --duration and --half-life.")
+    spans = {"rows": rows, "duration": duration, "half_life": half_life}
+    if sum(value is not None for value in spans.values()) != 1:
+        raise UsageError("missing option: pass one of --rows, --duration and --half-life.")
     if rows is not None and (time is not None or rows < 1):
         raise UsageError(
             f"--rows is {rows}; expected at least 1."
             if rows < 1
-            else "--rows goes by the order of the rows, and --time was given; expected --duration with it."
+            else "--rows and --time exclude each other; pass --duration with --time."
         )
     if duration is not None and time is None:
-        raise UsageError("when rows came is not said; expected --time COLUMN with --duration, or --rows.")
-    other: Any = load(model)
+        raise UsageError("missing option --time COLUMN, which --duration requires; or pass --rows.")
+    template: Any = load(model)
     path = out or f"{os.path.basename(model).rpartition('.')[0] or os.path.basename(model)}-window.tally"
-    check_free(path, force)  # before the work, not after it
-    stream = _begun(other.without_rows(), rows, duration, half_life)
-    with OpenResources() as places:
-        came(
+    check_free(path, force)  # before counting
+    stream = _make_stream(template.without_rows(), rows, duration, half_life)
+    with OpenResources() as resources:
+        change_stream(
             stream,
             "partial_fit",
-            places.source(data, reading, needed=(target, weight, sequence, order, time)),
+            resources.source(data, reading, needed=(target, weight, sequence, order, time)),
             target,
             weight,
             sequence,
@@ -109,16 +109,17 @@ def window(
         )
     save(stream, path, force=force)
     if json:
-        answer_json({"file": path, **told(stream)})
+        answer_json({"file": path, **stream_state(stream)})
     else:
-        print_result(shown(stream))
+        print_result(format_stream(stream))
 
 
-def _begun(fresh: Any, rows: int | None, duration: str | None, half_life: str | None) -> Any:
+def _make_stream(unfitted: Any, rows: int | None, duration: str | None, half_life: str | None) -> Any:
+    """Return the empty window or decayed model."""
     import tallybayes as tb
 
     if rows is not None:
-        return tb.Window(fresh, rows=rows)
+        return tb.Window(unfitted, rows=rows)
     if duration is not None:
-        return tb.Window(fresh, duration=read_span(duration, "duration"))
-    return tb.Decayed(fresh, half_life=read_span(str(half_life), "half-life"))
+        return tb.Window(unfitted, duration=read_span(duration, "duration"))
+    return tb.Decayed(unfitted, half_life=read_span(str(half_life), "half-life"))

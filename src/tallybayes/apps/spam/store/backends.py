@@ -1,4 +1,4 @@
-"""Where the counts of a filter lie: an SQLite file, or a PostgreSQL database; what differs between them."""
+"""Databases of the spam filter: an SQLite file or a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -16,124 +16,131 @@ from urllib.parse import quote
 import tallybayes as tb
 from tallybayes.messages import redacted
 
-PATIENCE = 60.0  # seconds that one process waits for another's transaction
+PATIENCE = 60.0  # seconds to wait for the transaction of another process
 _MAGIC = 0x7441537A  # SQLite's application id of these files
-_LENGTHS = (1, 8, 32, 128, 512, 900)  # of lists in statements
+_LENGTHS = (1, 8, 32, 128, 512, 900)  # numbers of values per statement
 _ADDRESSES = ("postgresql://", "postgres://")
 
 Row = tuple[Any, ...]
 
 
-# What PostgreSQL's text cannot hold, and what is half a character; mail is written by strangers.
-_ODD = re.compile("[\x00\ud800-\udfff]")
+# Characters that PostgreSQL cannot store: mail is untrusted.
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def storable(words: list[str]) -> list[str]:
-    """Words as every database holds them, in the same order."""
-    return [_ODD.sub("\N{REPLACEMENT CHARACTER}", word) for word in words] if _ODD.search("\n".join(words)) else words
+    """Replace characters that a database cannot store: NUL and surrogates."""
+    return (
+        [_UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", word) for word in words]
+        if _UNSTORABLE.search("\n".join(words))
+        else words
+    )
 
 
-def _inserting(table: str, columns: Sequence[str], n_rows: int) -> str:
+def _insert_statement(table: str, columns: Sequence[str], n_rows: int) -> str:
+    """Return an INSERT statement for a number of rows."""
     row = f"({', '.join('?' * len(columns))})"
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {', '.join([row] * n_rows)}"
 
 
 class StoreError(tb.TallybayesError):
-    """A store that cannot be opened, read or changed; nothing was changed."""
+    """Error of a store: it cannot be opened, read or changed. It is unchanged."""
 
 
 class MissingStoreError(StoreError):
-    """There is no store yet."""
+    """The store does not exist."""
 
 
-def default_place() -> str:
-    """The store that is meant where none is named: TALLY_SPAM_STORE, or a file of the user's."""
+def default_location() -> str:
+    """Return the location of the default store: TALLY_SPAM_STORE, or a file in the data folder of the user."""
     data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
     return os.environ.get("TALLY_SPAM_STORE") or os.path.join(data, "tally", "spam.sqlite")
 
 
-def is_address(place: str) -> bool:
-    """Whether a place is that of a server, not of a file."""
-    return place.startswith(_ADDRESSES)
+def is_address(location: str) -> bool:
+    """Return whether a location is the address of a server."""
+    return location.startswith(_ADDRESSES)
 
 
-def encoded(address: str) -> str:
-    """The address of a server with its password percent-encoded: psycopg would take '@' or '/' for its end."""
-    found = re.fullmatch(r"(\w+://[^:/@]*:)([^?]*)(@.*)", address)
-    return f"{found[1]}{quote(found[2], safe='%')}{found[3]}" if found else address
+def percent_encoded(address: str) -> str:
+    """Percent-encode the password of an address: psycopg misreads '@' and '/' in it."""
+    match = re.fullmatch(r"(\w+://[^:/@]*:)([^?]*)(@.*)", address)
+    return f"{match[1]}{quote(match[2], safe='%')}{match[3]}" if match else address
 
 
-def connect(place: str, *, create: bool, read_only: bool) -> Database:
-    """The database at a place: a file's name or the address of a server."""
-    kind = Postgres if is_address(place) else Sqlite
-    return kind(place, create=create, read_only=read_only)
+def connect(location: str, *, create: bool, read_only: bool) -> Database:
+    """Open the database at a location: a file name or the address of a server."""
+    kind = Postgres if is_address(location) else Sqlite
+    return kind(location, create=create, read_only=read_only)
 
 
 class Database:
-    """One connection: statements with ? for values, transactions that are whole or nothing, errors in words."""
+    """Connection to a database: statements with ? for values, atomic transactions, errors as StoreError."""
 
-    types: Mapping[str, str]  # the words in which the databases differ
+    types: Mapping[str, str]  # names of types and functions in this database
     tables_query: str
     size_query: str
     _failures: tuple[type[Exception], ...]
     _connection: Any
 
-    def __init__(self, place: str) -> None:
-        self.place = place
+    def __init__(self, location: str) -> None:
+        self.location = location
 
     @property
     def shown(self) -> str:
-        """The file or address, without the account of a server."""
-        return redacted(self.place)
+        """Return the file or the address, with the password removed."""
+        return redacted(self.location)
 
     def _sql(self, text: str) -> str:
+        """Translate placeholders to those of the database."""
         return text
 
-    def ask(self, text: str, values: Sequence[Any] = ()) -> list[Row]:
-        """All rows of an answer."""
-        with self._in_words():
+    def query(self, text: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Return all rows of a query."""
+        with self._translated_errors():
             return self._connection.execute(self._sql(text), values).fetchall()
 
-    def do(self, text: str, values: Sequence[Any] = ()) -> int:
-        """Change rows; how many."""
-        with self._in_words():
+    def execute(self, text: str, values: Sequence[Any] = ()) -> int:
+        """Execute a statement and return the number of changed rows."""
+        with self._translated_errors():
             return int(self._connection.execute(self._sql(text), values).rowcount)
 
-    def do_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
-        """The same statement for many rows."""
+    def execute_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Execute a statement for many rows."""
         raise NotImplementedError
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Put rows into a table."""
-        self.do_many(_inserting(table, columns, 1), rows)
+        """Insert rows into a table."""
+        self.execute_many(_insert_statement(table, columns, 1), rows)
 
-    def ask_among(self, text: str, values: Iterable[Any]) -> Iterator[Row]:
-        """Rows where something is among many values: `{among}` in the text stands for "in them"."""
+    def query_among(self, text: str, values: Iterable[Any]) -> Iterator[Row]:
+        """Yield the rows for many values: `{among}` in the query is replaced by the condition."""
         raise NotImplementedError
 
-    def do_among(self, text: str, values: Iterable[Any]) -> int:
-        """Change rows where something is among many values; how many."""
+    def execute_among(self, text: str, values: Iterable[Any]) -> int:
+        """Execute a statement for many values, and return the number of changed rows."""
         raise NotImplementedError
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """A transaction that changes; who else wants to change waits until it has ended."""
-        with self._between(self._begin_writing):
+        """Return a context manager of a write transaction. Other writers wait until it ends."""
+        with self._transaction(self._begin_writing):
             yield
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
-        """Answers of one moment, whatever others change meanwhile."""
-        with self._between(self._begin_reading):
+        """Return a context manager of a read transaction: all queries see the same snapshot."""
+        with self._transaction(self._begin_reading):
             yield
 
     @contextlib.contextmanager
-    def _between(self, begin: Any) -> Iterator[None]:
-        with self._in_words():
+    def _transaction(self, begin: Any) -> Iterator[None]:
+        """Commit at the end, and roll back after an error."""
+        with self._translated_errors():
             begin()
         try:
             yield
-            with self._in_words():
+            with self._translated_errors():
                 self._connection.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(Exception):
@@ -141,59 +148,63 @@ class Database:
             raise
 
     def _begin_writing(self) -> None:
+        """Begin a write transaction."""
         raise NotImplementedError
 
     def _begin_reading(self) -> None:
+        """Begin a read transaction."""
         raise NotImplementedError
 
     @contextlib.contextmanager
-    def _in_words(self) -> Iterator[None]:
-        """Errors of the database, told."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Convert errors of the database to StoreError."""
         try:
             yield
         except self._failures as error:
-            raise self._told(error) from error
+            raise self._to_store_error(error) from error
 
-    def _told(self, error: Exception) -> StoreError:
+    def _to_store_error(self, error: Exception) -> StoreError:
+        """Return the StoreError for an error of the database."""
         raise NotImplementedError
 
-    def _plainly(self, error: Exception) -> StoreError:
+    def _plain_error(self, error: Exception) -> StoreError:
+        """Return a StoreError with the message of the database."""
         return StoreError(f"{self.shown}: {str(error).strip()}.\n    Nothing was changed.")
 
-    def tidy(self) -> None:
-        """Give space back that is not used any more."""
+    def vacuum(self) -> None:
+        """Release unused space."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         self._connection.close()
 
 
 class Sqlite(Database):
-    """One file, in write-ahead mode: those who read do not wait, and those who write wait for each other."""
+    """SQLite file in write-ahead mode: readers do not wait, writers wait for each other."""
 
     types = MappingProxyType({"integer": "INTEGER", "bytes": "BLOB", "greatest": "max"})
     tables_query = "SELECT 1 FROM sqlite_master WHERE name = 'meta'"
     size_query = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
 
-    def __init__(self, place: str, *, create: bool, read_only: bool) -> None:
+    def __init__(self, location: str, *, create: bool, read_only: bool) -> None:
         import sqlite3
 
-        super().__init__(place)
+        super().__init__(location)
         self._failures = (sqlite3.Error, UnicodeEncodeError)
         self._begin = "BEGIN IMMEDIATE"
-        path = Path(place).expanduser().absolute()
+        path = Path(location).expanduser().absolute()
         if not path.exists() and not create:
             raise MissingStoreError(
-                f"there is no store {place!r}.\n    'tally spam learn' makes one; --store FILE names another."
+                f"store {location!r} does not exist.\n    'tally spam learn' creates it; --store FILE selects another."
             )
         if path.is_dir():
-            raise StoreError(f"{place} is a folder; expected the file of a store.\n    --store FILE names one.")
-        with self._in_words():
+            raise StoreError(f"{location} is a folder; expected the file of a store.\n    --store FILE selects one.")
+        with self._translated_errors():
             if create and not path.exists():
                 self._make_folder(path.parent)
-            # Who may write takes the files beside it away again at the end, also if only to ask.
-            alone = read_only and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
-            options = "?mode=rwc" if create else "?mode=ro" if alone else "?mode=rw"
+            # A connection that may write removes the WAL files when it is closed, also after reading only.
+            is_read_only = read_only and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+            options = "?mode=rwc" if create else "?mode=ro" if is_read_only else "?mode=rw"
             self._connection = self._open(sqlite3, path.as_uri() + options)
             try:
                 self._prepare(sqlite3, path, create, read_only)
@@ -202,39 +213,44 @@ class Sqlite(Database):
                 raise
 
     def _make_folder(self, folder: Path) -> None:
+        """Create the folder of the store."""
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            told = (error.strerror or "cannot be made").lower()
+            reason = (error.strerror or "cannot be created").lower()
             raise StoreError(
-                f"the folder {str(folder)!r} of the store: {told}.\n    --store FILE names another place."
+                f"folder {str(folder)!r} of the store: {reason}.\n    --store FILE selects another location."
             ) from error
 
     @staticmethod
     def _open(sqlite3: Any, uri: str) -> Any:
+        """Open a connection."""
         return sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
 
     def _prepare(self, sqlite3: Any, path: Path, create: bool, read_only: bool) -> None:
+        """Check the application id, and set the options of the connection."""
         try:
-            found = self._connection.execute("PRAGMA application_id").fetchone()[0]
+            application_id = self._connection.execute("PRAGMA application_id").fetchone()[0]
         except sqlite3.OperationalError:
-            # A folder where nothing can be written has no place for what readers share; nobody writes there either.
+            # In a read-only folder SQLite cannot create its shared memory file; no process writes there either.
             if not read_only or os.access(path.parent, os.W_OK) or Path(f"{path}-wal").exists():
                 raise
             self._connection.close()
             self._connection = self._open(sqlite3, path.as_uri() + "?immutable=1")
-            found = self._connection.execute("PRAGMA application_id").fetchone()[0]
-        empty = not found and not self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-        if found != _MAGIC and not (create and empty):
-            what = "is empty" if empty else "is an SQLite file of something else"
-            raise StoreError(f"{path} {what}; expected the store of a spam filter.\n    --store FILE names another.")
+            application_id = self._connection.execute("PRAGMA application_id").fetchone()[0]
+        empty = not application_id and not self._connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        if application_id != _MAGIC and not (create and empty):
+            problem = "is empty" if empty else "is an SQLite file of another application"
+            raise StoreError(
+                f"{path} {problem}; expected the store of a spam filter.\n    --store FILE selects another."
+            )
         if read_only:
             self._connection.execute("PRAGMA query_only = ON")
             return
         if empty:
             self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             with contextlib.suppress(OSError):
-                os.chmod(path, 0o600)  # what one's mail is about is nobody else's business
+                os.chmod(path, 0o600)  # the words of mail are private
             self._wait_for_write_ahead(sqlite3)
             self._connection.execute(f"PRAGMA application_id = {_MAGIC}")
         self._connection.execute("PRAGMA synchronous = FULL")
@@ -243,7 +259,7 @@ class Sqlite(Database):
         self._connection.execute("PRAGMA cache_size = -65536")
 
     def _wait_for_write_ahead(self, sqlite3: Any) -> None:
-        """Turn write-ahead mode on; where another does the same at this moment, SQLite does not wait by itself."""
+        """Turn write-ahead mode on. Retry while another process does: SQLite does not wait here."""
         start = time.monotonic()
         while True:
             try:
@@ -254,75 +270,80 @@ class Sqlite(Database):
                     raise
                 time.sleep(0.01)
 
-    def do_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
-        """The same statement for many rows."""
-        with self._in_words():
+    def execute_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Execute a statement for many rows."""
+        with self._translated_errors():
             self._connection.executemany(text, rows)
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Put rows into a table, many with one statement, which takes two thirds of the time."""
+        """Insert rows into a table, many per statement, which takes two thirds of the time."""
         values = list(chain.from_iterable(rows))
         n_rows = _LENGTHS[-1] // len(columns)
         size = n_rows * len(columns)
-        whole = len(values) // size * size
-        parts = (values[start : start + size] for start in range(0, whole, size))
-        self.do_many(_inserting(table, columns, n_rows), parts)
-        left = (values[start : start + len(columns)] for start in range(whole, len(values), len(columns)))
-        self.do_many(_inserting(table, columns, 1), left)
+        n_full = len(values) // size * size
+        full_rows = (values[start : start + size] for start in range(0, n_full, size))
+        self.execute_many(_insert_statement(table, columns, n_rows), full_rows)
+        last_rows = (values[start : start + len(columns)] for start in range(n_full, len(values), len(columns)))
+        self.execute_many(_insert_statement(table, columns, 1), last_rows)
 
-    def ask_among(self, text: str, values: Iterable[Any]) -> Iterator[Row]:
-        """Rows where something is among many values."""
-        for question, part in self._parts(text, list(values)):
-            yield from self.ask(question, part)
+    def query_among(self, text: str, values: Iterable[Any]) -> Iterator[Row]:
+        """Yield the rows for many values."""
+        for statement, batch in self._batches(text, list(values)):
+            yield from self.query(statement, batch)
 
-    def do_among(self, text: str, values: Iterable[Any]) -> int:
-        """Change rows where something is among many values; how many."""
-        return sum(self.do(statement, part) for statement, part in self._parts(text, list(values)))
+    def execute_among(self, text: str, values: Iterable[Any]) -> int:
+        """Execute a statement for many values, and return the number of changed rows."""
+        return sum(self.execute(statement, batch) for statement, batch in self._batches(text, list(values)))
 
     @staticmethod
-    def _parts(text: str, values: list[Any]) -> Iterator[tuple[str, list[Any]]]:
-        """As many values at a time as every SQLite takes; few lengths, so that statements are prepared once."""
+    def _batches(text: str, values: list[Any]) -> Iterator[tuple[str, list[Any]]]:
+        """Yield statements for batches of values. Few batch lengths occur, so that statements are prepared once."""
         for start in range(0, len(values), _LENGTHS[-1]):
-            part = values[start : start + _LENGTHS[-1]]
-            length = next(length for length in _LENGTHS if len(part) <= length)
-            part += part[-1:] * (length - len(part))
-            yield text.format(among=f"IN ({','.join('?' * length)})"), part
+            batch = values[start : start + _LENGTHS[-1]]
+            length = next(length for length in _LENGTHS if len(batch) <= length)
+            batch += batch[-1:] * (length - len(batch))
+            yield text.format(among=f"IN ({','.join('?' * length)})"), batch
 
     def _begin_writing(self) -> None:
+        """Begin a write transaction."""
         self._connection.execute(self._begin)
 
     def _begin_reading(self) -> None:
+        """Begin a read transaction."""
         self._connection.execute("BEGIN")
 
-    def tidy(self) -> None:
-        """Give pages back, and what the log still has of them; where others are busy, another time."""
-        with contextlib.suppress(StoreError), self._in_words():
-            self._connection.executescript("PRAGMA incremental_vacuum")  # execute gives one page back and stops
+    def vacuum(self) -> None:
+        """Release unused pages and truncate the write-ahead log, unless other processes use the file."""
+        with contextlib.suppress(StoreError), self._translated_errors():
+            self._connection.executescript("PRAGMA incremental_vacuum")  # execute would release one page only
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-    def _told(self, error: Exception) -> StoreError:
-        said = str(error)
-        if "not a database" in said or "malformed" in said:
+    def _to_store_error(self, error: Exception) -> StoreError:
+        """Return the StoreError for an error of SQLite."""
+        message = str(error)
+        if "not a database" in message or "malformed" in message:
             return StoreError(
-                f"{self.place} is no store of a spam filter, or it is damaged ({said}).\n"
-                "    Put back a copy, or name another with --store FILE and learn again."
+                f"{self.location} is not the store of a spam filter, or it is corrupted ({message}).\n"
+                "    Restore a copy, or select another with --store FILE and learn again."
             )
-        if "locked" in said or "busy" in said:
-            return StoreError(f"{self.place}: another process has kept it for {PATIENCE:.0f} s.\n    Try again later.")
-        if "no such table" in said or "no such column" in said:
-            return StoreError(f"{self.place} is not whole ({said}); expected the store of a spam filter.")
-        if "readonly" in said or "unable to open" in said:
+        if "locked" in message or "busy" in message:
             return StoreError(
-                f"{self.place} cannot be {'opened' if 'open' in said else 'changed'} ({said}).\n"
-                "    Its folder must be writable, too; --store FILE names another place."
+                f"{self.location} has been locked by another process for {PATIENCE:.0f} s.\n    Try again later."
             )
-        if "surrogates" in said:
-            return StoreError("a word is no text: it has half a character.\n    Nothing was changed.")
-        return self._plainly(error)
+        if "no such table" in message or "no such column" in message:
+            return StoreError(f"{self.location} is incomplete ({message}); expected the store of a spam filter.")
+        if "readonly" in message or "unable to open" in message:
+            return StoreError(
+                f"{self.location} cannot be {'opened' if 'open' in message else 'changed'} ({message}).\n"
+                "    Its folder must be writable, too; --store FILE selects another location."
+            )
+        if "surrogates" in message:
+            return StoreError("a word is not valid text: it has a surrogate character.\n    Nothing was changed.")
+        return self._plain_error(error)
 
 
 class Postgres(Database):
-    """A database that a site shares; its tables are in a schema of their own, `tally_spam`."""
+    """PostgreSQL database for a whole site, with the tables in the schema `tally_spam`."""
 
     types = MappingProxyType({"integer": "BIGINT", "bytes": "BYTEA", "greatest": "greatest"})
     tables_query = "SELECT 1 FROM pg_tables WHERE schemaname = 'tally_spam' AND tablename = 'meta'"
@@ -331,17 +352,17 @@ class Postgres(Database):
         "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'tally_spam' AND c.relkind = 'r'"
     )
 
-    def __init__(self, place: str, *, create: bool, read_only: bool) -> None:
-        super().__init__(place)
+    def __init__(self, location: str, *, create: bool, read_only: bool) -> None:
+        super().__init__(location)
         try:
             import psycopg
         except ModuleNotFoundError as error:
             raise StoreError(
-                "a store on a server needs psycopg.\n    Install it: pip install 'tallybayes[postgresql]'"
+                "a PostgreSQL store requires psycopg.\n    Install it: pip install 'tallybayes[postgresql]'"
             ) from error
         self._failures = (psycopg.Error, UnicodeEncodeError)
-        with self._in_words():
-            self._connection = psycopg.connect(encoded(place), autocommit=True, connect_timeout=10)
+        with self._translated_errors():
+            self._connection = psycopg.connect(percent_encoded(location), autocommit=True, connect_timeout=10)
             try:
                 self._connection.execute(f"SET lock_timeout = '{PATIENCE:.0f}s'")
                 self._connection.execute("SET search_path = tally_spam")
@@ -351,44 +372,53 @@ class Postgres(Database):
                 raise
 
     def _prepare(self, create: bool) -> None:
-        there = "SELECT 1 FROM pg_namespace WHERE nspname = 'tally_spam'"
-        if self._connection.execute(there).fetchone():
+        """Create the schema, or raise MissingStoreError."""
+        query = "SELECT 1 FROM pg_namespace WHERE nspname = 'tally_spam'"
+        if self._connection.execute(query).fetchone():
             return
         if not create:
-            raise MissingStoreError(f"there is no store in {self.shown}.\n    'tally spam learn' makes one.")
+            raise MissingStoreError(f"store {self.shown} does not exist.\n    'tally spam learn' creates it.")
         import psycopg
 
-        with contextlib.suppress(psycopg.errors.UniqueViolation):  # another made it at the same moment
+        with contextlib.suppress(psycopg.errors.UniqueViolation):  # another process created it meanwhile
             self._connection.execute("CREATE SCHEMA IF NOT EXISTS tally_spam")
 
     def _sql(self, text: str) -> str:
+        """Translate placeholders to those of psycopg."""
         return text.replace("%", "%%").replace("?", "%s")
 
-    def do_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
-        """The same statement for many rows."""
-        with self._in_words(), self._connection.cursor() as cursor:
+    def execute_many(self, text: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Execute a statement for many rows."""
+        with self._translated_errors(), self._connection.cursor() as cursor:
             cursor.executemany(self._sql(text), rows)
 
-    def ask_among(self, text: str, values: Iterable[Any]) -> Iterator[Row]:
-        """Rows where something is among many values."""
-        yield from self.ask(text.format(among="= ANY(?)"), [list(values)])
+    def query_among(self, text: str, values: Iterable[Any]) -> Iterator[Row]:
+        """Yield the rows for many values."""
+        yield from self.query(text.format(among="= ANY(?)"), [list(values)])
 
-    def do_among(self, text: str, values: Iterable[Any]) -> int:
-        """Change rows where something is among many values; how many."""
-        return self.do(text.format(among="= ANY(?)"), [list(values)])
+    def execute_among(self, text: str, values: Iterable[Any]) -> int:
+        """Execute a statement for many values, and return the number of changed rows."""
+        return self.execute(text.format(among="= ANY(?)"), [list(values)])
 
     def _begin_writing(self) -> None:
-        # One lock for all that is changed, taken first: totals are in every change, and nobody waits in a circle.
+        # Every change updates the totals, so that one lock, taken first, prevents deadlocks.
+        """Begin a write transaction, and lock out other writers."""
         self._connection.execute("BEGIN")
         self._connection.execute(f"SELECT pg_advisory_xact_lock({_MAGIC})")
 
     def _begin_reading(self) -> None:
+        """Begin a read transaction."""
         self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
-    def _told(self, error: Exception) -> StoreError:
-        said = str(error)
-        if "does not exist" in said and "relation" in said:
-            return StoreError(f"{self.shown} is not whole ({said.splitlines()[0]}); expected the store of a filter.")
-        if "permission denied" in said:
-            return StoreError(f"{self.shown}: {said.splitlines()[0]}.\n    Ask who owns the database for the right.")
-        return self._plainly(error)
+    def _to_store_error(self, error: Exception) -> StoreError:
+        """Return the StoreError for an error of PostgreSQL."""
+        message = str(error)
+        if "does not exist" in message and "relation" in message:
+            return StoreError(
+                f"{self.shown} is incomplete ({message.splitlines()[0]}); expected the store of a spam filter."
+            )
+        if "permission denied" in message:
+            return StoreError(
+                f"{self.shown}: {message.splitlines()[0]}.\n    The owner of the database must grant this permission."
+            )
+        return self._plain_error(error)

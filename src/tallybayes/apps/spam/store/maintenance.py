@@ -1,4 +1,4 @@
-"""Keeping a store in order: old words leave it, its counts are checked against its messages, its size is told."""
+"""Maintenance of a store: remove old words, check the counts against the messages, report the size."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _DAY = 86_400
 
 
 class Expired(NamedTuple):
-    """What an expiry did."""
+    """Result of an expiry."""
 
-    words: int  # that left
+    words: int  # removed
     words_left: int
-    messages: int  # kept, of which words left
-    released: int  # messages that are counted, but no longer kept
+    messages: int  # stored messages that had some of these words
+    released: int  # messages that remain counted, but are not stored any more
     bytes_before: int
     bytes_after: int
 
@@ -32,157 +32,164 @@ def expire_words(
     messages: int | None = None,
     now: int | None = None,
 ) -> Expired:
-    """Let words go that one message had, long ago; from the counts and from the kept messages at once.
+    """Remove rare, old words from the counts and from the stored messages at once.
 
-    Whatever is left adds up as before: what is forgotten later is taken out of the words that are left.
+    The counts remain exact: a message that is forgotten later subtracts its remaining words only.
 
     Parameters
     ----------
     store : Store
     days : float
-        A word that one message had, and none in so many days, goes.
+        Remove words of one message that no message has had for this number of days.
     most : int, optional
-        Where more words than that are left, the rarest go too, the longest unseen first.
+        Maximum number of words: the rarest and oldest further words are removed, too.
     messages : int, optional
-        Of so many, the newest, the words are kept. Older ones stay counted like those that were imported: they are not
-        known any more, so they can neither be forgotten nor moved, and would be learned again.
+        Number of newest messages whose words are stored. Older messages remain counted like imported ones: they
+        cannot be forgotten or moved, and would be counted again.
     now : int, optional
-        Seconds since 1970.
+        Current time in seconds since 1970.
     """
     database = store.database
     cutoff = int(time.time() if now is None else now) - round(days * _DAY) + 1
     size = size_of(store)
-    changed = 0
+    n_changed = 0
     with database.writing():
         released = 0 if messages is None else _drop_old_messages(store, messages)
-        once = "ham + spam <= 1 AND seen < ?"
-        there = database.ask("SELECT count(*) FROM words")[0][0]
-        gone = [row[0] for row in database.ask(f"SELECT id FROM words WHERE {once}", (cutoff,))]
-        until: int | None = cutoff  # a message that was learned since then has none of these words
-        if most is not None and there - len(gone) > most:
-            text = f"SELECT id FROM words WHERE NOT ({once}) ORDER BY ham + spam, seen, id LIMIT ?"
-            gone += [row[0] for row in database.ask(text, (cutoff, there - len(gone) - most))]
+        is_rare = "ham + spam <= 1 AND seen < ?"
+        n_words = database.query("SELECT count(*) FROM words")[0][0]
+        removed = [row[0] for row in database.query(f"SELECT id FROM words WHERE {is_rare}", (cutoff,))]
+        until: int | None = cutoff  # messages learned since then have none of these words
+        if most is not None and n_words - len(removed) > most:
+            query = f"SELECT id FROM words WHERE NOT ({is_rare}) ORDER BY ham + spam, seen, id LIMIT ?"
+            removed += [row[0] for row in database.query(query, (cutoff, n_words - len(removed) - most))]
             until = None
-        if gone:
-            changed = _take_out(store, np.array(sorted(gone), np.int64), until)
+        if removed:
+            n_changed = _remove_words(store, np.array(sorted(removed), np.int64), until)
             for table in ("words", "imported"):
-                database.do_among(f"DELETE FROM {table} WHERE id {{among}}", gone)
-            store.count_again(removed=1)
-    if gone or released:
-        database.tidy()
-    return Expired(len(gone), there - len(gone), changed, released, size, size_of(store))
+                database.execute_among(f"DELETE FROM {table} WHERE id {{among}}", removed)
+            store.recount(removed=1)
+    if removed or released:
+        database.vacuum()
+    return Expired(len(removed), n_words - len(removed), n_changed, released, size, size_of(store))
 
 
-def _drop_old_messages(store: Store, kept: int) -> int:
-    """Let the oldest messages go, and keep their counts; how many."""
-    ask = store.database.ask
-    n = ask("SELECT count(*) FROM messages")[0][0] - kept
+def _drop_old_messages(store: Store, n_kept: int) -> int:
+    """Delete the oldest messages but keep their counts. Return the number of deleted messages."""
+    query = store.database.query
+    n = query("SELECT count(*) FROM messages")[0][0] - n_kept
     if n <= 0:
         return 0
-    last = ask("SELECT number FROM messages ORDER BY number LIMIT 1 OFFSET ?", (n - 1,))[0][0]
+    last = query("SELECT number FROM messages ORDER BY number LIMIT 1 OFFSET ?", (n - 1,))[0][0]
     totals = []
     for spam in (0, 1):
-        rows = ask("SELECT words FROM messages WHERE number <= ? AND spam = ?", (last, spam))
+        rows = query("SELECT words FROM messages WHERE number <= ? AND spam = ?", (last, spam))
         ids, counts = np.unique(unpack([bytes(row[0]) for row in rows])[0], return_counts=True)
         pairs = zip(ids.tolist(), counts.tolist(), strict=True)
-        store.add_imported([(0, found, one) if spam else (found, 0, one) for one, found in pairs])
+        store.add_imported([(0, count, word) if spam else (count, 0, word) for word, count in pairs])
         totals.append(len(rows))
-    store.database.do("DELETE FROM messages WHERE number <= ?", (last,))
-    store.count_again(imported_ham=totals[0], imported_spam=totals[1])
+    store.database.execute("DELETE FROM messages WHERE number <= ?", (last,))
+    store.recount(imported_ham=totals[0], imported_spam=totals[1])
     return n
 
 
-def _take_out(store: Store, gone: Any, until: int | None) -> int:
-    """Take words out of the kept messages; how many of these had some."""
-    changed = 0
+def _remove_words(store: Store, removed: Any, until: int | None) -> int:
+    """Remove words from the stored messages. Return the number of changed messages."""
+    n_changed = 0
     for ids, _, words, lengths in store.messages(until):
-        stays = ~np.isin(words, gone)
+        is_kept = ~np.isin(words, removed)
         message = np.repeat(np.arange(len(lengths)), lengths)
-        left = np.bincount(message[stays], minlength=len(lengths))
-        touched = left != lengths
-        packed = pack(words[stays], left)
-        rows = [(packed[place], ids[place]) for place in np.flatnonzero(touched).tolist()]
-        store.database.do_many("UPDATE messages SET words = ? WHERE id = ?", rows)
-        changed += len(rows)
-    return changed
+        remaining = np.bincount(message[is_kept], minlength=len(lengths))
+        is_changed = remaining != lengths
+        packed = pack(words[is_kept], remaining)
+        rows = [(packed[index], ids[index]) for index in np.flatnonzero(is_changed).tolist()]
+        store.database.execute_many("UPDATE messages SET words = ? WHERE id = ?", rows)
+        n_changed += len(rows)
+    return n_changed
 
 
 def check_integrity(store: Store) -> list[str]:
-    """Count all kept messages again and describe what differs from the stored counts; an intact store gives []."""
+    """Recount all stored messages. Return descriptions of the differences; an intact store returns []."""
     with store.database.reading():
         state = store.state()
-        table = np.array([(one, ham, spam) for one, _, ham, spam in store.words()], np.int64).reshape(-1, 3)
+        table = np.array([(word_id, ham, spam) for word_id, _, ham, spam in store.words()], np.int64).reshape(-1, 3)
         width = int(table[:, 0].max(initial=0)) + 1
-        counted, totals, wrong = _count_again(store, state, width)
+        recounted, totals, problems = _recount(store, state, width)
         sums = (len(table), *table[:, 1:].sum(axis=0).tolist())
-        kept = np.zeros((2, width), np.int64)
-        kept[:, table[:, 0]] = table[:, 1:].T
+        stored_counts = np.zeros((2, width), np.int64)
+        stored_counts[:, table[:, 0]] = table[:, 1:].T
         names: dict[int, str] = {}
-        differ = np.flatnonzero((kept != counted).any(axis=0)).tolist()
+        differ = np.flatnonzero((stored_counts != recounted).any(axis=0)).tolist()
         if differ:
-            names = dict(store.database.ask_among("SELECT id, word FROM words WHERE id {among}", differ[:5]))
-    for one in differ[:5]:
-        told = f"word {names.get(one, one)!r}: counted {counted[:, one].tolist()} in the messages"
-        wrong.append(f"{told}, {kept[:, one].tolist()} in the store (ham, spam)")
+            names = dict(store.database.query_among("SELECT id, word FROM words WHERE id {among}", differ[:5]))
+    for word_id in differ[:5]:
+        name = f"word {names.get(word_id, word_id)!r}"
+        recount = recounted[:, word_id].tolist()
+        stored = stored_counts[:, word_id].tolist()
+        problems.append(f"{name}: {recount} in the messages, {stored} in the store (ham, spam)")
     if len(differ) > 5:
-        wrong.append(f"… and {len(differ) - 5:,} more words")
-    for label, found, total in zip(LABELS, (state.ham, state.spam), totals, strict=True):
-        if found != total:
-            wrong.append(f"{label}: {total:,} messages are there, {found:,} were counted")
-    for what, found, total in zip(("words", "ham words", "spam words"), _sums(state), sums, strict=True):
-        if found != total:
-            wrong.append(f"{what}: the sum is {total:,}, {found:,} was kept")
-    return wrong
+        problems.append(f"… and {len(differ) - 5:,} more words")
+    for label, stored_total, total in zip(LABELS, (state.ham, state.spam), totals, strict=True):
+        if stored_total != total:
+            problems.append(f"{label}: {total:,} messages are stored, {stored_total:,} are counted")
+    for title, stored_total, total in zip(("words", "ham words", "spam words"), _sums(state), sums, strict=True):
+        if stored_total != total:
+            problems.append(f"{title}: the sum is {total:,}, the store has {stored_total:,}")
+    return problems
 
 
-def _count_again(store: Store, state: State, width: int) -> tuple[np.ndarray, list[int], list[str]]:
+def _recount(store: Store, state: State, width: int) -> tuple[np.ndarray, list[int], list[str]]:
     """Count words by class, shape (2, width), and messages by class; describe words that are not in the store."""
-    wrong: list[str] = []
+    problems: list[str] = []
     counted = np.zeros((2, width), np.int64)
     totals = [state.imported_ham, state.imported_spam]
-    for one, *counts in store.database.ask("SELECT id, ham, spam FROM imported"):
-        if one < width:
-            counted[:, one] += counts
+    for word_id, *counts in store.database.query("SELECT id, ham, spam FROM imported"):
+        if word_id < width:
+            counted[:, word_id] += counts
         else:
-            wrong.append(f"imported counts of a word {one} that is not there")
+            problems.append(f"imported counts of word {word_id}, which is not in the store")
     for ids, spam, words, lengths in store.messages():
         if words.max(initial=0) >= width:
-            wrong.append(f"a message between {ids[0].hex()[:12]} and {ids[-1].hex()[:12]} has a word that is not there")
+            problems.append(
+                f"a message between {ids[0].hex()[:12]} and {ids[-1].hex()[:12]} has a word that is not in the store"
+            )
             words = np.minimum(words, width - 1)
         owner = np.repeat(spam, lengths)
-        for place in (0, 1):
-            counted[place] += np.bincount(words[owner == place], minlength=width)
-            totals[place] += int(np.sum(spam == place))
-    return counted, totals, wrong
+        for label in (0, 1):
+            counted[label] += np.bincount(words[owner == label], minlength=width)
+            totals[label] += int(np.sum(spam == label))
+    return counted, totals, problems
 
 
 def _sums(state: State) -> tuple[int, int, int]:
+    """Return the stored sums over all words."""
     return state.words, state.ham_words, state.spam_words
 
 
 def size_of(store: Store) -> int:
-    """How many bytes it takes."""
-    return int(store.database.ask(store.database.size_query)[0][0] or 0)
+    """Return the size of a store in bytes."""
+    return int(store.database.query(store.database.size_query)[0][0] or 0)
 
 
 def stats(store: Store) -> dict[str, Any]:
-    """What there is, in numbers."""
-    ask = store.database.ask
+    """Return the numbers of messages and words, and the size."""
+    query = store.database.query
     with store.database.reading():
         state = store.state()
-        words, once = ask("SELECT count(*), coalesce(sum(CASE WHEN ham + spam = 1 THEN 1 ELSE 0 END), 0) FROM words")[0]
-        messages, packed = ask("SELECT count(*), coalesce(sum(length(words)), 0) FROM messages")[0]
-        first, last = ask("SELECT min(learned), max(learned) FROM messages")[0]
+        words, n_once = query(
+            "SELECT count(*), coalesce(sum(CASE WHEN ham + spam = 1 THEN 1 ELSE 0 END), 0) FROM words"
+        )[0]
+        messages, packed = query("SELECT count(*), coalesce(sum(length(words)), 0) FROM messages")[0]
+        first, last = query("SELECT min(learned), max(learned) FROM messages")[0]
         size = size_of(store)
     return {
-        "store": store.place,
+        "store": store.location,
         "ham": state.ham,
         "spam": state.spam,
         "imported_ham": state.imported_ham,
         "imported_spam": state.imported_spam,
         "messages": messages,
         "words": words,
-        "words_seen_once": int(once),
+        "words_seen_once": int(n_once),
         "bytes": size,
         "bytes_of_messages": int(packed),
         "first_learned": first,

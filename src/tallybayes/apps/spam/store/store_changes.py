@@ -1,4 +1,4 @@
-"""What a transaction changes: which messages come, go or move, and the steps of every word's counts."""
+"""Changes of a transaction: new, removed and moved messages, and the differences of the word counts."""
 
 from __future__ import annotations
 
@@ -7,36 +7,37 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tallybayes.apps.spam.store.message_codec import Batch, Ids, only, packed_words, unpack
+from tallybayes.apps.spam.store.message_codec import Batch, Ids, pack_words_of, select_mails, unpack
 
 Outcome = Literal["learned", "known", "other", "relearned", "forgotten", "unknown"]
 
 
 class Change:
-    """What becomes of some messages.
+    """Change of a set of messages.
 
     Parameters
     ----------
     known : mapping from content id to (spam, packed words)
-        Those of them that are kept already.
+        Stored messages among them.
     label : "ham", "spam" or None
-        What they are to be; None for nothing, which forgets them.
+        New class; None forgets the messages.
     move : bool
-        Whether those of the other class are to be moved.
+        Whether messages of the other class are moved.
     """
 
     def __init__(self, known: Mapping[bytes, tuple[int, bytes]], label: str | None, move: bool) -> None:
         self.target = None if label is None else int(label == "spam")
         self.fresh: set[bytes] = set()
         self.moved: dict[bytes, tuple[int, bytes]] = {}
-        self._known, self._move = known, move
-        self._steps: list[tuple[int, Ids, Ids]] = []  # class, words, by how much
+        self._known = known
+        self._move = move
+        self._steps: list[tuple[int, Ids, Ids]] = []  # class, word ids, differences
 
     def outcome(self, name: bytes) -> Outcome:
-        """What becomes of the next message."""
-        again: Outcome = "unknown" if self.target is None else "known"
+        """Return the outcome of the next message."""
+        unchanged: Outcome = "unknown" if self.target is None else "known"
         if name in self.fresh or name in self.moved:
-            return again
+            return unchanged
         if name not in self._known:
             if self.target is None:
                 return "unknown"
@@ -50,52 +51,53 @@ class Change:
         return "forgotten" if self.target is None else "relearned"
 
     def new_mails(self, batches: Sequence[Batch]) -> list[Batch]:
-        """Those that are to be counted, each once, and with their words alone: others have none to be numbered."""
-        left, found = set(self.fresh), []
+        """Return the mails to be counted, each once, with their words only."""
+        remaining = set(self.fresh)
+        selected = []
         for batch in batches:
             kept = np.zeros(len(batch.ids), bool)
-            for place, name in enumerate(batch.ids):
-                if name in left:
-                    left.remove(name)
-                    kept[place] = True
-            found.append(only(batch, kept))
-        return found
+            for position, name in enumerate(batch.ids):
+                if name in remaining:
+                    remaining.remove(name)
+                    kept[position] = True
+            selected.append(select_mails(batch, kept))
+        return selected
 
     def add(self, batches: Sequence[Batch], ids: Sequence[Ids]) -> dict[bytes, bytes]:
-        """Count new mails, of whose words these are the ids; the words of each, packed."""
+        """Count new mails with these word ids. Return the packed words of each."""
         assert self.target is not None
         packed: dict[bytes, bytes] = {}
-        for batch, named in zip(batches, ids, strict=True):
-            content, words, counts = packed_words(named, batch.tokens, batch.lengths)
+        for batch, word_ids in zip(batches, ids, strict=True):
+            content, words, counts = pack_words_of(word_ids, batch.tokens, batch.lengths)
             self._steps.append((self.target, words, counts))
             packed.update(zip(batch.ids, content, strict=True))
         return packed
 
     def steps(self) -> tuple[list[int], list[int], list[int]]:
-        """The words whose counts change, in order, and by how much in ham and in spam."""
+        """Return the ids of the words whose counts change, in order, and the differences in ham and in spam."""
         for spam in (0, 1):
             words = unpack([packed for label, packed in self.moved.values() if label == spam])[0]
             self._steps.append((spam, words, np.full(len(words), -1)))
             if self.target is not None:
                 self._steps.append((self.target, words, np.ones(len(words), np.int64)))
-        every = np.concatenate([words for _, words, _ in self._steps])
-        low, high = int(every.min(initial=0)), int(every.max(initial=0))
-        if high - low < 8 * len(every):  # many words: each has its place, and nothing is sorted
-            ids, place = np.arange(low, high + 1), every - low
+        all_words = np.concatenate([words for _, words, _ in self._steps])
+        low, high = int(all_words.min(initial=0)), int(all_words.max(initial=0))
+        if high - low < 8 * len(all_words):  # dense ids: count by index without sorting
+            ids, index = np.arange(low, high + 1), all_words - low
         else:
-            ids, place = np.unique(every, return_inverse=True)
+            ids, index = np.unique(all_words, return_inverse=True)
         table, start = np.zeros((2, len(ids)), np.int64), 0
         for spam, words, counts in self._steps:
-            np.add.at(table[spam], place[start : start + len(words)], counts)
+            np.add.at(table[spam], index[start : start + len(words)], counts)
             start += len(words)
-        kept = np.bincount(place, minlength=len(ids)) > 0
-        return ids[kept].tolist(), table[0][kept].tolist(), table[1][kept].tolist()
+        occurs = np.bincount(index, minlength=len(ids)) > 0
+        return ids[occurs].tolist(), table[0][occurs].tolist(), table[1][occurs].tolist()
 
     def totals(self) -> tuple[int, int]:
-        """By how much the numbers of ham and of spam messages change."""
-        found: list[Any] = [0, 0]
+        """Return the differences of the numbers of ham and spam messages."""
+        totals: list[Any] = [0, 0]
         for spam, _ in self.moved.values():
-            found[spam] -= 1
+            totals[spam] -= 1
         if self.target is not None:
-            found[self.target] += len(self.fresh) + len(self.moved)
-        return found[0], found[1]
+            totals[self.target] += len(self.fresh) + len(self.moved)
+        return totals[0], totals[1]

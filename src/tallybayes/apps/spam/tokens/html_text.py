@@ -1,4 +1,4 @@
-"""What a reader of HTML sees, what is hidden from them, and where its links and pictures lead."""
+"""Visible text, hidden text, and addresses of links and images of an HTML page."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from html import unescape
 from typing import NamedTuple
 
-TAGS = 100  # different ones of a page
+TAGS = 100  # maximum number of distinct tags of a page
 
-# Tags within words: letters on both sides of them are one word to a reader.
+# Inline tags: they do not separate words.
 INLINE = {"a", "b", "big", "em", "font", "i", "s", "small", "span", "strong", "sub", "sup", "tt", "u"}
 INLINE |= {f"/{name}" for name in INLINE}
 _BLOCKS = (
@@ -42,7 +42,7 @@ _PAINTED = re.compile(r"""bgcolor\s{0,9}=(?!\s{0,9}["']?(?:#fff|white))|backgrou
 
 
 class Page(NamedTuple):
-    """The visible text, the hidden text, what is linked to, what is fetched, and the names of tags."""
+    """Visible text, hidden text, link targets, fetched addresses, and names of tags."""
 
     visible: str
     hidden: str
@@ -52,7 +52,7 @@ class Page(NamedTuple):
 
 
 def read_page(html: str) -> Page:
-    """Take a page apart, in one pass over its tags.
+    """Parse a page in one pass over its tags.
 
     Examples
     --------
@@ -68,14 +68,15 @@ def read_page(html: str) -> Page:
     html = _without_comments(html, hidden) if "<!--" in html else html
     first, *pieces = html.split("<")
     seen.append(first)
-    into, until = seen, ""  # where text goes, until which tag
-    white = True  # what text is written on
+    target = seen  # list that receives the text
+    until = ""  # until this tag
+    white = True  # whether the background is white
     for piece in pieces:
         tag, end, text = piece.partition(">")
         if not end or not tag:
-            into.append(f"<{piece}")
+            target.append(f"<{piece}")
             continue
-        if not until and (simple := SIMPLE.get(tag)):  # most are
+        if not until and (simple := SIMPLE.get(tag)):  # most tags
             seen.append(text if simple in INLINE else " " + text)
             if simple[0] != "/":
                 tags[simple] = None
@@ -83,20 +84,20 @@ def read_page(html: str) -> Page:
         tag = tag.lower()
         name = (tag.split(None, 1) or [""])[0]
         if name == until:
-            into.append(" ")
-            into, until = seen, ""
+            target.append(" ")
+            target, until = seen, ""
         if "=" in tag:
             _add_addresses(tag, links, sources)
             white = white and not ("b" in tag and _PAINTED.search(tag[:4000]))
             if not until and ("olor" in tag or "style" in tag) and _hides_text(tag, white):
-                into, until = hidden, f"/{name}"
+                target, until = hidden, f"/{name}"
         if name in UNREAD and not until:
-            into, until = [], f"/{name}"
+            target, until = [], f"/{name}"
         if name not in INLINE:
-            into.append(" ")
+            target.append(" ")
         if not name.startswith("/"):
             tags[name] = None
-        into.append(text)
+        target.append(text)
     return Page(characters("".join(seen)), characters("".join(hidden)).strip(), links, sources, list(tags)[:TAGS])
 
 
@@ -114,13 +115,14 @@ def _hides_text(tag: str, on_white: bool) -> bool:
 
 
 def characters(text: str) -> str:
-    """Text with its character references read; numbers that no character has are none."""
+    """Decode character references; references to invalid characters are removed."""
     if "&" not in text:
         return text
     return unescape(_NO_CHARACTER.sub(" ", text) if "&#" in text else text)
 
 
 def _without_comments(html: str, hidden: list[str]) -> str:
+    """Remove the comments, and append them to the hidden text."""
     pieces = html.split("<!--")
     for number in range(1, len(pieces)):
         comment, end, after = pieces[number].partition("-->")

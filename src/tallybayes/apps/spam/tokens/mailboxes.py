@@ -1,4 +1,4 @@
-"""Mails where people keep them: mbox files, Maildirs, directories of files, single files and standard input."""
+"""Mails of mbox files, Maildirs, folders of files, single files and standard input."""
 
 from __future__ import annotations
 
@@ -7,35 +7,42 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 
-from tallybayes.apps.spam.unpacking import LOOKED_AT, NotMailError, Readable, read_up_to, reason_against, unpacked
+from tallybayes.apps.spam.unpacking import (
+    LOOKED_AT,
+    NotMailError,
+    Readable,
+    open_compressed,
+    read_up_to,
+    reason_not_mail,
+)
 
-MAIL_BYTES = 1 << 24  # of one mail: what comes after is not read
-_PIECE = 1 << 20  # of a file, at a time
-_LINE = 1 << 10  # more than the line that starts a mail is long
-# A mail of an mbox starts after an empty line, with the sender and a time: "From " alone starts sentences too.
+MAIL_BYTES = 1 << 24  # maximum bytes of a mail; the rest is ignored
+_PIECE = 1 << 20  # bytes read at a time
+_LINE = 1 << 10  # upper bound of the length of a separator line
+# Separator line of an mbox: after an empty line, with sender and time. Sentences may start with "From ", too.
 _START = re.compile(rb"\n\r?\nFrom [^\n]{1,800}[0-9]:[0-9][0-9][^\n]{0,100}\n")
 
 
 def mails_in(
     paths: Iterable[str | os.PathLike[str]], skipped: list[NotMailError] | None = None
 ) -> Iterator[tuple[str, bytes]]:
-    r"""Names and bytes of the mails in files and folders, one in memory at a time.
+    r"""Yield the name and content of each mail of the paths, one in memory at a time.
 
     Parameters
     ----------
     paths : iterable of paths
-        Each an mbox file, a Maildir (its `new` and `cur`, not the folders beside them), a directory of files (and of
-        directories), a file with one mail, or "-" for standard input, one mail or an mbox. Each may be compressed
-        (gzip, bzip2 or xz).
+        Each an mbox file, a Maildir (its `new` and `cur` only), a folder of files and folders, a file with one mail,
+        or "-" for standard input. Each may be compressed (gzip, bzip2 or xz).
     skipped : list, optional
-        Receives an error for every file of a folder that is not mail. A path that is not mail raises its error.
+        List to which an error is appended for each file of a folder that is not mail. A path that is not mail raises
+        its error.
 
     Yields
     ------
     name : str
-        The file, with ``#2`` for the second mail of an mbox.
+        File name, with the suffix ``#2`` for the second mail of an mbox.
     raw : bytes
-        The mail without the mbox's own line, at most `MAIL_BYTES` of it.
+        The mail without the separator line, at most `MAIL_BYTES`.
 
     Examples
     --------
@@ -56,7 +63,7 @@ def mails_in(
                     yield from _mails_of(stream, file, strict=file != name)
             except FileNotFoundError:
                 if file == name:
-                    raise  # others were moved since the folder was read, as mails are
+                    raise  # a file that was moved since the folder was read
             except NotMailError as error:
                 if file == name:
                     raise
@@ -65,9 +72,9 @@ def mails_in(
 
 
 def _files(folder: str) -> Iterator[str]:
-    """Files in a folder and below, in order of their names; of a Maildir, those that were delivered."""
-    with os.scandir(folder) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
+    """Yield the files of a folder and its subfolders by name; of a Maildir, those of `new` and `cur`."""
+    with os.scandir(folder) as scan:
+        entries = sorted(scan, key=lambda entry: entry.name)
     folders = {entry.name for entry in entries if entry.is_dir()}
     if {"cur", "new"} <= folders:
         entries = [entry for entry in entries if entry.name in ("cur", "new")]
@@ -81,11 +88,11 @@ def _files(folder: str) -> Iterator[str]:
 
 
 def _mails_of(stream: Readable, name: str, strict: bool = False) -> Iterator[tuple[str, bytes]]:
-    """The mails of one open file; text without headers is one, too, unless this is strict."""
-    start, stream = unpacked(stream, name)
-    if not start and name != "-":  # a mailbox without mail
+    """Yield the mails of an open file. Text without headers is one mail, unless `strict`."""
+    start, stream = open_compressed(stream, name)
+    if not start and name != "-":  # an empty mailbox
         return
-    reason = reason_against(start, strict)
+    reason = reason_not_mail(start, strict)
     if reason is not None:
         raise NotMailError(name, reason)
     more = len(start) == LOOKED_AT
@@ -97,22 +104,24 @@ def _mails_of(stream: Readable, name: str, strict: bool = False) -> Iterator[tup
         yield name, (piece + read_up_to(stream, MAIL_BYTES - len(piece), _PIECE) if more else piece)[:MAIL_BYTES]
 
 
-def _split(stream: Readable, rest: bytes) -> Iterator[bytes]:
-    """The mails of an mbox, without the lines they start with."""
-    mail, place, begun = bytearray(), 0, False
+def _split(stream: Readable, buffer: bytes) -> Iterator[bytes]:
+    """Yield the mails of an mbox without its separator lines."""
+    mail = bytearray()
+    position = 0
+    begun = False  # whether a separator line was found
     while True:
-        found = _START.search(rest, place)
-        if found:
+        match = _START.search(buffer, position)
+        if match:
             if begun:
-                mail += rest[place : found.start() + 1][: MAIL_BYTES - len(mail)]
+                mail += buffer[position : match.start() + 1][: MAIL_BYTES - len(mail)]
                 yield bytes(mail)
-            mail, place, begun = bytearray(), found.end(), True
+            mail, position, begun = bytearray(), match.end(), True
             continue
-        whole = max(place, len(rest) - _LINE)  # what comes after may start a mail, when more of it is there
-        mail += rest[place:whole][: MAIL_BYTES - len(mail)]
+        complete = max(position, len(buffer) - _LINE)  # the last bytes may be the start of a separator line
+        mail += buffer[position:complete][: MAIL_BYTES - len(mail)]
         piece = read_up_to(stream, _PIECE, _PIECE)
         if not piece:
-            mail += rest[whole:][: MAIL_BYTES - len(mail)]
+            mail += buffer[complete:][: MAIL_BYTES - len(mail)]
             yield bytes(mail)
             return
-        rest, place = rest[whole:] + piece, 0
+        buffer, position = buffer[complete:] + piece, 0

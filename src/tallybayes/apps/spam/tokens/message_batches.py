@@ -1,4 +1,4 @@
-"""Many mails as a batch: taken apart by the compiled kernel, and by Python where one is not plain or few come."""
+"""Tokens of many mails as a batch: by the compiled kernel, or in Python for unusual mails and small batches."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tallybayes.apps.spam.spam_calibration import by_kind
-from tallybayes.apps.spam.spam_score import PSEUDO_COUNT, Judgment, Thresholds, kinds_of, log_base, log_prior, logistic
+from tallybayes.apps.spam.spam_score import PSEUDO_COUNT, SpamScore, Thresholds, kinds_of, log_base, log_prior, logistic
 from tallybayes.apps.spam.store.backends import storable
-from tallybayes.apps.spam.store.message_codec import Batch, Message, as_words, batch_of
+from tallybayes.apps.spam.store.message_codec import Batch, Message, batch_of, words_from_bytes
 from tallybayes.apps.spam.store.spam_store import Store
 from tallybayes.apps.spam.tokens import html_text, message_tokens, mime, word_tokens
 from tallybayes.apps.spam.tokens.mailboxes import MAIL_BYTES
@@ -20,9 +20,9 @@ from tallybayes.apps.spam.verdicts import Verdict, calibration_of, classify_mail
 if TYPE_CHECKING:
     from tallybayes.kernels._compiled import MailBatch
 
-_FEW = 32  # mails that are read before the kernels are imported
+_FEW = 32  # mails that Python parses faster than the kernels are imported
 
-# What the kernel does not repeat of the reference: its numbers, its words, and what it seldom needs.
+# Constants, word lists and rarely used functions of the reference, which the kernel takes from here.
 REFERENCE = {
     "decoded": mime.decoded,
     "text": mime.text,
@@ -51,29 +51,29 @@ REFERENCE = {
 
 
 def read_batch(raws: Sequence[bytes]) -> Batch:
-    r"""Mails with their words as numbers.
+    r"""Return mails as a batch with numbered words.
 
     Examples
     --------
-    >>> found = read_batch([b"Subject: hello\n\nDear all", b"Subject: hello\n\nDear Ann"])
-    >>> b"\0ann\0" in found.words, found.lengths.tolist()
+    >>> batch = read_batch([b"Subject: hello\n\nDear all", b"Subject: hello\n\nDear Ann"])
+    >>> b"\0ann\0" in batch.words, batch.lengths.tolist()
     (True, [12, 12])
     """
     ids = list(map(message_tokens.content_id, raws))
-    batch = _taken_apart(raws)
+    batch = _tokenize(raws)
     if batch is None:
         return batch_of(Message(*both) for both in zip(ids, map(message_tokens.tokens_of, raws), strict=True))
     tokens, lengths = np.frombuffer(batch.tokens(), np.int32), np.frombuffer(batch.lengths(), np.int64)
     return Batch(ids, batch.words(), tokens, lengths)
 
 
-def judge_batch(store: Store, raws: Sequence[bytes], thresholds: Thresholds) -> list[Verdict]:
-    """What each of many mails is taken for: `judging.judge_mail`, with the words of all of them looked up once."""
-    batch = _taken_apart(raws)
+def classify_batch(store: Store, raws: Sequence[bytes], thresholds: Thresholds) -> list[Verdict]:
+    """Return the verdict on each mail: `verdicts.classify_mail`, with one look-up of the words of all mails."""
+    batch = _tokenize(raws)
     if batch is None:
         return [classify_mail(store, raw, thresholds) for raw in raws]
     tokens, sizes = np.frombuffer(batch.tokens(), np.int32), np.frombuffer(batch.lengths(), np.int64)
-    words = as_words(batch.words())
+    words = words_from_bytes(batch.words())
     state, pairs = store.look_up(words)
     totals, calibration = totals_of(state), calibration_of(state)
     counts = np.array(pairs, np.int64).reshape(-1, 2)
@@ -86,14 +86,15 @@ def judge_batch(store: Store, raws: Sequence[bytes], thresholds: Thresholds) -> 
             seen, log_base(totals) + np.log((counts[:, 1] + PSEUDO_COUNT) / (counts[:, 0] + PSEUDO_COUNT)), 0.0
         )
         kinds = np.array(kinds_of(words), np.int64)
-        together = by_kind(rows, kinds[tokens], weights[tokens], len(raws))
-        log_odds += calibration.intercept + together @ np.array(calibration.slopes)
-    known = np.bincount(rows, seen[tokens], len(raws)).astype(int).tolist()
-    found = [Judgment(odds, logistic(odds), [], learned) for odds in log_odds.tolist()]
-    return [verdict_of(one, n, thresholds) for one, n in zip(found, known, strict=True)]
+        scores_by_kind = by_kind(rows, kinds[tokens], weights[tokens], len(raws))
+        log_odds += calibration.intercept + scores_by_kind @ np.array(calibration.slopes)
+    n_known = np.bincount(rows, seen[tokens], len(raws)).astype(int).tolist()
+    scores = [SpamScore(odds, logistic(odds), [], learned) for odds in log_odds.tolist()]
+    return [verdict_of(score, n, thresholds) for score, n in zip(scores, n_known, strict=True)]
 
 
-def _taken_apart(raws: Sequence[bytes]) -> MailBatch | None:
+def _tokenize(raws: Sequence[bytes]) -> MailBatch | None:
+    """Return the tokens of mails by the kernel; None for few mails or without compiled kernels."""
     batch = empty_batch() if len(raws) > _FEW else None
     if batch is not None:
         for raw in raws:
@@ -103,7 +104,7 @@ def _taken_apart(raws: Sequence[bytes]) -> MailBatch | None:
 
 
 def empty_batch() -> MailBatch | None:
-    """A batch of no mails by the kernel; None where it is not compiled."""
+    """Return an empty batch of the kernel, or None if it is not compiled."""
     from tallybayes.apps.spam.tokens.token_kernel import mail_batch
 
     return mail_batch(REFERENCE)

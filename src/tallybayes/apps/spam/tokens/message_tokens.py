@@ -1,4 +1,4 @@
-"""A mail as tokens: the words of its text, and of its headers, links and hidden text with a prefix of their kind."""
+"""Tokens of a mail: words of the text, and prefixed words of headers, links and hidden text."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tallybayes.apps.spam.tokens.word_tokens import LETTERS, names_of, shapes, s
 
 __all__ = ["content_id", "mails_in", "tokens_of"]
 
-TOKENS = 20_000  # of a mail
-LINKS = 1000  # of a part
-NUMBER = 8  # letters of a word with digits in it that is told apart from other such words
+TOKENS = 20_000  # maximum number of tokens of a mail
+LINKS = 1000  # maximum number of links of a part
+NUMBER = 8  # maximum length of a word with digits in headers
 
-# What identifies a mail: what its writer gave it. Those who carry it add other headers, and this filter one.
+# Headers set by the sender; mail servers and this filter add others.
 _IDENTITY = {b"message-id", b"date", b"from", b"to", b"cc", b"subject"}
-_QUOTED = 3  # times that mboxes put a sign before "From ", each in each, which is not the mail's
+_QUOTED = 3  # maximum depth of mbox quoting of "From "
 
-# Headers that say when a mail came and where it is kept, not what it is; and what filters wrote.
+# Ignored headers: times of delivery, states of mail readers, and results of filters.
 SKIPPED = {"x-tally", "status", "x-status", "x-uid", "x-keywords", "lines", "content-length", "date", "delivery-date"}
 SKIPPED |= {"references", "in-reply-to", "thread-index", "dkim-signature"}
 PREFIX = {"from": "from", "return-path": "from", "reply-to": "from", "sender": "from", "subject": "subject"}
@@ -30,7 +30,7 @@ _LINK = re.compile(r"://([^\s\"'<>]{1,1000})")
 
 
 def content_id(raw: bytes) -> bytes:
-    r"""The identity of a mail, 32 bytes: the same after it was carried on, stored in an mbox, or marked by this filter.
+    r"""Return the identity of a mail, 32 bytes, which ignores delivery headers, mbox quoting and the filter's header.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def content_id(raw: bytes) -> bytes:
     Returns
     -------
     identity : bytes
-        SHA-256 of what its writer gave it (sender, receivers, subject, date, message id) and of the body.
+        SHA-256 of the headers of the sender (sender, receivers, subject, date, message id) and of the body.
 
     Examples
     --------
@@ -65,85 +65,87 @@ def content_id(raw: bytes) -> bytes:
 
 
 def tokens_of(raw: bytes) -> list[str]:
-    r"""The distinct tokens of a mail, in order of their first occurrence.
+    r"""Return the distinct tokens of a mail, in order of first occurrence.
 
     Parameters
     ----------
     raw : bytes
-        A mail, or anything else: whatever the bytes, it takes bounded time and memory.
+        A mail, or any other bytes: time and memory are bounded.
 
     Returns
     -------
     tokens : list of str
-        Words of the text as they are, in lower case; others after the name of their kind and a colon.
+        Words of the text in lower case; other tokens have their kind and a colon as prefix.
 
     Examples
     --------
-    >>> found = tokens_of(b"From: Ann <ann@example.com>\nSubject: WIN now\n\nWin $500")
-    >>> [token for token in found if not token.startswith("style:")]
+    >>> tokens = tokens_of(b"From: Ann <ann@example.com>\nSubject: WIN now\n\nWin $500")
+    >>> [token for token in tokens if not token.startswith("style:")]
     ['from:ann', 'from:example.com', 'subject:WIN', 'subject:win', 'subject:now', 'win', '500', 'shape:000']
     """
-    found: list[str] = []
+    tokens: list[str] = []
     for part in parts_of(raw[:MAIL_BYTES]):
         if part.headers:
-            found += _header_tokens(part.headers)
+            tokens += _header_tokens(part.headers)
         if isinstance(part.content, bytes):
-            found += (f"style:{part.kind}", f"bytes:{crc32(part.content):08x}")
+            tokens += (f"style:{part.kind}", f"bytes:{crc32(part.content):08x}")
         elif part.content:
-            found += _text_tokens(part.content, part.kind)
-        if len(found) > 8 * TOKENS:
+            tokens += _text_tokens(part.content, part.kind)
+        if len(tokens) > 8 * TOKENS:
             break
-    return list(dict.fromkeys(found))[:TOKENS]
+    return list(dict.fromkeys(tokens))[:TOKENS]
 
 
 def _header_tokens(headers: list[tuple[str, str]]) -> list[str]:
+    """Return the tokens of headers."""
     values: dict[str, list[str]] = {}
-    found = []
+    tokens = []
     for name, value in headers:
         if name == "received":
-            value = value.partition(";")[0]  # what follows is when
+            value = value.partition(";")[0]  # the rest is the time
         if name not in SKIPPED:
             values.setdefault(PREFIX.get(name, "header"), []).append(value)
-            found.append("style:" + name)
+            tokens.append("style:" + name)
     for prefix, texts in values.items():
         text = " ".join(texts)
         words = names_of(text.lower()) if prefix != "subject" else words_of(text)
         if prefix == "subject":
-            found += ["subject:" + word for word in shouted(words)]
-            found += ["style:subject " + step for step in style(text)]
+            tokens += ["subject:" + word for word in shouted(words)]
+            tokens += ["style:subject " + level for level in style(text)]
             words = " ".join(words).lower().split()
-        elif prefix in ("received", "header"):  # without the numbers that mails are given, each its own
+        elif prefix in ("received", "header"):  # drop identifiers that are unique to a mail
             words = [word for word in words if word.isalpha() or "." in word or len(word) < NUMBER]
         start = prefix + ":"
-        found += [start + word for word in words]
-    return found
+        tokens += [start + word for word in words]
+    return tokens
 
 
 def _text_tokens(text: str, kind: str) -> list[str]:
-    found = []
+    """Return the tokens of a text or an HTML page."""
+    tokens = []
     if kind == "text/html" or text[:200].lstrip()[:5].lower() in ("<html", "<!doc"):
         page = read_page(text)
-        found += [f"style:<{tag[:LETTERS]}>" for tag in page.tags]
-        found += _link_tokens("link", page.links)
-        found += _link_tokens("image", page.sources)
-        found += [f"hidden:{word}" for word in words_of(page.hidden.lower())]
+        tokens += [f"style:<{tag[:LETTERS]}>" for tag in page.tags]
+        tokens += _link_tokens("link", page.links)
+        tokens += _link_tokens("image", page.sources)
+        tokens += [f"hidden:{word}" for word in words_of(page.hidden.lower())]
         text = page.visible
     if "://" in text:
-        found += _link_tokens("link", _LINK.findall(text))
+        tokens += _link_tokens("link", _LINK.findall(text))
     words = words_of(text)
-    found += dict.fromkeys(" ".join(words).lower().split())
-    found += ["upper:" + word for word in shouted(words)]
-    found += ["shape:" + word for word in shapes(words)]
-    found += ["style:" + step for step in style(text)]
-    return found
+    tokens += dict.fromkeys(" ".join(words).lower().split())
+    tokens += ["upper:" + word for word in shouted(words)]
+    tokens += ["shape:" + word for word in shapes(words)]
+    tokens += ["style:" + level for level in style(text)]
+    return tokens
 
 
 def _link_tokens(kind: str, addresses: list[str]) -> list[str]:
-    """The hosts that addresses lead to, the domains they are of, and the words of the paths there."""
+    """Return the hosts of addresses, their parent domains, and the words of the paths."""
     split = [address.rpartition("://")[2].partition("/") for address in dict.fromkeys(addresses[:LINKS])]
-    found = names_of(" ".join([path for _, _, path in split]).lower())
+    words = names_of(" ".join([path for _, _, path in split]).lower())
     for host in dict.fromkeys([host[:200].lower() for host, _, _ in split]):
-        found.append(host[:LETTERS])
+        words.append(host[:LETTERS])
         while host := host.partition(".")[2]:
-            found.append(host[:LETTERS])
-    return [f"{kind}:{word}" for word in found]
+            words.append(host[:LETTERS])
+    return [f"{kind}:{word}" for word in words]

@@ -1,4 +1,4 @@
-"""Many mails on all cores: read here, and taken apart in processes of their own once there are more than a few."""
+"""Process many mails on all cores: this process reads them, others parse them."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from typing import TypeVar
 
 from tallybayes.apps.spam.store.backends import StoreError
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 Named = tuple[str, bytes]
 Grouped = tuple[str, list[Named]]
 
-FEW = 64  # mails that are done before a process could have been started
-_MAILS, _BYTES = 500, 1 << 22  # that are handed over at a time
-_WAITING = 8  # of these for each core, so that nobody is idle while the results are written
+FEW = 64  # mails that are parsed before a process has started
+_MAILS = 500  # maximum mails of a batch
+_BYTES = 1 << 22  # maximum bytes of a batch
+_WAITING = 8  # batches queued per core, so that no core is idle while results are written
 
 
 def in_processes(
-    groups: Iterable[tuple[str, Iterable[Named]]], work: Callable[[Grouped], Found], prepare: Callable[[], object]
-) -> Iterator[tuple[str, Found]]:
-    """What some work makes of mails, some of one group at a time and in their order.
+    groups: Iterable[tuple[str, Iterable[Named]]], work: Callable[[Grouped], Result], prepare: Callable[[], object]
+) -> Iterator[tuple[str, Result]]:
+    """Yield the results of a function of batches of mails, in order. A batch has mails of one group.
 
     Parameters
     ----------
     groups : iterable of (group, mails), where a mail is (name, bytes)
-        Read as the work goes on: few are held.
+        Groups of mails, which are read lazily.
     work : callable
-        A function of a module, which other processes find, of a group and a list of mails.
+        Function of a module, of a group and a list of mails.
     prepare : callable
-        Called before there are other processes: what is imported once here is not imported in each of them.
+        Function that is called before other processes are forked, to import modules once.
     """
     left = (chunk for group, mails in groups for chunk in _chunks(group, mails))
     first = next(left, None)
@@ -49,7 +50,7 @@ def in_processes(
 
     prepare()
     with ProcessPoolExecutor(cores, multiprocessing.get_context("fork")) as pool:
-        waiting: deque[tuple[str, Future[Found]]] = deque()
+        waiting: deque[tuple[str, Future[Result]]] = deque()
         try:
             for chunk in chain([first, second], left):
                 waiting.append((chunk[0], pool.submit(work, chunk)))
@@ -61,8 +62,8 @@ def in_processes(
                 yield group, future.result()
         except BrokenProcessPool as error:
             raise StoreError(
-                "a process that took mails apart was killed, perhaps for want of memory.\n"
-                "    What was learned before stays learned; the same command again goes on."
+                "a process that parsed mails was killed, perhaps for lack of memory.\n"
+                "    Learned mails remain learned; run the same command again to continue."
             ) from error
         finally:
             for _, future in waiting:
@@ -70,6 +71,7 @@ def in_processes(
 
 
 def _chunks(group: str, mails: Iterable[Named]) -> Iterator[Grouped]:
+    """Yield batches of mails; the first is small."""
     chunk: list[Named] = []
     size, most = 0, FEW
     for mail in mails:

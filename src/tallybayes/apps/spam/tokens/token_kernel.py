@@ -1,4 +1,4 @@
-"""Mails as tokens in C++, many at once; what they are, `tallybayes.apps.spam` says, which is the reference."""
+"""Compiled tokenizer of mails. The Python modules of `tallybayes.apps.spam` are its reference."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ if TYPE_CHECKING:
 
 
 def mail_batch(reference: dict[str, Any]) -> MailBatch | None:
-    """Return an empty batch of mails, or None where the kernels are not compiled.
+    """Return an empty batch of mails, or None if the kernels are not compiled.
 
     Parameters
     ----------
     reference : dict
-        The functions of the reference that are asked where a mail is not plain, its limits and its words.
+        Constants, word lists and rarely used functions of the reference.
     """
     return kernels._kernels.MailBatch(reference) if hasattr(kernels._kernels, "MailBatch") else None
 
 
 def mail_words() -> MailWords | None:
-    """Return words by their first occurrence, none yet, or None where the kernels are not compiled."""
+    """Return an empty table of numbered words, or None if the kernels are not compiled."""
     return kernels._kernels.MailWords() if hasattr(kernels._kernels, "MailWords") else None
 
 
 def pack_words(
     ids: Int64Array, tokens: AnyArray, lengths: Int64Array
 ) -> tuple[list[bytes], Int64Array, Int64Array] | None:
-    """Pack the ids of the words of mails, or return None where the kernels are not compiled.
+    """Pack the word ids of mails, or return None if the kernels are not compiled.
 
     Parameters
     ----------
     ids : array of int64
-        By word.
+        Id of each word.
     tokens : array of int32
-        The words of all mails, one mail after the other.
+        Concatenated word indices of all mails.
     lengths : array of int64
-        How many each mail has.
+        Number of words of each mail.
 
     Returns
     -------
     packed, ids, counts
-        The bytes of every mail; all ids that come in them, in order; how many mails have each.
+        Packed bytes of each mail, the distinct ids in order, and the number of mails of each.
     """
     return kernels._kernels.pack_words(ids, tokens, lengths) if hasattr(kernels._kernels, "pack_words") else None

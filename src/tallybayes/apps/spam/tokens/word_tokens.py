@@ -1,36 +1,36 @@
-"""The words of a text, and its style: how long it is, how loud, and what its numbers look like."""
+"""Words of a text, and tokens of its style: length, capitals, and shapes of numbers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-LETTERS = 40  # of a word: more are cut off
+LETTERS = 40  # maximum length of a word; the rest is truncated
 
-# Between words: all of ASCII but letters and digits. Apostrophes are left out; the dot may stand within a name.
+# Separators: all of ASCII except letters and digits. Apostrophes are removed; names may contain dots.
 _WORDS = bytes(code if code > 127 or chr(code).isalnum() else 32 for code in range(256))
 _NAMES = bytes(code if chr(code) == "." else _WORDS[code] for code in range(256))
 _CAPITALS = bytes(range(65, 91))
 _DIGITS = str.maketrans("123456789", "000000000")
 _OTHER = re.compile(r"[^\W_](?:[\w.]*[^\W_])?")
-# Scripts that are written without spaces: pairs of characters stand for words.
+# Scripts without spaces: pairs of characters are words.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 
 
 def words_of(text: str) -> list[str]:
-    """The distinct words of a text as they are written, in order of first occurrence.
+    """Return the distinct words of a text with their case, in order of first occurrence.
 
     Examples
     --------
     >>> words_of("Don't wait: WIN $1,000 at example.com. Win!")
     ['Dont', 'wait', 'WIN', '1', '000', 'at', 'example', 'com', 'Win']
     """
-    found = dict.fromkeys(text.encode("utf-8", "replace").translate(_WORDS, b"'").decode().split())
-    return _short(found if text.isascii() else dict.fromkeys(_of_scripts(found)))
+    words = dict.fromkeys(text.encode("utf-8", "replace").translate(_WORDS, b"'").decode().split())
+    return _truncate(words if text.isascii() else dict.fromkeys(_split_scripts(words)))
 
 
 def names_of(text: str) -> list[str]:
-    """The same of headers and addresses, where dots are within names: of hosts, of versions, of files.
+    """Return the distinct words of headers and addresses, where dots are within names of hosts, versions and files.
 
     Examples
     --------
@@ -38,19 +38,19 @@ def names_of(text: str) -> list[str]:
     ['from', 'mail.example.com', '10.1.2.3', 'by', 'mx']
     """
     raw = text.encode("utf-8", "replace").translate(_NAMES, b"'")
-    found = dict.fromkeys([name for dotted in raw.decode().split() if (name := dotted.strip("."))])
-    return _short(found if text.isascii() else dict.fromkeys(_of_scripts(found)))
+    names = dict.fromkeys([name for dotted in raw.decode().split() if (name := dotted.strip("."))])
+    return _truncate(names if text.isascii() else dict.fromkeys(_split_scripts(names)))
 
 
-def _short(words: dict[str, None]) -> list[str]:
-    """Words, cut where they are too long."""
+def _truncate(words: dict[str, None]) -> list[str]:
+    """Truncate long words."""
     if words and max(map(len, words)) > LETTERS:
         return list(dict.fromkeys([word[:LETTERS] for word in words]))
     return list(words)
 
 
-def _of_scripts(words: dict[str, None]) -> Iterator[str]:
-    """Words without the signs of other scripts between them."""
+def _split_scripts(words: dict[str, None]) -> Iterator[str]:
+    """Yield words without punctuation of other scripts."""
     for word in words:
         if word.isascii():
             yield word
@@ -60,17 +60,17 @@ def _of_scripts(words: dict[str, None]) -> Iterator[str]:
                 yield part
                 continue
             for run in _UNSPACED.findall(part):
-                yield from (run[place : place + 2] for place in range(max(1, len(run) - 1)))
+                yield from (run[position : position + 2] for position in range(max(1, len(run) - 1)))
             yield from _UNSPACED.sub(" ", part).split()
 
 
 def shouted(words: list[str]) -> list[str]:
-    """Words of three letters and more that are all capitals."""
+    """Return the words of at least three letters in capitals."""
     return [word for word in words if word.isupper() and len(word) > 2]
 
 
 def shapes(words: list[str]) -> list[str]:
-    """Words that hold digits, all of which are written 0: a price, a telephone number, a code.
+    """Return the words with digits, with each digit replaced by 0.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def shapes(words: list[str]) -> list[str]:
 
 
 def style(text: str) -> list[str]:
-    """How long a text is, how many of its letters are capitals, and how often it exclaims or asks for money, in steps.
+    """Return binned counts of characters, capitals, exclamation marks and currency signs.
 
     Examples
     --------

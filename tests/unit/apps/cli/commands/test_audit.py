@@ -39,7 +39,7 @@ def test_what_was_forgotten_has_a_receipt_that_is_checked(files, frame, done, ta
     assert (wrong.code, "NO" in wrong.out) == (1, True)
     again = tally("forget naive.tally part.csv --receipt part.json")
     assert again.code == 1
-    assert "there already" in again.err
+    assert "exists; nothing was written" in again.err
     assert json.loads(done("show naive.tally --json"))["rows"] == 200
     assert tally("receipt nowhere.json naive.tally").code == 1
     pd.DataFrame({"a": [1]}).to_csv("none.csv", index=False)

@@ -27,7 +27,7 @@ def test_a_continuous_target_is_an_error(target, model, numbers, tally):
     found = tally(f"fit n.csv -t {target} -m {model} -o m.tally")
     assert found.code == 2
     assert found.err.startswith(f"error: column '{target}' is continuous (")
-    assert f"--model regression, or make classes of its values: --types {target}=string." in found.err
+    assert f"--model regression to predict the number, or --types {target}=string to use" in found.err
     assert not (numbers / "m.tally").exists()
 
 
@@ -52,8 +52,8 @@ def test_a_regression_in_every_command(numbers, done, tally):
     assert json.loads(done("evaluate r.tally n.csv --json"))["r2"]["value"] > 0.9
     assert "R²" in done("evaluate r.tally n.csv --by kind")
     before = tb.load("r.tally").tally_
-    assert "r.tally has 250 now" in done("update r.tally part.csv")
-    assert "r.tally has 200 now" in done("forget r.tally part.csv")
+    assert "r.tally now has 250" in done("update r.tally part.csv")
+    assert "r.tally now has 200" in done("forget r.tally part.csv")
     assert tb.load("r.tally").tally_.isclose(before, 1e-9)
     done("fit part.csv --like r.tally -o part.tally")
     assert "250 rows" in done("merge r.tally part.tally -o both.tally")
@@ -62,7 +62,7 @@ def test_a_regression_in_every_command(numbers, done, tally):
         found = tally(words)
         assert (found.code, "LinearRegression" in found.err) == (1, True)
     assert tally("report r.tally -d n.csv").code == 2
-    assert "expected --target" in tally("fit n.csv -m regression").err
+    assert "missing option --target" in tally("fit n.csv -m regression").err
 
 
 def test_a_mixture_in_every_command(numbers, done, tally):

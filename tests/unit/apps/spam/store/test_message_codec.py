@@ -11,15 +11,15 @@ from tallybayes.apps.spam.spam_score import Thresholds, kind_of
 from tallybayes.apps.spam.store.message_codec import (
     Message,
     WordNumbers,
-    as_words,
     in_order,
     pack,
-    packed_words,
+    pack_words_of,
+    words_from_bytes,
     words_to_bytes,
 )
 from tallybayes.apps.spam.store.spam_store import Store
 from tallybayes.apps.spam.tokens import token_kernel as kernel
-from tallybayes.apps.spam.tokens.message_batches import judge_batch, read_batch
+from tallybayes.apps.spam.tokens.message_batches import classify_batch, read_batch
 from tallybayes.apps.spam.tokens.message_tokens import content_id
 from tallybayes.apps.spam.train import messages_of
 from tallybayes.apps.spam.verdicts import classify_mail
@@ -39,11 +39,11 @@ WORDS = st.lists(
 
 @given(WORDS)
 def test_words_are_sent_as_bytes(words):
-    assert as_words(words_to_bytes(words)) == words
+    assert words_from_bytes(words_to_bytes(words)) == words
 
 
 def test_words_that_cannot_be_stored_are_sent_as_those_that_can():
-    assert as_words(words_to_bytes(["a\0b", "\ud800", "c"])) == [
+    assert words_from_bytes(words_to_bytes(["a\0b", "\ud800", "c"])) == [
         "a\N{REPLACEMENT CHARACTER}b",
         "\N{REPLACEMENT CHARACTER}",
         "c",
@@ -140,7 +140,7 @@ def test_a_store_is_the_same_without_the_kernels(tmp_path, monkeypatch):
 def test_ids_are_packed_where_nothing_is_compiled(monkeypatch):
     monkeypatch.setattr(kernel, "pack_words", lambda *given: None)
     ids, tokens = np.array([9, 300, 9]), np.array([0, 1, 2, 1], np.int32)
-    packed, used, counts = packed_words(ids, tokens, np.array([3, 0, 1]))
+    packed, used, counts = pack_words_of(ids, tokens, np.array([3, 0, 1]))
     assert (packed, used.tolist(), counts.tolist()) == ([b"\x09\xa3\x02", b"", b"\xac\x02"], [9, 300], [1, 2])
 
 
@@ -189,7 +189,7 @@ def test_many_mails_are_judged_before_both_classes_were_learned(tmp_path):
     raws = bulk(80)
     with Store(str(tmp_path / "store"), create=True) as store:
         for _ in range(2):
-            found = judge_batch(store, raws, Thresholds())
+            found = classify_batch(store, raws, Thresholds())
             assert found == [classify_mail(store, raw, Thresholds()) for raw in raws]
             assert {one.verdict for one in found} == {"unsure"}
             store.learn([read_batch(bulk(40))], "ham")

@@ -7,7 +7,7 @@ import pytest
 
 from tallybayes import kernels
 from tallybayes.apps.spam.store.backends import storable
-from tallybayes.apps.spam.store.message_codec import Message, as_words, batch_of
+from tallybayes.apps.spam.store.message_codec import Message, batch_of, words_from_bytes
 from tallybayes.apps.spam.store.spam_store import Store
 from tallybayes.apps.spam.tokens import message_batches
 from tallybayes.apps.spam.tokens.message_batches import REFERENCE, read_batch
@@ -23,7 +23,7 @@ compiled_alone = needs("spamassassin")
 def compiled(raw: bytes) -> list[str] | None:
     """The tokens by the kernel; None where it leaves the mail to Python."""
     batch = mail_batch(REFERENCE)
-    return as_words(batch.words()) if batch.add(raw) else None
+    return words_from_bytes(batch.words()) if batch.add(raw) else None
 
 
 def page(body: str, charset: str = "utf-8") -> bytes:

@@ -204,7 +204,7 @@ from tests.unit.apps.spam.mails import HOSTILE
 from tallybayes.apps.spam.tokens.message_batches import REFERENCE
 from tallybayes.apps.spam.store.backends import storable
 from tallybayes.apps.spam.tokens.message_tokens import content_id, tokens_of
-from tallybayes.apps.spam.store.message_codec import as_words
+from tallybayes.apps.spam.store.message_codec import words_from_bytes
 from tallybayes.apps.spam.tokens.token_kernel import mail_batch
 raw = HOSTILE[{name!r}]()
 tokens_of(b"Content-Type: text/html; charset=euc-jp\\n\\n<p>&amp;\\xff")
@@ -215,7 +215,7 @@ def peak():
 before, start = peak(), time.process_time()
 found, identity = tokens_of(raw), content_id(raw)
 took, start, batch = time.process_time() - start, time.process_time(), mail_batch(REFERENCE)
-same = batch is None or not batch.add(raw) or as_words(batch.words()) == storable(found)
+same = batch is None or not batch.add(raw) or words_from_bytes(batch.words()) == storable(found)
 print(max(took, time.process_time() - start), peak() - before, len(found), same)
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""`tally spam check`: whether mail is spam. As a rule it is not run from here: see `tallybayes.apps.cli.fast_spam`."""
+"""`tally spam check`: classify mail. Usually `tallybayes.apps.cli.fast_spam` runs it without this module."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ def check(
     thresholds: str | None = None,
     costs: str | None = None,
 ) -> int:
-    """Say of mail whether it is ham, spam or unsure, and how probable spam is.
+    """Classify mail as ham, spam or unsure, and print the probability of spam.
 
-    Exit code: 0 ham, 1 spam, 2 unsure; of several mails 1 if any is spam,
-    else 2 if any is unsure. Whatever is no verdict is 3 or more.
+    Exit code: 0 ham, 1 spam, 2 unsure; for several mails 1 if any is spam,
+    else 2 if any is unsure. Errors have exit codes of 3 or more.
 
       tally spam check < mail.eml
       tally spam check ~/Maildir/new/* --json
-      tally spam check --header < mail.eml > judged.eml
+      tally spam check --header < mail.eml > checked.eml
       tally spam check --costs 200,10,1 inbox.mbox
 
-    With --header, for procmail, maildrop or sieve, the mail comes out byte for
-    byte as it came, after one header, such as 'X-Tally: spam;
-    probability=0.998712'. Where anything fails, it comes out without one. Act
-    on the exit code or on the words spam and unsure: anybody can write
-    'X-Tally: ham' into a mail.
+    With --header, for procmail, maildrop or sieve, the mail is copied unchanged
+    to standard output after one more header, such as 'X-Tally: spam;
+    probability=0.998712'. If an error occurs, it is copied without the header.
+    Filter by the exit code or by the words spam and unsure: a sender can forge
+    'X-Tally: ham'.
 
     Parameters
     ----------
     files
-        Mail: mbox, Maildir, folders of files, files, or - for standard input, which is the default.
+        Mail: mbox, Maildir, folders of files, files, or - for standard input (default).
     store
-        The store: a file, or postgresql://…
+        The store: a file or a PostgreSQL address, postgresql://…
     header
-        Pass the mail through, with a header that says what it is.
+        Copy the mail to standard output, with the verdict in a header.
     json
-        Write a line of JSON for every mail.
+        Write a line of JSON for each mail.
     thresholds
-        Ham up to the first probability of spam, spam from the second on: 0.1,0.995 by default.
+        Probabilities of spam HAM,SPAM: ham at most HAM, spam at least SPAM; by default 0.1,0.995.
     costs
-        What it costs to call ham spam, to call spam ham, and to be unsure; instead of --thresholds.
+        Costs of a false positive, a false negative and an unsure verdict; instead of --thresholds.
     """
     names = tuple("-" if name == STANDARD_INPUT else name for name in files)
     return check_mails(CheckOptions(names, store, header, json, thresholds, costs))

@@ -1,4 +1,4 @@
-"""`tally spam evaluate`: how good the verdicts are."""
+"""`tally spam evaluate`: metrics of the verdicts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def evaluate(
     picture: File | None = None,
     json: bool = False,
 ) -> None:
-    """Measure the verdicts on mail that is known to be ham or spam.
+    """Compute metrics of the verdicts on mail with known class.
 
-    The store is left as it is. Mail that was learned flatters the filter: take
-    other mail.
+    The store is not changed. The metrics of learned mail are too optimistic:
+    pass other mail.
 
       tally spam evaluate --ham test/ham --spam test/spam
       tally spam evaluate --ham a.mbox --spam b.mbox --thresholds 0.5,0.5
@@ -33,90 +33,91 @@ def evaluate(
     Parameters
     ----------
     ham
-        Wanted mail: an mbox, a Maildir, a folder of files, files, or -.
+        Ham: an mbox, a Maildir, a folder of files, files, or -.
     spam
-        Unwanted mail, the same.
+        Spam, in the same forms.
     store
-        The store: a file, or postgresql://…
+        The store: a file or a PostgreSQL address, postgresql://…
     thresholds
-        Ham up to the first probability of spam, spam from the second on: 0.1,0.995 by default.
+        Probabilities of spam HAM,SPAM: ham at most HAM, spam at least SPAM; by default 0.1,0.995.
     costs
-        What it costs to call ham spam, to call spam ham, and to be unsure; instead of --thresholds.
+        Costs of a false positive, a false negative and an unsure verdict; instead of --thresholds.
     learning
-        Start from nothing: judge every mail, then learn it, as they were written. No store is used.
+        Prequential evaluation from an empty filter: classify, then learn each mail in order of date. No store is used.
     picture
-        Draw how often the probabilities come true; with --learning, how errors become fewer.
-        A file that ends in .svg, .pdf or .png.
+        Plot the reliability diagram; with --learning, the learning curve. A file with suffix .svg, .pdf or .png.
     json
-        Write all measures as JSON.
+        Write all metrics as JSON.
     """
     if not ham or not spam:
-        raise UsageError("both --ham PATH and --spam PATH are needed to measure.")
+        raise UsageError("missing option: pass both --ham PATH and --spam PATH.")
     plain_paths((*ham, *spam))
     from tallybayes.apps.spam.check_mail import thresholds_of
-    from tallybayes.apps.spam.spam_metrics import draw_reliability, measure
+    from tallybayes.apps.spam.spam_metrics import compute_metrics, draw_reliability
 
     limits = thresholds_of(thresholds, costs)
     if learning:
-        found = _from_nothing(plain_paths(ham), plain_paths(spam), limits, picture)
+        verdicts = _prequential(plain_paths(ham), plain_paths(spam), limits, picture)
     else:
-        found = _by_store(store, {"ham": ham, "spam": spam}, limits)
+        verdicts = _by_store(store, {"ham": ham, "spam": spam}, limits)
         if picture is not None:
-            odds = [one.log_odds for part in found for one in part]
-            draw_reliability(odds, [False] * len(found[0]) + [True] * len(found[1]), picture)
-    measures = measure(*found)
+            odds = [verdict.log_odds for class_verdicts in verdicts for verdict in class_verdicts]
+            draw_reliability(odds, [False] * len(verdicts[0]) + [True] * len(verdicts[1]), picture)
+    metrics = compute_metrics(*verdicts)
     if json:
-        answer_json(measures)
+        answer_json(metrics)
         return
-    n_ham, n_spam = measures["ham"], measures["spam"]
-    print_result(f"{n_ham:,} ham and {n_spam:,} spam; spam from {limits.spam:g} on, ham up to {limits.ham:g}\n")
+    n_ham, n_spam = metrics["ham"], metrics["spam"]
     print_result(
-        f"  ham called spam     {measures['false_positives']:>6,}   {measures['false_positive_rate']:.2%} of ham"
+        f"{n_ham:,} ham and {n_spam:,} spam; thresholds: ham at most {limits.ham:g}, spam at least {limits.spam:g}\n"
     )
     print_result(
-        f"  spam called ham     {measures['false_negatives']:>6,}   {measures['false_negative_rate']:.2%} of spam"
+        f"  false positives     {metrics['false_positives']:>6,}   {metrics['false_positive_rate']:.2%} of ham"
     )
-    print_result(f"  unsure              {measures['unsure_ham']:>6,} ham, {measures['unsure_spam']:,} spam")
-    print_result(f"  (1 − AUC) %         {measures['one_minus_auc_percent']:>6.4f}")
-    print_result(f"  log-loss (nats)     {measures['log_loss']:>6.4f}")
+    print_result(
+        f"  false negatives     {metrics['false_negatives']:>6,}   {metrics['false_negative_rate']:.2%} of spam"
+    )
+    print_result(f"  unsure              {metrics['unsure_ham']:>6,} ham, {metrics['unsure_spam']:,} spam")
+    print_result(f"  (1 − AUC) %         {metrics['one_minus_auc_percent']:>6.4f}")
+    print_result(f"  log loss (nats)     {metrics['log_loss']:>6.4f}")
     if picture is not None:
-        print_result(f"\ndrew {picture}")
+        print_result(f"\nwrote {picture}")
 
 
-def _by_store(store: str | None, parts: dict[str, tuple[str, ...]], limits: Any) -> list[list[Any]]:
-    """The verdicts on ham and on spam of what a store has learned."""
+def _by_store(store: str | None, paths_by_class: dict[str, tuple[str, ...]], limits: Any) -> list[list[Any]]:
+    """Return the verdicts on ham and on spam of a store."""
     from tallybayes.apps.spam.check_mail import classify_files
     from tallybayes.apps.spam.store.spam_store import Store
 
-    Store(store, read_only=True).close()  # or there is nothing to measure
-    found: list[list[Any]] = []
-    for label, paths in parts.items():
+    Store(store, read_only=True).close()  # raises an error if the store does not exist
+    by_class: list[list[Any]] = []
+    for label, paths in paths_by_class.items():
         verdicts = [verdict for _, verdict in classify_files(store, plain_paths(paths), limits)]
-        failed = next((one for one in verdicts if isinstance(one, OSError)), None)
-        if failed is not None:
-            raise failed
+        error = next((verdict for verdict in verdicts if isinstance(verdict, OSError)), None)
+        if error is not None:
+            raise error
         if not verdicts:
-            raise CommandError(f"there is no mail in --{label} {' '.join(paths)}.")
-        found.append(verdicts)
-    return found
+            raise CommandError(f"--{label} {' '.join(paths)} has no mail.")
+        by_class.append(verdicts)
+    return by_class
 
 
-def _from_nothing(ham: Any, spam: Any, limits: Any, picture: str | None) -> list[list[Any]]:
-    """The verdicts on ham and on spam, each before it was learned."""
+def _prequential(ham: Any, spam: Any, limits: Any, picture: str | None) -> list[list[Any]]:
+    """Return the verdicts on ham and on spam by prequential evaluation: each mail is classified, then learned."""
     import tallybayes as tb
-    from tallybayes.apps.spam.spam_prequential import curve_of, judged_then_learned
-    from tallybayes.apps.spam.unpacking import NotMailError, listed
+    from tallybayes.apps.spam.spam_prequential import learning_curve, prequential_verdicts
+    from tallybayes.apps.spam.unpacking import NotMailError, describe_skipped
 
     skipped: list[NotMailError] = []
-    judged = list(judged_then_learned({"ham": ham, "spam": spam}, limits, skipped=skipped))
+    results = list(prequential_verdicts({"ham": ham, "spam": spam}, limits, skipped=skipped))
     if skipped:
-        print_status(listed(skipped))
-    found = [[one.verdict for one in judged if one.is_spam == kind] for kind in (False, True)]
-    for label, verdicts in zip(("ham", "spam"), found, strict=True):
+        print_status(describe_skipped(skipped))
+    by_class = [[result.verdict for result in results if result.is_spam == is_spam] for is_spam in (False, True)]
+    for label, verdicts in zip(("ham", "spam"), by_class, strict=True):
         if not verdicts:
-            raise CommandError(f"there is no mail in --{label}.")
+            raise CommandError(f"--{label} has no mail.")
     if picture is not None:
-        sizes, *parts = curve_of(judged)
-        curves = tb.LearningCurves(["judged, then learned"], sizes, *(part[None, :, None] for part in parts))
+        sizes, *curves_of_metrics = learning_curve(results)
+        curves = tb.LearningCurves(["test-then-train"], sizes, *(values[None, :, None] for values in curves_of_metrics))
         curves.plot().save(picture)
-    return found
+    return by_class

@@ -1,4 +1,4 @@
-"""`tally spam expire`: words that were seen once, long ago, go."""
+"""`tally spam expire`: remove old, rare words."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def expire(
     store: File | None = None,
     json: bool = False,
 ) -> None:
-    """Let words go that were seen once, long ago, so that the store does not grow for ever.
+    """Remove old words that occur in one mail only, so that the store stays small.
 
-    They leave the counts and the kept mails at once, so that whatever is
-    forgotten or relearned later still adds up. Run it once in a while, by cron.
+    The words are removed from the counts and from the stored mails, so that
+    later changes (forget, relearn) remain exact. Run it regularly by cron.
 
       tally spam expire
       tally spam expire --days 30 --most 500000 --mails 100000
@@ -29,16 +29,16 @@ def expire(
     Parameters
     ----------
     days
-        Words that one mail had, and no other in so many days, go.
+        Remove words of one mail that no mail has had for this number of days.
     most
-        Where more words than that are left, the rarest go too, the longest unseen first.
+        Maximum number of words: the rarest and oldest further words are removed, too.
     mails
-        Keep the words of so many mails, the newest. Older ones stay counted, but are not known any more: they
-        cannot be forgotten or relearned, and would be learned again.
+        Number of newest mails whose words are stored. Older mails remain counted, but cannot be forgotten or
+        relearned, and would be counted again.
     store
-        The store: a file, or postgresql://…
+        The store: a file or a PostgreSQL address, postgresql://…
     json
-        Write what was done as JSON.
+        Write the numbers of mails as JSON.
     """
     if not days >= 0:
         raise UsageError(f"--days is {days}; expected 0 or more.")
@@ -46,21 +46,24 @@ def expire(
         raise UsageError(f"--mails is {mails}; expected 0 or more.")
     if most is not None and most < 1:
         raise UsageError(f"--most is {most}; expected 1 or more.")
-    from tallybayes.apps.spam.store.maintenance import expire_words as let_go
+    from tallybayes.apps.spam.store.maintenance import expire_words
     from tallybayes.apps.spam.store.spam_store import Store
     from tallybayes.apps.spam.train import recalibrate
 
     with Store(store) as counts:
-        found = let_go(counts, days=days, most=most, messages=mails)
-        if found.words:
+        expired = expire_words(counts, days=days, most=most, messages=mails)
+        if expired.words:
             recalibrate(counts, always=True)
-        place = counts.place
+        location = counts.location
     if json:
-        answer_json({"store": place, **found._asdict()})
+        answer_json({"store": location, **expired._asdict()})
         return
     print_result(
-        f"{found.words:,} words went, out of the counts and of {found.messages:,} mails; {found.words_left:,} are left"
+        f"removed {expired.words:,} words from the counts and from {expired.messages:,} mails; "
+        f"{expired.words_left:,} words remain"
     )
-    if found.released:
-        print_result(f"{found.released:,} mails stay counted, and cannot be forgotten or relearned any more")
-    print_result(f"{place} takes {found.bytes_after / 1e6:,.1f} MB, {found.bytes_before / 1e6:,.1f} MB before")
+    if expired.released:
+        print_result(f"{expired.released:,} mails remain counted, but cannot be forgotten or relearned")
+    print_result(
+        f"size of {location}: {expired.bytes_after / 1e6:,.1f} MB, {expired.bytes_before / 1e6:,.1f} MB before"
+    )

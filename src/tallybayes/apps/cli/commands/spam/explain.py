@@ -1,4 +1,4 @@
-"""`tally spam explain`: the words that decided."""
+"""`tally spam explain`: weights of evidence of the words of a mail."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def explain(
     picture: File | None = None,
     json: bool = False,
 ) -> None:
-    """Say which words of a mail decided, and how much each weighs.
+    """Show the weights of evidence of the words of a mail.
 
-    Weights are in nats, towards spam where positive: with what is said before
-    any word they add up to the log-odds, log p(spam) − log p(ham). Words of
-    headers, links and hidden text have their kind before them.
+    Weights are in nats; positive weights are evidence for spam. The weights and
+    that of the prior add up to the log-odds, log p(spam) - log p(ham). Words of
+    headers, links and hidden text have a prefix for their kind.
 
       tally spam explain mail.eml
       tally spam explain --most 50 < mail.eml
@@ -33,13 +33,13 @@ def explain(
     Parameters
     ----------
     file
-        A mail; - for standard input, which is the default.
+        A mail, or - for standard input (default).
     store
-        The store: a file, or postgresql://…
+        The store: a file or a PostgreSQL address, postgresql://…
     most
-        How many words to show.
+        Maximum number of words to show.
     picture
-        Draw it, too: a file that ends in .svg, .pdf or .png.
+        Plot the weights, too: a file with suffix .svg, .pdf or .png.
     json
         Write all weights as JSON.
     """
@@ -53,54 +53,55 @@ def explain(
 
     name, raw = next(iter(mails_in([path])), (path, None))
     if raw is None:
-        raise CommandError(f"{path} has no mail.")
+        raise CommandError(f"{path} contains no mail.")
     with Store(store, read_only=True) as counts:
         verdict = classify_mail(counts, raw, Thresholds())
-        before, evidence = evidence_of(counts, raw)
-        learned = counts.label_of(content_id(raw))
+        prior, evidence = evidence_of(counts, raw)
+        label = counts.label_of(content_id(raw))
     identity = content_id(raw).hex()
     if picture is not None:
-        _draw(picture, before, evidence, verdict.log_odds)
+        _draw(picture, prior, evidence, verdict.log_odds)
     if json:
-        words = [one._asdict() for one in evidence]
-        head = {"file": name, "id": identity, "learned_as": learned, **verdict._asdict()}
-        answer_json({**head, "words": words, "before_any_word": before})
+        words = [word._asdict() for word in evidence]
+        head = {"file": name, "id": identity, "learned_as": label, **verdict._asdict()}
+        answer_json({**head, "words": words, "before_any_word": prior})
         return
     print_result(f"{verdict.verdict}, p(spam) = {verdict.probability:.6f}, log-odds {verdict.log_odds:+.3f}")
-    print_result(f"id {identity[:16]}, {'not learned' if learned is None else f'learned as {learned}'}\n")
-    rest = evidence[most:]
-    lines = [(one.word, f"{one.weight:+.3f}", f"{one.ham:,}", f"{one.spam:,}") for one in evidence[:most]]
-    if rest:
-        lines.append((f"{len(rest):,} more words", f"{sum(one.weight for one in rest):+.3f}", "", ""))
-    lines.append(("before any word", f"{before:+.3f}", "", ""))
+    print_result(f"id {identity[:16]}, {'not learned' if label is None else f'learned as {label}'}\n")
+    remaining = evidence[most:]
+    lines = [(word.word, f"{word.weight:+.3f}", f"{word.ham:,}", f"{word.spam:,}") for word in evidence[:most]]
+    if remaining:
+        lines.append((f"{len(remaining):,} more words", f"{sum(word.weight for word in remaining):+.3f}", "", ""))
+    lines.append(("prior", f"{prior:+.3f}", "", ""))
     answer_table(("word", "weight", "in ham", "in spam"), [tuple(map(printable, line)) for line in lines], (1, 2, 3))
     if picture is not None:
-        print_result(f"\ndrew {picture}")
+        print_result(f"\nwrote {picture}")
 
 
 class _Weights:
-    """Weights as an explanation takes them: of one row."""
+    """Weights of one row, in the interface that `tb.Explanation` expects."""
 
     def __init__(self, weights: list[float]) -> None:
         self.weights = weights
 
     def log_ratios(self, rows: slice) -> Any:
-        """The weights of the row."""
+        """Return the weights of the row."""
         import numpy as np
 
         return np.array([self.weights])[rows]
 
     def cells(self, row: int) -> list[None]:
-        """A word is its own name, and has no value beside it."""
+        """Return no cell values: the name of a word is its value."""
         return [None for _ in self.weights]
 
 
-def _draw(path: str, before: float, evidence: list[Any], log_odds: float) -> None:
+def _draw(path: str, prior: float, evidence: list[Any], log_odds: float) -> None:
+    """Plot the weights of evidence."""
     import numpy as np
 
     import tallybayes as tb
 
-    columns = ["(before any word)", *(printable(one.word) for one in evidence)]
-    parts: Any = [_Weights([before, *(one.weight for one in evidence)])]
+    columns = ["(prior)", *(printable(word.word) for word in evidence)]
+    parts: Any = [_Weights([prior, *(word.weight for word in evidence)])]
     pair = np.array(["spam"]), np.array(["ham"])
     tb.Explanation(columns, parts, np.array([log_odds]), *pair, np.array([False])).plot().save(path)

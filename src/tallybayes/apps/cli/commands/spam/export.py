@@ -1,18 +1,18 @@
-"""`tally spam export`: the counts, for others."""
+"""`tally spam export`: export the counts as a tally."""
 
 from __future__ import annotations
 
-from tallybayes.apps.cli.commands.spam.spam_options import described
+from tallybayes.apps.cli.commands.spam.spam_options import describe_store
 from tallybayes.apps.cli.console import File, answer_json, print_result
 from tallybayes.apps.cli.model_files import check_free, locked
 
 
 def export(file: File, /, *, store: File | None = None, force: bool = False, json: bool = False) -> None:
-    """Write the counts as a tally, for others to add to theirs.
+    """Export the counts as a tally, which can be added to another store.
 
-    It has the numbers of ham and spam mails, and of those that have each word:
-    no mail, but all words, which may be names. `tb.load` reads it, tallies add
-    up with +, and 'tally spam import' adds it to a store.
+    It has the numbers of ham and spam mails in total and by word. It contains
+    no mail, but all words, which may be names. `tb.load` reads it; tallies are
+    added with +; 'tally spam import' adds it to a store.
 
       tally spam export counts.tally
       tally spam export counts.tally --store site.sqlite --force
@@ -20,13 +20,13 @@ def export(file: File, /, *, store: File | None = None, force: bool = False, jso
     Parameters
     ----------
     file
-        The file to write; it ends in .tally.
+        The file to write, with suffix .tally.
     store
-        The store: a file, or postgresql://…
+        The store: a file or a PostgreSQL address, postgresql://…
     force
-        Replace the file that is there.
+        Replace an existing file.
     json
-        Write what was done as JSON.
+        Write the numbers of mails as JSON.
     """
     check_free(file, force)
     from tallybayes.apps.spam.store.spam_store import Store
@@ -35,9 +35,9 @@ def export(file: File, /, *, store: File | None = None, force: bool = False, jso
     with Store(store, read_only=True) as counts:
         state, tally = counts.state(), to_tally(counts)
     with locked(file):
-        check_free(file, force)  # somebody else may have been quicker
+        check_free(file, force)  # another process may have written it meanwhile
         tally.save(file)
     if json:
         answer_json({"file": file, "ham": state.ham, "spam": state.spam, "words": state.words})
         return
-    print_result(f"wrote {file}: {described(state)}")
+    print_result(f"wrote {file}: {describe_store(state)}")

@@ -1,18 +1,17 @@
-"""`tally spam import`: the counts of others."""
+"""`tally spam import`: add exported counts."""
 
 from __future__ import annotations
 
 from tallybayes.apps.cli.cli_errors import CommandError
-from tallybayes.apps.cli.commands.spam.spam_options import described
+from tallybayes.apps.cli.commands.spam.spam_options import describe_store
 from tallybayes.apps.cli.console import File, answer_json, print_result
 
 
 def add(*files: File, store: File | None = None, json: bool = False) -> None:
-    """Add the counts of tallies that 'tally spam export' wrote.
+    """Add the counts of tallies written by 'tally spam export'.
 
-    They are counted like one's own; but no mails stand for them, so they cannot
-    be forgotten one by one. A file is added once: the second time it is left
-    alone, which is said.
+    Imported counts have no mails, so that they cannot be forgotten by mail.
+    A file is added once; importing it again changes nothing.
 
       tally spam import counts.tally
       tally spam import friends/*.tally --store new.sqlite
@@ -20,21 +19,21 @@ def add(*files: File, store: File | None = None, json: bool = False) -> None:
     Parameters
     ----------
     files
-        Files of 'tally spam export', or sums of them.
+        Files written by 'tally spam export', or sums of them.
     store
-        The store: a file, or postgresql://…; made where there is none.
+        The store: a file or a PostgreSQL address, postgresql://…; created if it does not exist.
     json
-        Write what was done as JSON.
+        Write the numbers of mails as JSON.
     """
     import os
 
     from tallybayes.apps.cli.cli_errors import UsageError
 
     if not files:
-        raise UsageError("there is nothing to import; expected FILE, of 'tally spam export'.")
+        raise UsageError("missing argument FILE: a file written by 'tally spam export'.")
     for path in files:
         if not os.path.isfile(path):
-            raise CommandError(f"there is no file {path!r}; expected one of 'tally spam export'.")
+            raise CommandError(f"file {path!r} does not exist; expected a file written by 'tally spam export'.")
     import hashlib
     from pathlib import Path
 
@@ -43,24 +42,24 @@ def add(*files: File, store: File | None = None, json: bool = False) -> None:
     from tallybayes.apps.spam.store.tally_exchange import from_tally
     from tallybayes.apps.spam.train import recalibrate
 
-    told = []
+    added = []
     with Store(store, create=True) as counts:
         for path in files:
             origin = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-            told.append((path, from_tally(counts, tb.load(path), origin)))
+            added.append((path, from_tally(counts, tb.load(path), origin)))
         recalibrate(counts)
-        state, place = counts.state(), counts.place
+        state, location = counts.state(), counts.location
     if json:
         rows = [
-            {"file": path, "added": found is not None}
-            | ({} if found is None else dict(zip(("ham", "spam", "words"), found, strict=True)))
-            for path, found in told
+            {"file": path, "added": numbers is not None}
+            | ({} if numbers is None else dict(zip(("ham", "spam", "words"), numbers, strict=True)))
+            for path, numbers in added
         ]
-        answer_json({"store": place, "files": rows, "total": {"ham": state.ham, "spam": state.spam}})
+        answer_json({"store": location, "files": rows, "total": {"ham": state.ham, "spam": state.spam}})
         return
-    for path, found in told:
-        if found is None:
-            print_result(f"{path} was added before: left alone")
+    for path, numbers in added:
+        if numbers is None:
+            print_result(f"{path} was imported before; nothing was changed")
         else:
-            print_result(f"added {path}: {found[0]:,} ham and {found[1]:,} spam, {found[2]:,} words")
-    print_result(f"{place} has {described(state)} now; what was imported cannot be forgotten one by one")
+            print_result(f"added {path}: {numbers[0]:,} ham and {numbers[1]:,} spam, {numbers[2]:,} words")
+    print_result(f"{location} now has {describe_store(state)}; imported counts cannot be forgotten by mail")

@@ -1,9 +1,15 @@
-"""`tally spam learn`: count mail whose class is known."""
+"""`tally spam learn`: learn from mail with known class."""
 
 from __future__ import annotations
 
 from tallybayes.apps.cli.cli_errors import UsageError
-from tallybayes.apps.cli.commands.spam.spam_options import counting, described, mails, plain_paths, summed
+from tallybayes.apps.cli.commands.spam.spam_options import (
+    count_outcomes,
+    describe_store,
+    mails,
+    plain_paths,
+    show_progress,
+)
 from tallybayes.apps.cli.console import File, answer_json, print_result, print_status
 
 
@@ -14,12 +20,12 @@ def learn(
     store: File | None = None,
     json: bool = False,
 ) -> None:
-    """Learn from mail that is known to be ham or spam.
+    """Learn from mail with known class.
 
-    A mail is learned once, however often it comes: what tells it is what its
-    writer gave it, not where it lies. What was learned as the other class is
-    left so; 'tally spam relearn' moves it. Whatever is said to be learned
-    stays learned, also where the machine fails meanwhile.
+    A mail is counted once, even if it is passed several times. It is identified
+    by its content, not by its file. A mail that was learned as the other class
+    is not changed; 'tally spam relearn' moves it. Every reported mail is
+    committed, even if the machine fails later.
 
       tally spam learn --ham ~/Maildir --spam ~/Maildir/.Junk
       tally spam learn --spam junk.mbox
@@ -28,42 +34,47 @@ def learn(
     Parameters
     ----------
     ham
-        Wanted mail: an mbox, a Maildir, a folder of files, files, or -.
+        Ham: an mbox, a Maildir, a folder of files, files, or -.
     spam
-        Unwanted mail, the same.
+        Spam, in the same forms.
     store
-        The store: a file, or postgresql://…
+        The store: a file or a PostgreSQL address, postgresql://…
     json
-        Write what was done as JSON.
+        Write the numbers of mails as JSON.
     """
     if not ham and not spam:
-        raise UsageError("there is nothing to learn from; expected --ham PATH, --spam PATH or both.")
+        raise UsageError("missing option: pass --ham PATH, --spam PATH or both.")
     plain_paths((*ham, *spam))
     from tallybayes.apps.spam.store.spam_store import Label, Store
     from tallybayes.apps.spam.train import learn as learn_mails
     from tallybayes.apps.spam.train import recalibrate
-    from tallybayes.apps.spam.unpacking import NotMailError, listed
+    from tallybayes.apps.spam.unpacking import NotMailError, describe_skipped
 
-    parts: dict[Label, tuple[str, ...]] = {"ham": plain_paths(ham), "spam": plain_paths(spam)}
+    paths: dict[Label, tuple[str, ...]] = {"ham": plain_paths(ham), "spam": plain_paths(spam)}
     skipped: list[NotMailError] = []
     with Store(store, create=True) as counts:
-        done = summed(counting(learn_mails(counts, parts, skipped=skipped), "learning"))
-        learned = sum(found["learned"] for found in done.values())
+        outcomes = count_outcomes(show_progress(learn_mails(counts, paths, skipped=skipped), "learning"))
+        learned = sum(counts_of_class["learned"] for counts_of_class in outcomes.values())
         calibrated = recalibrate(counts, always=learned >= 50)
         state = counts.state()
-        place = counts.place
+        location = counts.location
     if skipped:
-        print_status(listed(skipped))
+        print_status(describe_skipped(skipped))
     if json:
-        told = {label: {what: found[what] for what in ("learned", "known", "other")} for label, found in done.items()}
-        answer_json({"store": place, **told, "calibrated": calibrated, "total": {"ham": state.ham, "spam": state.spam}})
+        numbers = {
+            label: {outcome: counts_of_class[outcome] for outcome in ("learned", "known", "other")}
+            for label, counts_of_class in outcomes.items()
+        }
+        answer_json(
+            {"store": location, **numbers, "calibrated": calibrated, "total": {"ham": state.ham, "spam": state.spam}}
+        )
         return
-    for label, found in done.items():
-        known = f"; {mails(found['known'])} known before, left as they are" if found["known"] else ""
-        if found.total():
-            print_result(f"learned {mails(found['learned'])} as {label}{known}")
-    if not any(found.total() for found in done.values()):
-        print_result("there is no mail in what was named")
-    print_result(f"{place} has {described(state)} now")
+    for label, counts_of_class in outcomes.items():
+        known = f"; {mails(counts_of_class['known'])} already learned" if counts_of_class["known"] else ""
+        if counts_of_class.total():
+            print_result(f"learned {mails(counts_of_class['learned'])} as {label}{known}")
+    if not any(counts_of_class.total() for counts_of_class in outcomes.values()):
+        print_result("no mail in these paths")
+    print_result(f"{location} now has {describe_store(state)}")
     if not state.ham or not state.spam:
-        print_result(f"no {'spam' if state.ham else 'ham'} yet: every verdict is unsure until there is some")
+        print_result(f"no {'spam' if state.ham else 'ham'} yet: every verdict is unsure until both classes are learned")

@@ -1,4 +1,4 @@
-"""What commands of the filter have in common: paths that are there, thresholds, counts of what was done."""
+"""Shared helpers of the spam commands: paths, progress and numbers of mails."""
 
 from __future__ import annotations
 
@@ -15,58 +15,60 @@ from tallybayes.apps.cli.console import STANDARD_INPUT, print_status, printable
 if TYPE_CHECKING:
     from tallybayes.apps.spam.train import TrainingOutcome
 
-_TOLD = 5  # names that are told of mails that were left alone
+_MAX_NAMES = 5  # names shown of mails that keep the other class
 
 
 def plain_paths(paths: Iterable[str]) -> tuple[str, ...]:
-    """Paths as they were typed, which are all there."""
-    found = tuple("-" if path == STANDARD_INPUT else path for path in paths)
-    for path in found:
+    """Return the paths as they were typed. Raise an error if one does not exist or cannot be read."""
+    plain = tuple("-" if path == STANDARD_INPUT else path for path in paths)
+    for path in plain:
         if path != "-" and not os.path.exists(path):
-            raise CommandError(f"there is no file {path!r}; expected mail.\n    Nothing was changed.")
+            raise CommandError(f"file {path!r} does not exist; expected mail.\n    Nothing was changed.")
         if path != "-" and not os.access(path, os.R_OK):
             raise CommandError(f"{path} cannot be read; expected mail.\n    Nothing was changed.")
-    if found.count("-") > 1:
-        raise UsageError("standard input is named twice; expected once.")
-    return found
+    if plain.count("-") > 1:
+        raise UsageError("standard input is passed twice; expected at most once.")
+    return plain
 
 
-def counting(parts: Iterable[TrainingOutcome], what: str) -> Iterator[TrainingOutcome]:
-    """The same, with a line on the terminal that says how far it is, where it takes long."""
-    start, n, told = time.monotonic(), 0, False
-    for part in parts:
-        yield part
-        n += len(part.names)
+def show_progress(outcomes: Iterable[TrainingOutcome], title: str) -> Iterator[TrainingOutcome]:
+    """Yield the same results, and print the progress in the terminal after one second."""
+    start, n, shown = time.monotonic(), 0, False
+    for outcome in outcomes:
+        yield outcome
+        n += len(outcome.names)
         if sys.stderr.isatty() and time.monotonic() - start > 1:
-            told = True
-            sys.stderr.write(f"\r{what}: {n:,} mails, {n / (time.monotonic() - start):,.0f} a second ")
+            shown = True
+            sys.stderr.write(f"\r{title}: {n:,} mails, {n / (time.monotonic() - start):,.0f} a second ")
             sys.stderr.flush()
-    if told:
-        sys.stderr.write(f"\r{what}: {n:,} mails in {time.monotonic() - start:.1f} s{' ' * 40}\n")
+    if shown:
+        sys.stderr.write(f"\r{title}: {n:,} mails in {time.monotonic() - start:.1f} s{' ' * 40}\n")
 
 
-def summed(parts: Iterable[TrainingOutcome]) -> dict[str, Counter[str]]:
-    """How many mails of each class became what; those that were left as the other class are named."""
-    found: dict[str, Counter[str]] = {"ham": Counter(), "spam": Counter()}
-    left: dict[str, list[str]] = {"ham": [], "spam": []}
-    for part in parts:
-        found[part.label].update(part.outcomes)
-        pairs = zip(part.names, part.outcomes, strict=True)
-        left[part.label] += [name for name, outcome in pairs if outcome == "other"]
-    for label, names in left.items():
+def count_outcomes(batches: Iterable[TrainingOutcome]) -> dict[str, Counter[str]]:
+    """Return the numbers of mails by class and outcome. Print the mails that keep the other class."""
+    counts: dict[str, Counter[str]] = {"ham": Counter(), "spam": Counter()}
+    unchanged: dict[str, list[str]] = {"ham": [], "spam": []}
+    for batch in batches:
+        counts[batch.label].update(batch.outcomes)
+        pairs = zip(batch.names, batch.outcomes, strict=True)
+        unchanged[batch.label] += [name for name, outcome in pairs if outcome == "other"]
+    for label, names in unchanged.items():
         if names:
             other = "ham" if label == "spam" else "spam"
-            more = f" and {len(names) - _TOLD:,} more" if len(names) > _TOLD else ""
-            print_status(f"learned as {other} before, and left so: {', '.join(map(printable, names[:_TOLD]))}{more}")
-            print_status(f"    'tally spam relearn --as {label} PATH' makes them {label}")
-    return found
+            tail = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+            print_status(
+                f"already learned as {other}, unchanged: {', '.join(map(printable, names[:_MAX_NAMES]))}{tail}"
+            )
+            print_status(f"    'tally spam relearn --as {label} PATH' changes them to {label}")
+    return counts
 
 
 def mails(n: int) -> str:
-    """So many mails, in words."""
+    """Format a number of mails."""
     return f"{n:,} mail" if n == 1 else f"{n:,} mails"
 
 
-def described(state: Any) -> str:
-    """What a store has, in a line."""
+def describe_store(state: Any) -> str:
+    """Describe the contents of a store in one line."""
     return f"{state.ham:,} ham and {state.spam:,} spam, {state.words:,} words"

@@ -1,4 +1,4 @@
-"""`tally spam watch`: a Maildir that is looked after."""
+"""`tally spam watch`: classify the mail of a Maildir."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ def watch(
     costs: str | None = None,
     json: bool = False,
 ) -> None:
-    """Judge new mail of a Maildir, and learn from moves between its folders.
+    """Classify new mail of a Maildir, and learn from moves between its folders.
 
-    Spam goes to the junk folder; what is unsure stays. Whoever moves a mail
-    into that folder, or out of it, says what it is, and that is learned. The
-    mail that lies there at the start is taken as it is: learn it before.
+    Spam is moved to the junk folder; unsure mail stays. Moving a mail to or from
+    the junk folder teaches the filter its class. Mail that is in a folder at the
+    start is not learned: learn it before.
 
       tally spam learn --ham ~/Maildir --spam ~/Maildir/.Junk
       tally spam watch ~/Maildir
       tally spam watch ~/Maildir --once        # by cron
 
-    What was seen where is kept in MAILDIR/tally-watch.sqlite. It can be stopped
-    at any time, and goes on where it was. Trash, Sent and Drafts are left alone.
+    The state is stored in MAILDIR/tally-watch.sqlite. The command can be stopped
+    at any time and continues at the next start. It ignores Trash, Sent and Drafts.
 
     Parameters
     ----------
     maildir
-        The folder with new, cur and tmp; other folders are beside them, as .Name.
+        The folder with new, cur and tmp; its other folders are .Name.
     junk
-        The folder of spam, made where there is none.
+        The folder of spam, created if it does not exist.
     action
         Move spam to the junk folder, or leave it and set the flag F.
     every
-        How many seconds to wait before looking again.
+        Seconds between two scans.
     once
-        Look once, and end.
+        Scan once and exit.
     store
-        The store: a file, or postgresql://…
+        The store: a file or a PostgreSQL address, postgresql://…
     thresholds
-        Ham up to the first probability of spam, spam from the second on: 0.1,0.995 by default.
+        Probabilities of spam HAM,SPAM: ham at most HAM, spam at least SPAM; by default 0.1,0.995.
     costs
-        What it costs to call ham spam, to call spam ham, and to be unsure; instead of --thresholds.
+        Costs of a false positive, a false negative and an unsure verdict; instead of --thresholds.
     json
-        Write a line of JSON for everything that is done.
+        Write a line of JSON for each event.
     """
     if not every > 0:
         raise UsageError(f"--every is {every}; expected more than 0 seconds.")
@@ -66,30 +66,31 @@ def watch(
     import os
 
     if not os.path.isdir(maildir):
-        raise CommandError(f"there is no folder {maildir!r}; expected a Maildir.")
+        raise CommandError(f"folder {maildir!r} does not exist; expected a Maildir.")
     from tallybayes.apps.spam.check_mail import thresholds_of
     from tallybayes.apps.spam.maildir_watcher import MaildirWatcher
     from tallybayes.apps.spam.store.spam_store import Store
     from tallybayes.apps.spam.train import recalibrate
 
     with Store(store) as counts:
-        watched = MaildirWatcher(maildir, counts, name, action, thresholds_of(thresholds, costs))
+        watcher = MaildirWatcher(maildir, counts, name, action, thresholds_of(thresholds, costs))
         try:
             while True:
                 learned = False
-                for event in watched.scan_once():
+                for event in watcher.scan_once():
                     learned = learned or event.what == "learned"
-                    _tell(event, json)
+                    _print_event(event, json)
                 if learned:
                     recalibrate(counts)
                 if once:
                     return
                 time.sleep(every)
         finally:
-            watched.close()
+            watcher.close()
 
 
-def _tell(event: object, as_json: bool) -> None:
+def _print_event(event: object, as_json: bool) -> None:
+    """Print an event as text or as JSON."""
     import json
     import sys
 

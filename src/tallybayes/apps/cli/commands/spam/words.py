@@ -1,4 +1,4 @@
-"""`tally spam words`: what is known of words."""
+"""`tally spam words`: word probabilities in ham and in spam."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def words(
     mass: Annotated[float, Parameter(show_default=True)] = 0.95,
     json: bool = False,
 ) -> None:
-    """Show how often words are in ham and in spam, the most telling first.
+    """Show the word probabilities in ham and in spam, by absolute weight.
 
-    θ is the probability that a token of a mail is this word, in either class,
-    with its credible interval; the weight is log θ(spam) − log θ(ham). Words of
-    headers, links and hidden text have their kind before them: subject:win.
+    θ is the probability that a token of a mail of the class is this word, with
+    its credible interval; the weight is log θ(spam) - log θ(ham). Words of
+    headers, links and hidden text have a prefix for their kind: subject:win.
 
       tally spam words
       tally spam words free subject:free viagra
@@ -30,40 +30,47 @@ def words(
     Parameters
     ----------
     names
-        Some words; by default those that tell most.
+        Words to show; by default those with the largest absolute weights.
     store
-        The store: a file, or postgresql://…
+        The store: a file or a PostgreSQL address, postgresql://…
     most
-        How many words to show.
+        Maximum number of words to show.
     mass
-        The mass of the intervals.
+        Probability mass of the credible intervals.
     json
-        Write it as JSON.
+        Write the words as JSON.
     """
     if most < 1:
         raise UsageError(f"--most is {most}; expected 1 or more.")
     if not 0 < mass < 1:
         raise UsageError(f"--mass is {mass}; expected a number between 0 and 1.")
     from tallybayes.apps.spam.store.spam_store import Store
-    from tallybayes.apps.spam.word_statistics import telling_words
+    from tallybayes.apps.spam.word_statistics import word_probabilities
 
     with Store(store, read_only=True) as counts:
-        found = telling_words(counts, names, most, mass)
+        statistics = word_probabilities(counts, names, most, mass)
     if json:
-        answer_json([one._asdict() for one in found])
+        answer_json([word._asdict() for word in statistics])
         return
-    if not found:
-        print_result("no words were learned yet")
+    if not statistics:
+        print_result("the store has no words")
         return
     lines: list[Any] = [
-        (one.word, f"{one.weight:+.2f}", str(one.ham), _share(one.theta_ham), str(one.spam), _share(one.theta_spam))
-        for one in found
+        (
+            word.word,
+            f"{word.weight:+.2f}",
+            str(word.ham),
+            _millionths(word.theta_ham),
+            str(word.spam),
+            _millionths(word.theta_spam),
+        )
+        for word in statistics
     ]
     answer_table(("word", "weight", "in ham", "10⁶ θ", "in spam", "10⁶ θ"), lines, (1, 2, 3, 4, 5))
-    print_result(f"\nin how many mails, and θ in millionths with its {mass:.0%} credible interval")
+    print_result(f"\nnumbers of mails; θ in millionths with its {mass:.0%} credible interval")
 
 
-def _share(theta: Any) -> str:
-    """A probability in millionths, with its interval."""
-    value, low, high = (f"{1e6 * one:.0f}" if one > 1e-5 else f"{1e6 * one:.1f}" for one in theta)
+def _millionths(theta: Any) -> str:
+    """Format a probability in millionths with its interval."""
+    value, low, high = (f"{1e6 * part:.0f}" if part > 1e-5 else f"{1e6 * part:.1f}" for part in theta)
     return f"{value} {low}–{high}"

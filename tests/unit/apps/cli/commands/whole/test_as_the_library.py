@@ -51,8 +51,8 @@ def test_update_forget_and_merge_are_exact_and_say_what_is_kept(files, frame, do
     done("fit penguins.csv -t species -o all.tally")
     before = Path("all.tally").read_bytes()
     more = tally("update all.tally test.csv")
-    assert more.out == "counted 100 rows: all.tally has 300 now, 200 before\n"
-    assert "kept as chosen before: the models that are mixed" in more.err
+    assert more.out == "added 100 rows: all.tally now has 300, 200 before\n"
+    assert "unchanged model choices: ensemble members" in more.err
     less = json.loads(done("forget all.tally test.csv --json"))
     assert (less["rows_before"], less["rows"]) == (300, 200)
     assert less["kept"][-1] == "calibration"
@@ -186,7 +186,7 @@ def test_what_changed_between_two_models(files, done, tally):
     assert [one["bits"] for one in told["columns"]] == [one.bits for one in expected.columns]
     shown = done("diff a.tally b.tally")
     assert "NaiveBayes: 200 rows before, 300 after" in shown
-    assert "p(class) moved by" in shown
+    assert "p(class): " in shown
     done("fit penguins.csv -t species -m one-dependence -o c.tally")
     wrong = tally("diff a.tally c.tally")
     assert wrong.code == 1
