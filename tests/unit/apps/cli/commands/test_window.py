@@ -62,7 +62,7 @@ def test_windows_of_rows_and_fading_models(stream, done, tally):
     assert fading.startswith("a half-life of 1d until 2026-04-05T07:00:00: total weight ")
     assert tb.load("fading.tally").n_rows_ == pytest.approx((0.5**age).sum())
     assert "half-life of 50 rows" in done("window naive.tally penguins.csv --half-life 50 -o by-rows.tally")
-    assert "fading model cannot be taken out" in tally("forget by-rows.tally part.csv").err
+    assert "rows of a decayed model cannot be forgotten" in tally("forget by-rows.tally part.csv").err
     assert "window, which cannot be merged" in tally("merge naive-window.tally naive.tally -o x.tally").err
     assert (
         "time is dates; expected numbers" in tally("window naive.tally first.csv --duration 5 --time at -o x.tally").err
