@@ -1,4 +1,4 @@
-"""Model: what is learnt is a tally. It adds, is re-estimated, and gives all else when asked."""
+"""Model: the base class of all models. A fitted model holds a tally; parameters are computed from it on first use."""
 
 from __future__ import annotations
 
@@ -28,67 +28,66 @@ from tallybayes.tally.text_selection import select_words, with_selected_words
 
 
 class Model(Estimator):
-    """The base of all models: ``tally_`` is what was learnt, everything else follows from it.
+    """Base class of all models. The fitted state is ``tally_``; parameters and predictions are computed from it.
 
-    A subclass says in `_take_from` what else it remembers of the shape of its input.
+    Subclasses copy the rest of their fitted state in `_copy_input_format`.
     """
 
-    _dropped_columns: Any = ()  # pairs: columns that are not read, and why
-    _frame_library: str | None = None  # the kind of data frame that the first rows were in, if any
-    _block_names: Mapping[Any, tuple[str, ...]] = MappingProxyType({})  # of the columns of blocks, where they have some
-    _em_result: EMSummary | None = None  # how EM ended, while the counts are those it expected
-    _fixed_parameters: tuple[Any, ...] | None = (
-        None  # parameters that were stated, of every factor of a tally of no rows
-    )
+    _dropped_columns: Any = ()  # mapping from a column that is not used to the reason
+    _frame_library: str | None = None  # library of the data frame that was fitted: "pandas", "polars", "pyarrow"
+    _block_names: Mapping[Any, tuple[str, ...]] = MappingProxyType({})  # names of the columns of blocks
+    _em_result: EMSummary | None = None  # summary of EM, if the tally has expected counts
+    _fixed_parameters: tuple[Any, ...] | None = None  # user-specified parameters of every factor; the tally is empty
 
     @property
     def n_rows_(self) -> float:
-        """How many rows were counted: the sum of their weights; of a hidden Markov model, how many steps."""
+        """The total weight of the training rows; of a hidden Markov model, of the time steps."""
         check_is_fitted(self, "tally_")
         return float(self._total_weight())
 
     @property
     def history_(self) -> list[float]:
-        """The objective after every step of EM, in nats; empty where `fit` only counted, or counts have changed."""
+        """The objective after every iteration of EM, in nats; empty if EM was not needed or the counts have changed."""
         return [] if self._em_result is None else list(self._em_result.history)
 
     @property
     def objectives_(self) -> list[float]:
-        """The objective that EM ended at from every start, in nats; NaN where one failed. The best is ``history_[-1]``.
+        """The final objective of EM for every initialization, in nats; NaN if one failed. The best is ``history_[-1]``.
 
-        Maximum likelihood sets out twice from each start: at once, and from where default priors lead.
+        Maximum likelihood runs EM twice per initialization: from the initial values, and from estimates under default
+        priors.
         """
         return [] if self._em_result is None else list(self._em_result.objectives)
 
     @property
     def n_iter_(self) -> int:
-        """How often the rows were gone through: once to count them, or once for every step of EM."""
+        """The number of passes over the rows: one for counting, or one for every iteration of EM."""
         check_is_fitted(self, "tally_")
         return max(1, len(self.history_))
 
     @property
     def objective_(self) -> str | None:
-        """What ``history_`` is: the "log posterior" of all that was observed, or its "log likelihood" under mle."""
+        """The objective in ``history_``: "log posterior", or "log likelihood" under maximum likelihood."""
         return None if self._em_result is None else self._em_result.objective
 
     @property
     def converged_(self) -> bool:
-        """Whether EM stopped because the objective hardly rose any more; True where there was nothing to expect."""
+        """Whether EM converged within ``max_iter`` iterations; True if EM was not needed."""
         return self._em_result is None or self._em_result.converged
 
     def _total_weight(self) -> float:
-        """The weight of all rows that were counted."""
+        """Return the total weight of the training rows."""
         raise NotImplementedError
 
     def _display_name(self, column: Any) -> Any:
-        """What a column is called where it is told of: one of a block by its own name, if it has any."""
+        """Return the name of a column in results; a column of a block has its own name, if there is one."""
         names = self._block_column_names(column[0]) if isinstance(column, tuple) else ()
         if not isinstance(column, tuple) or column[1] >= len(names):
             return column
         return f"{column[0]}: {names[column[1]]}" if len(self._selected_words) > 1 else names[column[1]]
 
     def _block_column_names(self, block: Any) -> Sequence[str]:
-        """What the columns of a block are called, if anything: as was said, or the words of text."""
+        """Return the names of the columns of a block: as given by the user, or the words of a text column."""
         if block not in self._selected_words:
             return self._block_names.get(block, ())
         domain = self._selected_tally.domains.get(self.tally_.schema.domain(block))
@@ -96,61 +95,62 @@ class Model(Estimator):
 
     @property
     def _selected_words(self) -> dict[Any, Any]:
-        """The words that are read, by column of text."""
+        """The selected words of every text column."""
         return self._cached("kept", lambda: select_words(self.tally_))
 
     @property
     def _selected_tally(self) -> Tally:
-        """The tally as parameters are estimated from it: columns of text as blocks of the words that are read."""
+        """The tally with text columns as blocks of their selected words; parameters are estimated from it."""
         return self._cached("tally", lambda: with_selected_words(self.tally_, self._selected_words))
 
     @property
     def _text_readers(self) -> dict[Any, WordReader]:
-        """How columns of text are read, by column."""
+        """The reader of every text column."""
 
         def make() -> dict[Any, WordReader]:
-            found, schema = {}, self.tally_.schema
+            readers = {}
+            schema = self.tally_.schema
             for factor in self.tally_.factors if self._selected_words else ():
                 if factor.family.word_family is not None:
                     name = factor.columns[0]
                     words: Any = self._selected_tally.domains.get(schema.domain(name))
-                    places = None if factor.word_columns else self._selected_words[name]
+                    positions = None if factor.word_columns else self._selected_words[name]
                     family: Any = factor.family
-                    found[name] = WordReader(family, words, places)
-            return found
+                    readers[name] = WordReader(family, words, positions)
+            return readers
 
         return self._cached("word readers", make)
 
     @property
     def _is_text_only(self) -> bool:
-        """Whether rows are one text each, and come without a name."""
+        """Whether every row is a single text without a column name."""
         return self._cached(
             "text alone",
             lambda: len(self._text_readers) == len(self._required_columns) == 1 and not self._shape.by_name,
         )
 
     def _with_words_of(self, other: Self) -> Self:
-        """The model, of some of the rows of another, as it reads the same words."""
+        """Use the selected words of another model, and return this one."""
         if other._selected_words:
             self._cache["kept"] = other._selected_words
         return self
 
     _fixed_parameters_hint = (
-        "Use fit to learn from rows; or give them with strength=, worth so many rows, and go on from there."
+        "Use fit with training rows; or pass strength= to use the parameters as a prior of that many rows."
     )
 
     def _check_prior(self, factors: list[Factor]) -> None:
-        """Refuse a prior that none of the factors that have one would use: before anything changes."""
+        """Raise PriorError if ``prior`` does not fit the families of the factors."""
 
     def _factors_with_prior(self, tally: Tally) -> list[Factor]:
-        """The factors that ``prior=`` is about."""
+        """Return the factors that ``prior`` applies to."""
         return list(tally.factors)
 
-    _fixed_log_prob = 0.0  # of the log probability of all rows: what is given, not estimated
-    _soft_counts_hint = "Fit it on rows in which nothing is missing."
+    _fixed_log_prob = 0.0  # part of the log-likelihood that has no estimated parameters
+    _soft_counts_hint = "Fit it on rows without missing values."
 
     def _check_has_likelihood_measures(self, what: str) -> None:
-        """Refuse evidence and its like where the model has none."""
+        """Raise EstimateError if the model has no evidence, description length or information criterion."""
 
     @property
     def _required_columns(self) -> list[Any]:
@@ -158,18 +158,18 @@ class Model(Estimator):
         return [name for factor in self.tally_.factors if factor.given for name in factor.columns]
 
     def _copy_input_format(self, other: Any) -> Self:
-        """What was learnt about the shape of the input."""
+        """Copy the input format of another model."""
         raise NotImplementedError
 
     @property
     def n_features_in_(self) -> int:
-        """The number of columns of X that are read."""
+        """The number of columns of X that the model uses."""
         check_is_fitted(self, "tally_")
         return len(self._columns_in)
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """The names of the columns of X that are read, where they have some."""
+        """The names of the columns of X that the model uses, if all are strings."""
         check_is_fitted(self, "tally_")
         if not all(isinstance(name, str) for name in self._columns_in):
             raise AttributeError(f"this {type(self).__name__} was fitted on columns without names")
@@ -177,12 +177,12 @@ class Model(Estimator):
 
     @property
     def _columns_in(self) -> list[Any]:
-        """The columns that are read, without those that say whether others are there."""
+        """The columns that the model uses, without missing-value indicators."""
         names = self._required_columns
         return [name for name in names if not any(source in names for source in sources_of(name))]
 
     def reestimate(self, **parameters: Any) -> Self:
-        """A new model from the same tally under other parameters; no data are needed.
+        """Return a new model with the same tally and other parameters; no data are needed.
 
         Parameters
         ----------
@@ -207,18 +207,18 @@ class Model(Estimator):
         return self, other
 
     def _check_mergeable(self, other: Self) -> None:
-        """Refuse a model of the same parameters that has chosen otherwise."""
+        """Raise StatisticsError if another model with equal parameters has chosen other families or bins."""
 
     def _resolve_column_types(self, X: Any) -> Self:
-        """The model as it goes on with more rows: one whose columns may be of any kind learns it from them."""
+        """Return the model with the types of columns that had only missing values so far, from new rows."""
         return self
 
     def _tally_for(self, other: Self) -> Tally:
-        """The tally as the other model reads it."""
+        """Return the tally in the families of another model."""
         return self.tally_
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters; what a fitted model derives from its tally follows them.
+        """Set parameters; a fitted model is re-estimated from its tally.
 
         Parameters
         ----------
@@ -243,13 +243,13 @@ class Model(Estimator):
             raise
 
     def without_rows(self) -> Self:
-        """A model of the same settings and choices that has counted nothing: for others to count their rows.
+        """Return an empty model with the same parameters and choices, to count other rows with ``partial_fit``.
 
-        What was chosen from the first rows (families, bins) is what both have, so they add up.
+        It has the same families and bins, so the two models can be added.
 
         Returns
         -------
-        A model of the same class, to be filled by ``partial_fit``
+        A model of the same class
 
         Examples
         --------
@@ -271,11 +271,12 @@ class Model(Estimator):
         for model in (self, other):
             check_is_fitted(model, "tally_")
             model._require_counts("adding models")
-        mine, its = self.get_params(deep=False), other.get_params(deep=False)
-        other_ones = [name for name in mine if not _same(mine[name], its[name])]
-        if other_ones:
-            found = [", ".join(f"{name}={short_repr(one[name])}" for name in other_ones) for one in (mine, its)]
-            raise StatisticsError.incompatible("the models' parameters", *found)
+        left = self.get_params(deep=False)
+        right = other.get_params(deep=False)
+        different = [name for name in left if not _same(left[name], right[name])]
+        if different:
+            values = [", ".join(f"{name}={short_repr(side[name])}" for name in different) for side in (left, right)]
+            raise StatisticsError.incompatible("the models' parameters", *values)
         self._check_mergeable(other)
         first, second = self._with_one_target(other)
         both = clone(self)._copy_input_format(first)._set_tally(first.tally_ + second.tally_)
@@ -295,52 +296,56 @@ class Model(Estimator):
         check_is_fitted(self, "tally_")
         save_model(self, path)
 
-    def _set_tally(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
-        """Make a tally this model's own: the last step of every change, so that an error changes nothing.
+    def _set_tally(self, tally: Tally, em_result: EMSummary | None = None) -> Self:
+        """Replace the tally, and return the model.
 
-        How EM ended is of those very counts: where they have changed, it is forgotten.
+        Mutating methods call this last, so that an exception leaves the model unchanged. ``em_result`` belongs to the
+        counts of this tally.
         """
         prior = getattr(self, "prior", None)
         check_binary_columns(
             prior, lambda: self._factors_with_prior(tally), lambda name: tally.domains[str(name)].levels
         )
-        self.tally_, self._em_result, self._fixed_parameters = tally, climbed, None
-        self._cache: dict[str, Any] = {}  # what was made of the tally so far
+        self.tally_ = tally
+        self._em_result = em_result
+        self._fixed_parameters = None
+        self._cache: dict[str, Any] = {}  # values computed from the tally
         return self
 
-    def _set_fixed_parameters(self, given: tuple[Any, ...] | None) -> Self:
-        """Take parameters that were stated for those of a tally of no rows, which was adopted."""
-        self._fixed_parameters, self._cache = given, {}
+    def _set_fixed_parameters(self, parameters: tuple[Any, ...] | None) -> Self:
+        """Use user-specified parameters with an empty tally, and return the model."""
+        self._fixed_parameters = parameters
+        self._cache = {}
         return self
 
     def _check_changeable(self, parameters: Mapping[str, Any]) -> None:
-        """Refuse settings that say how counts are read, where there are none."""
+        """Raise NoCountsError if parameters of estimation change but the model has fixed parameters, not counts."""
         changed = sorted(set(parameters) & _COUNT_PARAMETERS)
         if changed:
             self._require_counts(f"another {changed[0]}=")
 
     def _require_counts(self, what: str) -> None:
-        """Refuse what only counts tell."""
+        """Raise NoCountsError if the model has fixed parameters instead of counts."""
         if self._fixed_parameters is not None:
             raise NoCountsError(
-                f"{what} needs counts, and the parameters of this {type(self).__name__} were given, not counted.\n"
+                f"{what} needs counts, and the parameters of this {type(self).__name__} are user-specified.\n"
                 f"    {self._fixed_parameters_hint}"
             )
 
     def _update_tally(self, tally: Tally) -> Self:
-        """Go on with more rows or fewer: as `_adopt`, for what was learned from the rows before and still serves."""
+        """Replace the tally after rows were added or removed; keep what stays valid, such as a calibration."""
         return self._set_tally(tally)
 
     def _cached(self, name: str, make: Any) -> Any:
-        """Something made of the tally, made once."""
-        found = vars(self).get("_cache", {})
-        if name not in found:
+        """Return a value computed from the tally on first use; `_set_tally` drops it."""
+        cache = vars(self).get("_cache", {})
+        if name not in cache:
             check_is_fitted(self, "tally_")
-            found[name] = make()
-        return found[name]
+            cache[name] = make()
+        return cache[name]
 
     def _to_manifest(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What the tally does not tell, for a file."""
+        """Return the fitted state besides the tally as JSON and arrays, for a file."""
         state, arrays = ({}, {}) if self._em_result is None else self._em_result.to_parts()
         kept = {
             "dropped_columns": to_json(dict(self._dropped_columns)),
@@ -349,27 +354,28 @@ class Model(Estimator):
         return state | kept | {"frame": self._frame_library}, arrays
 
     def _from_manifest(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Set what `_to_manifest` returned; raise FileError if it is invalid."""
         self._em_result = EMSummary.from_parts(state, arrays)
-        left_out = from_json(state.pop("dropped_columns"))
-        self._dropped_columns = {name: str(reason) for name, reason in left_out.items()}
+        dropped_columns = from_json(state.pop("dropped_columns"))
+        self._dropped_columns = {name: str(reason) for name, reason in dropped_columns.items()}
         names = from_json(state.pop("block_names"))
-        if not isinstance(names, dict) or not all(isinstance(found, tuple | list) for found in names.values()):
-            raise FileError("the file's names of columns are none; expected a list of them for every block.")
-        self._block_names = {block: tuple(map(str, found)) for block, found in names.items()}
+        if not isinstance(names, dict) or not all(isinstance(columns, tuple | list) for columns in names.values()):
+            raise FileError("block_names of the file is invalid; expected a list of column names for every block.")
+        self._block_names = {block: tuple(map(str, columns)) for block, columns in names.items()}
         self._frame_library = state.pop("frame")
         if self._frame_library not in (None, *KINDS):
             raise FileError(
                 f"the model was fitted on a frame of {self._frame_library!r:.60}; expected one of {list(KINDS)}."
             )
 
-    _summary_shows_parents = False  # whether a summary says what every column is given
+    _summary_shows_parents = False  # whether the summary lists the parents of every column
 
     def _display_family(self, factor: Factor, name: Any) -> Family:
-        """The family of a column as it is told of: what it is counted in, unless cells are counted by their bins."""
+        """Return the family of a column in results; discretized columns are counted in another family."""
         return factor.family
 
     def _repr_lines(self) -> list[str]:
-        """What was chosen, for a fitted model's repr."""
+        """Return the lines about chosen families in the repr of a fitted model."""
         return []
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -377,13 +383,14 @@ class Model(Estimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
+        state.pop("_property_error", None)
         return state | {"_cache": {}} if "_cache" in state else state
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "tally_")
 
 
-# Settings that say how counts are read: stated parameters are as they were stated.
+# Parameters that change estimates, and need counts.
 _COUNT_PARAMETERS = frozenset(
     {"allowed_transitions", "columns", "components", "end_state", "estimate", "n_components", "n_states"}
     | {"parents", "prior", "start", "tied"}
@@ -391,7 +398,7 @@ _COUNT_PARAMETERS = frozenset(
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Whether two parameters mean the same."""
+    """Return whether two parameter values are equal."""
     if is_missing(first) or is_missing(second):
-        return is_missing(first) and is_missing(second)  # NaN, as a missing label, is NaN
+        return is_missing(first) and is_missing(second)  # a missing_label of NaN equals NaN
     return same(first, second)

@@ -1,8 +1,7 @@
-"""Estimator: what every model gives to those who look at it: completion, `hasattr`, a notebook."""
+"""Estimator: parameter checks, error hints, completion and notebook display of all models."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from functools import wraps
 from typing import Any, ClassVar, Self
@@ -21,14 +20,15 @@ from tallybayes.models.sklearn_bases import BaseEstimator
 
 
 class Estimator(BaseEstimator):
-    """The base of what is fitted. What cannot be derived is an attribute that is not there."""
+    """Base class of all estimators. A property that is undefined for a fitted model raises AttributeError."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """`hasattr` and `dir` must not raise: properties that cannot be derived are errors of attributes."""
+        """Make errors of properties AttributeErrors, so that `hasattr` and `dir` do not raise."""
         super().__init_subclass__(**options)
         for name, member in list(vars(cls).items()):
             if isinstance(member, property):
-                setattr(cls, name, property(_derived(member.fget, name), member.fset, member.fdel, member.__doc__))
+                getter = _with_attribute_error(member.fget, name)
+                setattr(cls, name, property(getter, member.fset, member.fdel, member.__doc__))
 
     def __new__(cls, *arguments: Any, **parameters: Any) -> Self:
         """Raise TypeError with a hint for a parameter of another library, before `__init__` raises it without one."""
@@ -52,7 +52,7 @@ class Estimator(BaseEstimator):
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        """Read once a class: scikit-learn would look at the signature again for every clone."""
+        """Return the parameter names; scikit-learn would inspect the signature again for every clone."""
         if "_settings" not in vars(cls):
             cls._settings = super()._get_param_names()  # type: ignore[misc]
         return list(cls._settings)
@@ -60,73 +60,54 @@ class Estimator(BaseEstimator):
     _settings: ClassVar[list[str]]
 
     def __getattr__(self, name: str) -> Any:
-        """Only where an attribute is not there: raise AttributeError with a hint for names of other libraries."""
-        why = _unavailable.take(self, name)
-        if why is not None:
-            raise why
+        """Raise AttributeError, with a hint for names of other libraries; called if the normal look-up has failed."""
+        failed, error = vars(self).pop("_property_error", (None, None))
+        if failed == name and error is not None:
+            raise error
         hint = "" if name.startswith("_") else hint_for_attribute(type(self), name)
         if not hint:
             return object.__getattribute__(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}. {hint}")
 
-    # The words of every setting that has some; subclasses say theirs. They are checked when rows are learned from, and
-    # when settings of a fitted model change: never in `__init__`, for scikit-learn's sake.
+    # Parameters with string options. As scikit-learn demands, they are checked by `fit` and not by `__init__`.
     _string_options: ClassVar[Mapping[str, StringOptions]] = {}
 
     def _check_settings(self) -> None:
-        """Refuse settings that no rows could make sense of."""
-        for name, words in self._string_options.items():
-            words.check(name, getattr(self, name))
+        """Raise an error if a parameter is invalid for any data."""
+        for name, options in self._string_options.items():
+            options.check(name, getattr(self, name))
         check_em_parameters(self)
 
     def __dir__(self) -> list[str]:
-        # What cannot be derived is not there; newer versions of scikit-learn leave it out by themselves.
+        # Undefined attributes are not listed; newer versions of scikit-learn do the same.
         return [name for name in object.__dir__(self) if hasattr(self, name)]
 
     def _html_repr(self) -> str:
-        """For a notebook: scikit-learn's diagram and, of a fitted model, what it consists of."""
+        """Return scikit-learn's diagram and, if fitted, the summary of the model."""
         diagram = super()._html_repr()
         return f"{diagram}{self._summary_html()}" if self.__sklearn_is_fitted__() else diagram
 
     def _summary_html(self) -> str:
-        """What a fitted model consists of, in HTML; its text where it cannot tell."""
+        """Return the summary of a fitted model as HTML; its repr if it has no summary."""
         try:
             return self.summary()._repr_html_()
         except (TallybayesError, AttributeError):
             return html_text(repr(self))
 
 
-class _UnavailableAttribute(threading.local):
-    """The attribute that could not be derived last, of which model, and why.
+def _with_attribute_error(getter: Any, name: str) -> Any:
+    """Return the getter of a property, whose errors of this package are AttributeErrors, too.
 
-    Python asks `__getattr__` where a property fails, and forgets the error. To ask the property again would double the
-    work at every level of properties that ask each other.
+    Python calls `__getattr__` after an AttributeError, without the error: the model keeps it for that call.
     """
 
-    found: tuple[Any, str, AttributeError] | None = None
-
-    def take(self, model: Any, name: str) -> AttributeError | None:
-        """Return the error of the attribute of a model that failed last, once; None if it is another one."""
-        found, self.found = self.found, None
-        return found[2] if found is not None and found[0] is model and found[1] == name else None
-
-
-_unavailable = _UnavailableAttribute()
-
-
-def _derived(make: Any, name: str) -> Any:
-    """What a property gives, its errors of this package being errors of attributes, too."""
-
-    @wraps(make)
-    def derived(model: Any) -> Any:
+    @wraps(getter)
+    def get(model: Any) -> Any:
         try:
-            return make(model)
-        except TallybayesError as error:
-            why: Any = as_attribute_error(error).with_traceback(error.__traceback__)
-            _unavailable.found = model, name, why
-            raise why from error.__cause__
-        except AttributeError as error:
-            _unavailable.found = model, name, error
-            raise
+            return getter(model)
+        except (TallybayesError, AttributeError) as error:
+            kept: Any = as_attribute_error(error) if isinstance(error, TallybayesError) else error
+            vars(model)["_property_error"] = name, kept
+            raise kept.with_traceback(error.__traceback__) from error.__cause__
 
-    return derived
+    return get

@@ -510,7 +510,7 @@ def test_given_networks_can_be_learned_anew_but_not_added_to():
         lambda: model.log_evidence(),
     ):
         with pytest.raises(
-            StatisticsError, match=r"needs counts, and the parameters of this BayesianNetwork were given"
+            StatisticsError, match=r"needs counts, and the parameters of this BayesianNetwork are user-specified"
         ):
             change()
     with pytest.raises(StatisticsError, match=r"were given, not counted"):
