@@ -1,31 +1,35 @@
-"""Classifier: Bayes' rule with labeled classes, learnt by counting. The base of the generative classifiers."""
+"""Classifier: the base class of the generative classifiers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tallybayes._utils.string_options import StringOptions
+from tallybayes.data.table import Table
 from tallybayes.estimation.calibration.calibration import METHODS, Calibration
 from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.models.classification import classifier_fit
-from tallybayes.models.classification.calibrate import calibrate, calibrate_on_fit, warn_uncalibrated
+from tallybayes.models.classification.calibrate import calibrate, calibration_of
 from tallybayes.models.classification.class_conditional import ClassConditionalModel
 from tallybayes.models.classification.methods.importance import feature_importance, log_proba_without
 from tallybayes.models.classification.methods.report_page import report
 from tallybayes.models.classification.semi_supervised import count_first, count_more
-from tallybayes.models.sklearn_bases import ClassifierMixin, typed_property
+from tallybayes.models.receipt import with_receipt
+from tallybayes.models.sklearn_bases import ClassifierMixin
+from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Name, Rows, SampleWeights
 from tallybayes.warnings import CalibrationWarning, warn
 
 
 class Classifier(ClassifierMixin, ClassConditionalModel):
-    """A generative classifier, p(class | row) ∝ p(class) Π p(block | class).
+    """Base class of generative classifiers: p(class | row) ∝ p(class) Π p(block | class).
 
-    A subclass says which factors there are (`_make_factors`), and has the parameters of rows without labels.
+    A subclass defines its factors in `_make_factors`, and has the parameters for unlabeled rows.
     """
 
     unlabeled: str | None
@@ -39,37 +43,210 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         "unlabeled": StringOptions(("em", "skip", None)),
     }
 
-    target_ = typed_property(classifier_fit.target)
+    @property
+    def target_(self) -> Name:
+        """The name of the target column."""
+        return self._target
+
+    def fit(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
+        """Fit the model to rows; rows of earlier calls are discarded.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, list of dicts, mapping of columns and blocks, file, or database table
+            The features, and the target if ``y`` is the name of a column.
+        y : array-like of shape (n,), or the name of a column of X
+            The class of every row.
+        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+            The weight of every row; a weight of 2 counts a row twice.
+
+        Returns
+        -------
+        self
+        """
+        return classifier_fit.fit_initial(self, X, y, sample_weight, is_fit=True)
+
+    def partial_fit(
+        self, X: Rows, y: Labels, sample_weight: SampleWeights = None, classes: Iterable[Hashable] | None = None
+    ) -> Self:
+        """Add rows; new classes and levels may appear.
+
+        Rows in any order and in any batches give the same model as one `fit` to all rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        classes : array-like, optional
+            Classes to declare, with or without rows.
+
+        Returns
+        -------
+        self
+        """
+        return classifier_fit.partial_fit(self, X, y, sample_weight, classes)
+
+    @with_receipt
+    def forget(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
+        """Remove rows exactly: the model is as if they had never been counted.
+
+        StatisticsError is raised if a count would become negative. Rows that were never counted but fit the counts
+        cannot be detected.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows that were counted, as for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        return classifier_fit.forget(self, X, y, sample_weight)
+
+    def fit_tally(self, tally: Tally) -> Self:
+        """Fit the model to sufficient statistics that were counted elsewhere: in a file, a shard or a database.
+
+        Parameters
+        ----------
+        tally : Tally
+            Its first factor without ``given`` is the class; the other factors are the features.
+
+        Returns
+        -------
+        self
+        """
+        return classifier_fit.fit_tally(self, tally)
+
+    def add_class(self, label: Hashable, X: Rows, sample_weight: SampleWeights = None) -> Self:
+        """Add a new class from its rows; the other classes do not change.
+
+        Parameters
+        ----------
+        label : bool, int or str
+        X : as for `fit`, without the target
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        return classifier_fit.add_class(self, label, X, sample_weight)
+
+    def drop_class(self, label: Hashable) -> Self:
+        """Remove a class and all its rows.
+
+        Parameters
+        ----------
+        label : bool, int or str
+
+        Returns
+        -------
+        self
+        """
+        return classifier_fit.drop_class(self, label)
+
+    def score(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> float:
+        """Return the accuracy on rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        """
+        return classifier_fit.score(self, X, y, sample_weight)
+
+    def calibrate(
+        self,
+        data: Rows,
+        target: Labels,
+        method: str | None = None,
+        *,
+        sample_weight: SampleWeights = None,
+        groups: Labels | None = None,
+    ) -> Self:
+        """Calibrate the predicted probabilities with the training rows; each row is scored without its own counts.
+
+        Pass the training rows: they are scored by leave-one-out, so no validation set is needed. `predict_proba` and
+        everything that uses it then give calibrated probabilities. The calibration is saved with the model.
+        `reestimate`, ``+``, `fit_tally`, `set_params` and a change of the classes drop it, and the next `predict_proba`
+        warns. `partial_fit` and `forget` keep it, and warn if the total weight has changed by more than 10 %.
+        `explain`, `score_samples` and `predict_proba_interval` do not use it. The parameter ``calibration`` does the
+        same in `fit`.
+
+        If EM was used, no row can be subtracted: the model is refitted ten times, without a tenth of the labeled rows
+        each.
+
+        Parameters
+        ----------
+        data, target, sample_weight
+            The training rows, as for `fit`, or some of them; all of them if the model is refitted.
+        method : {"temperature", "isotonic", "auto"}, optional
+            ``"temperature"``: p ∝ p^(1/T), mixed with the class frequencies in a proportion ε. ``"isotonic"``: an
+            increasing function of the log-odds of every class; it needs some hundred rows of each class. ``"auto"``:
+            the one with the lowest held-out log loss, or none. By default the parameter ``calibration``, or
+            ``"temperature"``.
+        groups : array-like of shape (n,), or the name of a column of data, optional
+            Rows of one group are held out together, in ten folds.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np, tallybayes as tb
+        >>> rng = np.random.default_rng(0)
+        >>> y = rng.integers(0, 2, 1000)
+        >>> X = np.repeat(rng.normal(y, 2.0)[:, None], 5, axis=1)   # five equal columns: overconfident
+        >>> model = tb.NaiveBayes().fit(X, y)
+        >>> model.calibrate(X, y).calibration_
+        Calibration('temperature', temperature 4.891, contamination 0.005: log loss 1.012 to 0.6438 on held-out rows)
+        """
+        return calibrate(self, data, target, method, sample_weight, groups)
+
     report = report
-    fit = classifier_fit.fit
-    partial_fit = classifier_fit.partial_fit
-    forget = classifier_fit.forget
-    fit_tally = classifier_fit.fit_tally
-    add_class = classifier_fit.add_class
-    drop_class = classifier_fit.drop_class
-    score = classifier_fit.score
     feature_importance = feature_importance
     _log_proba_without = log_proba_without
-    calibrate = calibrate
-    _calibrate_on_fit = calibrate_on_fit
-    _warn_uncalibrated = warn_uncalibrated
-    _count_initial_rows = count_first
-    _count_more_rows = count_more
+
+    def _calibrate_on_fit(self, table: Table, weight: Any) -> Calibration:
+        """Return the calibration that the parameter ``calibration`` requests, from the training rows."""
+        assert self.calibration is not None
+        return calibration_of(self, table, weight, self.calibration)
+
+    def _warn_uncalibrated(self) -> None:
+        """Warn once that there is no calibration, though one was requested."""
+        self._calibration_pending = False
+        warn(
+            "Probabilities are not calibrated: no calibration was fitted to the current counts. "
+            "Call calibrate(X, y) with the training rows.",
+            CalibrationWarning,
+        )
+
+    def _count_initial_rows(
+        self, table: Table, weight: Any, factors: list[Factor]
+    ) -> tuple[Tally, EMSummary | None]:
+        """Return the tally of the first rows and, if some values are missing that EM has to expect, how EM ended."""
+        return count_first(self, table, weight, factors)
+
+    def _count_more_rows(self, table: Table, weight: Any) -> Tally:
+        """Return the tally of more rows."""
+        return count_more(self, table, weight)
 
     @property
     def calibration_(self) -> Calibration | None:
-        """How `calibrate` mends the predicted probabilities; None if it was not asked to."""
+        """The calibration of the predicted probabilities; None if there is none."""
         check_is_fitted(self, "tally_")
         return self._calibration
 
-    def _set_tally(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
+    def _set_tally(self, tally: Tally, em_result: EMSummary | None = None) -> Self:
         """Replace the tally and drop the calibration, which was fitted to other counts."""
         self._calibration_pending |= self._calibration is not None or self.calibration is not None
         self._calibration = None
-        return super()._set_tally(tally, climbed)
+        return super()._set_tally(tally, em_result)
 
     def _set_calibration(self, calibration: Calibration | None) -> Self:
-        """Take what was learned of the probabilities, if it was asked for."""
+        """Set or remove the calibration."""
         self._calibration = calibration
         self._calibration_pending = calibration is None and self.calibration is not None
         return self
@@ -80,9 +257,9 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         return super()._copy_input_format(other)
 
     def reestimate(self, **parameters: Any) -> Self:
-        """A new model from the same tally under other parameters; no data are needed.
+        """Return a new model with the same tally and other parameters; no data are needed.
 
-        A calibration is not among what it keeps; ``calibration=None`` says that none is wanted.
+        The calibration is dropped; pass ``calibration=None`` if none is wanted.
 
         Parameters
         ----------
@@ -97,22 +274,22 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         return other._set_calibration(None) if "calibration" in parameters else other
 
     def _update_tally(self, tally: Tally) -> Self:
-        """Keep the calibration while the classes are the same, and say when it is getting old."""
-        before, kept = self._class_domain.levels, self._calibration
+        """Replace the tally; keep the calibration if the classes are the same, and warn if it may be outdated."""
+        before = self._class_domain.levels
+        kept = self._calibration
         super()._update_tally(tally)
         if kept is None:
             return self
         if self._class_domain.levels != before:
-            self._calibration_pending = False  # it is said here
-            said = "the classes have changed, so the calibration is dropped: calibrate again, calibrate(X, y)."
-            warn(said, CalibrationWarning)
+            self._calibration_pending = False  # this warning replaces the one of `predict_proba`
+            warn("The classes have changed: the calibration is dropped. Call calibrate(X, y) again.", CalibrationWarning)
             return self
         self._set_calibration(kept)
         weight = self._total_weight()
         if abs(weight - kept.weight) > 0.1 * kept.weight:
             warn(
-                f"the model was calibrated when it had counted {kept.weight:.12g} rows and has {weight:.12g} now: "
-                "calibrate again, calibrate(X, y).",
+                f"The calibration was fitted to {kept.weight:.12g} rows, and the model has {weight:.12g} now. "
+                "Call calibrate(X, y) again.",
                 CalibrationWarning,
             )
         return self
@@ -121,8 +298,8 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
         state, arrays = super()._to_manifest()
         if self._calibration is None:
             return state, arrays
-        mended, curves = self._calibration.to_parts()
-        return state | {"calibration": mended}, arrays | curves
+        calibration, curves = self._calibration.to_parts()
+        return state | {"calibration": calibration}, arrays | curves
 
     def _from_manifest(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         super()._from_manifest(state, arrays)
