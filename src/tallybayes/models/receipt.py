@@ -265,17 +265,16 @@ def with_receipt(method: Method) -> Method:
     known = inspect.signature(method)
     asked = inspect.Parameter("receipt", inspect.Parameter.KEYWORD_ONLY, default=False, annotation="bool")
     vars(forget)["__signature__"] = known.replace(parameters=[*known.parameters.values(), asked])
-    forget.__doc__ = (method.__doc__ or "").replace("    Returns\n    -------\n    self\n", _DOCUMENTED)
+    forget.__doc__ = inspect.cleandoc(method.__doc__ or "").replace("Returns\n-------\nself", _DOCUMENTED)
     return forget  # type: ignore[return-value]
 
 
-_DOCUMENTED = """    receipt : bool, default False
-        Give a `Receipt` of what was taken out, for others to check, instead of the model.
+_DOCUMENTED = """receipt : bool, default False
+    Return a `Receipt` of the removal instead of the model.
 
-    Returns
-    -------
-    self, or Receipt
-"""
+Returns
+-------
+self, or Receipt"""
 
 
 def _classes(model: Any) -> dict[Any, float]:

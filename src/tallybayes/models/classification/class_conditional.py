@@ -1,4 +1,4 @@
-"""Grouped: p(group) Π p(block | group), the classes of a classifier or the components of a mixture, by Bayes' rule."""
+"""ClassConditionalModel: p(class) Π p(block | class), the base class of classifiers and mixtures."""
 
 from __future__ import annotations
 
@@ -54,14 +54,15 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.text_selection import as_word_factor, with_selected_words
-from tallybayes.typing import ClassPrior, Labels, Rows, SampleWeights
+from tallybayes.typing import ClassPrior, Labels, Name, Rows, SampleWeights
 from tallybayes.warnings import warn
 
 
 class ClassConditionalModel(Model):
-    """Rows by groups, p(group | row) ∝ p(group) Π p(block | group), and all that follows from it.
+    """Base class of classifiers and mixtures: p(class | row) ∝ p(class) Π p(block | class), by Bayes' rule.
 
-    A subclass has the parameters ``estimate``, ``prior`` and ``class_prior``, and says how its tally comes about.
+    The classes of a mixture are its components. A subclass has the parameters ``estimate``, ``prior`` and
+    ``class_prior``, and defines how its tally is counted.
     """
 
     estimate: str
@@ -71,24 +72,45 @@ class ClassConditionalModel(Model):
     tally_: Tally
     _shape: InputFormat
     _soft_counts_hint = (
-        "Fit it on rows with labels, and where columns have a full covariance without missing cells; or use\n"
-        "    tb.Mixture, whose evidence_lower_bound_ is below its evidence."
+        "Fit it on labeled rows without missing values under a full covariance; or use evidence_lower_bound_ of tb.Mixture."
     )
     _string_options: ClassVar[Mapping[str, StringOptions]] = {
         "estimate": ESTIMATE_WORDS,
         "unseen": StringOptions(("missing", "smooth", "error")),
         "class_prior": CLASS_PRIOR_WORDS,
     }
-    _calibration: Calibration | None = None  # only a classifier has any
-    _initial: Any = None  # the model that EM starts from, while it is fitted
-    _calibration_pending = False  # whether it was to have one, and has none
+    _calibration: Calibration | None = None  # of classifiers only
+    _initial: Any = None  # during `fit`: the model with the initial values of EM
+    _calibration_pending = False  # whether a calibration was requested and is missing
 
-    classes_ = typed_property(classifier_fit.classes)
-    feature_names_in_ = typed_property(classifier_fit.feature_names_in)
-    n_features_in_ = typed_property(classifier_fit.n_features_in)
-    _target = typed_property(classifier_fit.target)
-    _with_one_target = classifier_fit.with_one_target
-    _class_domain = typed_property(classifier_fit.class_domain)
+    @property
+    def classes_(self) -> np.ndarray:
+        """The sorted classes, in the data type of the target."""
+        return classifier_fit.classes(self)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The column names of the data frame that was fitted."""
+        return classifier_fit.feature_names_in(self)
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns of X."""
+        return classifier_fit.n_features_in(self)
+
+    @property
+    def _target(self) -> Name:
+        """The name of the target column."""
+        return classifier_fit.target(self)
+
+    @property
+    def _class_domain(self) -> Domain:
+        """The classes of the tally."""
+        return classifier_fit.class_domain(self)
+
+    def _with_one_target(self, other: Self) -> tuple[Self, Self]:
+        """Return both models with the same name of the target."""
+        return classifier_fit.with_one_target(self, other)
 
     @property
     def class_log_prior_(self) -> np.ndarray:
@@ -401,7 +423,7 @@ class ClassConditionalModel(Model):
         check_class_prior(self.class_prior)
 
     def _check_classes(self, levels: tuple[Any, ...]) -> None:
-        """Refuse settings that do not fit the classes of all rows."""
+        """Raise PriorError if the class prior does not fit the classes."""
         check_classes(self.class_prior, levels)
 
     def _check_prior(self, factors: list[Factor]) -> None:
@@ -410,18 +432,18 @@ class ClassConditionalModel(Model):
             check_priors(self.prior, [self._factor_for_scoring(factor) for factor in factors], self.estimate)
 
     def _discretize(self, table: Table) -> Table:
-        """The rows as they are counted."""
+        """Return the rows as they are counted, with discretized columns."""
         return table
 
     def _factor_for_scoring(self, factor: Factor) -> Factor:
-        """The factor in the family that rows are scored by."""
+        """Return the factor in the family that scores rows."""
         return as_word_factor(factor)
 
     def _factors_with_prior(self, tally: Tally) -> list[Factor]:
         return [factor for factor in tally.factors if factor.given]
 
     def _warn_uncalibrated(self) -> None:
-        """Say that a calibration is missing."""
+        """Warn that a calibration is missing."""
 
     def _copy_input_format(self, other: Any) -> Self:
         """Copy the input format and the dropped columns of another model."""
@@ -429,14 +451,15 @@ class ClassConditionalModel(Model):
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
-        """What was learnt about the shape of the input, for a file."""
+        """Return the input format as JSON."""
         return self._shape.to_json()
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
+        """Set the input format that `_shape_to_json` returned."""
         self._shape = InputFormat.from_json(state, tally)
 
     def _check_loaded(self) -> None:
-        """Refuse labels that are not of the type a file names."""
+        """Raise an error if the classes of a loaded model do not have the data type of the file."""
         _ = self.classes_
 
     def __sklearn_tags__(self) -> Any:

@@ -104,7 +104,6 @@ class AutoClassifier(ClassifierMixin, Estimator):
     n_rows_ = typed_property(ensemble_inspection.n_rows)
     feature_names_in_ = typed_property(classifier_fit.feature_names_in)
     n_features_in_ = typed_property(classifier_fit.n_features_in)
-    score = classifier_fit.score
     decide = decide
     predict_set = predict_set
     feature_importance = feature_importance
@@ -305,6 +304,16 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return self if isinstance(other, int) and other == 0 else NotImplemented  # so that sum() works
 
     # ---- Prediction -------------------------------------------------------------------------------------------------
+
+    def score(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> float:
+        """Return the accuracy on rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        """
+        return classifier_fit.score(self, X, y, sample_weight)
 
     @predict_in_batches
     @answering

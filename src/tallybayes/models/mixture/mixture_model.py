@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from tallybayes.models.inputs.columns import columns_of, left_out_of, shown_choi
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inspection.information_criteria import evidence_bound
 from tallybayes.models.sklearn_bases import typed_property
+from tallybayes.tally.tally import Tally
 from tallybayes.typing import ClassPrior, Columns, Priors, RandomState, Rows, SampleWeights
 
 
@@ -113,8 +115,6 @@ class Mixture(ClassConditionalModel):
     _make_factors = column_factors
     _tally_for = retally
     _count_initial_rows = count_first
-    fit_tally = classifier_fit.fit_tally
-    drop_class = classifier_fit.drop_class
     plot_convergence = plot_convergence
     plot_words = plot_words
 
@@ -163,6 +163,33 @@ class Mixture(ClassConditionalModel):
             X = table.without(sample_weight)
             weight = table._column(sample_weight)
         return float(np.average(self.score_samples(X), weights=weight))
+
+    def fit_tally(self, tally: Tally) -> Self:
+        """Fit the model to sufficient statistics that were counted elsewhere: in a file, a shard or a database.
+
+        Parameters
+        ----------
+        tally : Tally
+            Its first factor without ``given`` is the class; the other factors are the features.
+
+        Returns
+        -------
+        self
+        """
+        return classifier_fit.fit_tally(self, tally)
+
+    def drop_class(self, label: Hashable) -> Self:
+        """Remove a component and its rows.
+
+        Parameters
+        ----------
+        label : bool, int or str
+
+        Returns
+        -------
+        self
+        """
+        return classifier_fit.drop_class(self, label)
 
     def fit_predict(self, X: Rows, y: None = None, sample_weight: SampleWeights = None) -> np.ndarray:
         """Find the components, and the most probable one of every row.

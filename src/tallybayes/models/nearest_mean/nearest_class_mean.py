@@ -33,6 +33,7 @@ from tallybayes.models.inspection.model_summary import rows_by_class, summary, t
 from tallybayes.models.nearest_mean import distance_predictions
 from tallybayes.models.nearest_mean.distance_predictions import check_whole
 from tallybayes.models.nearest_mean.metric_learning import MetricFit, learn_metric, metric_root, whitening_matrix
+from tallybayes.models.receipt import with_receipt
 from tallybayes.models.sklearn_bases import ClassifierMixin, typed_property
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name
@@ -110,12 +111,62 @@ class NearestClassMean(ClassifierMixin, Model):
     _target = typed_property(classifier_fit.target)
     _with_one_target = classifier_fit.with_one_target
     _class_domain = typed_property(classifier_fit.class_domain)
-    forget = classifier_fit.forget
-    fit_tally = classifier_fit.fit_tally
-    drop_class = classifier_fit.drop_class
-    score = classifier_fit.score
     tally_: Tally
     _shape: InputFormat
+
+    @with_receipt
+    def forget(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
+        """Remove rows exactly: the model is as if they had never been counted.
+
+        StatisticsError is raised if a count would become negative.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows that were counted, as for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        return classifier_fit.forget(self, X, y, sample_weight)
+
+    def fit_tally(self, tally: Tally) -> Self:
+        """Fit the model to sufficient statistics that were counted elsewhere: in a file, a shard or a database.
+
+        Parameters
+        ----------
+        tally : Tally
+            Its first factor without ``given`` is the class; the other factors are the features.
+
+        Returns
+        -------
+        self
+        """
+        return classifier_fit.fit_tally(self, tally)
+
+    def drop_class(self, label: Hashable) -> Self:
+        """Remove a class and all its rows.
+
+        Parameters
+        ----------
+        label : bool, int or str
+
+        Returns
+        -------
+        self
+        """
+        return classifier_fit.drop_class(self, label)
+
+    def score(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> float:
+        """Return the accuracy on rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        """
+        return classifier_fit.score(self, X, y, sample_weight)
 
     def _make_factors(self, table: Table, target: Name, weight: Any) -> list[Factor]:
         names = tuple(name for name in table.columns if name != target)

@@ -214,7 +214,7 @@ def test_updates_keep_it_and_say_when_it_is_old(calibrated):
     model.partial_fit(X[:15], y[:15])
     model.forget(X[:15], y[:15])
     assert model.calibration_ is kept
-    with pytest.warns(UserWarning, match="counted 200 rows and has 230 now"):
+    with pytest.warns(UserWarning, match="fitted to 200 rows, and the model has 230 now"):
         model.partial_fit(X[:30], y[:30])
     assert model.calibration_ is kept
 

@@ -219,7 +219,7 @@ class TestNewClasses:
 
     def test_there_already(self):
         model = tb.NearestClassMean().fit(X, Y)
-        with pytest.raises(LabelError, match="class 1 is there already"):
+        with pytest.raises(LabelError, match="class 1 exists already"):
             model.add_class(1, X[:1])
         assert model.classes_.tolist() == [0, 1, 2]
 

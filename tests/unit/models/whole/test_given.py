@@ -72,7 +72,7 @@ def test_naive_bayes_is_bayes_rule():
     assert model.parameters_["sky"]["no", "rain"] == 0.75
     assert model.parameter_table("warmth")["yes"]["mean"] == 24.0
     assert model.n_parameters_ == 1 + 2 + 4
-    assert "as they were given" in repr(model.parameters_)
+    assert "fixed by the user" in repr(model.parameters_)
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)
