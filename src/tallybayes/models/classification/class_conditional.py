@@ -71,9 +71,7 @@ class ClassConditionalModel(Model):
     unseen: str = "missing"
     tally_: Tally
     _shape: InputFormat
-    _soft_counts_hint = (
-        "Fit it on labeled rows without missing values under a full covariance; or use evidence_lower_bound_ of tb.Mixture."
-    )
+    _soft_counts_hint = "Fit it on labeled rows without missing values under a full covariance; or use evidence_lower_bound_ of tb.Mixture."
     _string_options: ClassVar[Mapping[str, StringOptions]] = {
         "estimate": ESTIMATE_WORDS,
         "unseen": StringOptions(("missing", "smooth", "error")),

@@ -223,9 +223,7 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
             CalibrationWarning,
         )
 
-    def _count_initial_rows(
-        self, table: Table, weight: Any, factors: list[Factor]
-    ) -> tuple[Tally, EMSummary | None]:
+    def _count_initial_rows(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, EMSummary | None]:
         """Return the tally of the first rows and, if some values are missing that EM has to expect, how EM ended."""
         return count_first(self, table, weight, factors)
 
@@ -282,7 +280,9 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
             return self
         if self._class_domain.levels != before:
             self._calibration_pending = False  # this warning replaces the one of `predict_proba`
-            warn("The classes have changed: the calibration is dropped. Call calibrate(X, y) again.", CalibrationWarning)
+            warn(
+                "The classes have changed: the calibration is dropped. Call calibrate(X, y) again.", CalibrationWarning
+            )
             return self
         self._set_calibration(kept)
         weight = self._total_weight()
