@@ -424,7 +424,7 @@ def test_what_cannot_be_written_is_refused_by_name(mixed):
         model.to_sql("oracle", "t")
     with pytest.raises(tb.DataError, match=r"table .*expected the name of a table"):
         model.to_sql("duckdb", ())
-    with pytest.raises(tb.ExportError, match="mixture of calibrated models is not written"):
+    with pytest.raises(tb.ExportError, match="export of ensembles of calibrated models"):
         tb.AutoClassifier().to_sql  # noqa: B018
     assert "to_sql" in dir(model)
     assert "to_onnx" not in dir(tb.AutoClassifier())

@@ -1,4 +1,4 @@
-"""Sheet: a computation with a column for every class, written line by line."""
+"""CalculationSheet: a step-by-step calculation with one column per class."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tallybayes.errors import printable
 
 
 class CalculationSheet:
-    """Lines of numbers, one of each class, under a formula.
+    """Rows of numbers, one per class, under a formula.
 
     Parameters
     ----------
@@ -25,19 +25,19 @@ class CalculationSheet:
         self._lines: list[tuple[str, str, list[str] | None]] = []
 
     def add(self, title: str, numbers: Any, value: str = "") -> None:
-        """A line: what it is, of which cell, and the numbers."""
+        """Add a row: its title, the value of the cell, and one number per class."""
         self._lines.append((title, value, [_number(number) for number in np.asarray(numbers, dtype=float)]))
 
     def note(self, text: str) -> None:
-        """A line of text."""
+        """Add a line of text."""
         self._lines.append((text, "", None))
 
     def rule(self) -> None:
-        """What is above the line adds up to what is below."""
+        """Add a line below which the sum follows."""
         self._lines.append(("", "", []))
 
     def to_text(self, prediction: Any) -> str:
-        """All lines, numbers below their classes."""
+        """Return the sheet as text, with numbers aligned below their classes."""
         counted = [line for line in self._lines if line[2]]
         wide = max((len(title) for title, _, _ in counted), default=0) + 2
         cell = max([12, *(len(value) for _, value, _ in counted)])
@@ -55,4 +55,5 @@ class CalculationSheet:
 
 
 def _number(value: float) -> str:
+    """Return a number as text."""
     return f"{value:.4f}" if abs(value) < 1e6 or not np.isfinite(value) else f"{value:.6g}"

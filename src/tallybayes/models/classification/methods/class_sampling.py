@@ -1,4 +1,4 @@
-"""Rows out of a classifier or a mixture: sampling, and filling in missing cells."""
+"""Sampling from classifiers and mixtures, and imputation of missing cells."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from tallybayes.typing import RandomState, Rows
 
 
 def sample(model: Any, n: int, given: Hashable = None, *, random_state: RandomState = None) -> tuple[Any, np.ndarray]:
-    """Draw rows from the model.
+    """Draw random rows from the model.
 
     Parameters
     ----------
     n : int
     given : label, optional
-        The class of all rows; drawn by the class prior if left out.
+        The class of all rows; by default classes are drawn from the class prior.
     random_state : int, Generator or None
 
     Returns
     -------
-    X : a data frame of the kind the model was fitted on, else an array of shape (n, columns)
-        Or a dictionary of columns, where they have names or labels.
+    X : data frame of the library of the training rows, else an array of shape (n, columns)
+        Or a dictionary of columns, if they have names or levels.
     y : ndarray of shape (n,)
     """
     check_is_fitted(model, "tally_")
@@ -52,19 +52,19 @@ def sample(model: Any, n: int, given: Hashable = None, *, random_state: RandomSt
     for scored, (factor, statistics) in zip(model._estimated.checked_scorers, model._estimated.pairs, strict=True):
         rows = sample_factor(scored, codes, statistics, rng)
         if factor.family.cell_type == "codes":
-            for place, name in enumerate(factor.columns):
-                columns[name] = labels_at(model.tally_.domains[str(name)].levels, rows[:, place].astype(int))
+            for index, name in enumerate(factor.columns):
+                columns[name] = labels_at(model.tally_.domains[str(name)].levels, rows[:, index].astype(int))
         elif factor.columns[0] in model._selected_words:
             columns[factor.columns[0]] = counts_to_text(rows, model._block_column_names(factor.columns[0]))
         elif len(factor.columns) == 1 and rows.shape[1] > 1:
             columns[factor.columns[0]] = rows
         else:
-            columns.update({name: rows[:, place] for place, name in enumerate(factor.columns)})
+            columns.update({name: rows[:, index] for index, name in enumerate(factor.columns)})
     return shaped(model._shape, with_absences(columns), model._frame_library), model.classes_[codes]
 
 
 def draw_classes(model: Any, n: int, given: Any, rng: np.random.Generator) -> np.ndarray:
-    """The classes of rows to draw, as codes: the one that is given, or by the class prior."""
+    """Return the class codes of rows to draw: the given class, or draws from the class prior."""
     levels = model._class_domain.levels
     if not levels:
         model._check_estimated(model.class_log_prior_)
@@ -78,19 +78,19 @@ def draw_classes(model: Any, n: int, given: Any, rng: np.random.Generator) -> np
 
 @answering
 def impute(model: Any, X: Rows, how: str = "mean") -> Any:
-    """Fill in missing cells by what the rest of their row says about the class.
+    """Impute missing cells from the other cells of their row.
 
     Parameters
     ----------
     X : as for `fit`, without the target
     how : {"mean", "mode", "distribution"}, default "mean"
-        Numbers by their expectation, or that of the most probable class (``"mode"``); labels by the most probable
-        one; or, for every column with missing cells, what is believed about them.
+        Numbers are imputed by their conditional mean, or by that of the most probable class (``"mode"``); categorical
+        cells by the most probable level. ``"distribution"`` returns the predictive distributions instead.
 
     Returns
     -------
-    A copy of X: a data frame of the same kind, an array or a dictionary of columns
-        For ``"distribution"``, a `MissingCellPrediction` for every such column.
+    A copy of X: a data frame of the same library, an array or a dictionary of columns
+        For ``"distribution"``, a `MissingCellPrediction` for each column with missing cells.
     """
     if how not in ("mean", "mode", "distribution"):
         raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
@@ -101,24 +101,26 @@ def impute(model: Any, X: Rows, how: str = "mean") -> Any:
         for name, column in table.columns.items()
         if not is_presence(name, table.columns)
     }
-    found: dict[Any, MissingCellPrediction] = {}
+    imputed: dict[Any, MissingCellPrediction] = {}
     for scored, (_, statistics) in zip(model._factor_scorers, model._feature_factors(), strict=True):
         names = scored.factor.columns
-        if table.source_of(names[0]) is not None:  # what is not there is filled in, not whether it is
+        if table.source_of(names[0]) is not None:  # missing-value indicators are not imputed
             continue
         domains = [model.tally_.domains[str(name)] for name in names] if scored.family.cell_type == "codes" else []
         rows = model._factor_cells(table, scored)
-        for place, cells in missing_cells(scored, statistics, table, rows, weights, domains).items():
-            name = scored.factor.column(place, table.width(names[0]))
-            found[name] = cells
+        for index, cells in missing_cells(scored, statistics, table, rows, weights, domains).items():
+            name = scored.factor.column(index, table.width(names[0]))
+            imputed[name] = cells
             if name in columns:
                 columns[name] = impute_column(columns[name], cells, how)
             else:  # a column of a block
-                block, where = name
-                columns[block][:, where] = impute_column(columns[block][:, where], cells, how)
-    return found if how == "distribution" else shaped(model._shape, columns, frame_kind(X), as_rows(X, model), found)
+                block, position = name
+                columns[block][:, position] = impute_column(columns[block][:, position], cells, how)
+    return (
+        imputed if how == "distribution" else shaped(model._shape, columns, frame_kind(X), as_rows(X, model), imputed)
+    )
 
 
 def _as_given(X: Any, name: Any) -> Any:
-    """A block, or a column of text, as it came."""
+    """Return a block or a text column as passed by the user."""
     return X[name] if isinstance(X, Mapping) or hasattr(X, "columns") else X

@@ -1,4 +1,4 @@
-"""Pictures of a fitted model of classes; all need matplotlib."""
+"""Plots of fitted classifiers and mixtures; all need matplotlib."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None, y: Labels | None = None) -> Plot:
-    """A picture of every column's distribution in each class; needs matplotlib.
+    """Plot the distribution of each column in each class; needs matplotlib.
 
     Parameters
     ----------
     columns : name, or list of names, optional
-        Which to draw; if left out all, or of more than twelve those that tell most of the class under the model.
+        The columns to plot. By default all; of more than twelve, the most informative about the class under the model.
     X, y : as for `fit`, optional
         Rows whose histograms are drawn behind the densities.
 
     Returns
     -------
-    Picture
+    Plot
     """
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.column_distributions import plot_columns
@@ -36,23 +36,22 @@ def plot_columns(model: Any, columns: Names | None = None, X: Rows | None = None
 
 
 def plot_words(model: Any, column: Name | None = None, most: int = 10, mass: float = 0.95) -> Plot:
-    """Of every class the words that tell it from the others most, with credible intervals; needs matplotlib.
+    """Plot the most characteristic words of each class, with credible intervals; needs matplotlib.
 
-    Words are first that say most for the class: how often they occur in it, times the log of how much more often than
-    in the other class that has them most.
+    Words are ranked by their probability in the class times the log ratio to the largest probability in another class.
 
     Parameters
     ----------
     column : name, optional
-        Of the column of text, or of the block of counts; may be left out where there is one.
+        The text column or block of word counts; optional if there is only one.
     most : int, default 10
-        How many words of each class.
+        The number of words per class.
     mass : float, default 0.95
-        Of the credible intervals.
+        The posterior probability of the intervals.
 
     Returns
     -------
-    Picture
+    Plot
     """
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.top_words import plot_words
@@ -67,10 +66,10 @@ def plot_decision_boundary(
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
 ) -> Plot:
-    """The regions of the classes in the plane of two columns, or p(class | x) along one; needs matplotlib.
+    """Plot the decision regions in the plane of two columns, or p(class | x) along one; needs matplotlib.
 
-    All other columns are marginalized, which missing cells are: nothing is assumed of them. Where both columns are
-    Gaussian, every class has the ellipse of two deviations.
+    All other columns are marginalized, as missing cells are. For Gaussian columns, each class has an ellipse of two
+    standard deviations.
 
     Parameters
     ----------
@@ -79,12 +78,12 @@ def plot_decision_boundary(
     y : array-like of shape (n,), optional
         Their classes.
     columns : one or two names, optional
-        If left out the columns there are, or of more than two those two that tell most of the class under the model.
+        By default, the two columns that are most informative about the class under the model.
     ax : matplotlib Axes, optional
 
     Returns
     -------
-    Picture
+    Plot
     """
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.decision_boundary import plot_decision_boundary
@@ -100,27 +99,27 @@ def plot_joint(
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
 ) -> Plot:
-    """Plot p(a, b | class) beside p(a | class) p(b | class), the naive assumption; needs matplotlib.
+    """Plot p(a, b | class) beside p(a | class) p(b | class), the naive Bayes assumption; needs matplotlib.
 
-    The title says how many bits per row the product loses: the conditional mutual information I(a; b | class), of two
-    Gaussian columns −½ log₂(1 − ρ²). Lines are where the density is e^(−½) and e^(−2) of its peak, one and two standard
-    deviations of a Gaussian; discs show the probabilities of two categorical columns.
+    The title shows the conditional mutual information I(a; b | class) in bits per row, the loss of the product; for two
+    Gaussian columns it is −½ log₂(1 − ρ²). The contours are at e^(−½) and e^(−2) of the peak density, one and two
+    standard deviations of a Gaussian; discs show the probabilities of two categorical columns.
 
-    A model that assumes independence, such as `NaiveBayes`, has no joint distribution. It is estimated from the rows:
-    the joint table of two categorical columns; a distribution per level of one; the full covariance of two Gaussian
-    columns, and a Gaussian copula of other numbers.
+    A model that assumes independence, such as `NaiveBayes`, has no joint distribution; it is estimated from the rows:
+    the joint table of two categorical columns, a distribution per level of one, the full covariance of two Gaussian
+    columns, or a Gaussian copula of other numbers.
 
     Parameters
     ----------
     X, y : as for `fit`, optional
-        Rows to draw, and their classes. Required where the model has no joint distribution; a mixture needs X alone.
+        Rows to draw, and their classes. Required if the model has no joint distribution; a mixture needs X only.
     columns : two names, optional
-        If left out the two columns that tell most of the class under the model.
+        By default, the two columns that are most informative about the class under the model.
     ax : two matplotlib Axes, optional
 
     Returns
     -------
-    Picture
+    Plot
     """
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.joint_density import plot_joint
@@ -129,16 +128,16 @@ def plot_joint(
 
 
 def plot_class_means(model: Any, shape: tuple[int, int]) -> Plot:
-    """Every class as an image: what is expected of its columns, which are pixels row by row; needs matplotlib.
+    """Plot the mean of each class as an image of its columns, row by row; needs matplotlib.
 
     Parameters
     ----------
     shape : (rows, columns)
-        Of the image, such as (28, 28).
+        The shape of the image, such as (28, 28).
 
     Returns
     -------
-    Picture
+    Plot
     """
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.class_means import plot_class_means
@@ -147,9 +146,9 @@ def plot_class_means(model: Any, shape: tuple[int, int]) -> Plot:
 
 
 def plot_graph(model: Any, ax: Axes | None = None) -> Plot:
-    """The model as a graph with plates: what depends on what, and how often it is repeated; needs matplotlib.
+    """Plot the model as a graph with plates for repeated nodes; needs matplotlib.
 
-    Shaded is what is seen; small circles are parameters.
+    Observed nodes are shaded; small circles are parameters.
 
     Parameters
     ----------
@@ -157,7 +156,7 @@ def plot_graph(model: Any, ax: Axes | None = None) -> Plot:
 
     Returns
     -------
-    Picture
+    Plot
     """
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.plate_diagram import plot_groups
@@ -172,18 +171,18 @@ def plot_nearest(
     columns: Iterable[Name] | None = None,
     ax: Axes | None = None,
 ) -> Plot:
-    """The regions of the nearest means in the plane of two columns; needs matplotlib.
+    """Plot the regions of the nearest means in the plane of two columns; needs matplotlib.
 
-    Distances need whole rows, so all other columns are at the mean of all rows.
+    Distances need complete rows, so all other columns are set to their means.
 
     Parameters
     ----------
     X, y, columns, ax
-        As for `NaiveBayes.plot_decision`.
+        As for `NaiveBayes.plot_decision_boundary`.
 
     Returns
     -------
-    Picture
+    Plot
     """
     check_is_fitted(model, "tally_")
     from tallybayes.plotting.classifier.decision_boundary import plot_decision_boundary

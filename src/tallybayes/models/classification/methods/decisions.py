@@ -1,4 +1,4 @@
-"""Decisions: the least expected cost, and the class prior that fits some unlabeled rows."""
+"""Decisions by expected cost or threshold, and the class prior of unlabeled rows."""
 
 from __future__ import annotations
 
@@ -36,39 +36,41 @@ def decide(
     positive: Hashable | None = None,
     threshold: Threshold | None = None,
 ) -> np.ndarray:
-    """Return the decision of least expected cost for every row, or the class by a threshold on its probability.
+    """Return the decision of least expected cost for each row, or the class by a threshold on its probability.
 
-    Uneven costs and uneven classes belong here: rows need no resampling for them. A stated precision or recall of one
-    class is reached by a threshold, which is found on held-out rows: a row is of the positive class if its probability
-    is at or above the threshold, otherwise of the most probable other class.
+    Uneven costs and class frequencies do not require resampling of the rows. A required precision or recall of one
+    class is reached by a threshold found on held-out rows. A row is assigned to the positive class if its probability
+    is at or above the threshold, otherwise to the most probable other class.
 
     Parameters
     ----------
     X : as for `fit`, without the target
     cost : {true: {decided: cost}}, or array of shape (classes, classes), optional
-        What deciding costs, by the class that is true. The rows of an array are true classes, its columns decided
-        ones, in the order of ``classes_``. The decisions of a mapping need not be classes. Costs are any finite
-        numbers, gains negative. Left out, every error costs 1.
+        The cost of each decision by true class. The rows of an array are true classes, its columns decisions, in the
+        order of ``classes_``. The decisions of a mapping need not be classes. Costs are finite numbers, gains are
+        negative. By default each error costs 1.
     abstain : float, optional
-        The cost of not deciding.
+        The cost of making no decision.
     class_prior : as for the constructor, optional
-        The share of the classes where the decisions are taken, if it differs.
+        The class probabilities at decision time, if they differ from those of the training rows.
     precision : float, optional
-        The least precision of the positive class on the held-out rows; of such thresholds that of the highest recall.
+        The required precision of the positive class on the held-out rows. Of such thresholds, the one of highest recall
+        is used.
     recall : float, optional
-        The least recall of the positive class on the held-out rows; of such thresholds that of the highest precision.
+        The required recall of the positive class on the held-out rows. Of such thresholds, the one of highest precision
+        is used.
     held_out : pair (X, y), optional
-        Rows with their classes that the model was not fitted on, to find the threshold for `precision` or `recall`.
+        Rows with classes that the model was not fitted on, to find the threshold for `precision` or `recall`.
     positive : label, optional
-        The class of the threshold; of two classes the second one if left out.
+        The class of the threshold; by default the second of two classes.
     threshold : Threshold, optional
-        A threshold found before, by ``tb.evaluate(model, X, y).threshold(precision=...)``.
+        A threshold from ``tb.evaluate(model, X, y).threshold(precision=...)``.
 
     Returns
     -------
     ndarray of shape (n,)
-        The decisions, in the type of ``classes_`` where they are classes; where `abstain` is given, objects, and
-        None where every decision would cost more than that. Ties go to the first.
+        The decisions, of the type of ``classes_`` if they are classes. With `abstain` an object array, with None if
+        every decision would cost more. Ties go to the first decision.
 
     Examples
     --------
@@ -99,7 +101,7 @@ def decide(
     if abstain is not None:
         abstain = finite_number(abstain, "abstain")
     log_proba = model.predict_log_proba(X, class_prior)
-    if costs is None:  # every error costs 1: the most probable class, and what it leaves to the others
+    if costs is None:  # each error costs 1: the decision is the most probable class
         chosen = log_proba.argmax(axis=1)
         least = -np.expm1(log_proba.max(axis=1))
     else:
@@ -115,7 +117,7 @@ def decide(
 
 
 def _threshold(model: Any, held_out: Any, class_prior: Any, positive: Any, precision: Any, recall: Any) -> Threshold:
-    """The threshold of a stated precision or recall on held-out rows."""
+    """Return the threshold of a required precision or recall on held-out rows."""
     if not isinstance(held_out, tuple) or len(held_out) != 2:
         raise DataError(
             "held_out is missing; expected a pair of rows and their classes to find the threshold on.\n"
@@ -128,7 +130,7 @@ def _threshold(model: Any, held_out: Any, class_prior: Any, positive: Any, preci
 
 
 def _by_threshold(model: Any, log_proba: np.ndarray, threshold: Threshold) -> np.ndarray:
-    """The positive class where its probability is at or above the threshold, else the most probable other class."""
+    """Return the positive class if its probability is at or above the threshold, else the most probable other class."""
     if not isinstance(threshold, Threshold):
         raise DataError.wrong_type("threshold", repr(threshold), "a Threshold, which evaluate(...).threshold() returns")
     k = place_of(threshold.positive, model.classes_.tolist())
@@ -142,31 +144,31 @@ def _by_threshold(model: Any, log_proba: np.ndarray, threshold: Threshold) -> np
 def estimate_class_prior(
     model: Any, X: Rows, *, sample_weight: SampleWeights = None, max_iter: int = 100, tol: float = 1e-9
 ) -> dict[Any, float]:
-    """The share of the classes among unlabeled rows: the one under which they are most probable.
+    """Estimate the class frequencies of unlabeled rows by maximum likelihood.
 
-    What the classes look like is taken as learned, only how frequent they are is new: the maximum that EM on the
-    prior alone climbs to (Saerens, Latinne and Decaestecker, 2002), here by Newton steps. Where the rows cannot
-    tell classes apart, those keep the proportions they were learned with. A class without rows gets 0.
+    The distribution of rows within each class stays fixed; only the class frequencies change (label shift). The maximum
+    is that of EM on the prior alone (Saerens, Latinne and Decaestecker 2002), computed by Newton's method. Classes that
+    the rows cannot distinguish keep their fitted proportions. A class without training rows gets probability 0.
 
     Parameters
     ----------
     X : as for `fit`, without the target
-    sample_weight : array-like of shape (n,), or the name of a column of X, optional
+    sample_weight : array-like of shape (n,), or column name of X, optional
     max_iter : int, default 100
-        The most steps to take; a warning says if they were too few.
+        The maximum number of Newton iterations; a warning follows if they are too few.
     tol : float, default 1e-9
-        How far the mean log-likelihood of a row may stay below its maximum.
+        The tolerance of the mean log-likelihood per row.
 
     Returns
     -------
     dict
-        The probability of every class, as ``class_prior`` takes it.
+        The probability of each class, which ``class_prior`` accepts.
 
     Examples
     --------
     >>> import numpy as np, tallybayes as tb
     >>> rng = np.random.default_rng(0)
-    >>> y = np.repeat(["ill", "well"], 1000)                    # as many ill as well, unlike elsewhere
+    >>> y = np.repeat(["ill", "well"], 1000)                    # balanced training classes
     >>> model = tb.NaiveBayes().fit(rng.normal(3.0 * (y == "ill"))[:, None], y)
     >>> elsewhere = rng.normal(np.where(rng.random(5000) < 0.1, 3.0, 0.0))[:, None]
     >>> prior = model.estimate_class_prior(elsewhere)
@@ -177,11 +179,13 @@ def estimate_class_prior(
     """
     check_is_fitted(model)
     if not max_iter >= 1 or not tol > 0:
-        raise EstimateError(f"max_iter is {max_iter!r} and tol {tol!r}; expected at least one step, and a tol above 0.")
+        raise EstimateError(
+            f"max_iter is {max_iter!r} and tol {tol!r}; expected at least one iteration, and a tol above 0."
+        )
     counts: Any = model.tally_[model._target] if model._fixed_parameters is None else model._fixed_parameters[0]
-    seen = counts.table > 0  # what was never seen has no rows to recognize it by
+    seen = counts.table > 0  # a class without rows has no estimates
     if not seen.any():
-        raise DataError("no class has any rows, so unlabeled ones cannot be told apart; expected at least one.")
+        raise DataError("no class has any rows, so unlabeled rows cannot be classified; expected at least one.")
     if isinstance(sample_weight, str):
         sample_weight = np.asarray(open_features(X)._column(sample_weight))
     with np.errstate(divide="ignore"):
@@ -189,24 +193,24 @@ def estimate_class_prior(
     given = check_weight(sample_weight, len(joint))
     weight = np.ones(len(joint)) if given is None else given
     best = joint.max(axis=1)
-    lost = np.isneginf(best) & (weight > 0)
-    if lost.any():
+    impossible = np.isneginf(best) & (weight > 0)
+    if impossible.any():
         warn(
-            f"row {int(np.flatnonzero(lost)[0])}, one of {int(lost.sum())}, is impossible in every class and is left "
-            "out. With estimate='bayes' nothing is impossible only because it was not seen.",
+            f"row {int(np.flatnonzero(impossible)[0])}, one of {int(impossible.sum())}, is impossible in every class "
+            "and is skipped. With estimate='bayes' unseen values have positive probability.",
             UserWarning,
         )
-    kept = (weight > 0) & ~lost
-    if not kept.any():
-        raise DataError("there are 0 rows to estimate the class prior from; expected at least 1 that counts.")
-    likelihood = np.exp(joint[kept] - best[kept, None])
-    share = weight[kept] / weight[kept].sum()
+    used = (weight > 0) & ~impossible
+    if not used.any():
+        raise DataError("there are 0 rows to estimate the class prior from; expected at least 1 of positive weight.")
+    likelihood = np.exp(joint[used] - best[used, None])
+    row_weights = weight[used] / weight[used].sum()
     start = counts.table[seen] / counts.table[seen].sum()
-    prior, gap = _most_likely_shares(likelihood, share, start, max_iter, tol)
-    if gap > tol:
+    prior, bound = _maximize_mixing_weights(likelihood, row_weights, start, max_iter, tol)
+    if bound > tol:
         warn(
-            f"the class prior was still moving after {max_iter} steps: the mean log-likelihood may be {gap:.3g} below "
-            f"its maximum, more than tol={tol:.3g}. Raise max_iter.",
+            f"the class prior did not converge after {max_iter} iterations: the mean log-likelihood may be {bound:.3g} "
+            f"below its maximum, more than tol={tol:.3g}. Increase max_iter.",
             ConvergenceWarning,
         )
     out = np.zeros(len(seen))
@@ -214,78 +218,82 @@ def estimate_class_prior(
     return dict(zip(model._class_domain.levels, out.tolist(), strict=True))
 
 
-def _most_likely_shares(
+def _maximize_mixing_weights(
     likelihood: np.ndarray, weight: np.ndarray, start: np.ndarray, max_iter: int, tol: float
 ) -> tuple[np.ndarray, float]:
-    """The π that maximizes Σ w log Σ_c π_c p_c, and how far below the maximum it may still be.
+    """Return the π that maximizes Σ w log Σ_c π_c p_c, and a bound on the distance to the maximum.
 
-    EM multiplies π_c by its gradient g_c: a great stride where a share must at least double, a creep where classes
-    overlap. There a Newton step is taken. With R = p/Σπp, −Σ w log Σ π_c p_c + Σ π_c + (Σ π_c − 1)²/2, whose minimum
-    over π ≥ 0 sums to 1, has the Hessian Rᵀ W R + 1 1ᵀ, so that its quadratic is one of non-negative least squares
-    (after Kim, Carbonetto, Stephens and Anitescu, 2020). As the function is concave, max_c g_c − 1 bounds what is to
-    gain.
+    EM multiplies π_c by its gradient g_c. Its steps are long while some π_c must at least double, and short where
+    classes overlap; there a Newton step is taken instead. Let R = p/Σπp. The function −Σ w log Σ π_c p_c + Σ π_c + (Σ
+    π_c − 1)²/2 has a minimum over π ≥ 0 with sum 1, and the Hessian Rᵀ W R + 1 1ᵀ. Its quadratic approximation is a
+    non-negative least-squares problem (after Kim, Carbonetto, Stephens and Anitescu 2020). As the objective is concave,
+    max_c g_c − 1 bounds the possible gain.
     """
-    shares = start
-    mixed = likelihood @ shares
-    height = float(weight @ np.log(mixed))
+    mixing = start
+    density = likelihood @ mixing
+    objective = float(weight @ np.log(density))
     for step in range(max_iter + 1):
-        ratio = likelihood / mixed[:, None]
+        ratio = likelihood / density[:, None]
         gradient = weight @ ratio
-        gap = float(gradient.max() - 1)
-        if gap <= tol or step == max_iter:
+        bound = float(gradient.max() - 1)
+        if bound <= tol or step == max_iter:
             break
-        far = bool((gradient[shares > 0] > 2).any())
-        target = shares * gradient if far else _newton(ratio, weight, gradient, shares, start)
+        use_em = bool((gradient[mixing > 0] > 2).any())
+        target = mixing * gradient if use_em else _newton(ratio, weight, gradient, mixing, start)
         for length in 0.5 ** np.arange(40):
-            found = shares + length * (target - shares)
-            found = found / found.sum()
-            mixed_found = likelihood @ found
+            candidate = mixing + length * (target - mixing)
+            candidate = candidate / candidate.sum()
+            candidate_density = likelihood @ candidate
             with np.errstate(divide="ignore"):
-                height_found = float(weight @ np.log(mixed_found))
-            if height_found > height - 1e-13 * max(1.0, abs(height)):  # near the top, gains drown in rounding
+                candidate_objective = float(weight @ np.log(candidate_density))
+            if candidate_objective > objective - 1e-13 * max(
+                1.0, abs(objective)
+            ):  # near the maximum, gains are below rounding errors
                 break
-        shares = found
-        mixed = mixed_found
-        height = height_found
-    return shares, gap
+        mixing = candidate
+        density = candidate_density
+        objective = candidate_objective
+    return mixing, bound
 
 
 def _newton(
-    ratio: np.ndarray, weight: np.ndarray, gradient: np.ndarray, shares: np.ndarray, begun: np.ndarray
+    ratio: np.ndarray, weight: np.ndarray, gradient: np.ndarray, mixing: np.ndarray, initial: np.ndarray
 ) -> np.ndarray:
-    """Where the quadratic at `shares` is least, or a lower point on the way to it.
+    """Return the minimizer of the quadratic approximation at `shares`, or a better point on the way to it.
 
-    With z = π/√shares it is a problem of least squares, ‖A(z − z₀) − b‖², reduced to a row for every class. Of all its
-    solutions the nearest is taken: what the rows cannot tell apart then moves in proportion, as EM would move it, and
-    in the proportions it began with where it comes back from 0.
+    With z = π/√shares it is a least-squares problem, ‖A(z − z₀) − b‖², reduced to one row per class by a QR
+    factorization. Of all minimizers the nearest is used: the proportions of indistinguishable classes then change as in
+    EM, and a class that returns from 0 gets its initial proportion.
     """
-    scale = np.sqrt(np.maximum(shares, 1e-6 * begun))
+    scale = np.sqrt(np.maximum(mixing, 1e-6 * initial))
     root = np.sqrt(weight)
-    terms = np.empty((len(root) + 1, len(shares) + 1))
+    terms = np.empty((len(root) + 1, len(mixing) + 1))
     terms[:-1, :-1], terms[:-1, -1] = root[:, None] * ratio * scale, root
     terms[-1, :-1], terms[-1, -1] = scale, -1.0
     reduced: Any = np.linalg.qr(terms, mode="r")
     system = reduced[:, :-1]
-    right = reduced[:, -1]
-    start = shares / scale
-    here = start
-    left = right
-    free = (shares > 0) | (gradient > 1)
+    target = reduced[:, -1]
+    start = mixing / scale
+    current = start
+    residual = target
+    free = (mixing > 0) | (gradient > 1)
     while True:
-        step = np.zeros(len(shares))
-        step[free] = lstsq(system[:, free], left, cond=1e-12, lapack_driver="gelsy")[0]
-        found = here + step
-        wrong = free & (found < 0)
-        if not wrong.any():
-            return found * scale
-        found = np.maximum(found, 0.0)
-        left_there = right - system @ (found - start)
-        if left_there @ left_there >= left @ left:  # too many at once: as far as the first that reaches 0
-            lengths = np.where(wrong, here / np.where(wrong, -step, 1.0), np.inf)
-            wrong = lengths == lengths.min()
-            found = np.maximum(here + lengths.min() * step, 0.0)
-            found[wrong] = 0.0
-            left_there = right - system @ (found - start)
-        here = found
-        left = left_there
-        free &= ~wrong
+        step = np.zeros(len(mixing))
+        step[free] = lstsq(system[:, free], residual, cond=1e-12, lapack_driver="gelsy")[0]
+        candidate = current + step
+        negative = free & (candidate < 0)
+        if not negative.any():
+            return candidate * scale
+        candidate = np.maximum(candidate, 0.0)
+        candidate_residual = target - system @ (candidate - start)
+        if (
+            candidate_residual @ candidate_residual >= residual @ residual
+        ):  # too long a step: stop where the first weight reaches 0
+            lengths = np.where(negative, current / np.where(negative, -step, 1.0), np.inf)
+            negative = lengths == lengths.min()
+            candidate = np.maximum(current + lengths.min() * step, 0.0)
+            candidate[negative] = 0.0
+            candidate_residual = target - system @ (candidate - start)
+        current = candidate
+        residual = candidate_residual
+        free &= ~negative

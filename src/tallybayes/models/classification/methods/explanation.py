@@ -1,4 +1,4 @@
-"""Explanations: how far every column pulls a row from one class towards another."""
+"""Explanations: the contribution of each column to the log-odds of a row between two classes."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ ABSENT_WORDS = "(absent words)"
 
 
 class Explanation:
-    """The weight of evidence of every column, for some rows: log p(x_j | class) − log p(x_j | other).
+    """Weights of evidence (Good 1950) of each column for some rows: log p(x_j | class) − log p(x_j | other).
 
-    The contributions of a row, the class prior's included, sum to the log-odds log p(class | row) − log p(other | row).
-    A column that is missing contributes 0. A cell that is impossible in one class is +inf or −inf; one that is so in
-    both pulls neither way, 0, and is printed as impossible. Where a row is impossible in both classes, only the class
-    prior speaks: its log-odds are the row's. Rows are worked out when they are looked at.
+    The contributions of a row, including that of the class prior, sum to the log-odds log p(class | row) − log p(other
+    | row). A missing column contributes 0. A cell that is impossible in one class contributes +inf or −inf; one that is
+    impossible in both contributes 0 and is printed as impossible. If a row is impossible in both classes, its log-odds
+    are those of the class prior. Contributions are computed on first use.
 
     Attributes
     ----------
     columns : list
-        What contributes: the class prior, then the columns.
+        The contributing terms: the class prior, then the columns.
     contributions : ndarray of shape (n, columns)
-        In nats, positive towards ``classes``.
+        In nats, positive in favor of ``classes``.
     log_odds : ndarray of shape (n,)
         log p(class | row) − log p(other | row).
-    classes, others : ndarray of shape (n,)
-        The class explained, and the one it is compared with.
+    classes, against : ndarray of shape (n,)
+        The explained class, and the class it is compared with.
     values : sequence of list
-        The cells of every row, as shown.
+        The cells of each row.
 
     Examples
     --------
     >>> import tallybayes as tb
     >>> mail = {"offer": [1, 1, 0, 0, 0, 1], "kind": ["spam", "spam", "spam", "ham", "ham", "ham"]}
-    >>> found = tb.NaiveBayes({"offer": tb.Bernoulli()}, prior=1).fit(mail, "kind").explain({"offer": [1]})
-    >>> {column: round(weight, 3) for column, weight in found.to_dict().items()}
+    >>> model = tb.NaiveBayes({"offer": tb.Bernoulli()}, prior=1).fit(mail, "kind")
+    >>> {column: round(weight, 3) for column, weight in model.explain({"offer": [1]}).to_dict().items()}
     {'offer': 0.405, '(class prior)': 0.0}
     """
 
@@ -79,44 +79,44 @@ class Explanation:
         self._parts = parts
         self._impossible = impossible
         self._frame = frame
-        self.note = ""  # whose explanation it is, where a model has several to give
+        self.note = ""  # names the member of an ensemble that is explained
 
     @cached_property
     def contributions(self) -> np.ndarray:
-        """In nats, positive towards ``classes``: shape (n, columns)."""
+        """The contributions in nats, positive in favor of ``classes``: shape (n, columns)."""
         n = len(self.classes)
         d = len(self.columns)
         require_memory(8 * n * d, f"the contributions of {d} columns to {n} rows", "Explain fewer rows at a time.")
         out = np.empty((n, d))
         step = chunk_rows(1, d)
         for start in range(0, n, step):
-            out[start : start + step] = self._gaps(slice(start, min(start + step, n)))
+            out[start : start + step] = self._log_ratios(slice(start, min(start + step, n)))
         return np.where(np.isnan(out), 0.0, out)
 
     @property
     def values(self) -> Sequence[list[Any]]:
-        """The cells of every row, as shown."""
+        """The cells of each row."""
         return _Values(self._parts, len(self.classes))
 
-    def _gaps(self, rows: slice) -> np.ndarray:
-        """The contributions to some rows; NaN where a cell is impossible in both classes."""
+    def _log_ratios(self, rows: slice) -> np.ndarray:
+        """Return the contributions to some rows; NaN for cells that are impossible in both classes."""
         return np.concatenate([part.log_ratios(rows) for part in self._parts], axis=1)
 
     def to_dict(self, row: int = 0) -> dict[Any, float]:
-        """The contributions to one row, largest magnitude first."""
+        """Return the contributions to one row, largest magnitude first."""
         return {self.columns[i]: weight for i, weight in self._ordered(row, impossible=0.0)}
 
     def _ordered(self, row: int, impossible: float = np.nan) -> list[tuple[int, float]]:
-        """The places of columns and what they contribute, the largest and what is impossible first."""
+        """Return the column indices and contributions of one row, impossible cells and large magnitudes first."""
         row = range(len(self.classes))[row]
-        gaps = self._gaps(slice(row, row + 1))[0]
-        order = np.argsort(-np.where(np.isnan(gaps), np.inf, np.abs(gaps)), kind="stable")
-        return [(int(i), impossible if np.isnan(gaps[i]) else float(gaps[i])) for i in order]
+        log_ratios = self._log_ratios(slice(row, row + 1))[0]
+        order = np.argsort(-np.where(np.isnan(log_ratios), np.inf, np.abs(log_ratios)), kind="stable")
+        return [(int(i), impossible if np.isnan(log_ratios[i]) else float(log_ratios[i])) for i in order]
 
     def to_frame(self) -> pd.DataFrame:
-        """All contributions, one line per row and column, as a data frame of the kind the model was fitted on.
+        """Return a data frame with one row per row and column, of the library the model was fitted on.
 
-        That is pandas' where it was none. Other kinds have names and cells as strings.
+        The default is pandas. In other libraries, names and cells are strings.
         """
         n, d = self.contributions.shape
         names = self.columns * n
@@ -142,15 +142,16 @@ class Explanation:
     def _repr_html_(self) -> str:
         parts: list[Any] = []
         for row in range(min(len(self.classes), 3)):
-            found = self._ordered(row)
+            ordered = self._ordered(row)
             cells = self.values[row]
-            largest = _largest([weight for _, weight in found])
-            rows = [[self.columns[i], shown(cells[i]), *_bar_cells(weight, largest)] for i, weight in found]
+            largest = _largest([weight for _, weight in ordered])
+            rows = [[self.columns[i], shown(cells[i]), *_bar_cells(weight, largest)] for i, weight in ordered]
             parts.append((self._head(row), ["column", "value", "against", "weight", "for"], rows))
         more = len(self.classes) - len(parts)
         return html_parts(*parts, *([f"… {more} more rows"] if more > 0 else []))
 
     def _head(self, row: int) -> str:
+        """Return the title of one row."""
         top = printable(self.classes[row])
         other = printable(self.against[row])
         head = f"row {row}: {top} against {other}, log-odds {self.log_odds[row]:+.3f}"
@@ -160,29 +161,29 @@ class Explanation:
         return head
 
     def _table(self, row: int, most: int = 12) -> str:
-        """One row as a table with bars."""
-        found = self._ordered(row)
+        """Return one row as a text table with bars."""
+        ordered = self._ordered(row)
         cells = self.values[row]
-        weights = np.array([weight for _, weight in found])
+        weights = np.array([weight for _, weight in ordered])
         largest = _largest(weights)
-        names = [printable(self.columns[place]) for place, _ in found[:most]]
-        values = [shown(cells[place]) for place, _ in found[:most]]
+        names = [printable(self.columns[index]) for index, _ in ordered[:most]]
+        values = [shown(cells[index]) for index, _ in ordered[:most]]
         widths = max(map(len, names), default=0), max(map(len, values), default=0)
         lines = [self._head(row)]
-        for name, value, (_, weight) in zip(names, values, found, strict=False):
+        for name, value, (_, weight) in zip(names, values, ordered, strict=False):
             bar = _bar(weight, largest)
             side = f"{'':>20}│{bar}" if weight >= 0 else f"{bar:>20}│"
             text = f"{weight:+9.3f}  {side}" if not np.isnan(weight) else "impossible in both"
             lines.append(f"  {name:<{widths[0]}}  {value:>{widths[1]}}  {text}".rstrip())
-        if len(found) > most:
-            rest = np.nan_to_num(weights[most:], posinf=np.inf, neginf=-np.inf)
-            both = np.isposinf(rest).any() and np.isneginf(rest).any()
-            text = f"{'±inf':>9}" if both else f"{rest.sum():+9.3f}"
-            lines.append(f"  {f'{len(found) - most} more':<{widths[0]}}  {'':>{widths[1]}}  {text}")
+        if len(ordered) > most:
+            remaining = np.nan_to_num(weights[most:], posinf=np.inf, neginf=-np.inf)
+            has_both_signs = np.isposinf(remaining).any() and np.isneginf(remaining).any()
+            text = f"{'±inf':>9}" if has_both_signs else f"{remaining.sum():+9.3f}"
+            lines.append(f"  {f'{len(ordered) - most} more':<{widths[0]}}  {'':>{widths[1]}}  {text}")
         return "\n".join(lines)
 
     def plot(self, row: int = 0, ax: Axes | None = None) -> Plot:
-        """A picture of one row's contributions; needs matplotlib.
+        """Plot the contributions to one row; needs matplotlib.
 
         Parameters
         ----------
@@ -191,7 +192,7 @@ class Explanation:
 
         Returns
         -------
-        Picture
+        Plot
         """
         from tallybayes.plotting.classifier.explanation import plot_explanation
 
@@ -199,17 +200,18 @@ class Explanation:
 
 
 def _largest(weights: Any) -> float:
-    """The largest finite magnitude, which has the longest bar."""
+    """Return the largest finite magnitude, or 1; it has the longest bar."""
     magnitudes = np.abs(np.asarray(weights, dtype=float))
     return float(magnitudes[np.isfinite(magnitudes)].max(initial=0.0)) or 1.0
 
 
 def _bar(weight: float, largest: float) -> str:
+    """Return a bar of block characters."""
     return "█" * (round(20 * min(abs(weight) / largest, 1.0)) if np.isfinite(weight) else 20)
 
 
 def _bar_cells(weight: float, largest: float) -> tuple[str, str, str]:
-    """A weight between bars: to the left of it against the class, to the right for it."""
+    """Return a weight between two bars: on the left against the class, on the right in favor of it."""
     if np.isnan(weight):
         return "", "impossible in both", ""
     bar = _bar(weight, largest)
@@ -217,70 +219,73 @@ def _bar_cells(weight: float, largest: float) -> tuple[str, str, str]:
 
 
 class ExplanationPart:
-    """What one thing, the class prior or a factor, contributes to rows: of the class explained less the other."""
+    """The contributions of one term, the class prior or a factor, to the log-odds of rows."""
 
     def __init__(self, top: np.ndarray, other: np.ndarray) -> None:
         self.top = top
         self.other = other
 
     def log_ratios(self, rows: slice) -> np.ndarray:
-        """The contributions to some rows, shape (rows, columns); NaN where both classes forbid a cell."""
+        """Return the contributions to some rows, (rows, columns); NaN for cells that are impossible in both classes."""
         raise NotImplementedError
 
     def cells(self, row: int) -> list[Any]:
-        """The cells of one row as a person knows them."""
+        """Return the cells of one row as labels or numbers."""
         raise NotImplementedError
 
     def _between(self, terms: np.ndarray, rows: slice) -> np.ndarray:
-        """The gap between the two classes of every row, from terms (rows, classes, columns)."""
-        each = np.arange(len(terms))
-        top = terms[each, self.top[rows]]
-        other = terms[each, self.other[rows]]
+        """Return the difference between the two classes of each row, from terms (rows, classes, columns)."""
+        positions = np.arange(len(terms))
+        top = terms[positions, self.top[rows]]
+        other = terms[positions, self.other[rows]]
         with np.errstate(invalid="ignore"):
-            gap = top - other
-        unknown = np.isnan(top) | np.isnan(other)  # a class has no estimate of it
-        return np.where(unknown, 0.0, gap)
+            difference = top - other
+        undefined = np.isnan(top) | np.isnan(other)  # a class without an estimate contributes 0
+        return np.where(undefined, 0.0, difference)
 
 
 class PriorPart(ExplanationPart):
-    """What the class prior contributes."""
+    """The contribution of the class prior."""
 
     def __init__(self, log_prior: np.ndarray, top: np.ndarray, other: np.ndarray) -> None:
         super().__init__(top, other)
         self.log_prior = log_prior
 
     def log_ratios(self, rows: slice) -> np.ndarray:
-        """The log-odds of the prior, one column."""
+        """Return the log-odds of the prior, one column."""
         terms = np.broadcast_to(self.log_prior[:, None], (len(self.top[rows]), len(self.log_prior), 1))
         return self._between(terms, rows)
 
     def cells(self, row: int) -> list[Any]:
-        """None: no cell."""
+        """Return one None, because the prior has no cell."""
         return [None]
 
 
-class _Evidence(ExplanationPart):
+class _FactorPart(ExplanationPart):
+    """The contributions of the columns of a factor."""
+
     def __init__(self, model: Any, scored: FactorScorer, rows: Any, top: np.ndarray, other: np.ndarray) -> None:
         super().__init__(top, other)
         self.scored = scored
         self.n_classes = len(model.class_log_prior_)
         self.levels = [domain.levels for domain in model._level_domains(scored)]
-        # Rows are worked out later, so what they hold now is kept.
+        # Contributions are computed later, so the rows are copied.
         self.rows: Any = copy.deepcopy(rows)
         self.sparse = scored.cells if isinstance(rows, SparseRows) else None
 
     def log_ratios(self, rows: slice) -> np.ndarray:
         if self.sparse is not None:
             each = range(len(self.top))[rows]
-            return np.stack([self._sparse_gap(row) for row in each])
-        if rows.stop - rows.start > 1:  # all classes of all these rows may be too much at a time
+            return np.stack([self._sparse_log_ratios(row) for row in each])
+        if rows.stop - rows.start > 1:  # limit the memory for the terms of all classes
             step = chunk_rows(self.n_classes, n_columns(self.rows))
             if step < rows.stop - rows.start:
                 starts = range(rows.start, rows.stop, step)
                 return np.concatenate([self.log_ratios(slice(start, min(start + step, rows.stop))) for start in starts])
         return self._between(self.scored.contributions(chunk_of(self.rows, rows)), rows)
 
-    def _sparse_gap(self, row: int) -> np.ndarray:
+    def _sparse_log_ratios(self, row: int) -> np.ndarray:
+        """Return the contributions to one sparse row."""
         assert self.sparse is not None
         return self.sparse.gap(self.rows.rows(slice(row, row + 1)), int(self.top[row]), int(self.other[row]))
 
@@ -290,32 +295,32 @@ class _Evidence(ExplanationPart):
         return shown_cells(self.levels, cells) if whole else list(cells)
 
 
-class _Words(_Evidence):
-    """What the words of text contribute: those that occur in some of the rows and, last, all others together."""
+class _WordPart(_FactorPart):
+    """The contributions of words: of each word in the rows, and of all absent words together."""
 
     def __init__(self, model: Any, scored: FactorScorer, rows: SparseRows, top: np.ndarray, other: np.ndarray) -> None:
         super().__init__(model, scored, rows, top, other)
-        self.places = np.unique(rows.indices)
+        self.positions = np.unique(rows.indices)
         assert self.sparse is not None
-        silent = rows.n_columns == len(self.places) or not np.any(self.sparse.at_zero)
-        self.names = [model._display_name(scored.factor.column(int(place), rows.n_columns)) for place in self.places]
-        self.names += [] if silent else [ABSENT_WORDS]
+        no_absent_words = rows.n_columns == len(self.positions) or not np.any(self.sparse.at_zero)
+        self.names = [model._display_name(scored.factor.column(int(index), rows.n_columns)) for index in self.positions]
+        self.names += [] if no_absent_words else [ABSENT_WORDS]
 
-    def _sparse_gap(self, row: int) -> np.ndarray:
-        gap = super()._sparse_gap(row)
-        some = gap[self.places]
-        if len(self.names) == len(some):
-            return some
-        return np.append(some, np.delete(gap, self.places).sum())
+    def _sparse_log_ratios(self, row: int) -> np.ndarray:
+        log_ratios = super()._sparse_log_ratios(row)
+        present = log_ratios[self.positions]
+        if len(self.names) == len(present):
+            return present
+        return np.append(present, np.delete(log_ratios, self.positions).sum())
 
     def cells(self, row: int) -> list[Any]:
-        cells = self.rows.rows(slice(row, row + 1)).take_columns(self.places).dense()[0]
-        found = [None if np.isnan(value) else float(value) for value in cells]
-        return found + [None] * (len(self.names) - len(found))
+        cells = self.rows.rows(slice(row, row + 1)).take_columns(self.positions).dense()[0]
+        counts = [None if np.isnan(value) else float(value) for value in cells]
+        return counts + [None] * (len(self.names) - len(counts))
 
 
 class _Values(Sequence[list[Any]]):
-    """The cells of rows, made when they are looked at: sparse rows have far too many to keep."""
+    """The cells of rows, computed on access: dense copies of sparse rows would need much memory."""
 
     def __init__(self, parts: Sequence[ExplanationPart], n_rows: int) -> None:
         self._parts = parts
@@ -326,14 +331,16 @@ class _Values(Sequence[list[Any]]):
 
     def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
-            return [self[place] for place in range(len(self))[row]]
-        place = range(len(self))[row]
-        return [value for part in self._parts for value in part.cells(place)]
+            return [self[index] for index in range(len(self))[row]]
+        index = range(len(self))[row]
+        return [value for part in self._parts for value in part.cells(index)]
 
 
 @answering
 def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
-    """How far every column pulls each row: the weights of evidence, which sum exactly to the log-odds.
+    """Return the contribution of each column to the log-odds of each row, as weights of evidence.
+
+    The contributions of a row sum exactly to its log-odds.
 
     Parameters
     ----------
@@ -344,7 +351,7 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     Returns
     -------
     Explanation
-        Of the most probable class of every row; it prints as a table, and has ``to_frame`` and ``plot``.
+        Of the most probable class of each row. It prints as a table and has ``to_frame`` and ``plot``.
     """
     check_is_fitted(model, "tally_")
     table = open_rows(model, X)
@@ -356,13 +363,13 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     for scored in model._factor_scorers:
         cells = model._factor_cells(table, scored)
         if scored.factor.columns[0] in model._selected_words and scored.cells is not None:
-            words = _Words(model, scored, cells, top, other)
+            words = _WordPart(model, scored, cells, top, other)
             parts.append(words)
             names += words.names
             continue
-        parts.append(_Evidence(model, scored, cells, top, other))
+        parts.append(_FactorPart(model, scored, cells, top, other))
         width = n_columns(cells)
-        names += [model._display_name(scored.factor.column(place, width)) for place in range(width)]
+        names += [model._display_name(scored.factor.column(index, width)) for index in range(width)]
     log_odds, impossible = log_odds_of(joint, top, other, prior)
     return Explanation(
         names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame_library
@@ -372,7 +379,10 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
 def log_odds_of(
     joint: np.ndarray, top: np.ndarray, other: np.ndarray, prior: PriorPart
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The log-odds of every row, those of the prior where it is impossible in both classes, and where it is."""
+    """Return the log-odds of each row, and whether the row is impossible in both classes.
+
+    The log-odds of an impossible row are those of the class prior.
+    """
     rows = np.arange(len(joint))
     first = joint[rows, top]
     second = joint[rows, other]
@@ -384,8 +394,8 @@ def log_odds_of(
 
 
 def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The most probable class of every row and the one it is compared with, as codes."""
-    order = np.argsort(-joint, axis=1, kind="stable")  # impossible classes last, never the same one twice
+    """Return the codes of the most probable class of each row and of the class to compare it with."""
+    order = np.argsort(-joint, axis=1, kind="stable")  # impossible classes come last
     top = order[:, 0]
     second = order[:, min(1, len(levels) - 1)]
     if against is None:
@@ -396,7 +406,7 @@ def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[
 
 @answering
 def plot_explanation(model: Any, row: Rows, against: Hashable = None, ax: Axes | None = None) -> Plot:
-    """A picture of one row's weights of evidence; needs matplotlib.
+    """Plot the contributions of the columns to one row; needs matplotlib.
 
     Parameters
     ----------
@@ -407,13 +417,13 @@ def plot_explanation(model: Any, row: Rows, against: Hashable = None, ax: Axes |
 
     Returns
     -------
-    Picture
+    Plot
     """
     return model.explain(row, against).plot(0, ax)
 
 
 def shown_cells(levels: Sequence[tuple[Any, ...]], cells: np.ndarray) -> list[Any]:
-    """A row's cells as a person knows them: numbers, or the levels of every column that codes stand for."""
+    """Return the cells of a row as numbers or levels."""
     if not levels:
         return [None if np.isnan(value) else float(value) for value in cells]
     pairs = zip(levels, cells.tolist(), strict=True)

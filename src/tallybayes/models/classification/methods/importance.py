@@ -1,4 +1,4 @@
-"""Feature importance: how much the log loss of labeled rows grows where a column is marginalized out."""
+"""Feature importance: the increase of the log loss without a column."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tallybayes.models.inputs.input_format import read_codes
 from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.typing import Labels, Name, Rows, SampleWeights
 
-_LEAST = -700.0  # log p(class | row) below is as good as impossible
+_LEAST = -700.0  # lower bound of log p(class | row)
 
 
 def feature_importance(
@@ -54,8 +54,8 @@ def feature_importance(
     """
     check_is_fitted(model)
     codes, rows, weights = read_codes(model, X, y, sample_weight)
-    known = set(model._required_columns)
-    known_names = [name for name in dict.fromkeys(model._required_columns) if not is_presence(name, known)]
+    required = set(model._required_columns)
+    known_names = [name for name in dict.fromkeys(model._required_columns) if not is_presence(name, required)]
     names = chosen_columns(columns, known_names)
     for name in names:
         if rows.is_block(name) or rows.kind(name) == "text":
@@ -67,7 +67,7 @@ def feature_importance(
 
 @answering
 def _losses(model: Any, rows: Table, codes: np.ndarray, names: list[Name]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """The log loss of every row, and its increase without each column."""
+    """Return the log loss of each row, and its increase without each column."""
 
     def loss(log_proba: np.ndarray) -> np.ndarray:
         return -np.maximum(log_proba[np.arange(len(codes)), codes], _LEAST)
@@ -77,5 +77,5 @@ def _losses(model: Any, rows: Table, codes: np.ndarray, names: list[Name]) -> tu
 
 
 def log_proba_without(model: Any, table: Table, name: Name) -> np.ndarray:
-    """log p(class | row) with a column marginalized out."""
+    """Return log p(class | row) with a column marginalized out."""
     return np.asarray(model.predict_log_proba(hidden(table, [name])))

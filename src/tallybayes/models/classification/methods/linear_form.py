@@ -1,4 +1,4 @@
-"""Linear forms: log-odds as coefficients and an intercept, where a model has them."""
+"""Linear form of a classifier: log-odds as coefficients and an intercept."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MOST_LINES = 40  # of a printed table
 
 
 class LinearForm(NamedTuple):
-    """A linear classifier: scores x · coef.T + intercept.
+    """A linear classifier with the scores x · coef.T + intercept.
 
     For two classes there is one row, and P(classes[1] | x) = σ(coef · x + intercept) = 1 / (1 + exp(−(coef · x +
-    intercept))): classes[1] where coef · x + intercept > 0. For more, the scores of the classes, whose softmax is
-    P(class | x). Texts that write 1 / (1 + exp(w · x + b)), and choose the class where w · x + b < 0, have all signs
-    turned: theirs are the weights of the other class, ``odds(classes[0])``.
+    intercept))): the prediction is classes[1] if coef · x + intercept > 0. For more classes the scores are those of all
+    classes, and their softmax is P(class | x). Some textbooks write 1 / (1 + exp(w · x + b)), and predict the class if
+    w · x + b < 0. Their signs are opposite: use the other class, ``log_odds_coefficients(classes[0])``.
     """
 
     coef: np.ndarray
@@ -32,7 +32,7 @@ class LinearForm(NamedTuple):
     columns: tuple[Any, ...]
 
     def predict_proba(self, X: Rows) -> np.ndarray:
-        """p(class | row), shape (n, classes)."""
+        """Return the class probabilities, shape (n, classes)."""
         scores = np.asarray(X, dtype=float) @ self.coef.T + self.intercept
         if len(self.classes) == 2:
             scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
@@ -40,13 +40,14 @@ class LinearForm(NamedTuple):
         return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
 
     def log_odds_coefficients(self, label: Any, against: Any = None) -> LinearForm:
-        """The log-odds of a class against another: one row of weights, positive where they speak for it.
+        """Return the linear form of the log-odds of one class against another, with one row of coefficients.
 
         Parameters
         ----------
         label : label
+            The class with positive log-odds.
         against : label, optional
-            The other of two classes if left out.
+            The other class; optional if there are two classes.
         """
         classes = self.classes.tolist()
         others = [other for other in classes if other != label]
@@ -57,93 +58,96 @@ class LinearForm(NamedTuple):
             )
         other = others[0] if against is None else against
         coef, intercept = self._by_class()
-        one = classes.index(label)
-        two = classes.index(other)
-        gap = coef[one] - coef[two], intercept[one] - intercept[two]
-        return LinearForm(gap[0][None], gap[1][None], self.classes[[two, one]], self.columns)
+        first = classes.index(label)
+        second = classes.index(other)
+        difference = coef[first] - coef[second], intercept[first] - intercept[second]
+        return LinearForm(difference[0][None], difference[1][None], self.classes[[second, first]], self.columns)
 
     def compare(self, other: Any, name: str = "logistic regression") -> CoefficientComparison:
-        """These weights beside those of another linear classifier, such as a fitted LogisticRegression.
+        """Return these coefficients beside those of another linear classifier, such as a fitted LogisticRegression.
 
-        Classes and columns are matched by name. Of more than two classes, weights are told from their mean over the
-        classes, since adding the same to all changes no probability.
+        Classes and columns are matched by name. For more than two classes, the mean over the classes is subtracted from
+        all coefficients, because a common shift changes no probability.
 
         Parameters
         ----------
         other : LinearForm, or fitted classifier with ``coef_``, ``intercept_`` and ``classes_``
         name : str
-            What to call it.
+            The title of the other classifier.
 
         Returns
         -------
-        Weights
+        CoefficientComparison
         """
-        its = other if isinstance(other, LinearForm) else _form_of_peer(other, self)
-        if sorted(its.classes.tolist(), key=str) != sorted(self.classes.tolist(), key=str):
+        theirs = other if isinstance(other, LinearForm) else _form_of_peer(other, self)
+        if sorted(theirs.classes.tolist(), key=str) != sorted(self.classes.tolist(), key=str):
             raise LabelError(
-                f"the classes of {name} are {short_repr(its.classes.tolist())}; expected "
+                f"the classes of {name} are {short_repr(theirs.classes.tolist())}; expected "
                 f"{short_repr(self.classes.tolist())}."
             )
-        if sorted(its.columns, key=str) != sorted(self.columns, key=str):
+        if sorted(theirs.columns, key=str) != sorted(self.columns, key=str):
             raise DataError(
-                f"{name} has the columns {short_repr(its.columns)}; expected {short_repr(self.columns)}.\n"
+                f"{name} has the columns {short_repr(theirs.columns)}; expected {short_repr(self.columns)}.\n"
                 "    Fit both on the same columns."
             )
         classes = self.classes.tolist()
-        order = [its.classes.tolist().index(label) for label in classes]
-        places = [its.columns.index(column) for column in self.columns]
-        coef, intercept = its._by_class()
-        coef = coef[order][:, places]
+        order = [theirs.classes.tolist().index(label) for label in classes]
+        positions = [theirs.columns.index(column) for column in self.columns]
+        coef, intercept = theirs._by_class()
+        coef = coef[order][:, positions]
         intercept = intercept[order]
-        mine = self._by_class()
+        ours = self._by_class()
         if len(classes) == 2:
-            rows = [(part[1:] - part[:1]) for part in (*mine, coef, intercept)]
+            rows = [(part[1:] - part[:1]) for part in (*ours, coef, intercept)]
             shown = [classes[1]]
         else:
-            rows = [part - part.mean(axis=0) for part in (*mine, coef, intercept)]
+            rows = [part - part.mean(axis=0) for part in (*ours, coef, intercept)]
             shown = classes
-        both = [np.column_stack([rows[k + 1], rows[k]]) for k in (0, 2)]
-        return CoefficientComparison(shown, ("(intercept)", *self.columns), {"this model": both[0], name: both[1]})
+        pairs = [np.column_stack([rows[k + 1], rows[k]]) for k in (0, 2)]
+        return CoefficientComparison(shown, ("(intercept)", *self.columns), {"this model": pairs[0], name: pairs[1]})
 
     def _by_class(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and intercepts of every class; of two, the first has none."""
+        """Return coefficients and intercepts of all classes; of two classes, the first has zeros."""
         if len(self.classes) != 2:
             return self.coef, self.intercept
         return np.concatenate([0 * self.coef, self.coef]), np.concatenate([0 * self.intercept, self.intercept])
 
     def _weights(self) -> CoefficientComparison:
+        """Return the coefficients as a table."""
         shown = self.classes.tolist()[1 if len(self.classes) == 2 else 0 :]
         values = np.column_stack([self.intercept, self.coef])
         return CoefficientComparison(shown, ("(intercept)", *self.columns), {"weight": values})
 
     def to_frame(self) -> Any:
-        """The weights as a pandas data frame, a line for every column and the intercept first."""
+        """Return the coefficients as a pandas data frame with one row per column, the intercept first."""
         return self._weights().to_frame()
 
     def __repr__(self) -> str:
-        return f"{self._said()}\n{self._weights()!r}"
+        return f"{self._formula()}\n{self._weights()!r}"
 
     def _repr_html_(self) -> str:
-        return self._weights()._repr_html_(self._said())
+        return self._weights()._repr_html_(self._formula())
 
-    def _said(self) -> str:
+    def _formula(self) -> str:
+        """Return the formula of the class probabilities."""
         if len(self.classes) != 2:
             return "P(class | x) = softmax of the classes' intercept + w · x"
-        one, two = (printable(label) for label in self.classes.tolist()[::-1])
-        return f"P({one} | x) = 1 / (1 + exp(−(intercept + w · x))): {one} where intercept + w · x > 0, else {two}"
+        positive, negative = (printable(label) for label in self.classes.tolist()[::-1])
+        formula = f"P({positive} | x) = 1 / (1 + exp(−(intercept + w · x)))"
+        return f"{formula}: {positive} where intercept + w · x > 0, else {negative}"
 
 
 class CoefficientComparison:
-    """Weights of linear classifiers by column, side by side. Made by ``LinearForm.compare``.
+    """Coefficients of linear classifiers, side by side. ``LinearForm.compare`` returns it.
 
     Attributes
     ----------
     classes : list
-        The classes whose log-odds they are; of two, the second.
+        The classes of the log-odds; of two classes, the second.
     columns : tuple
         The intercept, and the columns.
     values : dict
-        By classifier, an array of shape (classes, columns).
+        From classifier to an array of shape (classes, columns).
     """
 
     def __init__(self, classes: list[Any], columns: tuple[Any, ...], values: dict[str, np.ndarray]) -> None:
@@ -153,33 +157,36 @@ class CoefficientComparison:
 
     @property
     def cosine(self) -> float:
-        """How far the first two agree on the direction, intercepts apart: 1 where one is a multiple of the other."""
-        first, second = (found[:, 1:].ravel() for found in list(self.values.values())[:2])
+        """Cosine similarity of the coefficients of the first two classifiers, without intercepts."""
+        first, second = (coefficients[:, 1:].ravel() for coefficients in list(self.values.values())[:2])
         norm = np.linalg.norm(first) * np.linalg.norm(second)
         return float(first @ second / norm) if norm > 0 else float("nan")
 
     def _heads(self) -> list[str]:
+        """Return the column heads of the table."""
         several = len(self.classes) > 1
         return [f"{name}: {printable(c)}" if several else name for c in self.classes for name in self.values]
 
     @property
     def _table(self) -> np.ndarray:
-        """(columns, classes · classifiers), those of a class side by side."""
+        """The coefficients, (columns, classes · classifiers), classifiers of a class side by side."""
         return np.stack(list(self.values.values()), axis=1).reshape(-1, len(self.columns)).T
 
     def to_frame(self) -> Any:
-        """A pandas data frame with a line for every column, the intercept first."""
+        """Return a pandas data frame with one row per column, the intercept first."""
         import pandas as pd
 
         index = pd.Index(list(self.columns), name="column", tupleize_cols=False)
         return pd.DataFrame(self._table, index=index, columns=self._heads())
 
     def _cells(self) -> list[list[Any]]:
+        """Return the rows of the printed table."""
         table = self._table[:_MOST_LINES]
         names = [printable(name) for name in self.columns[:_MOST_LINES]]
         return [[name, *line] for name, line in zip(names, table.tolist(), strict=True)]
 
     def _more(self) -> list[str]:
+        """Return notes below the printed table."""
         n_more = len(self.columns) - _MOST_LINES
         more = [f"… {n_more:,} more columns"] if n_more > 0 else []
         return more + ([f"cosine of the weights: {self.cosine:.4f}"] if len(self.values) > 1 else [])
@@ -192,30 +199,32 @@ class CoefficientComparison:
         return html_table("\n".join(filter(None, [title, *self._more()])), ["column", *self._heads()], self._cells())
 
 
-def _form_of_peer(other: Any, mine: LinearForm) -> LinearForm:
-    """The weights of a fitted classifier of scikit-learn's kind."""
+def _form_of_peer(other: Any, reference: LinearForm) -> LinearForm:
+    """Return the linear form of a fitted classifier with scikit-learn's attributes."""
     missing = [name for name in ("coef_", "intercept_", "classes_") if not hasattr(other, name)]
     if missing:
         expected = "a fitted linear classifier with coef_, intercept_ and classes_, such as LogisticRegression"
         raise DataError.wrong_type("other", f"{type(other).__name__} without {missing[0]}", expected)
     coef = np.atleast_2d(np.asarray(other.coef_, dtype=float))
     names = getattr(other, "feature_names_in_", None)
-    columns = tuple(names) if names is not None else mine.columns if coef.shape[1] == len(mine.columns) else ()
+    columns = (
+        tuple(names) if names is not None else reference.columns if coef.shape[1] == len(reference.columns) else ()
+    )
     columns = columns or tuple(range(coef.shape[1]))
     intercept = np.broadcast_to(np.asarray(other.intercept_, dtype=float), len(coef))
     return LinearForm(coef, intercept, np.asarray(other.classes_), columns)
 
 
 def to_linear(model: Any) -> LinearForm:
-    """The linear form: P(classes_[1] | x) = σ(coef · x + intercept), or the weights of every class.
+    """Return the linear form: P(classes_[1] | x) = σ(coef · x + intercept), or the coefficients of all classes.
 
-    It exists for `Bernoulli` and `Multinomial` columns under every estimate, for `Poisson` and `TiedGaussian` under
-    ``"mle"``, ``"unbiased"`` and ``"map"``; elsewhere `NotLinearError` says which columns bend it.
+    It exists for `Bernoulli` and `Multinomial` columns under every estimate, and for `Poisson` and `TiedGaussian`
+    columns under ``"mle"``, ``"unbiased"`` and ``"map"``. Otherwise `NotLinearError` names the columns.
 
     Returns
     -------
     LinearForm
-        It prints its weights by column, and ``compare`` sets those of logistic regression beside them.
+        It prints the coefficients by column; ``compare`` shows those of a logistic regression beside them.
 
     Examples
     --------
@@ -235,9 +244,9 @@ def to_linear(model: Any) -> LinearForm:
     coef = np.concatenate([weights for weights, _ in parts], axis=-1)
     intercept = model.class_log_prior_ + sum(bias for _, bias in parts)
     columns = [
-        model._display_name(part.factor.column(place, weights.shape[-1]))
+        model._display_name(part.factor.column(index, weights.shape[-1]))
         for part, (weights, _) in zip(scored, parts, strict=True)
-        for place in range(weights.shape[-1])
+        for index in range(weights.shape[-1])
     ]
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise NotLinearError(
@@ -248,15 +257,15 @@ def to_linear(model: Any) -> LinearForm:
         intercept = intercept[1:] - intercept[:1]
     fitted = list(getattr(model, "feature_names_in_", ())) or sorted(c for c in columns if isinstance(c, int))
     if set(columns) <= set(fitted):
-        where = {name: place for place, name in enumerate(fitted)}
-        order = sorted(range(len(columns)), key=lambda place: where[columns[place]])  # as X has them
+        position = {name: index for index, name in enumerate(fitted)}
+        order = sorted(range(len(columns)), key=lambda index: position[columns[index]])  # the order of the columns of X
         coef = coef[:, order]
-        columns = [columns[place] for place in order]
+        columns = [columns[index] for index in order]
     return LinearForm(coef, intercept, classes, tuple(columns))
 
 
 def linear_terms(part: FactorScorer) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (classes, columns) and biases (classes,) of one factor, up to a constant common to all classes."""
+    """Return coefficients (classes, columns) and biases (classes,) of one factor, up to a constant over classes."""
     match part.form:
         case LinearLogForm(weight, bias):
             return weight, np.broadcast_to(bias, weight.shape).sum(axis=-1)
@@ -268,4 +277,5 @@ def linear_terms(part: FactorScorer) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _about_means(mean: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return coefficients and biases of a Gaussian with a tied covariance."""
     return weights, -0.5 * (weights * mean).sum(axis=-1)

@@ -1,4 +1,4 @@
-"""Models that travel: a classifier as a query in SQL, to be asked where the rows are, or as a graph of ONNX."""
+"""Export of classifiers to SQL queries and ONNX graphs."""
 
 from __future__ import annotations
 
@@ -14,34 +14,32 @@ if TYPE_CHECKING:
 
 
 def to_sql(model: Any, dialect: str, table: str | tuple[str, ...], *, keep: Names = (), proba: bool = True) -> str:
-    """The model as one SELECT, which says of every row of a table what `predict` and `predict_proba` say.
+    """Return the model as one SELECT statement that computes `predict` and `predict_proba` in a database.
 
-    Nothing but this text is needed where the rows are. Weights of levels are joined, numbers are computed.
+    The query contains all parameters of the model: level weights are joined, numeric terms are computed.
 
     Parameters
     ----------
     dialect : {"duckdb", "postgresql", "sqlite", "spark"}
-        SQLite as it is built with its mathematical functions, as Python's is.
+        SQLite needs its mathematical functions, which Python's build includes.
     table : str, or tuple of str
-        The name of a table, ``"schema.name"`` or ``("schema", "na.me")``, or a query. Columns are found by name; those
-        of a model of an array are called "0", "1" and so on.
+        A table name, ``"schema.name"`` or ``("schema", "na.me")``, or a query. Columns are found by name; the columns
+        of a model fitted on an array are called "0", "1" and so on.
     keep : name, or sequence of names, optional
-        Columns of the table to come first: what tells which row it is.
+        Columns of the table to copy into the result, such as a row identifier.
     proba : bool, default True
-        Whether p(class | row) is given, too, a column for every class.
+        Whether the result contains p(class | row), one column per class.
 
     Returns
     -------
     str
-        Its columns are those kept, ``prediction``, and ``p(label)`` of every class. One of these that would have the
-        name of another, whether in capitals or not, gets an underscore.
+        The result columns are `keep`, ``prediction``, and ``p(label)`` for each class. A name that is not unique,
+        ignoring case, gets an underscore.
 
-    Notes
-    -----
-    Rows come in any order, as a database gives them: keep what tells which is which. NULL and NaN are missing cells.
-    Levels that nobody has seen are what ``unseen`` says. Rows that `predict_proba` refuses (an infinite number, a
-    missing count of a word, what ``unseen="error"`` is about) have NULL for an answer.
-    A number whose log probability is below −1e15 in every class has lost the digits that tell the classes apart.
+    Notes ----- The database returns rows in any order: use `keep` to identify them. NULL and NaN are missing cells.
+    Unseen levels are treated as ``unseen`` specifies. Rows for which `predict_proba` raises an error (infinite numbers,
+    missing word counts, ``unseen="error"``) have the prediction NULL. Numbers with a log probability below −1e15 in
+    every class lose the precision needed to compare the classes.
 
     Examples
     --------
@@ -67,23 +65,21 @@ def to_sql(model: Any, dialect: str, table: str | tuple[str, ...], *, keep: Name
 
 
 def to_onnx(model: Any) -> onnx.ModelProto:
-    """The model as a graph of ONNX, which onnxruntime and others run without Python; needs onnx.
+    """Return the model as an ONNX graph, which onnxruntime runs without Python; needs onnx.
 
     Save it by ``onnx.save(model.to_onnx(), "model.onnx")``, or take its bytes, ``.SerializeToString()``.
 
     Returns
     -------
     onnx.ModelProto
-        Its inputs are the columns, by name, each of shape (rows,): numbers as float64, where NaN is missing; labels as
-        strings, of which the empty one is missing, unless it is a level; whole labels, and yes and no, as int64, where
-        −2⁶³ is missing. A model of an array of numbers has one input, "X" of shape (rows, columns). Its outputs are
-        the "label", as in ``classes_``, and the "probabilities", (rows, classes); an underscore follows where a column
-        has such a name.
+        Its inputs are the columns, by name, each of shape (rows,): numbers as float64, with NaN for missing; levels as
+        strings, with the empty string for missing unless it is a level; integer levels and booleans as int64, with −2⁶³
+        for missing. A model fitted on a numeric array has one input, "X" of shape (rows, columns). The outputs are the
+        "label", as in ``classes_``, and the "probabilities", (rows, classes). An output with the name of a column gets
+        an underscore.
 
-    Notes
-    -----
-    Levels that nobody has seen are what ``unseen`` says; "error" is refused. Rows that `predict_proba` refuses (an
-    infinite number, a missing count of a word) have NaN for probabilities.
+    Notes ----- Unseen levels are treated as ``unseen`` specifies; "error" is not supported. Rows for which
+    `predict_proba` raises an error (infinite numbers, missing word counts) have NaN probabilities.
 
     Examples
     --------
@@ -107,8 +103,8 @@ def to_onnx(model: Any) -> onnx.ModelProto:
 
 
 def raise_no_export(model: Any) -> NoReturn:
-    """Refuse a mixture of models."""
+    """Raise ExportError: ensembles cannot be exported."""
     raise ExportError(
-        "a mixture of calibrated models is not written.\n"
-        "    Its heaviest member, members_[0].model, may be, without its calibration; or a tb.NaiveBayes('suggest')."
+        "export of ensembles of calibrated models is not supported.\n"
+        "    Export its largest member, members_[0].model, without its calibration, or a tb.NaiveBayes('suggest')."
     )

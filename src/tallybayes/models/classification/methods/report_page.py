@@ -1,4 +1,4 @@
-"""The page about a classifier, for a colleague."""
+"""HTML report of a classifier."""
 
 from __future__ import annotations
 
@@ -21,23 +21,22 @@ def report(
     title: str | None = None,
     held_out: bool = False,
 ) -> Report:
-    """One page about the model and what it says of some rows; its pictures need matplotlib.
+    """Return an HTML page about the model and its predictions on some rows; its plots need matplotlib.
 
-    What was counted, how good the answers are and why, what to be careful about, what is odd about the rows
-    (`tb.audit`), three rows explained, and a part to try out: other cells, other shares of the classes, other costs. It
-    is one file that needs no network.
+    The page contains the counts, the metrics, warnings, unusual rows (`tb.audit`), three explained rows, and a form to
+    vary cells, class probabilities and costs. It is one file that works offline.
 
     Parameters
     ----------
     X : as for `fit`
-        Rows with labels, best those that the model has not seen.
-    y : array-like of shape (n,), or the name of a column of X, optional
-        The column that was learned, if left out.
-    by : name of a column of X, optional
-        How its groups fare, with intervals.
+        Labeled rows, preferably held-out rows.
+    y : array-like of shape (n,), or column name of X, optional
+        By default the target column of `fit`.
+    by : column name of X, optional
+        Show the metrics for each level of this column, with intervals.
     title : str, optional
     held_out : bool, default False
-        Whether the model was fitted without these rows. Only then the page gives advice on columns and calibration.
+        Whether the rows are held out. Only then the page contains advice on columns and calibration.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""show_work: the textbook computation of one row, with its numbers put in."""
+"""Step-by-step calculation of the posterior class probabilities of one row."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tallybayes.models.inputs.input_format import open_rows
 from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.typing import Rows
 
-MOST_COLUMNS = 12  # of a block whose cells and means are shown
+MOST_COLUMNS = 12  # printed columns of a block
 
 
 def one_row(model: Any, row: Any) -> Table:
-    """The features of one row."""
+    """Return the features of one row as a table; raise DataError for several rows."""
     check_is_fitted(model, "tally_")
     table = open_rows(model, row)
     if table.n_rows != 1:
@@ -32,10 +32,10 @@ def one_row(model: Any, row: Any) -> Table:
 
 @answering
 def show_work(model: Any, row: Rows) -> str:
-    """Bayes' rule for one row, line by line with its numbers, as a textbook would write it.
+    """Return a step-by-step calculation of Bayes' rule for one row, as text.
 
-    The lines that are not indented add up to log p(class, x). Columns that vary together are one of them, by the
-    quadratic form of their density, which is told; missing cells are marginalized.
+    The rows without indentation sum to log p(class, x). Columns with a joint distribution contribute one row, with the
+    quadratic form of their density. Missing cells are marginalized.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def show_work(model: Any, row: Rows) -> str:
     """
     table = one_row(model, row)
     word = "component" if model._group_word == "components" else "class"
-    joint = model._joint(table)[0]  # refuses what is not estimated
+    joint = model._joint(table)[0]  # raises if parameters are undefined
     together = any(is_joint(_form(scored)) for scored in model._factor_scorers)
     product = f"Π p(block | {word}), the columns of a block together" if together else f"Π p(x_j | {word})"
     if together and len(model._factor_scorers) == 1:
@@ -80,68 +80,69 @@ def finished(sheet: CalculationSheet, model: Any, table: Table, joint: np.ndarra
 
 
 def _form(scored: FactorScorer) -> Any:
-    """What its log probability looks like."""
+    """Return the scoring form of a factor."""
     return form_of(scored.family, scored.parameters, scored.predictive)
 
 
 def _title(name: Any, word: str) -> str:
+    """Return the title of a term."""
     return f"log p({printable(name)} | {word})"
 
 
 def _write_columns(
     sheet: CalculationSheet, model: Any, scored: FactorScorer, cells: np.ndarray, levels: list[Any], word: str
 ) -> None:
-    """Columns that are independent given the class, and words of one vocabulary."""
+    """Add the terms of conditionally independent columns, or of the words of one vocabulary."""
     urn = word_terms(_form(scored), cells[0])
     if urn is not None:
         (terms, common) = urn
-        said = "log of the urn's sum term"
+        common_title = "log of the urn's sum term"
     else:
         terms = scored.contributions(cells)[0]
-        whole = terms.sum(axis=-1) if scored.family.columnwise else scored.log_prob(cells)[0]
-        possible = np.isfinite(whole)  # what is left is the same in every class
-        common = np.full(len(whole), (whole[possible] - terms[possible].sum(axis=-1))[0] if possible.any() else 0.0)
-        said = "log coefficient"  # of a multinomial row
+        total = terms.sum(axis=-1) if scored.family.columnwise else scored.log_prob(cells)[0]
+        possible = np.isfinite(total)  # the remaining term is the same in every class
+        common = np.full(len(total), (total[possible] - terms[possible].sum(axis=-1))[0] if possible.any() else 0.0)
+        common_title = "log coefficient"  # the multinomial coefficient
     described = {} if urn is not None else scored.family.named_parameters(scored.parameters)
     width = terms.shape[-1]
     is_block = len(scored.factor.columns) != terms.shape[-1]
-    places = np.arange(width)
-    if is_block and width > MOST_COLUMNS:  # of many words, those that are there
-        places = np.flatnonzero(cells[0])[:MOST_COLUMNS]
-    values = shown_cells([levels[place] for place in places] if levels else [], cells[0, places])
-    for place, value in zip(places.tolist(), values, strict=True):
-        name = model._display_name(scored.factor.column(place, width))
+    positions = np.arange(width)
+    if is_block and width > MOST_COLUMNS:  # of many words, those of the row
+        positions = np.flatnonzero(cells[0])[:MOST_COLUMNS]
+    values = shown_cells([levels[position] for position in positions] if levels else [], cells[0, positions])
+    for position, value in zip(positions.tolist(), values, strict=True):
+        name = model._display_name(scored.factor.column(position, width))
         title = f"log urn term of {printable(name)}" if urn is not None else _title(name, word)
-        sheet.add(title, terms[:, place], shown(value))
+        sheet.add(title, terms[:, position], shown(value))
         if value is None:
             sheet.note("  missing: marginalized, adds 0")
             continue
         for what, numbers in described.items():
-            sheet.add(f"  {what}", numbers[:, place])
-    if len(places) < width:
-        title = f"{width - len(places):,} other columns of {printable(scored.factor.columns[0])}"
-        sheet.add(title, np.delete(terms, places, axis=-1).sum(axis=-1))
+            sheet.add(f"  {what}", numbers[:, position])
+    if len(positions) < width:
+        title = f"{width - len(positions):,} other columns of {printable(scored.factor.columns[0])}"
+        sheet.add(title, np.delete(terms, positions, axis=-1).sum(axis=-1))
     if (np.abs(common) > 1e-9).any():
-        sheet.add(said, common)
+        sheet.add(common_title, common)
 
 
 def _write_joint(sheet: CalculationSheet, model: Any, scored: FactorScorer, cells: np.ndarray, word: str) -> None:
-    """Columns that vary together, by their quadratic form."""
+    """Add the term of columns with a joint distribution."""
     row = scored._varied(cells)[0]
-    worked = density_terms(_form(scored), row)
-    known = np.flatnonzero(~np.isnan(row))
-    names = [printable(model._display_name(scored.factor.column(place, len(row)))) for place in range(len(row))]
-    some = ", ".join(names[place] for place in known[:3]) + (", …" if len(known) > 3 else "")
-    sheet.add(_title(some or "nothing", word), scored.log_prob(cells)[0])
-    sheet.note(f"  {worked.note}")
-    for title, numbers in worked.parts.items():
+    density = density_terms(_form(scored), row)
+    observed = np.flatnonzero(~np.isnan(row))
+    names = [printable(model._display_name(scored.factor.column(position, len(row)))) for position in range(len(row))]
+    listed = ", ".join(names[position] for position in observed[:3]) + (", …" if len(observed) > 3 else "")
+    sheet.add(_title(listed or "nothing", word), scored.log_prob(cells)[0])
+    sheet.note(f"  {density.note}")
+    for title, numbers in density.parts.items():
         sheet.add(f"  {title}", numbers)
-    for place in range(min(len(row), MOST_COLUMNS)):
-        value = None if np.isnan(cells[0, place]) else float(cells[0, place])
-        sheet.add(f"  mean of {names[place]}", worked.means[:, place], shown(value))
+    for position in range(min(len(row), MOST_COLUMNS)):
+        value = None if np.isnan(cells[0, position]) else float(cells[0, position])
+        sheet.add(f"  mean of {names[position]}", density.means[:, position], shown(value))
         if value is None:
             sheet.note("    missing: marginalized")
-        elif np.isnan(row[place]):
-            sheet.note("    the same in every row that was learnt: adds nothing")
+        elif np.isnan(row[position]):
+            sheet.note("    constant in the training rows: adds 0")
     if len(row) > MOST_COLUMNS:
         sheet.note(f"  … and {len(row) - MOST_COLUMNS:,} more columns")

@@ -1,4 +1,4 @@
-"""Uncertainty: how sure a classifier is of its own probabilities, and the classes a row may well belong to."""
+"""Credible intervals of predicted probabilities, and credible sets of classes."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.statistics.counts import Counts
 from tallybayes.typing import RandomState, Rows
 
-_CELLS = 16_000_000  # probabilities held at a time: rows come in chunks, so that memory does not grow with them
+_CELLS = 16_000_000  # probabilities in memory at a time; rows are processed in chunks
 
 
 @answering
 def predict_proba_interval(
     model: Any, X: Rows, mass: float = 0.95, *, n_draws: int = 400, random_state: RandomState = 0
 ) -> Interval:
-    """Credible intervals of the predicted probabilities: how much they may yet change with more rows.
+    """Return credible intervals of the predicted probabilities: their uncertainty given the training rows.
 
-    If the rows came from the model, p(class | row, θ) of the true parameters θ lies in the interval with
-    probability `mass`. But for rows without a known cell it has no closed form, so the parameters of every factor
-    are drawn from their posterior, that of ``estimate="bayes"`` whichever estimate predicts. The class prior is
-    drawn too where it was learned: from a `Dirichlet` given as ``class_prior``, or from ``Dirichlet(1)``, with
-    "frequency" over the classes that have rows. Probabilities that were given are certain. Shrunk moments, and those
-    that EM completed, pass for counted ones: the interval leaves out what is unsure about them.
+    If the model is true with parameters θ, p(class | row, θ) lies in the interval with probability `mass`. The
+    parameters of each factor are drawn from their posterior distribution, that of ``estimate="bayes"`` whatever the
+    estimate of the model. Estimated class probabilities are drawn, too: under a `Dirichlet` given as ``class_prior``,
+    else under ``Dirichlet(1)`` (with "frequency", over the classes with rows). Fixed probabilities are certain. The
+    uncertainty from shrinkage and from EM is ignored.
 
     Parameters
     ----------
     X : as for `fit`, without the target
     mass : float, default 0.95
+        The posterior probability of each interval.
     n_draws : int, default 400
-        How often the parameters are drawn; at least 2/(1 − mass) − 1 times.
+        The number of draws of the parameters; at least 2/(1 − mass) − 1.
     random_state : int, Generator or None, default 0
-        The same seed gives the same intervals, however many rows are asked about at once.
+        The same seed gives the same intervals, whatever the batches of rows.
 
     Returns
     -------
     Interval
-        ``low`` and ``high``, each of shape (n, classes), every class by itself.
+        ``low`` and ``high``, each of shape (n, classes), separately for each class.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def predict_proba_interval(
     >>> model.predict_proba([[1]])[0].round(2)
     array([0.42, 0.58])
     >>> low, high = model.predict_proba_interval([[1]])
-    >>> bool(low[0, 1] < 0.2), bool(high[0, 1] > 0.8)           # five rows say little
+    >>> bool(low[0, 1] < 0.2), bool(high[0, 1] > 0.8)           # wide, because there are five rows
     (True, True)
     """
     check_is_fitted(model, "tally_")
@@ -67,11 +67,11 @@ def predict_proba_interval(
         model = model._cached("posterior", lambda: model.reestimate(estimate="bayes"))
     model._check_estimated(model.class_log_prior_)
     table = _read_once(model, open_rows(model, X))
-    model._row_scorer.joint(table, whole=False)  # a cell that cannot be scored is named here, by its row among all
+    model._row_scorer.joint(table, whole=False)  # raises for invalid cells, with the row among all rows
     rng = np.random.default_rng(random_state)
     log_priors = _draw_log_priors(model, n_draws, rng)
-    # A seed for every draw, not one stream: each chunk of rows meets the same parameters, however many there are, and
-    # one draw of them is held at a time.
+    # Each draw has its own seed, so that every chunk of rows uses the same parameters, and only one draw is in
+    # memory at a time.
     seeds = rng.integers(2**63, size=n_draws)
     shape = (table.n_rows, len(model._class_domain.levels))
     low = np.empty(shape)
@@ -79,15 +79,15 @@ def predict_proba_interval(
     step = max(1, _CELLS // (n_draws * shape[1]))
     for start in range(0, table.n_rows, step):
         part = slice(start, start + step)
-        shares = _shares(model, table.rows(part), log_priors, seeds)
+        probabilities = _sampled_proba(model, table.rows(part), log_priors, seeds)
         # Position p · (draws + 1): one more draw from the posterior falls between the ends with probability `mass`.
-        low[part], high[part] = np.quantile(shares, ends, axis=0, method="weibull", overwrite_input=True)
+        low[part], high[part] = np.quantile(probabilities, ends, axis=0, method="weibull", overwrite_input=True)
     return Interval(low, high)
 
 
 @answering
 def predict_set(model: Any, X: Rows, mass: float = 0.95) -> np.ndarray:
-    """The smallest set of classes whose probabilities reach `mass` together: a credible set for every row.
+    """Return the smallest set of classes with a total probability of at least `mass`: a credible set for each row.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def predict_set(model: Any, X: Rows, mass: float = 0.95) -> np.ndarray:
     Returns
     -------
     ndarray of bool of shape (n, classes)
-        Which of ``classes_`` are in the set. The most probable one always is; equals go to the first.
+        Which of ``classes_`` are in the set. The most probable class always is; ties go to the first.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def predict_set(model: Any, X: Rows, mass: float = 0.95) -> np.ndarray:
     order = np.argsort(-log_proba, axis=1, kind="stable")
     sorted_p = np.exp(np.take_along_axis(log_proba, order, axis=1))
     before = np.cumsum(sorted_p, axis=1) - sorted_p
-    chosen = before < mass - 1e-12  # 0.6 and 0.3 reach 0.9, whatever their last bits
+    chosen = before < mass - 1e-12  # tolerance for rounding: 0.6 + 0.3 reaches 0.9
     chosen[:, :1] = True
     out = np.zeros_like(chosen)
     np.put_along_axis(out, order, chosen, axis=1)
@@ -122,20 +122,21 @@ def predict_set(model: Any, X: Rows, mass: float = 0.95) -> np.ndarray:
 
 
 def _check_draws(n_draws: int, mass: float) -> None:
+    """Raise EstimateError if there are too few draws for the interval."""
     least = int(np.ceil(2 / (1 - mass) - 1 - 1e-9))
-    whole = isinstance(n_draws, int | np.integer) and not isinstance(n_draws, bool)
-    if not whole or n_draws < least:
+    is_integer = isinstance(n_draws, int | np.integer) and not isinstance(n_draws, bool)
+    if not is_integer or n_draws < least:
         raise EstimateError(
             f"n_draws is {n_draws!r}; expected a whole number of at least {least}, so that some draws lie beyond each "
             f"end of an interval of mass {mass}."
         )
 
 
-def _shares(model: Any, table: Table, log_priors: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    """p(class | row) under the parameters of every draw: (draws, n, classes)."""
+def _sampled_proba(model: Any, table: Table, log_priors: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """Return p(class | row) under the parameters of each draw: (draws, n, classes)."""
     out = np.empty((len(seeds), table.n_rows, log_priors.shape[1]))
     domains = [model._level_domains(part) for part in model._factor_scorers]
-    for seed, log_prior, shares in zip(seeds, log_priors, out, strict=True):
+    for seed, log_prior, probabilities in zip(seeds, log_priors, out, strict=True):
         rng = np.random.default_rng(seed)
         scored = [
             part._replace(
@@ -146,25 +147,25 @@ def _shares(model: Any, table: Table, log_priors: np.ndarray, seeds: np.ndarray)
         joint = RowScorer(scored, log_prior, domains, model.unseen).joint(table, whole=False)
         best = joint.max(axis=1, keepdims=True)
         joint = np.where(np.isneginf(best), log_prior, joint - np.where(np.isneginf(best), 0.0, best))
-        np.exp(joint, out=shares)
-        shares /= shares.sum(axis=1, keepdims=True)
+        np.exp(joint, out=probabilities)
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
     return out
 
 
 def _draw_log_priors(model: Any, n_draws: int, rng: np.random.Generator) -> np.ndarray:
-    """log p(class) drawn from its posterior, (draws, classes), or as the user gave it. What cannot be stays so."""
+    """Return draws of log p(class) from its posterior, (draws, classes), or the fixed class prior. Zeros stay zeros."""
     out = np.tile(model.class_log_prior_, (n_draws, 1))
-    belief = class_prior_distribution(model.class_prior, model.estimate)
-    if belief is not None:
+    prior = class_prior_distribution(model.class_prior, model.estimate)
+    if prior is not None:
         counts: Any = model.tally_[model._target]
         possible = np.isfinite(model.class_log_prior_)
         with np.errstate(divide="ignore"):
-            out[:, possible] = np.log(belief.update(Counts(counts.table[possible])).sample(n_draws, random_state=rng))
+            out[:, possible] = np.log(prior.update(Counts(counts.table[possible])).sample(n_draws, random_state=rng))
     return out
 
 
 def _read_once(model: Any, table: Table) -> Table:
-    """The table with its numeric columns as arrays of numbers, so that no draw reads lists or objects again."""
+    """Return the table with numeric columns as arrays, so that each draw does not parse them again."""
     if table.matrix is not None:
         return table
     columns = dict(table.columns)

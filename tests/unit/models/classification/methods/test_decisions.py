@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, LabelError, PriorError
-from tallybayes.models.classification.methods.decisions import _most_likely_shares
+from tallybayes.models.classification.methods.decisions import _maximize_mixing_weights
 
 
 def three_clouds(n=150, seed=0):
@@ -327,7 +327,7 @@ def test_few_steps_suffice_for_any_likelihoods():
         likelihood = np.exp(log_terms - log_terms.max(axis=1, keepdims=True))
         weight = rng.dirichlet(np.ones(n))
         start = rng.dirichlet(np.full(k, 10 ** rng.uniform(-1, 1))) + 1e-9
-        shares, gap = _most_likely_shares(likelihood, weight, start / start.sum(), 30, 1e-9)
+        shares, gap = _maximize_mixing_weights(likelihood, weight, start / start.sum(), 30, 1e-9)
         assert gap <= 1e-9
         assert (shares >= 0).all()
         assert shares.sum() == pytest.approx(1.0, abs=1e-12)
@@ -342,7 +342,7 @@ def test_what_no_row_can_tell_moves_in_proportion():
         likelihood = rng.random((n, k)) ** rng.uniform(0.1, 9.0)
         likelihood[:, 0] = likelihood[:, -1]
         start = rng.dirichlet(np.ones(k)) + 1e-3
-        shares, gap = _most_likely_shares(likelihood, np.full(n, 1 / n), start / start.sum(), 30, 1e-9)
+        shares, gap = _maximize_mixing_weights(likelihood, np.full(n, 1 / n), start / start.sum(), 30, 1e-9)
         assert gap <= 1e-9
         assert shares[0] * start[-1] == pytest.approx(shares[-1] * start[0], rel=1e-9, abs=1e-12)
 
@@ -352,11 +352,11 @@ def test_classes_that_hardly_differ_still_reach_the_maximum():
     for size in 10.0 ** np.arange(-9, -2):
         likelihood = np.exp(size * rng.normal(size=(50, 4)))
         weight = rng.dirichlet(np.ones(50))
-        assert _most_likely_shares(likelihood, weight, np.array([0.7, 0.1, 0.1, 0.1]), 30, 1e-12)[1] <= 1e-12
+        assert _maximize_mixing_weights(likelihood, weight, np.array([0.7, 0.1, 0.1, 0.1]), 30, 1e-12)[1] <= 1e-12
 
 
 def test_too_few_steps_are_said():
-    with pytest.warns(ConvergenceWarning, match="1 steps"):
+    with pytest.warns(ConvergenceWarning, match="1 iterations"):
         MODEL.estimate_class_prior(X - 1.0, max_iter=1)
     with pytest.raises(EstimateError, match="max_iter"):
         MODEL.estimate_class_prior(X, max_iter=0)
