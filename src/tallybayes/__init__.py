@@ -1,6 +1,6 @@
 """Tallybayes: generative probabilistic learning by counting.
 
-Count sufficient statistics once; add, subtract and re-estimate them for ever.
+Count sufficient statistics once; add, subtract and re-estimate them.
 """
 
 from __future__ import annotations

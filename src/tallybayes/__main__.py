@@ -1,4 +1,4 @@
-"""`python -m tallybayes` is the command `tally`."""
+"""Run the command `tally`: ``python -m tallybayes``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What to show things on: a table of mixed columns, with gaps; and mails."""
+"""Synthetic data for examples: a table of mixed columns with missing values, and e-mails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Columns = dict[str, Any]
 
 
 def make_penguins(n: int, seed: int = 0) -> Columns:
-    """A table of penguins, made up after the real ones: labels, measurements, counts, and one cell in twenty missing.
+    """Return a synthetic table of penguins: categorical, continuous and count columns, with 5% missing cells.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ hot deals, click below"""
 
 
 def make_mail_folders(folder: Any, n: int = 200, seed: int = 0) -> None:
-    """Write made-up mails, half of them wanted, as files into ``folder/ham`` and ``folder/spam``.
+    """Write synthetic e-mails, half of them spam, as files into ``folder/ham`` and ``folder/spam``.
 
     Parameters
     ----------
@@ -76,16 +76,15 @@ def make_mail_folders(folder: Any, n: int = 200, seed: int = 0) -> None:
     seed : int, default 0
     """
     rng, lines = np.random.default_rng(seed), {"ham": _TALK.splitlines(), "spam": _SALE.splitlines()}
-    for kind, usual in lines.items():
-        place = Path(folder) / kind
-        place.mkdir(parents=True, exist_ok=True)
+    for kind, own_lines in lines.items():
+        subfolder = Path(folder) / kind
+        subfolder.mkdir(parents=True, exist_ok=True)
         for number in range(n // 2):
-            strange = lines["ham" if kind == "spam" else "spam"]
-            parts = [usual if rng.random() < 0.93 else strange for _ in range(rng.integers(3, 8))]
-            said = [part[rng.integers(10)] for part in parts]
-            head = (
-                f"From: user{rng.integers(50)}@mail{rng.integers(4)}.example\nTo: you@home.example\nSubject: {said[0]}"
-            )
-            body = ".\n".join(said[1:])
-            text = f"{head}\nMessage-ID: <{rng.integers(2**40):x}@example>\n\n{body}.\n"
-            (place / f"{number:04}.eml").write_text(text, encoding="utf-8")
+            other_lines = lines["ham" if kind == "spam" else "spam"]
+            parts = [own_lines if rng.random() < 0.93 else other_lines for _ in range(rng.integers(3, 8))]
+            sentences = [part[rng.integers(10)] for part in parts]
+            sender = f"user{rng.integers(50)}@mail{rng.integers(4)}.example"
+            header = f"From: {sender}\nTo: you@home.example\nSubject: {sentences[0]}"
+            body = ".\n".join(sentences[1:])
+            text = f"{header}\nMessage-ID: <{rng.integers(2**40):x}@example>\n\n{body}.\n"
+            (subfolder / f"{number:04}.eml").write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Text of messages: redacted passwords, the closest names to misspelt ones, conversions of unsupported types."""
+"""Text of messages: redacted passwords, suggestions for misspelled names, conversions of unsupported types."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-# A database's password may contain spaces, but no line break. Other URLs stand in sentences, and end at a space.
+# Passwords of database URLs may contain spaces, but no line break. Other URLs end at a space.
 _ACCOUNT = re.compile(r"\b(postgres(?:ql)?://).*@|\b([a-z][\w+.-]*://)\S*@", re.IGNORECASE)
 _CONNECTION = re.compile(r"://|\b(?:host|hostaddr|dbname|user|port)\s*=", re.IGNORECASE)
 _PASSWORD = re.compile(
@@ -18,7 +18,7 @@ _SPOOLED = re.compile(r"[^\s'\"]*[/\\]tally-spool-\w+[/\\]((?:[\w~-]|%[0-9A-F]{2
 
 
 def redacted(text: str) -> str:
-    """The text without accounts of URLs, passwords of connection strings and paths of temporary copies.
+    """Return the text without accounts in URLs, passwords in connection strings and paths of temporary copies.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def redacted(text: str) -> str:
 
 
 def closest_names(name: object, known: Iterable[object], most: int = 1) -> list[object]:
-    """The known names that are spelled most like a name that is not among them, the closest first.
+    """Return the known names spelled most like an unknown name, the closest first.
 
     Examples
     --------
@@ -44,11 +44,11 @@ def closest_names(name: object, known: Iterable[object], most: int = 1) -> list[
     """
     from difflib import get_close_matches
 
-    words: dict[str, object] = {}
+    normalized: dict[str, object] = {}
     for other in known:
-        words.setdefault(str(other).casefold().replace("-", "_").replace(" ", "_"), other)
+        normalized.setdefault(str(other).casefold().replace("-", "_").replace(" ", "_"), other)
     word = str(name).casefold().replace("-", "_").replace(" ", "_")
-    return [words[close] for close in get_close_matches(word, words, most)]
+    return [normalized[close] for close in get_close_matches(word, normalized, most)]
 
 
 def did_you_mean(names: Iterable[object], known: Iterable[object], otherwise: str = "") -> str:
@@ -64,24 +64,26 @@ def did_you_mean(names: Iterable[object], known: Iterable[object], otherwise: st
     return f"Did you mean {', '.join(list(near)[:8])}?" if near else otherwise
 
 
-_CONVERSIONS = {  # by the names of types, also those of Arrow; pandas is not imported
+_CONVERSIONS = {  # by type name, including Arrow types; pandas is not imported
     "date Timestamp Period datetime64": (
-        "Turn dates into numbers or labels, such as column.dt.month or the days since one."
+        "Convert dates to numbers or labels, such as column.dt.month or days since a date."
     ),
-    "timedelta timedelta64 duration": "Turn durations into numbers, such as column.dt.total_seconds().",
-    "time time32 time64": "Turn times of day into numbers, such as their hours: t.hour + t.minute / 60.",
-    "bytes binary large_binary binary_view fixed_size_binary": ("Turn bytes into strings: column.str.decode('utf-8')."),
-    "list tuple ndarray dict set": "Give every part of them a column of its own.",
+    "timedelta timedelta64 duration": "Convert durations to numbers, such as column.dt.total_seconds().",
+    "time time32 time64": "Convert times of day to numbers, such as hours: t.hour + t.minute / 60.",
+    "bytes binary large_binary binary_view fixed_size_binary": (
+        "Convert bytes to strings: column.str.decode('utf-8')."
+    ),
+    "list tuple ndarray dict set": "Split them into separate columns.",
     "complex complex64 complex128": "Complex data not supported: pass the real and the imaginary parts as two columns.",
-    "Interval": "Turn intervals into numbers, such as their middles: column.map(lambda bin: bin.mid).",
+    "Interval": "Convert intervals to numbers, such as midpoints: column.map(lambda bin: bin.mid).",
 }
 
 
 def conversion_hint(value: object) -> str:
-    """What to turn a column of such values into, where they are neither numbers nor labels."""
+    """Return advice for converting values that are neither numbers nor labels; "" for other types."""
     return conversion_hint_for_type(*(kind.__name__ for kind in type(value).__mro__))
 
 
 def conversion_hint_for_type(*kinds: str) -> str:
-    """What to turn a column into, by the names of its type; empty for other types."""
+    """Return advice for converting a column, by the names of its type; "" for other types."""
     return next((hint for names, hint in _CONVERSIONS.items() if not set(kinds).isdisjoint(names.split())), "")

@@ -1,17 +1,16 @@
-"""The types of what models take, for annotations of your own: ``def train(rows: Rows) -> tb.NaiveBayes: ...``.
+"""Types of the arguments of models, for annotations in user code: ``def train(rows: Rows) -> tb.NaiveBayes: ...``.
 
-`Rows` is anything with rows: arrays, sparse matrices, data frames of any library, mappings of columns, lists, paths of
-files, and what `tallybayes.table` opens. `Labels` are one for every row, or the name of the column that has them; so
-are `SampleWeights`, where there are any. `RandomState` is a seed, or what draws (None: another one every time).
+`Rows` is any table: arrays, sparse matrices, data frames, mappings of columns, lists, file paths, and the result of
+`tallybayes.table`. `Labels` has one label per row, or is the name of a column; so is `SampleWeights`. `RandomState` is
+a seed or a generator (None for a random seed).
 
-Settings have theirs, too. `Name` is the name of a column, or its place where columns have none; `Names` are one or
-several. `Columns` says which columns are read in which family. `Prior` is one prior: a belief, a rule, a number of
-counts, or "empirical"; `Priors` are those of a model, by column, or a tally that counts as seen before. `ClassPrior`
-is the share of the classes. `Parents` are the structure of a network: the parents of every node, edges, a graph of
-networkx, or what has a structure already. `Candidates` are sets of parameters that are tried beside each other: a
-list of values for every parameter, or a list of such sets.
+`Name` is the name of a column, or its position if columns have no names; `Names` is one or several. `Columns` maps
+columns to families. `Prior` is one prior: a distribution, a rule, a number of pseudo-counts, or "empirical"; `Priors`
+are those of a model, by column, or a tally of earlier rows. `ClassPrior` is a class distribution. `Parents` is the
+structure of a network: the parents of every node, edges, a networkx graph, or an object with a structure. `Candidates`
+are parameter grids: a list of values for every parameter, or a list of such settings.
 
-A `EstimatorLike` is a model of this package, or of another that follows scikit-learn: it is fitted, and tells its settings.
+An `EstimatorLike` is a model of this package, or another estimator that follows scikit-learn.
 """
 
 from __future__ import annotations
@@ -57,28 +56,28 @@ __all__ = [
 
 
 class SparseMatrix(Protocol):
-    """A sparse matrix or array of SciPy, which has no types of its own."""
+    """A sparse matrix or array of SciPy, which has no type annotations."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
+        """Return the numbers of rows and columns."""
 
     def tocsr(self) -> Any:
-        """The same, row by row."""
+        """Return the matrix in compressed sparse row format."""
 
 
 class EstimatorLike(Protocol):
-    """What is fitted on rows and tells its settings: a model of this package, or one that follows scikit-learn."""
+    """An estimator with `fit` and `get_params`: a model of this package, or one that follows scikit-learn."""
 
     @property
     def fit(self) -> Callable[..., Any]:
-        """Learn from rows."""
+        """Return the method that fits the estimator."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The settings, by name."""
+        """Return the parameters by name."""
 
 
-# A str is the path of a file, or the name of a column.
+# A str is a file path, or a column name.
 Rows: TypeAlias = (
     "npt.NDArray[Any] | SparseMatrix | IntoDataFrame | IntoLazyFrame | Iterable[Any] | PathLike[str] | Source | Table"
 )
@@ -88,7 +87,7 @@ RandomState: TypeAlias = int | np.random.Generator | np.random.BitGenerator | np
 
 Name: TypeAlias = str | int
 Names: TypeAlias = Name | Iterable[Name]
-# The keys of a mapping are names, tuples of them, and ... for all others.
+# The keys of a mapping are names, tuples of names, and ... for all other columns.
 Columns: TypeAlias = "str | Family | Mapping[Any, str | Family]"
 Prior: TypeAlias = "ParameterDistribution | PriorRule | float | np.number[Any] | str | None"
 Priors: TypeAlias = "Prior | BDe | Tally | Sequence[Prior] | Mapping[Any, Prior]"

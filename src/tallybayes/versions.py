@@ -1,4 +1,4 @@
-"""What is installed and which kernels run: what a report of a problem should begin with."""
+"""Versions of the package, its dependencies and the active kernels, for bug reports."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _OPTIONAL = ("matplotlib", "pandas", "polars", "networkx")
 
 
 def show_versions() -> None:
-    """Print the versions of the package, of Python and of the libraries, and which kernels run on which processor.
+    """Print the versions of the package, of Python and of its dependencies, and the active kernels.
 
-    No library is imported for it: versions are read from what the installer wrote down.
+    Versions are read from the package metadata without importing the libraries.
 
     Examples
     --------
@@ -47,28 +47,30 @@ def show_versions() -> None:
 
 
 def _kernels() -> str:
+    """Return the active kernels, the alternatives and the number of threads."""
     name = kernels.implementation()
     if name == "reference":
         return "reference (NumPy), one thread"
     compiled = import_module("tallybayes.kernels._compiled")
     others = [tier for tier in compiled.available_tiers() if tier not in name]
-    also = f" (also {', '.join(others)})" if others else ""
+    alternatives = f" (also {', '.join(others)})" if others else ""
     threads = n_threads() or compiled.available_threads()
-    return f"{name}{also}, built by {compiled.compiler()}, {threads} thread{'s' if threads > 1 else ''}"
+    return f"{name}{alternatives}, built by {compiled.compiler()}, {threads} thread{'s' if threads > 1 else ''}"
 
 
 def _processor() -> str:
-    """The processor's name, as far as the system tells without another process being started."""
-    found = platform.processor()
-    listed = Path("/proc/cpuinfo")
-    if listed.exists():
-        names = [line for line in listed.read_text(errors="replace").splitlines() if line.startswith("model name")]
-        found = names[0].partition(":")[2].strip() if names else found
+    """Return the name of the processor, without starting a process."""
+    name = platform.processor()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line for line in cpuinfo.read_text(errors="replace").splitlines() if line.startswith("model name")]
+        name = names[0].partition(":")[2].strip() if names else name
     machine = platform.machine()
-    return f"{found} ({machine})" if found not in ("", machine) else machine
+    return f"{name} ({machine})" if name not in ("", machine) else machine
 
 
 def _version(library: str) -> str:
+    """Return the installed version of a library."""
     try:
         return version(library)
     except PackageNotFoundError:

@@ -1,7 +1,4 @@
-"""Every warning of the package that has a class of its own, so that it can be told apart and silenced alone.
-
-And how to warn: whatever is said is said to the caller of the package, however deep in it that was found out.
-"""
+"""Warning classes of the package, and a function that attributes warnings to the caller's line."""
 
 from __future__ import annotations
 
@@ -14,23 +11,23 @@ _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 class TallybayesWarning(UserWarning):
-    """The base of the warnings of this package that have a class of their own."""
+    """Base class of the package's warnings."""
 
 
 class CalibrationWarning(TallybayesWarning):
-    """Probabilities that were to be calibrated are not, or were when the model had counted other rows."""
+    """Probabilities are not calibrated, or were calibrated before other rows were counted."""
 
 
 class InvalidValueWarning(TallybayesWarning):
-    """Cells of rows that something is asked of cannot be what their columns were counted as: taken for missing."""
+    """Invalid cells at prediction were treated as missing."""
 
 
 class DataSourceWarning(TallybayesWarning):
-    """Rows are read into memory that could not be counted where they lie; or some rows or columns are left out."""
+    """Rows are read into memory instead of counted at their source, or rows or columns are dropped."""
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn in the name of the line that called the package: filters go by it, and it is the one to be changed."""
+    """Issue a warning attributed to the line that called the package, so that filters by module apply to it."""
     frame: FrameType | None = sys._getframe(1)
     level = caller = 2
     while frame is not None:

@@ -69,5 +69,5 @@ def test_a_misspelt_class_or_level_is_answered_with_the_closest():
     network = tb.BayesianNetwork({"wet": ["rain"]}).fit(rows)
     with pytest.raises(tb.LabelError, match=r"node 'wet' has no level 'soakd' .*\n    Did you mean 'soaked'\?"):
         network.query("rain", {"wet": "soakd"})
-    with pytest.raises(tb.LabelError, match="Learn it with partial_fit"):
+    with pytest.raises(tb.LabelError, match="Add it with partial_fit"):
         model.decide(rows, recall=0.9, held_out=(rows, rows["wet"]), positive=3)

@@ -1,1 +1,1 @@
-"""Utilities that know nothing of statistics: frozen values, progress, text and HTML tables, atomic file writes."""
+"""Utilities without statistics: frozen values, progress, text and HTML tables, atomic file writes."""

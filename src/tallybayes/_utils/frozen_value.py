@@ -1,7 +1,7 @@
-"""Value: a frozen dataclass that compares, hashes, prints and becomes JSON, arrays included.
+"""FrozenValue: base of immutable dataclasses with equality, hash, repr and a JSON form, arrays included.
 
-Families, beliefs and prior rules are values: they hold settings, never data. They are parameters of scikit-learn
-estimators, so they must survive ``clone``, ``==`` and ``repr``, and they travel in model files, so they must turn into
+Families, distributions and prior rules are frozen values: they hold parameters, never data. As parameters of
+scikit-learn estimators they must support ``clone``, ``==`` and ``repr``. As parts of model files they must convert to
 plain JSON and back without pickle.
 """
 
@@ -17,7 +17,7 @@ from tallybayes.errors import FileError
 
 
 class FrozenValue:
-    """Base of frozen dataclasses whose fields are numbers, strings, tuples, mappings, arrays or other values."""
+    """Base of frozen dataclasses whose fields are numbers, strings, tuples, mappings, arrays or frozen values."""
 
     _registry: ClassVar[dict[str, type[FrozenValue]]] = {}
 
@@ -27,6 +27,7 @@ class FrozenValue:
             FrozenValue._registry[cls.__name__] = cls
 
     def _fields(self) -> dict[str, Any]:
+        """Return the fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def __eq__(self, other: object) -> bool:
@@ -34,38 +35,38 @@ class FrozenValue:
 
     def __hash__(self) -> int:
         """Return the hash of the fields, computed once."""
-        found = self.__dict__.get("_hash")
-        if found is None:  # it never changes: columns are grouped by their families again and again
-            found = hash(_key(self))
-            object.__setattr__(self, "_hash", found)
-        return found
+        value = self.__dict__.get("_hash")
+        if value is None:  # cached, since columns are often grouped by family
+            value = hash(_key(self))
+            object.__setattr__(self, "_hash", value)
+        return value
 
     def __repr__(self) -> str:
-        shown, named = [], False
+        parts, skipped = [], False
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
-            if field.repr and not _same(value, field.default):
-                shown.append(f"{field.name}={_show(value)}" if named or field.kw_only else _show(value))
+            if field.repr and not _is_default(value, field.default):
+                parts.append(f"{field.name}={_show(value)}" if skipped or field.kw_only else _show(value))
             elif not field.kw_only:
-                named = True  # a place was left out, so those behind it need their names
-        return f"{type(self).__name__}({', '.join(shown)})"
+                skipped = True  # later fields must be named
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Copies and pickles are made anew: NumPy's own would give back arrays that can be written to.
+        # Construct copies anew: NumPy would unpickle writable arrays.
         return _make, (type(self), self._fields())
 
     def __copy__(self) -> Self:
         return self
 
     def __deepcopy__(self, memo: Any) -> Self:
-        return self  # it never changes, and nor do its arrays
+        return self  # immutable, including its arrays
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some fields changed."""
+        """Return a copy with some fields changed."""
         return type(self)(**{**self._fields(), **changes})
 
     def to_config(self) -> dict[str, Any]:
-        """Plain JSON that `from_config` reads back.
+        """Return plain JSON, which `from_config` reads.
 
         Returns
         -------
@@ -74,58 +75,58 @@ class FrozenValue:
         """
         if FrozenValue._registry.get(type(self).__name__) is not type(self):
             raise FileError(
-                f"cannot save a {type(self).__name__}: files hold only the families and beliefs of Tallybayes itself.\n"
-                "    Reading a file never runs code that came with it. Keep its statistics with NumPy instead."
+                f"cannot save a {type(self).__name__}: files contain only classes of Tallybayes, since loading runs no "
+                "code.\n    Save its statistics with NumPy instead."
             )
         return {"type": type(self).__name__, **{name: to_json(value) for name, value in self._fields().items()}}
 
 
 def from_config(config: Mapping[str, Any]) -> Any:
-    """The value that `FrozenValue.to_config` described; only classes of this package are known.
+    """Return the value described by `FrozenValue.to_config`; only classes of this package are allowed.
 
     Parameters
     ----------
     config : mapping
-        What ``to_config`` returned, perhaps after a trip through a file.
+        The result of ``to_config``, possibly read from a file.
 
     Returns
     -------
-    Value
-        An equal value.
+    FrozenValue
     """
     arguments = dict(config) if isinstance(config, Mapping) else {}
     name = arguments.pop("type", None)
-    known = _known(name) if isinstance(name, str) else None
-    if known is None:
+    cls = _class_named(name) if isinstance(name, str) else None
+    if cls is None:
         raise FileError(f"unknown type {name!r} in a configuration; expected one of {sorted(FrozenValue._registry)}.")
-    allowed = {field.name for field in fields(known)}  # type: ignore[arg-type]
+    allowed = {field.name for field in fields(cls)}  # type: ignore[arg-type]
     if set(arguments) - allowed:
         raise FileError(f"{name} has no field {sorted(set(arguments) - allowed)}; expected {sorted(allowed)}.")
-    if allowed - set(arguments):  # also those with a default: `to_config` writes every field
+    if allowed - set(arguments):  # also fields with defaults: `to_config` writes every field
         raise FileError(f"{name} cannot be made without the fields {sorted(allowed - set(arguments))}.")
     try:
-        return known(**{key: from_json(value) for key, value in arguments.items()})
-    except TypeError as error:  # a field is of a type its class cannot take
+        return cls(**{key: from_json(value) for key, value in arguments.items()})
+    except TypeError as error:  # a field of the wrong type
         raise FileError(f"{name} cannot be made of the fields {sorted(arguments)}: {error}.") from error
 
 
-def _known(name: str) -> type[FrozenValue] | None:
-    """The class of that name; a public one whose module nobody has used yet is imported now."""
+def _class_named(name: str) -> type[FrozenValue] | None:
+    """Return the class of this name, importing the module of a public class on first use."""
     if name not in FrozenValue._registry:
         import tallybayes
 
         if name in tallybayes._PUBLIC:
             getattr(tallybayes, name)
-    known = FrozenValue._registry.get(name)
-    return known if is_dataclass(known) else None
+    cls = FrozenValue._registry.get(name)
+    return cls if is_dataclass(cls) else None
 
 
-def _make(kind: type[FrozenValue], arguments: Mapping[str, Any]) -> FrozenValue:
-    return kind(**arguments)
+def _make(cls: type[FrozenValue], arguments: Mapping[str, Any]) -> FrozenValue:
+    """Construct a value from its fields, for pickle."""
+    return cls(**arguments)
 
 
 def frozen_array(value: Any, dtype: type | None = float) -> np.ndarray:
-    """A read-only array that nobody can change from outside: a copy, unless it was such an array before."""
+    """Return a read-only array that no other array can modify: a copy, unless it already is one."""
     if isinstance(value, np.ndarray) and dtype in (None, value.dtype) and _is_frozen(value):
         return value
     array = np.array(value, dtype=dtype)
@@ -134,15 +135,16 @@ def frozen_array(value: Any, dtype: type | None = float) -> np.ndarray:
 
 
 def _is_frozen(array: Any) -> bool:
-    """Whether an array, and every array it is a view of, is read-only."""
+    """Return whether an array, and every array it is a view of, is read-only."""
     while type(array) is np.ndarray and not array.flags.writeable:
         array = array.base
-    if type(array).__name__ != "PyCapsule":  # only of a capsule is the text short, and looked at
+    if type(array).__name__ != "PyCapsule":  # avoid the repr of other objects, which may be long
         return array is None
-    return repr(array).startswith('<capsule object "tallybayes"')  # the kernels', whom nobody else knows
+    return repr(array).startswith('<capsule object "tallybayes"')  # owned by the kernels, which keep no reference
 
 
 def _walk(value: Any, leaf: Callable[[Any], Any]) -> Any:
+    """Return nested tuples, lists and mappings as tuples, with `leaf` applied to the other values."""
     if isinstance(value, tuple | list):
         return tuple(_walk(item, leaf) for item in value)
     if isinstance(value, Mapping):
@@ -151,7 +153,7 @@ def _walk(value: Any, leaf: Callable[[Any], Any]) -> Any:
 
 
 def _key(value: Any) -> Any:
-    """A hashable stand-in for equality: arrays by shape and numbers, 0-d arrays like their number."""
+    """Return a hashable key for equality: arrays by shape and values, 0-d arrays like their number."""
 
     def leaf(item: Any) -> Any:
         if isinstance(item, FrozenValue):
@@ -159,13 +161,14 @@ def _key(value: Any) -> Any:
         if isinstance(item, np.ndarray):
             return item.item() if item.ndim == 0 else (item.shape, *item.ravel().tolist())
         if isinstance(item, bool):
-            return (bool, item)  # True is another level than 1
+            return (bool, item)  # True and 1 are different levels
         return item
 
     return _walk(value, leaf)
 
 
-def _same(value: Any, default: Any) -> bool:
+def _is_default(value: Any, default: Any) -> bool:
+    """Return whether a value equals a field's default."""
     try:
         return bool(_key(value) == _key(default))
     except TypeError:
@@ -173,8 +176,8 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two settings mean the same; a list, a tuple and an array of the same values do."""
-    first, second = (one.tolist() if isinstance(one, np.ndarray) else one for one in (first, second))
+    """Return whether two parameter values are equal; lists, tuples and arrays of equal values are."""
+    first, second = (v.tolist() if isinstance(v, np.ndarray) else v for v in (first, second))
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         first, second = list(first.items()), list(second.items())
     if isinstance(first, tuple | list) and isinstance(second, tuple | list):
@@ -183,6 +186,7 @@ def same(first: Any, second: Any) -> bool:
 
 
 def _show(value: Any) -> str:
+    """Return the repr of a field, short for arrays."""
     if isinstance(value, np.ndarray):
         if value.ndim == 0:
             return f"{value.item():.12g}" if value.dtype.kind == "f" else repr(value.item())
@@ -191,11 +195,11 @@ def _show(value: Any) -> str:
     return repr(value)
 
 
-_REST = {"type": "rest"}  # the key ... of a mapping from columns
+_REST = {"type": "rest"}  # JSON form of the key ... (all other columns)
 
 
 def to_json(value: Any) -> Any:
-    """Settings as plain JSON: values, arrays, tuples and mappings included."""
+    """Return parameter values as plain JSON, including frozen values, arrays, tuples and mappings."""
     if isinstance(value, FrozenValue):
         return value.to_config()
     if value is ...:
@@ -212,7 +216,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """What `to_json` was given; lists and arrays come back as tuples."""
+    """Return the value given to `to_json`; lists and arrays become tuples."""
     if isinstance(value, Mapping):
         if value == _REST:
             return ...

@@ -1,4 +1,4 @@
-"""Tables for notebooks: small, escaped, and readable on light and on dark pages."""
+"""HTML tables for notebooks, for light and dark themes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 from tallybayes.errors import printable
 
-_MOST_ROWS = 40  # as many as a printed table has
-# Colors are the page's own: lines are drawn in that of the text, so that they are seen on light and on dark pages.
+_MAX_ROWS = 40  # as in printed tables
+# Lines have the text color, which works in light and dark themes.
 _TABLE = "border-collapse:collapse;margin:0.3em 0;font-variant-numeric:tabular-nums"
 _TITLE = "caption-side:top;text-align:left;font-weight:bold;padding:0.2em 0;white-space:pre-line;color:inherit"
 _HEAD = "border-bottom:1px solid currentColor;padding:0.15em 0.6em"
@@ -21,22 +21,22 @@ _NUMBER = re.compile(r"([<+−-]? ?[\d.,]+(e[+-]?\d+)?( %)?|[+-]?inf|nan|—|·)
 
 
 def html_table(title: str, head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> str:
-    """A table for a notebook.
+    """Return an HTML table for a notebook.
 
     Parameters
     ----------
     title : str
-        Above the table; "" for none. It may have several lines.
+        Caption; "" for none. It may have several lines.
     head : sequence
-        The names of the columns; empty for a table without a head.
+        Column names; empty for a table without a header.
     rows : iterable of sequences
-        The cells. Numbers are shown in four digits and stand to the right, as does text that is a number; other text to
-        the left; None is empty. Of many rows the first 40 are shown, and how many more there are.
+        The cells. Numbers have four digits and are right-aligned, as is numeric text; other text is left-aligned; None
+        is empty. Only the first 40 rows are shown, followed by the number of remaining ones.
 
     Returns
     -------
     str
-        All text is escaped, and what cannot be printed is written as an escape.
+        All text is escaped, including unprintable characters.
 
     Examples
     --------
@@ -46,30 +46,31 @@ def html_table(title: str, head: Sequence[Any], rows: Iterable[Sequence[Any]]) -
     (True, True)
     """
     remaining = iter(rows)
-    shown = [list(row) for row in islice(remaining, _MOST_ROWS)]
-    more = sum(1 for _ in remaining)
+    shown = [list(row) for row in islice(remaining, _MAX_ROWS)]
+    n_more = sum(1 for _ in remaining)
     width = max([len(head), *(len(row) for row in shown)])
     right = [
-        all(_stands_right(row[place]) for row in shown if place < len(row)) and bool(shown) for place in range(width)
+        all(_is_right_aligned(row[column]) for row in shown if column < len(row)) and bool(shown)
+        for column in range(width)
     ]
-    out = [f'<table style="{_TABLE}">']
+    parts = [f'<table style="{_TABLE}">']
     if title:
-        out.append(f'<caption style="{_TITLE}">{_lines(title)}</caption>')
+        parts.append(f'<caption style="{_TITLE}">{_lines(title)}</caption>')
     if head:
-        cells = "".join(_cell("th", _HEAD, name, right[place]) for place, name in enumerate(head))
-        out.append(f"<thead><tr>{cells}</tr></thead>")
-    out.append("<tbody>")
-    out += [
-        f"<tr>{''.join(_cell('td', _CELL, value, right[place]) for place, value in enumerate(row))}</tr>"
+        cells = "".join(_cell("th", _HEAD, name, right[column]) for column, name in enumerate(head))
+        parts.append(f"<thead><tr>{cells}</tr></thead>")
+    parts.append("<tbody>")
+    parts += [
+        f"<tr>{''.join(_cell('td', _CELL, value, right[column]) for column, value in enumerate(row))}</tr>"
         for row in shown
     ]
-    if more:
-        out.append(f'<tr><td colspan="{width}" style="{_CELL};text-align:left">… and {more:,} more</td></tr>')
-    return "".join([*out, "</tbody></table>"])
+    if n_more:
+        parts.append(f'<tr><td colspan="{width}" style="{_CELL};text-align:left">… and {n_more:,} more</td></tr>')
+    return "".join([*parts, "</tbody></table>"])
 
 
 def html_parts(*parts: Any) -> str:
-    """Several parts below each other: a text, or the title, head and rows of a table.
+    """Return several parts below each other: text, or the title, header and rows of a table.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def html_parts(*parts: Any) -> str:
 
 
 def html_text(text: str) -> str:
-    """Text for a notebook, its lines and columns as they are: for what is no table.
+    """Return preformatted text for a notebook.
 
     Parameters
     ----------
@@ -97,6 +98,7 @@ def html_text(text: str) -> str:
 
 
 def _cell(tag: str, style: str, value: Any, right: bool) -> str:
+    """Return one table cell."""
     text = "" if value is None else str(value)
     if _is_number(value):
         text = f"{int(value):,}" if isinstance(value, Integral) else f"{float(value):.4g}"
@@ -104,13 +106,16 @@ def _cell(tag: str, style: str, value: Any, right: bool) -> str:
 
 
 def _lines(text: str) -> str:
+    """Return escaped lines."""
     return "\n".join(escape(printable(line)) for line in text.split("\n"))
 
 
-def _stands_right(value: Any) -> bool:
+def _is_right_aligned(value: Any) -> bool:
+    """Return whether a value is right-aligned."""
     text = "" if value is None else value
     return _is_number(value) or (isinstance(text, str) and _NUMBER.fullmatch(text) is not None)
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is a number and not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""How much memory there is, so that too much is refused before it is asked for."""
+"""Available memory, checked before large allocations."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from tallybayes.errors import TooLargeError
 
-SMALL = 1 << 26  # bytes that are always had: asking what is free takes longer than a small fit
+SMALL = 1 << 26  # bytes that are not checked: reading the free memory takes longer than a small fit
 _CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def available_memory() -> int:
-    """The bytes that can be had without swapping: the least of what the system has free and a container may use.
+    """Return the bytes available without swapping, within the limit of the container.
 
     Examples
     --------
@@ -20,21 +20,21 @@ def available_memory() -> int:
     >>> available_memory() > 0
     True
     """
-    found = [_free(), *(_number(Path(name)) for name in _CGROUPS)]
-    return min((number for number in found if number is not None), default=4 << 30)
+    limits = [_free(), *(_number(Path(name)) for name in _CGROUPS)]
+    return min((limit for limit in limits if limit is not None), default=4 << 30)
 
 
 def require_memory(needed: int, what: str, hint: str) -> None:
-    """Refuse what memory cannot hold, before anything of it is made.
+    """Raise TooLargeError if an allocation would exceed the available memory.
 
     Parameters
     ----------
     needed : int
-        Bytes, all that is there at a time.
+        Peak number of bytes.
     what : str
-        What needs them, for the message.
+        Description of the allocation, for the message.
     hint : str
-        What to try instead.
+        Advice, for the message.
 
     Examples
     --------
@@ -48,6 +48,7 @@ def require_memory(needed: int, what: str, hint: str) -> None:
 
 
 def _free() -> int | None:
+    """Return the free memory in bytes, or None if unknown."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -61,6 +62,7 @@ def _free() -> int | None:
 
 
 def _number(path: Path) -> int | None:
+    """Return the number in a file, or None."""
     try:
         return int(path.read_text())
     except (OSError, ValueError):  # no such file, or "max"

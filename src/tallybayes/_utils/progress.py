@@ -1,4 +1,4 @@
-"""Progress of long work, on a terminal only."""
+"""Progress lines on a terminal."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ T = TypeVar("T")
 
 
 def progress(items: Sequence[T], what: str, after: float = 2.0) -> Iterator[T]:
-    """The items one by one; where that takes longer than `after` seconds, a line on the terminal says how far it is."""
-    start = shown = time.monotonic()
+    """Yield the items; after `after` seconds, show the progress on the terminal."""
+    start = last_shown = time.monotonic()
     for number, item in enumerate(items):
         now = time.monotonic()
-        if now - start > after and now - shown > 0.5 and sys.stderr.isatty():
-            shown, left = now, (now - start) / number * (len(items) - number)
-            sys.stderr.write(f"\r{what}: {number} of {len(items)}, {left:.0f} s left ")
+        if now - start > after and now - last_shown > 0.5 and sys.stderr.isatty():
+            last_shown, remaining = now, (now - start) / number * (len(items) - number)
+            sys.stderr.write(f"\r{what}: {number} of {len(items)}, {remaining:.0f} s left ")
             sys.stderr.flush()
         yield item
-    if shown > start:
+    if last_shown > start:
         sys.stderr.write(f"\r{what}: done{' ' * 40}\n")
 
 
@@ -32,22 +32,25 @@ def progress_of(
     after: float = 1.0,
     unit: str = "rows",
 ) -> Iterator[T]:
-    """As `progress`, for batches of rows, of which it may not be known how many there are, or of something else."""
-    start = shown = time.monotonic()
+    """Yield items (batches of rows); after `after` seconds, show the number of rows on the terminal.
+
+    `size` returns the number of rows of an item; `total` is their sum, if known.
+    """
+    start = last_shown = time.monotonic()
     done = 0
     for item in items:
         yield item
         done += size(item)
         now = time.monotonic()
-        if now - start > after and now - shown > 0.2 and sys.stderr.isatty():
-            shown, rate = now, done / (now - start)
+        if now - start > after and now - last_shown > 0.2 and sys.stderr.isatty():
+            last_shown, rate = now, done / (now - start)
             if total:
-                filled = min(24, 24 * done // total)
-                left = f"{max(0, total - done) / rate:.0f} s left"
-                bar = f"[{'█' * filled}{'░' * (24 - filled)}] {done:,} of {total:,} {unit}, {left}"
+                n_filled = min(24, 24 * done // total)
+                remaining = f"{max(0, total - done) / rate:.0f} s left"
+                bar = f"[{'█' * n_filled}{'░' * (24 - n_filled)}] {done:,} of {total:,} {unit}, {remaining}"
             else:
                 bar = f"{done:,} {unit}, {rate:,.0f} a second"
             sys.stderr.write(f"\r{what}: {bar}   ")
             sys.stderr.flush()
-    if shown > start:
+    if last_shown > start:
         sys.stderr.write(f"\r{what}: {done:,} {unit} in {time.monotonic() - start:.1f} s{' ' * 60}\n")

@@ -1,16 +1,16 @@
-"""Sealed model files: named arrays and a JSON manifest in one zip that NumPy, too, can open.
+"""Sealed model files: named arrays and a JSON manifest in one zip file that NumPy can open.
 
-`read` accepts exactly the bytes that `write` makes: how a file must look follows from its manifest, and every other
-byte is compared with what it must be. So nothing is interpreted: no pickle, no ``eval``, no decompression, and no
-memory is asked for before the declared sizes add up to the size of the file.
+`read` accepts exactly the bytes that `write` produces: the layout of a file follows from its manifest, and every other
+byte is compared with its expected value. Nothing is interpreted: no pickle, no ``eval``, no decompression. No memory is
+allocated before the declared sizes match the size of the file.
 
 A file is a zip of stored (uncompressed) zip64 entries dated 1980: ``manifest.json``, then ``<name>.npy`` in the order
-of the names, little-endian, in C order; its comment is the seal, a SHA-256 of every byte before it. Only files of the
-one format version `FORMAT` are read. Every version keeps the first entry and the seal in their places, so that a reader
-of another version can name both versions in its message.
+of the names, little-endian, in C order. Its comment is the seal, a SHA-256 of every byte before it. Only files of
+format version `FORMAT` are read. Every version keeps the first entry and the seal in place, so that other versions can
+be named in the error message.
 
-The seal protects against accidents, not attackers: whoever writes a file can also compute its seal. A stranger's file
-is harmless because reading it does nothing but fill arrays and parse JSON.
+The seal protects against accidents, not attackers: anyone can compute a seal. An untrusted file is harmless because
+reading it only fills arrays and parses JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tallybayes._utils.sealed_zip import (
     SEAL,
     FilePath,
     Forms,
-    Intake,
+    SealedReader,
     crc_of,
     describe_entry,
     directory_record,
@@ -55,22 +55,22 @@ _LOADERS: dict[str, Callable[[dict[str, Any], dict[str, np.ndarray]], Any]] = {}
 _DTYPES = ("|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f4", "<f8")
 _NAME = re.compile(r"(?!/)(?!.*\.\.)[A-Za-z0-9_./-]{1,255}")
 _MAX_MANIFEST = 2**26  # bytes
-_MAX_PARSED = 2**29  # bytes of memory that parsing the manifest may take: up to some 25 times its size, if all is small
-_COSTS = {b"{": 250, b"[": 100, b",": 60}  # at most so many bytes for every object, list and value
+_MAX_PARSED = 2**29  # bytes of memory for parsing the manifest: up to about 25 times its size
+_COSTS = {b"{": 250, b"[": 100, b",": 60}  # upper bounds of bytes per object, list and value
 
 
 def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write a sealed file: all of it or nothing. An existing file is replaced in one step, or stays as it was.
+    """Write a sealed file atomically; an existing file is replaced in one step, or left unchanged after an error.
 
-    The same content gives the same bytes, and ``np.load(path, allow_pickle=False)`` opens the arrays.
+    Equal content gives equal bytes, and ``np.load(path, allow_pickle=False)`` opens the arrays.
 
     Parameters
     ----------
     path : str or os.PathLike
-        A new name, or a regular file, which is replaced and keeps its permissions. Of a symbolic link, what it points
-        to is replaced and the link stays. Folders, pipes and devices are refused.
+        A new name, or a regular file, which is replaced and keeps its permissions. The target of a symbolic link is
+        replaced. Folders, pipes and devices raise an error.
     kind : str
-        What is in the file; `load` finds the loader registered for it.
+        Kind of content; `load` uses the loader registered for it.
     manifest : dict
         Plain JSON: dicts with string keys, lists, strings, finite numbers, booleans, None. Tuples come back as lists.
     arrays : dict of str to ndarray
@@ -93,17 +93,16 @@ def write(path: FilePath, kind: str, manifest: dict[str, Any], arrays: dict[str,
     ...         archive["counts"]
     array([3, 4])
     """
-    members = list_members(*_described(kind, manifest, arrays))
+    members = list_members(*_describe_content(kind, manifest, arrays))
     with atomic_write(path) as file:
         write_sealed(file, members, arrays)
 
 
 def read(path: FilePath) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
-    """Read a sealed file in one pass, refusing whatever `write` would not have written.
+    """Read a sealed file in one pass; raise FileError for anything that `write` does not produce.
 
-    Nothing in the file is executed, and no more memory is taken than it is long (for the manifest, a small multiple).
-    The seal shows that no accident changed the bytes, not who wrote them: what the content means is the loader's to
-    check.
+    Nothing in the file is executed, and no more memory is used than its size (for the manifest, a small multiple). The
+    seal detects accidental changes, not forgery: the loader must validate the content.
 
     Parameters
     ----------
@@ -137,22 +136,24 @@ def read(path: FilePath) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
         seal = file.read(len(SEAL) + DIGEST_SIZE)
         if not seal.startswith(SEAL):
             if is_local(start, MANIFEST, manifest_size(start)):
-                raise FileError.damaged(path, "its seal is missing; it was cut short, or something was appended")
+                raise FileError.damaged(path, "its seal is missing; it was truncated, or data was appended")
             is_zip = start.startswith(b"PK\x03\x04")
             raise FileError.not_ours(path, "it is a zip archive without our seal" if is_zip else "it is no zip archive")
         file.seek(0)
-        intake = Intake(file, size - DIGEST_SIZE, path)
+        intake = SealedReader(file, size - DIGEST_SIZE, path)
         try:
             content = _read_content(intake)
         except (ValueError, RecursionError) as error:
-            intake.check_seal(seal)  # a broken seal explains the rest
+            intake.check_seal(seal)  # a broken seal is the better explanation
             raise error if isinstance(error, FileError) else FileError.damaged(path, str(error)) from error
         intake.check_seal(seal)
         return content
 
 
 def register(kind: str) -> Callable[[Loader], Loader]:
-    """Register, as a decorator, the function that makes an object of the manifest and the arrays of a kind of file.
+    """Return a decorator that registers a function as the loader of a kind of file.
+
+    The loader makes an object of the manifest and the arrays.
 
     Parameters
     ----------
@@ -182,9 +183,9 @@ def register(kind: str) -> Callable[[Loader], Loader]:
 
 
 def load(path: FilePath) -> Any:
-    """Read a sealed file and make the object it describes, by the loader registered for its kind.
+    """Read a sealed file and return the object made by the loader registered for its kind.
 
-    A stranger can seal nonsense, so content that the loader cannot make sense of is refused as well.
+    A valid seal does not imply valid content, so FileError is also raised if the loader fails.
 
     Parameters
     ----------
@@ -193,12 +194,12 @@ def load(path: FilePath) -> Any:
     Returns
     -------
     object
-        What the loader returned.
+        The loader's result.
 
     Raises
     ------
     FileError
-        If `read` refuses the file, no loader is registered for its kind, or the loader fails on the content.
+        If `read` raises it, no loader is registered for its kind, or the loader fails on the content.
 
     Examples
     --------
@@ -216,27 +217,27 @@ def load(path: FilePath) -> Any:
         raise FileError.unknown_kind(path, kind, sorted(_LOADERS))
     try:
         return _LOADERS[kind](manifest, arrays)
-    except Exception as error:  # whatever nonsense leads to
-        reason = f"its content makes no sense as {kind!r} ({type(error).__name__}: {error!s:.300})"
+    except Exception as error:  # invalid content may raise anything
+        reason = f"its content is invalid for {kind!r} ({type(error).__name__}: {error!s:.300})"
         raise FileError.damaged(path, reason) from error
 
 
 def check_no_unknown_entries(what: str, rest: dict[str, Any]) -> None:
-    """Refuse entries of a file that nobody has taken out: content that this version does not know.
+    """Raise FileError if entries of a file remain after the known ones were removed.
 
     Parameters
     ----------
     what : str
-        What messages call it.
+        Description, for the message.
     rest : dict
-        Of the manifest, or of the arrays.
+        Remaining entries of the manifest or of the arrays.
     """
     if rest:
         raise FileError(f"{what} has the unknown entries {_shown(sorted(rest))}; expected none besides the known ones.")
 
 
 def pack_strings(strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Pack strings into two arrays that a file can hold.
+    """Return strings packed into two arrays for a file.
 
     Parameters
     ----------
@@ -245,7 +246,7 @@ def pack_strings(strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     buffer : ndarray of uint8, shape (n_bytes,)
-        Their UTF-8, end to end.
+        The concatenated UTF-8 bytes.
     offsets : ndarray of int64, shape (n_strings + 1,)
         String ``i`` is ``buffer[offsets[i]:offsets[i + 1]]``.
 
@@ -277,7 +278,7 @@ def pack_strings(strings: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unpack_strings(buffer: np.ndarray, offsets: np.ndarray) -> list[str]:
-    """Unpack what `pack_strings` packed, perhaps after a trip through a file.
+    """Return the strings packed by `pack_strings`.
 
     Parameters
     ----------
@@ -291,7 +292,7 @@ def unpack_strings(buffer: np.ndarray, offsets: np.ndarray) -> list[str]:
     Raises
     ------
     FileError
-        If `pack_strings` cannot have made these arrays.
+        If the arrays are not the result of `pack_strings`.
 
     Examples
     --------
@@ -303,7 +304,7 @@ def unpack_strings(buffer: np.ndarray, offsets: np.ndarray) -> list[str]:
 
 
 def check_strings(buffer: np.ndarray, offsets: np.ndarray) -> bytes:
-    """Refuse arrays that `pack_strings` cannot have made; the bytes of those that it can."""
+    """Return the bytes of packed strings; raise FileError if the arrays are not the result of `pack_strings`."""
     for name, array, dtype in (("buffer", buffer, np.uint8), ("offsets", offsets, np.int64)):
         if array.dtype != dtype or array.ndim != 1:
             raise FileError.bad_strings(f"the {name} has dtype {array.dtype} and {array.ndim} dimensions")
@@ -323,8 +324,8 @@ def check_strings(buffer: np.ndarray, offsets: np.ndarray) -> bytes:
 # ---- The manifest -----------------------------------------------------------------------------------------------
 
 
-def _described(kind: str, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[bytes, Forms]:
-    """Return the manifest's bytes and the arrays' forms in order, or say what cannot be stored."""
+def _describe_content(kind: str, manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[bytes, Forms]:
+    """Return the manifest's bytes and the arrays' forms in order; raise DataError for unsupported content."""
     if not _is_kind(kind):
         raise DataError.wrong_type("kind", _shown(kind), "a printable string of 1 to 200 characters")
     for name, array in arrays.items():
@@ -334,62 +335,65 @@ def _described(kind: str, manifest: dict[str, Any], arrays: dict[str, np.ndarray
         if type(array) not in (np.ndarray, np.memmap):  # a masked array would lose its mask
             raise DataError.wrong_type(f"array {name!r}", f"a {type(array).__name__}", "a plain NumPy array")
         if array.dtype.kind not in "biuf" or little_endian(array.dtype) not in _DTYPES:
-            found, expected = f"of dtype {array.dtype}", "bool, integers, float32 or float64"
-            raise DataError.wrong_type(f"array {name!r}", found, expected, "Strings are stored with pack_strings.")
+            dtype_text, expected = f"of dtype {array.dtype}", "bool, integers, float32 or float64"
+            raise DataError.wrong_type(f"array {name!r}", dtype_text, expected, "Strings are stored with pack_strings.")
     forms = {name: (little_endian(arrays[name].dtype), arrays[name].shape) for name in sorted(arrays)}
     declared = {name: {"dtype": dtype, "shape": shape} for name, (dtype, shape) in forms.items()}
-    whole = {"format": FORMAT, "kind": kind, "created_by": f"tallybayes {__version__}", "arrays": declared}
+    document = {"format": FORMAT, "kind": kind, "created_by": f"tallybayes {__version__}", "arrays": declared}
     try:
         if not isinstance(manifest, dict) or not _has_string_keys(manifest):
             raise TypeError("only dicts with string keys")
-        text = _json({**whole, "manifest": manifest})
+        json_text = _json({**document, "manifest": manifest})
     except (TypeError, ValueError, RecursionError) as error:
         expected = "plain JSON: dicts with string keys, lists, strings, finite numbers, booleans, None"
         raise DataError.wrong_type("manifest", f"refused ({error})", expected) from error
-    if len(text) > _MAX_MANIFEST or _cost(text) > _MAX_PARSED:
+    if len(json_text) > _MAX_MANIFEST or _cost(json_text) > _MAX_PARSED:
         hint = "Long lists of strings are stored as arrays, with pack_strings."
-        found = f"{len(text)} bytes of JSON, {_cost(text)} when read"
-        raise DataError.wrong_type("manifest", found, f"at most {_MAX_MANIFEST} and {_MAX_PARSED}", hint)
-    return text, forms
+        dtype_text = f"{len(json_text)} bytes of JSON, {_cost(json_text)} when read"
+        raise DataError.wrong_type("manifest", dtype_text, f"at most {_MAX_MANIFEST} and {_MAX_PARSED}", hint)
+    return json_text, forms
 
 
 def _is_kind(kind: object) -> bool:
+    """Return whether a value is a valid kind."""
     return isinstance(kind, str) and 0 < len(kind) <= 200 and kind.isprintable()
 
 
 def _has_string_keys(value: Any) -> bool:
-    """Tell whether JSON would keep the keys as they are: it turns 1 into "1" without a word."""
+    """Return whether all keys are strings, since JSON silently converts others."""
     if isinstance(value, dict):
         return all(isinstance(key, str) and _has_string_keys(item) for key, item in value.items())
     return not isinstance(value, list | tuple) or all(map(_has_string_keys, value))
 
 
 def _json(value: Any) -> bytes:
+    """Return the canonical JSON bytes of a value."""
     return json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 def _cost(text: bytes) -> int:
-    """About the bytes of memory that JSON takes when it is parsed, at most."""
+    """Return an upper bound of the memory that parsing JSON takes."""
     return len(text) + sum(each * text.count(symbol) for symbol, each in _COSTS.items())
 
 
 def _parse(text: bytes, path: FilePath) -> tuple[str, dict[str, Any], Forms]:
-    if _cost(text) > _MAX_PARSED:  # before any of it is taken
+    """Return kind, manifest and array forms from the manifest's bytes; raise ValueError if invalid."""
+    if _cost(text) > _MAX_PARSED:  # before allocating it
         raise ValueError(f"its manifest has more entries than save() writes ({_cost(text)} bytes when read)")
     try:
-        whole = json.loads(text.decode("ascii"))
+        document = json.loads(text.decode("ascii"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its manifest is not plain JSON ({error})") from error
-    found = whole.get("format") if isinstance(whole, dict) else None
-    if type(found) is not int or found < 1:
-        raise ValueError(f"its manifest has the format version {_shown(found)}")
-    if found != FORMAT:
-        raise FileError.other_version(path, found, FORMAT, whole.get("created_by"))
-    if set(whole) != {"arrays", "created_by", "format", "kind", "manifest"}:
-        raise ValueError(f"its manifest has the entries {_shown(sorted(whole))}")
-    if _json(whole) != text:  # no repeated key, no NaN, no 1e999, no second way to write the same
+    version = document.get("format") if isinstance(document, dict) else None
+    if type(version) is not int or version < 1:
+        raise ValueError(f"its manifest has the format version {_shown(version)}")
+    if version != FORMAT:
+        raise FileError.other_version(path, version, FORMAT, document.get("created_by"))
+    if set(document) != {"arrays", "created_by", "format", "kind", "manifest"}:
+        raise ValueError(f"its manifest has the entries {_shown(sorted(document))}")
+    if _json(document) != text:  # canonical: no repeated keys, no NaN, no 1e999
         raise ValueError("its manifest is not written as save() writes it")
-    kind, manifest, arrays = whole["kind"], whole["manifest"], whole["arrays"]
+    kind, manifest, arrays = document["kind"], document["manifest"], document["arrays"]
     if not _is_kind(kind) or not isinstance(manifest, dict) or not isinstance(arrays, dict):
         raise ValueError(f"its manifest has the kind {_shown(kind)}, or no content, or no arrays")
     for name, form in arrays.items():
@@ -399,6 +403,7 @@ def _parse(text: bytes, path: FilePath) -> tuple[str, dict[str, Any], Forms]:
 
 
 def _is_form(form: Any) -> bool:
+    """Return whether a value declares the dtype and shape of an array."""
     if not isinstance(form, dict) or set(form) != {"dtype", "shape"} or form["dtype"] not in _DTYPES:
         return False
     shape = form["shape"]
@@ -406,7 +411,7 @@ def _is_form(form: Any) -> bool:
 
 
 def _shown(value: object) -> str:
-    """Show a value in a message; a stranger's may be long."""
+    """Return the repr of a value, truncated to 100 characters."""
     text = repr(value)
     return text if len(text) <= 100 else f"{text[:97]}..."
 
@@ -414,36 +419,37 @@ def _shown(value: object) -> str:
 # ---- The content ------------------------------------------------------------------------------------------------
 
 
-def _read_content(intake: Intake) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
-    local = intake.take(local_size(MANIFEST))
-    size = manifest_size(local)
-    if size > min(intake.size, _MAX_MANIFEST) or not is_local(local, MANIFEST, size):
-        raise ValueError(f"it begins with {describe_entry(local)} in place of {MANIFEST}, stored")
+def _read_content(intake: SealedReader) -> tuple[str, dict[str, Any], dict[str, np.ndarray]]:
+    """Return kind, manifest and arrays; raise ValueError for unexpected bytes."""
+    header = intake.take(local_size(MANIFEST))
+    size = manifest_size(header)
+    if size > min(intake.size, _MAX_MANIFEST) or not is_local(header, MANIFEST, size):
+        raise ValueError(f"it begins with {describe_entry(header)} in place of {MANIFEST}, stored")
     text = intake.take(size)
-    if zlib.crc32(text) != crc_of(local):
+    if zlib.crc32(text) != crc_of(header):
         raise ValueError(f"{MANIFEST} has another CRC-32 than its entry says")
     kind, manifest, forms = _parse(text, intake.path)
-    members, crcs, arrays = list_members(text, forms), [crc_of(local)], {}
-    if sealed_size(members) != intake.size:  # before any memory is taken
-        found, needed = intake.size + DIGEST_SIZE, sealed_size(members) + DIGEST_SIZE
-        raise ValueError(f"it has {found} bytes, but the {len(forms)} arrays that it declares make {needed}")
+    members, crcs, arrays = list_members(text, forms), [crc_of(header)], {}
+    if sealed_size(members) != intake.size:  # before allocating memory
+        n_bytes, needed = intake.size + DIGEST_SIZE, sealed_size(members) + DIGEST_SIZE
+        raise ValueError(f"it has {n_bytes} bytes, but the {len(forms)} arrays that it declares make {needed}")
     for name, member in zip(forms, members[1:], strict=True):
-        local = intake.take(local_size(member.name))
-        if not is_local(local, member.name, member.size):
+        header = intake.take(local_size(member.name))
+        if not is_local(header, member.name, member.size):
             raise ValueError(
-                f"it has {describe_entry(local)} in place of {member.name}, stored, of {member.size} bytes"
+                f"it has {describe_entry(header)} in place of {member.name}, stored, of {member.size} bytes"
             )
         head = intake.take(len(member.head))
         if head != member.head:
             raise ValueError(f"{member.name} has the header {_shown(head[10:].strip())}, but declared is {forms[name]}")
         array = np.empty(member.shape, member.dtype)
         raw = array.reshape(-1).view(np.uint8)
-        if intake.fill(raw.data, zlib.crc32(head)) != crc_of(local):
+        if intake.fill(raw.data, zlib.crc32(head)) != crc_of(header):
             raise ValueError(f"{member.name} has another CRC-32 than its entry says")
         if member.dtype == "|b1" and (raw > 1).any():  # as an index, such a bool would leave its table
             raise ValueError(f"{member.name} has booleans that are neither 0 nor 1")
         arrays[name] = array
-        crcs.append(crc_of(local))
+        crcs.append(crc_of(header))
     ending = directory_record(members, crcs)
     if intake.take(len(ending)) != ending:
         raise ValueError("its zip directory does not list the declared arrays, each once and in order")

@@ -1,4 +1,4 @@
-"""The bytes of a sealed file: a zip of stored entries, made and compared record by record, with its seal at the end."""
+"""The bytes of a sealed file: a zip of stored entries, written and compared record by record, with a seal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Forms = dict[str, tuple[str, tuple[int, ...]]]  # name -> dtype, shape
 
 MANIFEST = "manifest.json"
 SEAL, DIGEST_SIZE = b"tallybayes-sha256:", 64
-_CHUNK = 2**20  # read, then hashed while still in the cache
+_CHUNK = 2**20  # bytes, read and hashed while in the cache
 
 # The records of a zip, see PKWARE's APPNOTE.TXT, 4.3. Always zip64: small and large files take one path.
 _LOCAL, _LOCAL_EXTRA = struct.Struct("<4s5H3L2H"), struct.Struct("<2H2Q")
@@ -29,12 +29,12 @@ _ZIP64, _STORED, _JANUARY_1980, _U16, _U32 = 45, 0, 0x21, 0xFFFF, 0xFFFFFFFF
 
 
 def little_endian(dtype: np.dtype[Any]) -> str:
-    """The name of a dtype in little-endian order."""
+    """Return the name of a dtype in little-endian order."""
     return dtype.newbyteorder("<").str
 
 
 class ZipEntry(NamedTuple):
-    """One entry of the zip: a head (the header of a .npy, or all of the manifest), then the bytes of an array."""
+    """One entry of the zip: a head (the .npy header, or the whole manifest), then the bytes of an array."""
 
     name: str
     head: bytes
@@ -43,52 +43,52 @@ class ZipEntry(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of bytes."""
+        """Return the number of bytes."""
         return len(self.head) + np.dtype(self.dtype).itemsize * math.prod(self.shape)
 
 
 def list_members(manifest: bytes, forms: Forms) -> list[ZipEntry]:
-    """All entries, in order."""
+    """Return all entries, in order."""
     arrays = [ZipEntry(f"{name}.npy", npy_header(*form), *form) for name, form in forms.items()]
     return [ZipEntry(MANIFEST, manifest), *arrays]
 
 
 def npy_header(dtype: str, shape: tuple[int, ...]) -> bytes:
-    """The header NumPy writes before an array."""
+    """Return the header NumPy writes before an array."""
     text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}".encode("ascii")
     text += b" " * (-(10 + len(text) + 1) % 64) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
 def local_record(name: str, size: int, crc: int) -> bytes:
-    """Make the record before an entry's bytes."""
+    """Return the local file header of an entry."""
     fields = (_ZIP64, 0, _STORED, 0, _JANUARY_1980, crc, _U32, _U32, len(name), _LOCAL_EXTRA.size)
     extra = _LOCAL_EXTRA.pack(1, _LOCAL_EXTRA.size - 4, size, size)
     return _LOCAL.pack(b"PK\x03\x04", *fields) + name.encode("ascii") + extra
 
 
 def local_size(name: str) -> int:
-    """The size of the record before an entry's bytes."""
+    """Return the size of the local file header of an entry."""
     return _LOCAL.size + len(name) + _LOCAL_EXTRA.size
 
 
 def is_local(record: bytes, name: str, size: int) -> bool:
-    """Whether a record is the one before this entry, whatever its checksum."""
+    """Return whether a record is the local file header of this entry, with any checksum."""
     return record == local_record(name, size, crc_of(record))
 
 
 def crc_of(local: bytes) -> int:
-    """The checksum in an entry's record."""
+    """Return the checksum in a local file header."""
     return int.from_bytes(local[14:18], "little")
 
 
 def manifest_size(local: bytes) -> int:
-    """The size of the manifest, from its record."""
+    """Return the size of the manifest, from its local file header."""
     return int.from_bytes(local[-8:], "little")
 
 
 def directory_record(members: list[ZipEntry], crcs: list[int]) -> bytes:
-    """Make what follows the entries: the zip's directory and its end, up to the digest."""
+    """Return the central directory and the end records, up to the digest."""
     records, position, n = [], 0, len(members)
     for member, crc in zip(members, crcs, strict=True):
         fields = (crc, _U32, _U32, len(member.name), _CENTRAL_EXTRA.size, 0, 0, 0, 0, _U32)
@@ -104,15 +104,15 @@ def directory_record(members: list[ZipEntry], crcs: list[int]) -> bytes:
 
 
 def sealed_size(members: list[ZipEntry]) -> int:
-    """Add up the size of a file up to the digest, without packing sizes that may be absurd."""
+    """Return the size of a file up to the digest, without packing sizes that may be absurd."""
     records = local_size("") + _CENTRAL.size + _CENTRAL_EXTRA.size
     return sum(records + 2 * len(member.name) + member.size for member in members) + _END.size + len(SEAL)
 
 
 def raw_bytes(array: np.ndarray) -> memoryview:
-    """Return the bytes of an array, little-endian, in C order, without copying if they are so already."""
+    """Return the bytes of an array, little-endian and in C order, without copying if possible."""
     if array.dtype == bool:
-        array = array.view(np.uint8) != 0  # a view can make a bool of any byte
+        array = array.view(np.uint8) != 0  # views may contain bytes other than 0 and 1
     return array.astype(little_endian(array.dtype), order="C", copy=False).reshape(-1).view(np.uint8).data
 
 
@@ -130,15 +130,15 @@ def write_sealed(file: BufferedWriter, members: list[ZipEntry], arrays: dict[str
     file.write(ending + digest.hexdigest().encode("ascii"))
 
 
-class Intake:
-    """The bytes of a file up to its digest, in order, hashed as they come."""
+class SealedReader:
+    """The bytes of a file up to its digest, read in order and hashed."""
 
     def __init__(self, file: BufferedReader, size: int, path: FilePath) -> None:
         self.size, self.path = size, path
         self._file, self._left, self._digest = file, size, hashlib.sha256()
 
     def take(self, n: int) -> bytes:
-        """Return the next `n` bytes, or those that are left."""
+        """Return the next `n` bytes, or the remaining ones."""
         raw = bytearray(min(n, self._left))
         self.fill(memoryview(raw))
         return bytes(raw)
@@ -146,16 +146,16 @@ class Intake:
     def fill(self, raw: memoryview, crc: int = 0) -> int:
         """Fill a buffer and return the CRC-32 that continues `crc`."""
         for start in range(0, len(raw), _CHUNK):
-            part = raw[start : start + _CHUNK]
-            if self._file.readinto(part) != len(part):
+            chunk = raw[start : start + _CHUNK]
+            if self._file.readinto(chunk) != len(chunk):
                 raise FileError.damaged(self.path, "it became shorter while it was read")
-            self._left -= len(part)
-            self._digest.update(part)
-            crc = zlib.crc32(part, crc)
+            self._left -= len(chunk)
+            self._digest.update(chunk)
+            crc = zlib.crc32(chunk, crc)
         return crc
 
     def check_seal(self, seal: bytes) -> None:
-        """Compare the seal with all the bytes, those not yet taken included."""
+        """Raise FileError unless the seal matches all bytes, including unread ones."""
         while self._left:
             self.take(_CHUNK)
         if seal != SEAL + self._digest.hexdigest().encode("ascii"):
@@ -163,7 +163,7 @@ class Intake:
 
 
 def describe_entry(local: bytes) -> str:
-    """Say what was found where an entry should begin."""
+    """Return a description of the bytes found in place of an entry."""
     if len(local) < _LOCAL.size or not local.startswith(b"PK\x03\x04"):
         return "no zip entry"
     _, _, flags, method, *_, length, _ = _LOCAL.unpack_from(local)

@@ -1,4 +1,4 @@
-"""Words: the values that a setting may have, checked in one place; near misses are answered with what was meant."""
+"""String options: the valid string values of a parameter, with suggestions for misspelled ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from tallybayes.errors import EstimateError, short_repr
 from tallybayes.messages import did_you_mean
 
-# What other libraries and books call them; letters alone tell the other near misses.
+# Synonyms in other libraries and books; other suggestions are by spelling.
 _SYNONYMS = {
     "lda": "tied",
     "linear": "tied",
@@ -35,7 +35,7 @@ _SYNONYMS = {
 
 
 class StringOptions(NamedTuple):
-    """The words that a setting knows, and what else it takes.
+    """The valid strings of a parameter, and descriptions of other valid values.
 
     Examples
     --------
@@ -48,20 +48,20 @@ class StringOptions(NamedTuple):
     """
 
     known: tuple[str | None, ...]
-    others: tuple[str, ...] = ()  # what else may stand there, for the message: anything but a word is then let pass
-    note: str = ""  # what else to try, for the message
+    others: tuple[str, ...] = ()  # other valid values, for the message; if any, non-strings are accepted
+    note: str = ""  # advice, for the message
 
-    def check(self, name: str, found: Any) -> None:
-        """Refuse a word that is none of these, and anything else where only words are expected."""
-        if (found is None and None in self.known) or (isinstance(found, str) and found in self.known):
+    def check(self, name: str, value: Any) -> None:
+        """Raise EstimateError for an unknown string, or for other types if only strings are valid."""
+        if (value is None and None in self.known) or (isinstance(value, str) and value in self.known):
             return
-        if self.others and not isinstance(found, str):
+        if self.others and not isinstance(value, str):
             return
         expected = [*map(repr, self.known), *self.others]
-        listed = " or ".join(filter(None, [", ".join(expected[:-1]), expected[-1]]))
-        words = [word for word in self.known if word is not None]
-        text = found.strip().lower() if isinstance(found, str) else ""
+        choices = " or ".join(filter(None, [", ".join(expected[:-1]), expected[-1]]))
+        strings = [string for string in self.known if string is not None]
+        text = value.strip().lower() if isinstance(value, str) else ""
         synonym = _SYNONYMS.get(text)
-        hint = did_you_mean([synonym if synonym in words else text] if text else [], words)
-        lines = [f"{name} is {short_repr(found)}; expected {listed}.", hint, self.note]
+        hint = did_you_mean([synonym if synonym in strings else text] if text else [], strings)
+        lines = [f"{name} is {short_repr(value)}; expected {choices}.", hint, self.note]
         raise EstimateError("\n    ".join(filter(None, lines)))

@@ -1,4 +1,4 @@
-"""Tables as text: cells in columns, for what an object shows of itself."""
+"""Text tables with aligned columns."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ __all__ = ["text_table"]
 
 
 def text_table(lines: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
-    r"""Lines of text, each cell below that above it.
+    r"""Return lines of text with aligned columns.
 
     Parameters
     ----------
     lines : sequence of sequences of str
-        The cells of every line, of all as many.
-    right : places of columns, optional
-        Which lean to the right.
+        The cells of every line, equally many in each.
+    right : container of int, optional
+        Positions of right-aligned columns.
 
     Returns
     -------
     list of str
-        Two spaces before every line and between its cells, none after it.
+        With two spaces before every line and between cells, and no trailing spaces.
 
     Examples
     --------
@@ -31,9 +31,9 @@ def text_table(lines: Sequence[Sequence[str]], right: Container[int] = ()) -> li
       sun   12.25
     """
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown = []
+    aligned = []
     for line in lines:
-        places = enumerate(zip(line, widths, strict=True))
-        cells = (f"{cell:>{width}}" if place in right else f"{cell:<{width}}" for place, (cell, width) in places)
-        shown.append(("  " + "  ".join(cells)).rstrip())
-    return shown
+        columns = enumerate(zip(line, widths, strict=True))
+        cells = (f"{cell:>{width}}" if position in right else f"{cell:<{width}}" for position, (cell, width) in columns)
+        aligned.append(("  " + "  ".join(cells)).rstrip())
+    return aligned

@@ -1,7 +1,7 @@
-"""The laws, in plain functions: for the types of this package, and for families of your own.
+"""Laws that families, distributions and data sources must satisfy, as functions that check them.
 
-Every function raises `AssertionError` where a law is broken. None of them needs a test framework; strategies that draw
-tables for Hypothesis are in `tallybayes.testing.strategies`.
+Every function raises `AssertionError` if a law is violated. None of them needs a test framework;
+`tallybayes.testing.strategies` has Hypothesis strategies that generate tables.
 """
 
 from tallybayes.testing.assert_close import assert_statistics_close

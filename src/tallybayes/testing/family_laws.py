@@ -1,4 +1,4 @@
-"""All the laws of a family at once, for families of your own."""
+"""All laws of a family in one function, for user-defined families."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ def check_family(
     n_examples: int = 10,
     seed: int = 0,
 ) -> None:
-    """Check every law that a family must keep, on rows of your making.
+    """Check every law that a family must satisfy, on generated rows.
 
     Parameters
     ----------
     family : Family
     draw_rows : callable
-        ``draw_rows(rng, n)`` gives n rows that the family can count: an array of shape (n,) or (n, columns), or a
-        mapping from name to column. Missing cells (NaN, None) are welcome where the family allows them.
+        ``draw_rows(rng, n)`` returns n rows that the family can count: an array of shape (n,) or (n, columns), or a
+        mapping from name to column. Cells may be missing (NaN, None) if the family accepts them.
     parameters : the family's parameters without groups, optional
-        If given, samples drawn with them are checked too.
+        If given, samples with these parameters are checked as well.
     n_examples : int, default 10
-        How many random tables, splits, weights and groups are tried.
+        Number of random tables, each with splits, weights and groups.
     seed : int, default 0
 
     Raises
     ------
     AssertionError
-        Naming the law and the numbers that differ.
+        With the law and the numbers that differ.
 
     Examples
     --------
@@ -63,12 +63,13 @@ def check_family(
         _check_table(family, _rows(family, draw_rows, rng, int(rng.integers(4, 30))), rng)
     if parameters is not None:
         check_samples(family, parameters, rng=seed)
-    if type(family) is FrozenValue._registry.get(type(family).__name__):  # files know the families of this package only
+    if type(family) is FrozenValue._registry.get(type(family).__name__):  # files contain classes of this package only
         check_value(family)
         check_file(_rows(family, draw_rows, np.random.default_rng(seed), 8).count())
 
 
 def _rows(family: Family, draw_rows: Callable[..., Any], rng: np.random.Generator, n: int) -> WeightedRows:
+    """Return generated rows as a table with a group column and one factor."""
     values = draw_rows(rng, n)
     if not isinstance(values, Mapping):
         array = np.asarray(values)
@@ -79,9 +80,10 @@ def _rows(family: Family, draw_rows: Callable[..., Any], rng: np.random.Generato
 
 
 def _check_table(family: Family, rows: WeightedRows, rng: np.random.Generator) -> None:
+    """Check all laws on one table."""
     n = len(rows)
-    piece = rng.integers(0, 3, n)
-    parts = [np.flatnonzero(piece == number) for number in range(3)]
+    part_of_row = rng.integers(0, 3, n)
+    parts = [np.flatnonzero(part_of_row == part) for part in range(3)]
     for weight in (None, rng.uniform(0.0, 3.0, n)):
         weighted = rows.weighted(weight)
         a, b, c = (weighted.take(part).count() for part in parts)
@@ -94,8 +96,8 @@ def _check_table(family: Family, rows: WeightedRows, rng: np.random.Generator) -
         check_names(weighted, {"group": {"a": "z", "b": "a", "c": "m"}})
     check_refusal(rows.take(parts[0]).count(), rows.take(np.arange(n)).count())
     check_weights(rows, rng.integers(0, 3, n))
-    whole = rows.count()
+    tally = rows.count()
     first, rest = (
-        rows.take(half).count().align(whole.domains).statistics[0] for half in (range(n // 2), range(n // 2, n))
+        rows.take(indices).count().align(tally.domains).statistics[0] for indices in (range(n // 2), range(n // 2, n))
     )
-    check_posterior(family.resolve_prior(None, whole.statistics[0], "bayes"), first, rest)
+    check_posterior(family.resolve_prior(None, tally.statistics[0], "bayes"), first, rest)

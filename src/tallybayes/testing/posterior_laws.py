@@ -1,4 +1,4 @@
-"""The laws of learning: beliefs that grow with the data, samples that look like what they claim, values that travel."""
+"""Laws of distributions, samples and frozen values."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from tallybayes.statistics.sufficient_statistics import Statistics
 
 
-def check_posterior(belief: ParameterDistribution, a: Statistics, b: Statistics, *, tolerance: float = 1e-9) -> None:
-    """update(a).update(b) = update(a + b), and the evidence of both is that of a, then of b given a.
+def check_posterior(prior: ParameterDistribution, a: Statistics, b: Statistics, *, tolerance: float = 1e-9) -> None:
+    """Check update(a).update(b) = update(a + b), and the chain rule of the log evidence.
 
     Parameters
     ----------
-    belief : Belief
+    prior : ParameterDistribution
     a, b : Statistics
     tolerance : float, default 1e-9
         Relative to the largest number in play.
@@ -34,32 +34,32 @@ def check_posterior(belief: ParameterDistribution, a: Statistics, b: Statistics,
     >>> from tallybayes.testing import check_posterior
     >>> check_posterior(tb.Dirichlet(0.5), tb.Counts([3, 0, 1]), tb.Counts([0, 0, 7]))
     """
-    after = belief.update(a)
-    _same_belief(after.update(b), belief.update(a + b), tolerance, "update(a).update(b) = update(a + b)")
-    nothing = a.scale(0.0)
-    _same_belief(after.update(nothing), after, tolerance, "update(0) changes nothing")
-    first, second = np.asarray(belief.log_evidence(a)), np.asarray(after.log_evidence(b))
-    both = np.asarray(belief.log_evidence(a + b))
+    posterior = prior.update(a)
+    _check_same_distribution(posterior.update(b), prior.update(a + b), tolerance, "update(a).update(b) = update(a + b)")
+    empty = a.scale(0.0)
+    _check_same_distribution(posterior.update(empty), posterior, tolerance, "update(0) changes nothing")
+    first, second = np.asarray(prior.log_evidence(a)), np.asarray(posterior.log_evidence(b))
+    both = np.asarray(prior.log_evidence(a + b))
     slack = tolerance * (1 + np.abs(first) + np.abs(second))
-    _close(both, first + second, slack, "log_evidence(a + b) = log_evidence(a) + posterior(a).log_evidence(b)")
-    _close(np.asarray(belief.log_evidence(nothing)), np.zeros_like(first), tolerance, "log_evidence(0) = 0")
+    _check_close(both, first + second, slack, "log_evidence(a + b) = log_evidence(a) + posterior(a).log_evidence(b)")
+    _check_close(np.asarray(prior.log_evidence(empty)), np.zeros_like(first), tolerance, "log_evidence(0) = 0")
 
 
 def check_samples(
     family: Family, parameters: Any, *, n: int = 20_000, rng: np.random.Generator | int | None = 0
 ) -> None:
-    """Rows drawn from a family are as likely as rows of its parameters are.
+    """Check that rows sampled from a family follow its parameters and have its mean.
 
-    By Wilks' theorem twice the log likelihood ratio between the best parameters for the sample and the claimed ones
-    follows χ² with as many degrees of freedom as there are parameters; far out in its tail the claim is false. The mean
-    of numbers is what `Family.expected` says, by which missing cells are filled in.
+    By Wilks' theorem, twice the log likelihood ratio of the maximum likelihood estimate from the sample and the true
+    parameters follows χ² with as many degrees of freedom as there are parameters. The sample mean is compared with
+    `Family.mean`.
 
     Parameters
     ----------
     family : Family
     parameters : the family's parameters, of shape (columns,) or (columns, columns), without groups
     n : int, default 20_000
-        Rows to draw. A wrong moment shows if it is off by some 10 / √n.
+        Number of rows. Errors of moments are detected from about 10 / √n standard deviations.
     rng : Generator, seed or None
 
     Examples
@@ -70,34 +70,38 @@ def check_samples(
     """
     from scipy.stats import chi2
 
-    drawn = family.sample(parameters, n, np.random.default_rng(rng))
-    block = Codes(drawn, parameters.segments.sizes) if family.cell_type == "codes" else drawn
+    rows = family.sample(parameters, n, np.random.default_rng(rng))
+    block = Codes(rows, parameters.segments.sizes) if family.cell_type == "codes" else rows
     statistics = family.collect(block).reshape_groups(())
     best = family.maximum_likelihood(statistics)
     ratio = 2 * np.sum(family.log_likelihood(best, statistics) - family.log_likelihood(parameters, statistics))
     parts = parameters if isinstance(parameters, tuple) else (parameters,)
-    freedom = sum(np.size(part) for part in parts if isinstance(part, np.ndarray | float))
-    limit = float(chi2.isf(1e-9, freedom))
+    degrees_of_freedom = sum(np.size(part) for part in parts if isinstance(part, np.ndarray | float))
+    limit = float(chi2.isf(1e-9, degrees_of_freedom))
     if not -1e-6 * n <= ratio <= limit:
         raise AssertionError(
             f"samples of {family!r} do not look like their parameters {parameters!r}: "
             f"twice the log likelihood ratio is {ratio:.6g}, expected less than {limit:.6g}"
         )
     if family.cell_type != "codes":
-        mean, claimed = drawn.mean(axis=0), family.mean(parameters)
-        if (np.abs(mean - claimed) > 8 * drawn.std(axis=0) / np.sqrt(n) + 1e-9 * np.abs(claimed)).any():
-            raise AssertionError(f"samples of {family!r} have the mean {mean!r}, but `expected` is {claimed!r}")
+        mean, expected = rows.mean(axis=0), family.mean(parameters)
+        if (np.abs(mean - expected) > 8 * rows.std(axis=0) / np.sqrt(n) + 1e-9 * np.abs(expected)).any():
+            raise AssertionError(f"samples of {family!r} have the mean {mean!r}; Family.mean returned {expected!r}")
 
 
 def check_posterior_samples(
-    belief: ParameterDistribution, *, mass: float = 0.8, n: int = 20_000, rng: np.random.Generator | int | None = 0
+    distribution: ParameterDistribution,
+    *,
+    mass: float = 0.8,
+    n: int = 20_000,
+    rng: np.random.Generator | int | None = 0,
 ) -> None:
-    """Parameters drawn from a belief have its mean, and its credible interval holds as many as it says.
+    """Check that draws of parameters have the distribution's mean, and its intervals the right coverage.
 
     Parameters
     ----------
-    belief : Belief
-        With finite variances, so that a sample mean settles.
+    distribution : ParameterDistribution
+        With finite variances, so that sample means converge.
     mass : float, default 0.8
     n : int, default 20_000
     rng : Generator, seed or None
@@ -108,26 +112,28 @@ def check_posterior_samples(
     >>> from tallybayes.testing import check_posterior_samples
     >>> check_posterior_samples(tb.Gamma(3.0, 0.5))
     """
-    drawn = _parts(belief.sample(n, random_state=rng))
-    for sample, mean in zip(drawn, _parts(belief.mean()), strict=True):
+    draws = _parts(distribution.sample(n, random_state=rng))
+    for sample, mean in zip(draws, _parts(distribution.mean()), strict=True):
         error = sample.std(axis=0) / np.sqrt(n)
-        _close(sample.mean(axis=0), mean, 6.5 * error + 1e-12 * np.abs(mean), f"samples of {belief!r} have its mean")
-    low, high = belief.interval(mass)
-    for sample, bottom, top in zip(drawn, _parts(low), _parts(high), strict=True):
-        if sample.ndim > bottom.ndim + 1:  # a covariance matrix: its interval is about the variances
+        _check_close(
+            sample.mean(axis=0), mean, 6.5 * error + 1e-12 * np.abs(mean), f"samples of {distribution!r} have its mean"
+        )
+    low, high = distribution.interval(mass)
+    for sample, bottom, top in zip(draws, _parts(low), _parts(high), strict=True):
+        if sample.ndim > bottom.ndim + 1:  # intervals of a covariance matrix are for its variances
             sample = np.diagonal(sample, axis1=-2, axis2=-1)
         inside = ((sample >= bottom) & (sample <= top)).mean(axis=0)
         slack = 6.5 * np.sqrt(mass * (1 - mass) / n)
-        _close(inside, np.full(inside.shape, mass), slack, f"the {mass} interval of {belief!r} holds that much")
+        _check_close(inside, np.full(inside.shape, mass), slack, f"coverage of the {mass} interval of {distribution!r}")
 
 
 def check_value(value: FrozenValue) -> None:
-    """A family, belief, rule or factor compares, hashes, prints, copies and turns into JSON and back.
+    """Check equality, hash, repr, copies and the JSON form of a family, distribution, rule or factor.
 
     Parameters
     ----------
     value : Value
-        Of a class of this package: only those are known to files.
+        Of a class of this package; files contain no others.
 
     Examples
     --------
@@ -148,23 +154,27 @@ def check_value(value: FrozenValue) -> None:
             raise AssertionError(f"{value!r} became {other.to_config()!r} by {how}")
         for name, part in other._fields().items():
             if isinstance(part, np.ndarray) and part.flags.writeable:
-                raise AssertionError(f"{name} of {value!r} can be changed from outside after {how}")
+                raise AssertionError(f"{name} of {value!r} is writable after {how}")
 
 
-def _same_belief(found: ParameterDistribution, expected: ParameterDistribution, tolerance: float, law: str) -> None:
+def _check_same_distribution(
+    found: ParameterDistribution, expected: ParameterDistribution, tolerance: float, law: str
+) -> None:
+    """Raise AssertionError unless two distributions agree."""
     if type(found) is not type(expected):
         raise AssertionError(f"the law {law!r} does not hold: {found!r}, expected {expected!r}")
-    for name, wanted in expected._fields().items():
+    for name, expected_value in expected._fields().items():
         value = getattr(found, name)
-        if isinstance(wanted, np.ndarray):
+        if isinstance(expected_value, np.ndarray):
             with np.errstate(invalid="ignore"):
-                finite = np.where(np.isfinite(wanted), np.abs(wanted), 0.0)
-            _close(value, wanted, tolerance * (finite + finite.max(initial=0.0)), f"{law} ({name})")
-        elif isinstance(wanted, tuple | str | int | float) and value != wanted:
-            raise AssertionError(f"the law {law!r} does not hold: {name} is {value!r}, expected {wanted!r}")
+                finite = np.where(np.isfinite(expected_value), np.abs(expected_value), 0.0)
+            _check_close(value, expected_value, tolerance * (finite + finite.max(initial=0.0)), f"{law} ({name})")
+        elif isinstance(expected_value, tuple | str | int | float) and value != expected_value:
+            raise AssertionError(f"the law {law!r} does not hold: {name} is {value!r}, expected {expected_value!r}")
 
 
-def _close(found: np.ndarray, expected: np.ndarray, slack: Any, law: str) -> None:
+def _check_close(found: np.ndarray, expected: np.ndarray, slack: Any, law: str) -> None:
+    """Raise AssertionError unless two arrays agree within `slack`."""
     if found.shape != expected.shape:
         raise AssertionError(f"the law {law!r} does not hold: shape {found.shape}, expected {expected.shape}")
     with np.errstate(invalid="ignore"):
@@ -177,5 +187,6 @@ def _close(found: np.ndarray, expected: np.ndarray, slack: Any, law: str) -> Non
 
 
 def _parts(parameters: Any) -> list[np.ndarray]:
+    """Return the arrays of parameters."""
     parts = parameters if isinstance(parameters, tuple) else (parameters,)
     return [np.asarray(part, dtype=np.float64) for part in parts]

@@ -1,4 +1,4 @@
-"""The law of sources: one table counts alike in every form it can take."""
+"""The law of data sources: a table gives the same tally in every form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 class Form(NamedTuple):
-    """One form of a table: what it is called, the data, and the names its columns have there."""
+    """One form of a table: its title, the data, and its column names."""
 
     title: str
     data: Any
@@ -25,12 +25,12 @@ class Form(NamedTuple):
 
 
 def forms(columns: Columns) -> Iterator[Form]:
-    """Every form that a table of Python values can take with the libraries that are installed.
+    """Yield every form of a table of Python values that the installed libraries support.
 
     Parameters
     ----------
     columns : mapping from name to list of bool, int, float, str or None
-        Each column of one kind; None is missing.
+        Columns with values of one type; None is missing.
 
     Yields
     ------
@@ -50,7 +50,7 @@ def forms(columns: Columns) -> Iterator[Form]:
     if rows:
         yield Form("list of dicts", [dict(zip(names, row, strict=True)) for row in rows], names)
         sparse = [{k: v for k, v in zip(names, row, strict=True) if v is not None} for row in rows]
-        if set().union(*sparse) == set(names):  # a missing cell may be left out, as long as some row names the column
+        if set().union(*sparse) == set(names):  # missing cells may be omitted if some row has the column
             yield Form("list of dicts without the missing cells", sparse, names)
         yield Form("list of rows", rows, positions)
         yield Form("list of tuples", [tuple(row) for row in rows], positions)
@@ -66,13 +66,13 @@ def forms(columns: Columns) -> Iterator[Form]:
 def check_sources(
     columns: Columns, factors: Callable[[Mapping[str, Name]], Iterable[Factor]], *, weight: np.ndarray | None = None
 ) -> None:
-    """A table gives the same tally as a list, array, frame, or rows of any kind.
+    """Check that a table gives the same tally as a list, array, frame or rows of any kind.
 
     Parameters
     ----------
     columns : mapping from name to list of bool, int, float, str or None
     factors : callable
-        Makes the factors from the names that the columns have in a form (arrays know only positions).
+        Maps column names to their names in a form (positions for arrays) and returns the factors.
     weight : array of shape (n,), optional
 
     Examples
@@ -84,17 +84,17 @@ def check_sources(
     """
     expected: dict[tuple[Name, ...], Any] = {}
     for form in forms(columns):
-        made = list(factors(dict(zip(columns, form.names, strict=True))))
+        form_factors = list(factors(dict(zip(columns, form.names, strict=True))))
         if form.names not in expected:
             arrays = {name: _array(column) for name, column in zip(form.names, columns.values(), strict=True)}
-            expected[form.names] = count(arrays, made, weight=weight)
-        whole = weight is None or bool((np.asarray(weight) % 1 == 0).all())
-        found = count(form.data, made, weight=weight)
-        assert_statistics_close(found, expected[form.names], exact=whole, law=f"{form.title} = arrays")
+            expected[form.names] = count(arrays, form_factors, weight=weight)
+        is_integer = weight is None or bool((np.asarray(weight) % 1 == 0).all())
+        tally = count(form.data, form_factors, weight=weight)
+        assert_statistics_close(tally, expected[form.names], exact=is_integer, law=f"{form.title} = arrays")
 
 
 def _array(column: Sequence[Any]) -> np.ndarray:
-    """Numbers as floats with NaN for None, all else as objects."""
+    """Return numbers as floats with NaN for None, and other values as objects."""
     if _kind(column) in (int, float):
         return np.array([np.nan if value is None else value for value in column], dtype=np.float64)
     out = np.empty(len(column), dtype=object)
@@ -103,12 +103,13 @@ def _array(column: Sequence[Any]) -> np.ndarray:
 
 
 def _kind(column: Sequence[Any]) -> type | None:
+    """Return the type of a column's values; float for mixed numbers."""
     kinds = {type(value) for value in column if value is not None}
     return float if kinds == {int, float} else next(iter(kinds), None)
 
 
 def _matrices(columns: Columns) -> Iterator[tuple[str, np.ndarray]]:
-    """Arrays of two axes, where all columns are numbers."""
+    """Yield two-dimensional arrays if all columns are numeric."""
     kinds = {_kind(column) for column in columns.values()}
     if not columns or not kinds <= {int, float, bool} or (bool in kinds and kinds != {bool}):
         return
@@ -121,9 +122,9 @@ def _matrices(columns: Columns) -> Iterator[tuple[str, np.ndarray]]:
     yield "array, row-major", np.ascontiguousarray(matrix)
     yield "array, column-major", np.asfortranarray(matrix)
     yield "array, strided", np.repeat(np.repeat(matrix, 2, axis=0), 2, axis=1)[::2, ::2]
-    frozen = matrix.copy()
-    frozen.setflags(write=False)
-    yield "array, read-only", frozen
+    read_only = matrix.copy()
+    read_only.setflags(write=False)
+    yield "array, read-only", read_only
     single = matrix.astype(np.float32)
     if np.array_equal(single, matrix, equal_nan=True):
         yield "array of float32", single
@@ -135,6 +136,7 @@ def _matrices(columns: Columns) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _pandas(pandas: ModuleType, columns: Columns) -> Iterator[tuple[str, Any]]:
+    """Yield pandas data frames with several index and column types."""
     frame = pandas.DataFrame({name: list(column) for name, column in columns.items()})
     yield "", frame
     yield ", index out of order", frame.iloc[::-1].iloc[::-1].set_axis(range(len(frame), 0, -1))
@@ -156,6 +158,7 @@ def _pandas(pandas: ModuleType, columns: Columns) -> Iterator[tuple[str, Any]]:
 
 
 def _polars(polars: ModuleType, columns: Columns) -> Iterator[tuple[str, Any]]:
+    """Yield polars data frames."""
     frame = polars.DataFrame({name: list(column) for name, column in columns.items()}, strict=False)
     yield "", frame
     yield ", in two chunks", polars.concat([frame[:1], frame[1:]], rechunk=False)
@@ -165,6 +168,7 @@ def _polars(polars: ModuleType, columns: Columns) -> Iterator[tuple[str, Any]]:
 
 
 def _arrow(pyarrow: ModuleType, columns: Columns) -> Iterator[tuple[str, Any]]:
+    """Yield pyarrow tables."""
     table = pyarrow.table({name: list(column) for name, column in columns.items()})
     yield "", table
     yield ", in two chunks", pyarrow.concat_tables([table[:1], table[1:]])
@@ -177,6 +181,7 @@ def _arrow(pyarrow: ModuleType, columns: Columns) -> Iterator[tuple[str, Any]]:
 
 
 def _optional(library: str) -> ModuleType | None:
+    """Return a module, or None if it is not installed."""
     try:
         return import_module(library)
     except ImportError:

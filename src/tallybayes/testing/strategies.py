@@ -1,4 +1,4 @@
-"""Strategies that draw tables for the laws, for use with Hypothesis."""
+"""Hypothesis strategies that generate tables for the laws."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ try:
     from hypothesis import strategies as st
 except ImportError as error:
     raise ImportError(
-        "tallybayes.testing.strategies draws its examples with Hypothesis, which is not installed.\n"
-        "    Install it with pip install hypothesis, or use tallybayes.testing.check_family, which does without."
+        "tallybayes.testing.strategies requires Hypothesis, which is not installed.\n"
+        "    Install it with pip install hypothesis, or use tallybayes.testing.check_family, which does not need it."
     ) from error
 
 from tallybayes.families.bernoulli import Bernoulli
@@ -38,12 +38,12 @@ LABELS: dict[str, list[Any]] = {
 
 
 def numbers(*, moderate: bool = False) -> Strategy[float]:
-    """Measured values: whole, fractional, far from 0, and (unless `moderate`) very large and very small.
+    """Generate numbers: integers, fractions, far from 0, and (unless `moderate`) very large and very small.
 
     Parameters
     ----------
     moderate : bool, default False
-        Only numbers of everyday size.
+        Whether to exclude very large and very small numbers.
 
     Returns
     -------
@@ -55,13 +55,13 @@ def numbers(*, moderate: bool = False) -> Strategy[float]:
 
 
 def cells(family: Family, *, moderate: bool = False) -> Strategy[Any]:
-    """The numbers that a family of this package counts; labels come from `labels`.
+    """Generate cells of a family of this package; for levels see `labels`.
 
     Parameters
     ----------
     family : Family
     moderate : bool, default False
-        Only numbers of everyday size.
+        Whether to exclude very large and very small numbers.
 
     Returns
     -------
@@ -86,7 +86,7 @@ def cells(family: Family, *, moderate: bool = False) -> Strategy[Any]:
 
 @st.composite
 def columns(draw: Any, elements: Strategy[Any], n: int, *, missing: bool = True) -> np.ndarray:
-    """A column of `n` cells: floats with NaN, or objects with None, where cells are missing. Some columns are constant.
+    """Generate a column of `n` cells: floats with NaN, or objects with None, if missing. Some are constant.
 
     Parameters
     ----------
@@ -112,13 +112,13 @@ def columns(draw: Any, elements: Strategy[Any], n: int, *, missing: bool = True)
 
 @st.composite
 def labels(draw: Any, n: int, levels: Any = None, *, missing: bool = True) -> np.ndarray:
-    """A column of `n` labels of one kind, objects with None where missing.
+    """Generate a column of `n` labels of one type, as objects with None if missing.
 
     Parameters
     ----------
     n : int
     levels : sequence, optional
-        The labels to choose from; by default strings, whole numbers or truth values.
+        The possible labels; by default strings, integers or booleans.
     missing : bool, default True
         Whether labels may be missing.
 
@@ -128,7 +128,7 @@ def labels(draw: Any, n: int, levels: Any = None, *, missing: bool = True) -> np
     """
     pool = LABELS[draw(st.sampled_from(list(LABELS)))] if levels is None else list(levels)
     column = draw(columns(st.sampled_from(pool), n, missing=missing)).astype(object)
-    column[[label != label for label in column]] = None  # a column that is missing altogether comes as NaN
+    column[[label != label for label in column]] = None  # an entirely missing column has NaN
     return column
 
 
@@ -145,26 +145,26 @@ def rows(
     weighted: bool = True,
     missing: bool = True,
 ) -> WeightedRows:
-    """Tables of like columns of one family, given no, one or two columns of labels.
+    """Generate tables of like columns of one family, with zero to two grouping columns.
 
     Parameters
     ----------
     family : Family
     elements : SearchStrategy, optional
-        What a cell may hold, for a family that is not of this package.
+        Cells, for a user-defined family.
     n_given : int, optional
-        The number of columns the family is given; drawn if left out.
+        Number of grouping columns; random by default.
     max_rows, max_columns : int
     moderate : bool, default False
-        Only numbers of everyday size.
+        Whether to exclude very large and very small numbers.
     weighted : bool, default True
         Whether rows may have weights.
     missing : bool, default True
-        Whether cells may be missing, where the family allows it.
+        Whether cells may be missing, if the family accepts it.
 
     Returns
     -------
-    SearchStrategy of Rows
+    SearchStrategy of WeightedRows
 
     Examples
     --------
@@ -181,20 +181,20 @@ def rows(
     names = tuple(f"x{i}" for i in range(draw(st.integers(1, max_columns))))
     given = ("group", "other")[:n_given]
     missing = missing and not isinstance(family, Multinomial | MultivariateGaussian | LinearGaussian)
-    drawn: dict[Name, Any]
+    values: dict[Name, Any]
     if family.cell_type == "codes":
-        drawn = {name: draw(labels(n, getattr(family, "levels", None), missing=missing)) for name in names}
+        values = {name: draw(labels(n, getattr(family, "levels", None), missing=missing)) for name in names}
     else:
         cell = cells(family, moderate=moderate) if elements is None else elements
-        drawn = {name: draw(columns(cell, n, missing=missing)) for name in names}
-    drawn |= {name: draw(labels(n)) for name in given}
+        values = {name: draw(columns(cell, n, missing=missing)) for name in names}
+    values |= {name: draw(labels(n)) for name in given}
     ordered = draw(st.sampled_from([(), ("group",)]))
     weight = draw(weights(n)) if weighted else None
-    return WeightedRows(drawn, (Factor(names, given, family),), weight, Schema(sorted_domains=ordered))
+    return WeightedRows(values, (Factor(names, given, family),), weight, Schema(sorted_domains=ordered))
 
 
 def weights(n: int) -> Strategy[np.ndarray | None]:
-    """Weights of `n` rows: none, whole or fractional; 0 among them.
+    """Generate weights of `n` rows: none, integers or fractions, including 0.
 
     Parameters
     ----------
@@ -204,14 +204,14 @@ def weights(n: int) -> Strategy[np.ndarray | None]:
     -------
     SearchStrategy
     """
-    some = st.sampled_from([0.0, 0.1, 1 / 3, 0.25, 2.5, 7.0, 100.0])
-    choices = [st.integers(0, 3).map(float), some, st.floats(0.001, 3.0)]
-    drawn = [st.lists(choice, min_size=n, max_size=n).map(np.array) for choice in choices]
-    return st.one_of(st.none(), *(weight.map(lambda w: w.astype(np.float64)) for weight in drawn))
+    special = st.sampled_from([0.0, 0.1, 1 / 3, 0.25, 2.5, 7.0, 100.0])
+    choices = [st.integers(0, 3).map(float), special, st.floats(0.001, 3.0)]
+    lists = [st.lists(choice, min_size=n, max_size=n).map(np.array) for choice in choices]
+    return st.one_of(st.none(), *(weight.map(lambda w: w.astype(np.float64)) for weight in lists))
 
 
 def splits(n: int, n_parts: int = 3) -> Strategy[list[np.ndarray]]:
-    """The rows 0 to n − 1 dealt out to `n_parts` parts, some perhaps empty.
+    """Generate a partition of the rows 0 to n − 1 into `n_parts` parts, possibly empty.
 
     Parameters
     ----------
@@ -221,13 +221,13 @@ def splits(n: int, n_parts: int = 3) -> Strategy[list[np.ndarray]]:
     -------
     SearchStrategy
     """
-    dealt = st.lists(st.integers(0, n_parts - 1), min_size=n, max_size=n)
-    return dealt.map(lambda part: [np.flatnonzero(np.array(part) == number) for number in range(n_parts)])
+    assignment = st.lists(st.integers(0, n_parts - 1), min_size=n, max_size=n)
+    return assignment.map(lambda part: [np.flatnonzero(np.array(part) == number) for number in range(n_parts)])
 
 
 @st.composite
 def junk(draw: Any, table: WeightedRows) -> Mapping[Name, np.ndarray]:
-    """Rows that no table may count: infinities, missing cells, numbers out of range, labels never seen.
+    """Generate invalid rows: infinities, missing cells, numbers out of range, unseen labels.
 
     Parameters
     ----------
@@ -249,16 +249,16 @@ def junk(draw: Any, table: WeightedRows) -> Mapping[Name, np.ndarray]:
         elif name in texts:
             out[name] = draw(labels(n, ["words never seen"]))
         else:
-            wrong = st.sampled_from([np.inf, -np.inf, np.nan, -1.0, 0.5, 1e200])
+            invalid = st.sampled_from([np.inf, -np.inf, np.nan, -1.0, 0.5, 1e200])
             shape = (n, *column.shape[1:])
             size = int(np.prod(shape))
-            out[name] = np.array(draw(st.lists(wrong, min_size=size, max_size=size))).reshape(shape)
+            out[name] = np.array(draw(st.lists(invalid, min_size=size, max_size=size))).reshape(shape)
     return out
 
 
 @st.composite
 def renamings(draw: Any, table: WeightedRows) -> dict[str, dict[Any, Any]]:
-    """New labels, all different and of one kind, for every level of every domain.
+    """Generate new labels, distinct and of one type, for every level of every domain.
 
     Parameters
     ----------
@@ -270,10 +270,10 @@ def renamings(draw: Any, table: WeightedRows) -> dict[str, dict[Any, Any]]:
     """
     levels: dict[str, set[Any]] = {}
     for name in table.label_columns():
-        found = {label for label in table.columns[name] if label is not None}
-        levels.setdefault(table.domain(name), set()).update(found, _declared(table, name))
+        column_levels = {label for label in table.columns[name] if label is not None}
+        levels.setdefault(table.domain(name), set()).update(column_levels, _declared(table, name))
     out = {}
-    shared: dict[Any, Any] = {}  # columns of one declared family are renamed alike: their levels are one tuple
+    shared: dict[Any, Any] = {}  # columns of one declared family have the same new labels
     for domain, old in levels.items():
         new = [*range(100, 100 + len(old))] if draw(st.booleans()) else [f"new {i}" for i in range(len(old))]
         out[domain] = dict(zip(sorted(old), draw(st.permutations(new)), strict=True))
@@ -284,7 +284,7 @@ def renamings(draw: Any, table: WeightedRows) -> dict[str, dict[Any, Any]]:
 
 
 def _declared(table: WeightedRows, column: Name) -> tuple[Any, ...]:
-    """The levels that are declared for a column."""
+    """Return the declared levels of a column."""
     families = [factor.family for factor in table.factors if column in factor.columns]
     declared = (getattr(family, "levels", None) for family in families)
     return next((levels for levels in declared if levels is not None), ())

@@ -1,4 +1,4 @@
-"""The laws of counting: tallies add, subtract, and do not depend on how the rows came."""
+"""Laws of tallies: addition, subtraction, and independence of the order and the source of the rows."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tallybayes.testing.weighted_rows import WeightedRows, rename_tally
 
 
 def check_addition(a: Counted, b: Counted, c: Counted, zero: Counted, *, exact: bool | Sequence[bool] = False) -> None:
-    """Addition: a + b = b + a, (a + b) + c = a + (b + c), a + 0 = a, and sum() works.
+    """Check a + b = b + a, (a + b) + c = a + (b + c), a + 0 = a, and sum().
 
     Parameters
     ----------
     a, b, c, zero : Statistics or Tally
-        Three of a kind, and that of no rows.
+        Three of one type, and one without rows.
     exact : bool, or one for every factor, default False
-        Whether counts are whole, so that not a bit may differ.
+        Whether weights are integers, so that counts must be equal bit by bit.
 
     Examples
     --------
@@ -43,19 +43,19 @@ def check_addition(a: Counted, b: Counted, c: Counted, zero: Counted, *, exact: 
     assert_statistics_close(a + (b + c), total, exact=exact, law="(a + b) + c = a + (b + c)")
     assert_statistics_close(a + zero, a, held=a + zero, exact=exact, law="a + 0 = a")
     assert_statistics_close(zero + a, a, held=a + zero, exact=exact, law="0 + a = a")
-    in_order: Any = sum([a, b, c])
-    assert_statistics_close(in_order, total, exact=exact, law="sum() adds in order")
+    total_of_sum: Any = sum([a, b, c])
+    assert_statistics_close(total_of_sum, total, exact=exact, law="sum() adds in order")
 
 
 def check_forgetting(a: Counted, b: Counted, zero: Counted, *, exact: bool | Sequence[bool] = False) -> None:
-    """Forgetting: (a + b) − b = a, (a + b) − a = b, (a + b) − (a + b) = 0, a − 0 = a.
+    """Check (a + b) − b = a, (a + b) − a = b, (a + b) − (a + b) = 0 and a − 0 = a.
 
     Parameters
     ----------
     a, b, zero : Statistics or Tally
-        Two of a kind, and that of no rows.
+        Two of one type, and one without rows.
     exact : bool, or one for every factor, default False
-        Whether counts are whole, so that not a bit may differ.
+        Whether weights are integers, so that counts must be equal bit by bit.
 
     Examples
     --------
@@ -71,12 +71,12 @@ def check_forgetting(a: Counted, b: Counted, zero: Counted, *, exact: bool | Seq
 
 
 def check_refusal(small: Counted, more: Counted) -> None:
-    """Taking out more than was put in is refused, and changes neither side.
+    """Check that removing more than was added raises StatisticsError and changes neither operand.
 
     Parameters
     ----------
     small, more : Statistics or Tally
-        ``more`` must hold some weight.
+        ``more`` must have a positive weight.
 
     Examples
     --------
@@ -90,50 +90,50 @@ def check_refusal(small: Counted, more: Counted) -> None:
         small - large
     except StatisticsError as error:
         if "cannot forget" not in str(error):
-            raise AssertionError(f"the refusal does not say what happened: {error}") from error
+            raise AssertionError(f"unexpected error message: {error}") from error
     else:
-        raise AssertionError(f"more was taken out than was put in, and not refused: {small!r} − {large!r}")
+        raise AssertionError(f"removing more than was added raised no error: {small!r} − {large!r}")
     if before != (_bits(small), _bits(large)):
-        raise AssertionError("a refused subtraction changed a statistic")
+        raise AssertionError("a failed subtraction changed a statistic")
 
 
 def check_split(rows: WeightedRows, parts: Sequence[Any]) -> None:
-    """The tally of all rows is the sum of the tallies of any parts, whatever levels each has seen.
+    """Check that the tally of all rows is the sum of the tallies of any partition.
 
     Parameters
     ----------
     rows : Rows
     parts : sequence of arrays of row numbers
-        Every row once, in any order.
+        Every row exactly once, in any order.
     """
-    pieces = [rows.take(part).count() for part in parts]
-    total: Any = sum(pieces)
+    tallies = [rows.take(part).count() for part in parts]
+    total: Any = sum(tallies)
     assert_statistics_close(total, rows.count(), held=total, exact=rows.exact, law="split")
 
 
-def check_weights(rows: WeightedRows, times: npt.ArrayLike) -> None:
-    """A row of weight 2 is the row twice, of weight 0 none at all.
+def check_weights(rows: WeightedRows, repetitions: npt.ArrayLike) -> None:
+    """Check that a row of weight 2 equals the row twice, and a row of weight 0 none.
 
     Parameters
     ----------
     rows : Rows
-    times : array of int of shape (n,)
+    repetitions : array of int of shape (n,)
     """
-    times = np.asarray(times)
-    repeated = rows.weighted(None).take(np.repeat(np.arange(len(rows)), times))
+    repetitions = np.asarray(repetitions)
+    repeated = rows.weighted(None).take(np.repeat(np.arange(len(rows)), repetitions))
     assert_statistics_close(
-        rows.weighted(times).count(), repeated.count(), exact=rows.weighted(times).exact, law="weight"
+        rows.weighted(repetitions).count(), repeated.count(), exact=rows.weighted(repetitions).exact, law="weight"
     )
 
 
 def check_absent(rows: WeightedRows, junk: Mapping[Name, np.ndarray]) -> None:
-    """Rows of weight 0 are absent, whatever they hold: infinities, missing cells, labels never seen.
+    """Check that rows of weight 0 are ignored, whatever their cells: infinities, missing cells, unseen labels.
 
     Parameters
     ----------
     rows : Rows
     junk : mapping from name to array of shape (m,) or (m, columns)
-        The columns of the rows that are not to count.
+        The columns of the rows of weight 0.
     """
     n_junk = next(len(column) for column in junk.values())
     padded = rows.followed_by(junk, np.zeros(n_junk))
@@ -143,45 +143,45 @@ def check_absent(rows: WeightedRows, junk: Mapping[Name, np.ndarray]) -> None:
 
 
 def check_order(rows: WeightedRows, order: npt.ArrayLike) -> None:
-    """Permuting the rows changes nothing.
+    """Check that permuting the rows changes nothing.
 
     Parameters
     ----------
     rows : Rows
-    order : array of row numbers, every one once
+    order : array of row numbers, each once
     """
-    moved = rows.take(order).count()
-    assert_statistics_close(moved, rows.count(), held=moved, exact=rows.exact, law="permutation")
+    permuted = rows.take(order).count()
+    assert_statistics_close(permuted, rows.count(), held=permuted, exact=rows.exact, law="permutation")
 
 
 def check_names(rows: WeightedRows, names: Mapping[str, Mapping[Any, Any]]) -> None:
-    """Renaming groups and levels changes nothing but the names; the counts follow them.
+    """Check that renaming groups and levels only renames them.
 
     Parameters
     ----------
     rows : Rows
     names : mapping
-        For some domains, the new label of every old one.
+        For some domains, a mapping from old to new labels.
     """
-    found = rows.renamed(names).count()
-    assert_statistics_close(found, rename_tally(rows.count(), names), exact=rows.exact, law="renaming labels")
+    renamed = rows.renamed(names).count()
+    assert_statistics_close(renamed, rename_tally(rows.count(), names), exact=rows.exact, law="renaming labels")
 
 
 def check_soft_groups(rows: WeightedRows) -> None:
-    """Hard groups are soft groups with a share of 1 in one of them.
+    """Check that hard groups equal one-hot soft groups.
 
     Parameters
     ----------
     rows : Rows
-        With factors given one and the same single column.
+        With factors given the same single column.
     """
     (group,) = {factor.given for factor in rows.factors}
     (name,) = group
     hard = rows.count()
     key = rows.domain(name)
     levels = hard.domains[key].levels
-    shares = np.array([[label == level for level in levels] for label in rows.columns[name]], dtype=np.float64)
-    columns = {**rows.columns, name: shares.reshape(len(rows), len(levels))}
+    one_hot = np.array([[label == level for level in levels] for label in rows.columns[name]], dtype=np.float64)
+    columns = {**rows.columns, name: one_hot.reshape(len(rows), len(levels))}
     soft = WeightedRows(columns, rows.factors, rows.weight, rows.schema).count()
     domains = {**soft.domains, key: Domain(levels, key)}
     assert_statistics_close(
@@ -189,17 +189,17 @@ def check_soft_groups(rows: WeightedRows) -> None:
     )
 
 
-def check_kernels(rows: WeightedRows, one: ModuleType, other: ModuleType) -> None:
-    """Two implementations of the kernels count alike.
+def check_kernels(rows: WeightedRows, first: ModuleType, second: ModuleType) -> None:
+    """Check that two implementations of the kernels count alike.
 
     Parameters
     ----------
     rows : Rows
-    one, other : modules with the functions of `tallybayes.kernels`
+    first, second : modules with the functions of `tallybayes.kernels`
     """
     tallies = []
     running = kernels._kernels
-    for module in (one, other):
+    for module in (first, second):
         kernels._kernels = module
         try:
             tallies.append(rows.count())
@@ -209,7 +209,7 @@ def check_kernels(rows: WeightedRows, one: ModuleType, other: ModuleType) -> Non
 
 
 def check_file(tally: Tally) -> None:
-    """load(save(t)) = t, bit by bit.
+    """Check load(save(t)) = t, bit by bit.
 
     Parameters
     ----------
@@ -218,19 +218,23 @@ def check_file(tally: Tally) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "tally")
         tally.save(path)
-        back = load(path)
-    if _bits(back) != _bits(tally) or back.factors != tally.factors or back.schema != tally.schema:
-        raise AssertionError(f"a file does not give back what was saved: {tally!r} became {back!r}")
+        loaded = load(path)
+    if _bits(loaded) != _bits(tally) or loaded.factors != tally.factors or loaded.schema != tally.schema:
+        raise AssertionError(f"the file changed the tally: {tally!r} became {loaded!r}")
     for key, domain in tally.domains.items():
-        kept = back.domains[key]
-        if (kept.levels, kept.declared, kept.is_sorted) != (domain.levels, domain.declared, domain.is_sorted):
-            raise AssertionError(f"a file does not give back the levels {domain!r}, but {kept!r}")
+        loaded_domain = loaded.domains[key]
+        if (loaded_domain.levels, loaded_domain.declared, loaded_domain.is_sorted) != (
+            domain.levels,
+            domain.declared,
+            domain.is_sorted,
+        ):
+            raise AssertionError(f"the file changed the levels {domain!r} to {loaded_domain!r}")
 
 
-def _bits(thing: Any) -> list[tuple[Any, bytes]]:
-    """Every number of a statistic or tally, to the last bit."""
+def _bits(counted: Any) -> list[tuple[Any, bytes]]:
+    """Return every number of a statistic or tally as bytes."""
     arrays: list[np.ndarray] = []
-    for statistic in thing.statistics if isinstance(thing, Tally) else [thing]:
+    for statistic in counted.statistics if isinstance(counted, Tally) else [counted]:
         for part in statistic._parts().values():
             arrays += [part.high, part.low] if isinstance(part, DoubleDouble) else [part]
         arrays.append(getattr(statistic, "anchor", np.zeros(0)))

@@ -808,7 +808,7 @@ def test_unknown_kind(path, loaders):
 def test_nonsense_is_refused(path, loaders, loader):
     sealed_file.register("test")(loader)
     saved(path)
-    with pytest.raises(FileError, match=r"model\.tally is damaged: its content makes no sense as 'test'") as caught:
+    with pytest.raises(FileError, match=r"model\.tally is damaged: its content is invalid for 'test'") as caught:
         sealed_file.load(path)
     assert caught.value.__cause__ is not None
     assert type(caught.value.__cause__).__name__ in str(caught.value)

@@ -370,7 +370,7 @@ def test_only_like_adds_to_like():
 
 def test_repr_tells_the_estimates():
     assert repr(COIN) == "FittedDistribution: Bernoulli(), weight 2\n  mle    1\n  bayes  0.75"
-    assert "none: cannot give" in repr(tb.fit_distribution([], tb.Gaussian()))
+    assert "none: the 'mle' estimate of the values is undefined" in repr(tb.fit_distribution([], tb.Gaussian()))
     assert "2 groups" in repr(tb.fit_distribution([1.0, 2.0, 4.0], tb.Gaussian(), group=[0, 0, 1]))
 
 
@@ -449,13 +449,13 @@ def test_no_data(family):
     for values in ([], np.zeros(0), [None, None] if not isinstance(family, tb.Categorical) else []):
         empty = tb.fit_distribution(values, family)
         for estimate in ("mle", "unbiased"):
-            with pytest.raises(DataError, match=r"nothing was counted there.\n    Learn from at least one row"):
+            with pytest.raises(DataError, match=r"nothing was counted there.\n    Fit at least one row"):
                 empty.estimate(estimate)
 
 
 def test_no_data_in_one_group():
     soft = tb.fit_distribution([1, 0], tb.Bernoulli(), group=[[1, 0], [1, 0]])
-    with pytest.raises(DataError, match="of group 1: nothing was counted"):
+    with pytest.raises(DataError, match="of group 1 is undefined: nothing was counted"):
         soft.estimate("mle")
     np.testing.assert_array_equal(soft.estimate("bayes"), [0.5, 0.5])
 

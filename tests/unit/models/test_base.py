@@ -21,7 +21,7 @@ def test_a_prior_of_an_unknown_column_is_refused_at_once(name):
     prior = {"emission": UNKNOWN} if name == "HiddenMarkovModel" else UNKNOWN
     before, tally = model.get_params(deep=False), model.tally_
     for change in (model.reestimate, model.set_params):
-        with pytest.raises(tb.errors.PriorError, match="prior= names 'z', which is no column of the model"):
+        with pytest.raises(tb.errors.PriorError, match="prior= has unknown columns 'z'"):
             change(prior=prior, estimate="map")
         assert model.get_params(deep=False) == before
         assert model.tally_ is tally

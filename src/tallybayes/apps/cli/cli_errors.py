@@ -64,12 +64,12 @@ def _replace_phrases(line: str) -> str:
 
 # Part of a hint of the library -> hint of the command.
 _HINTS = {
-    "To ignore them, leave these columns out": "    Leave the column out: --columns NAME=ignore.",
-    "Turn dates into": "    Leave the column out: --columns NAME=ignore.",
-    "Turn durations into": "    Leave the column out: --columns NAME=ignore.",
-    "Turn times of day": "    Leave the column out: --columns NAME=ignore.",
-    "Turn bytes into": "    Leave the column out: --columns NAME=ignore.",
-    "Give every part of them": "    Leave the column out: --columns NAME=ignore.",
+    "To ignore them, drop these columns": "    Leave the column out: --columns NAME=ignore.",
+    "Convert dates to": "    Leave the column out: --columns NAME=ignore.",
+    "Convert durations to": "    Leave the column out: --columns NAME=ignore.",
+    "Convert times of day": "    Leave the column out: --columns NAME=ignore.",
+    "Convert bytes to": "    Leave the column out: --columns NAME=ignore.",
+    "Split them into": "    Leave the column out: --columns NAME=ignore.",
     "Expected a file written by save()": "    Expected a model written by 'tally fit'.",
     "or import the module that defines it": "    Upgrade with pip install --upgrade tallybayes.",
     "Pass the columns the model was fitted on": "    DATA needs the columns that the model was fitted on.",
@@ -77,7 +77,7 @@ _HINTS = {
     "Name them with one *": "    Name files of one kind, with one pattern.",
     "unlabeled='em'": "    Pass --unlabeled em to use such rows, or --unlabeled skip to leave them out.",
     "prior such as tb.": "    Pass --estimate bayes, or more rows.",
-    "Learn it with partial_fit": "    'tally show' lists the classes.",
+    "Add it with partial_fit": "    'tally show' lists the classes.",
 }
 _PHRASES = {
     "Pass a path that": "Name a file that",

@@ -198,7 +198,7 @@ def test_without_its_libraries_one_line_says_what_to_install(tmp_path):
     [
         tb.LabelError.bad_level(b"x", "at"),
         tb.LabelError.bad_level([1], "at"),
-        tb.DataError("found 1 in column 'a'.\n    Turn dates into numbers or labels, such as column.dt.month."),
+        tb.DataError("found 1 in column 'a'.\n    Convert dates to numbers or labels, such as column.dt.month."),
     ],
 )
 def test_columns_of_other_types_can_be_left_out(error):

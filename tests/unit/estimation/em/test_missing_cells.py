@@ -312,7 +312,7 @@ class TestWhatCannotBe:
         assert model.tally_.soft
         whole = ~np.isnan(rows).any(axis=1)
         before = model.tally_
-        with pytest.raises(NotForgettableError, match="EM filled in"):
+        with pytest.raises(NotForgettableError, match="EM imputed"):
             model.forget(rows[whole][:2], labels[whole][:2])
         assert model.tally_ is before
         model.partial_fit(rows[whole][:2], labels[whole][:2])  # adding is fine
@@ -349,7 +349,9 @@ class TestWhatCannotBe:
         rows, labels = holed(17)
         rows[labels == 1, 2] = np.nan
         for estimate in ("mle", "unbiased"):
-            with pytest.raises(DataError, match=f"'{estimate}' estimate of column 2 in class 1: nothing was counted"):
+            with pytest.raises(
+                DataError, match=f"'{estimate}' estimate of column 2 in class 1 is undefined: nothing was counted"
+            ):
                 fitted(rows, labels, covariance, estimate)
         found = fitted(rows, labels, covariance, "bayes").predict_joint_log_proba(rows)
         assert np.isfinite(found).all()

@@ -256,7 +256,7 @@ HALF = np.log(np.full((3, 2), 0.5))
         (([0, 1], [0, 1, 1], HALF), {"log_density": [0.0, np.nan, 1.0]}, DataError, "log_density is nan in row 1"),
         (([0, 1], [0, 1, 1], HALF), {"log_density": [0.0]}, DataError, "log_density has shape"),
         (([0, 1], [0, 1, 1], HALF), {"by": ["a", "b"]}, DataError, "rows: 3, by: 2"),
-        (([0, 1], [0, 1, 1], HALF), {"by": [0.1, 0.2, 0.3]}, LabelError, "Cut measured values into bins"),
+        (([0, 1], [0, 1, 1], HALF), {"by": [0.1, 0.2, 0.3]}, LabelError, "Discretize continuous values"),
         (([0, 1], [0, 1, 1], HALF), {"mass": 95}, PriorError, "mass is 95"),
     ],
 )

@@ -100,7 +100,7 @@ def test_a_column_of_nothing_but_missing_labels():
     assert letters.estimate("bayes") == [{"a": 0.5, "b": 0.5}, {}]
     np.testing.assert_allclose(letters.log_evidence(), [np.log(1 / 6), 0])
     np.testing.assert_allclose(letters.predictive().log_prob([["a", None]]), [[np.log(0.5), 0]])
-    with pytest.raises(DataError, match="column 1: nothing was counted"):
+    with pytest.raises(DataError, match="column 1 is undefined: nothing was counted"):
         letters.estimate("mle")
 
 

@@ -290,7 +290,7 @@ def test_declared_classes():
     assert (shares.predict_proba(X)[:, 2] == 0).all()
     likely = tb.NaiveBayes(estimate="mle").partial_fit([[0.0], [1.0]], [0, 0], classes=[0, 1])
     assert likely.predict_proba([[0.5]]).tolist() == [[1.0, 0.0]]
-    with pytest.raises(DataError, match=r"'mle' estimate of column 0 in class 1: nothing was counted"):
+    with pytest.raises(DataError, match=r"'mle' estimate of column 0 in class 1 is undefined: nothing was counted"):
         likely.predict_proba([[0.5]], class_prior="uniform")
 
 

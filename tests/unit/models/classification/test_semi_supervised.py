@@ -320,7 +320,7 @@ class TestAfterwards:
     def test_nothing_can_be_taken_out(self):
         model = em(MARKED, missing_label=-1)
         before, history = model.tally_, model.history_
-        with pytest.raises(NotForgettableError, match="EM filled in"):
+        with pytest.raises(NotForgettableError, match="EM imputed"):
             model.forget(X[~HIDDEN], K[~HIDDEN])
         with pytest.raises(NotForgettableError):
             model.tally_ - model.tally_

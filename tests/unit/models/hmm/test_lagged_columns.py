@@ -204,7 +204,7 @@ def test_what_needs_values_that_are_not_known_is_refused_by_name():
         tb.predictive_check(model, X)
     with pytest.raises(DataError, match="silent steps lie between these"):
         tb.HiddenMarkovModel(2, {"y": tb.Autoregressive()}, gaps="g").fit([{"y": [1.0, 2.0, 4.0], "g": [0, 1, 0]}])
-    with pytest.raises(DataError, match=r"It is for tb\.HiddenMarkovModel"):
+    with pytest.raises(DataError, match=r"Use it in tb\.HiddenMarkovModel"):
         tb.NaiveBayes(tb.Autoregressive()).fit([[1.0], [2.0]], [0, 1])
     for order in (0, 1.5, True):
         with pytest.raises(DataError, match="order is"):

@@ -185,7 +185,7 @@ def test_what_em_cannot_do_is_refused():
     assert model.tally_.soft
     model.partial_fit({"a": [0], "b": [1]})
     assert model.history_ == []
-    with pytest.raises(NotForgettableError, match=r"EM filled in"):
+    with pytest.raises(NotForgettableError, match=r"EM imputed"):
         model.forget({"a": [0], "b": [1]})
     with pytest.raises(DataError, match=r"column 'a' has missing cells, which under missing='em'"):
         model.partial_fit({"a": [None], "b": [1]})
@@ -194,7 +194,7 @@ def test_what_em_cannot_do_is_refused():
             ask()
     with pytest.raises(AttributeError, match=r"counts have changed since EM ended"):
         _ = model.bic_
-    with pytest.raises(PriorError, match=r"no highest point"):
+    with pytest.raises(PriorError, match=r"no maximum to converge to"):
         tb.BayesianNetwork({"b": ["a"]}, missing="em", estimate="map", prior=tb.Dirichlet(0.1)).fit(
             {"a": [0, 1, 0, None], "b": [1, 0, 1, 0]}
         )

@@ -75,7 +75,7 @@ def test_priors():
     before = tb.BayesianNetwork(PARENTS).fit(ROWS).tally_.scale(0.5)
     np.testing.assert_allclose(table(before), (1.5 * counts + 1) / (1.5 * counts + 1).sum(axis=-1, keepdims=True))
     assert tb.BayesianNetwork(PARENTS, prior="empirical").fit(ROWS).prior_["c"].concentration.shape == (2,)
-    with pytest.raises(PriorError, match=r"no column of the model"):
+    with pytest.raises(PriorError, match=r"prior= has unknown columns"):
         table({"z": tb.Dirichlet(1)})
     with pytest.raises(PriorError, match=r"belongs to no column's family"):
         table(tb.Gamma(1, 1))

@@ -220,13 +220,13 @@ NAMED = {
 @pytest.mark.parametrize("name", NAMED)
 def test_a_prior_for_a_column_that_is_not_there_is_refused_when_fitting(name):
     belief = tb.NormalInverseGamma(0, 1, 2, 1)
-    with pytest.raises(PriorError, match=r"names 'hieght', which is no column .*known: .*'height', 'width'"):
+    with pytest.raises(PriorError, match=r"has unknown columns 'hieght' .*known: .*'height', 'width'"):
         NAMED[name]({"hieght": belief, "width": belief})
     NAMED[name]({"height": belief, "width": belief})
 
 
 def test_a_discriminant_has_one_prior_for_all_columns():
-    with pytest.raises(PriorError, match="names 'nope', which is no column"):
+    with pytest.raises(PriorError, match="has unknown columns 'nope'"):
         tb.GaussianDiscriminant(prior={"nope": tb.NormalInverseGamma(0, 1, 2, 1)}).fit(X, CLASSES)
 
 

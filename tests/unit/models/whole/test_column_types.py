@@ -37,8 +37,8 @@ UNLIKE = {"naive Bayes", "labels", "discriminant", "hidden Markov", "network"}  
 
 
 def odd():
-    date, hours, duration = "Turn dates into numbers or labels", "t.hour", "column.dt.total_seconds"
-    apart, parts = "Complex data not supported", "Give their parts columns of their own"
+    date, hours, duration = "Convert dates to numbers or labels", "t.hour", "column.dt.total_seconds"
+    apart, parts = "Complex data not supported", "Split them into separate columns"
     for values, hint in [(TIMES, hours), (DURATIONS, duration), ([[1, 2]] * N, parts)]:
         kind = type(values[0]).__name__
         yield f"pandas {kind}", pd.DataFrame({"x": X, "c": pd.Series(values)}), hint
@@ -50,7 +50,7 @@ def odd():
     yield "NumPy complex", {"x": X, "c": X + 1j}, apart
     yield "pandas complex", pd.DataFrame({"x": X, "c": X + 1j}), apart
     yield "pandas period", pd.DataFrame({"x": X, "c": pd.Series(MOMENTS).dt.to_period("D")}), date
-    yield "pandas bytes", pd.DataFrame({"x": X, "c": [b"u", b"v"] * 6}), "Turn bytes into strings"
+    yield "pandas bytes", pd.DataFrame({"x": X, "c": [b"u", b"v"] * 6}), "Convert bytes to strings"
     yield "pandas category of dates", pd.DataFrame({"x": X, "c": pd.Series(MOMENTS, dtype="category")}), date
     yield "Arrow struct", pa.table({"x": X, "c": [{"u": 1}] * N}), parts
     yield "Polars objects", pl.DataFrame({"x": X, "c": pl.Series([{1}] * N, dtype=pl.Object)}), parts
@@ -66,8 +66,10 @@ ODD = {name: (table, hint) for name, table, hint in odd()}
 def test_odd_columns_are_left_out_or_refused_with_what_to_try(name, model):
     table, hint = ODD[name]
     if model in CHOOSING:
-        parts = hint == "Give their parts columns of their own"
-        with pytest.warns(DataSourceWarning, match=f"c: left out, .*\n{hint if parts else 'Give converted values'}"):
+        parts = hint == "Split them into separate columns"
+        with pytest.warns(
+            DataSourceWarning, match=f"c: left out, .*\n{'Give their parts' if parts else 'Give converted values'}"
+        ):
             MODELS[model](table)
         return
     with pytest.raises(TallybayesError, match=f"(?s)column 'c'.*expected.*\n    .*{hint}"):
@@ -78,7 +80,7 @@ def test_odd_columns_are_left_out_or_refused_with_what_to_try(name, model):
 @pytest.mark.parametrize(
     ("rows", "hint"),
     [
-        ([[value, 1.0] for value in DURATIONS], "Turn durations"),
+        ([[value, 1.0] for value in DURATIONS], "Convert durations"),
         (np.column_stack([X, X]) + 1j, "Complex data not supported"),
     ],
     ids=["lists", "complex"],

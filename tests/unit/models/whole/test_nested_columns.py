@@ -90,7 +90,7 @@ def test_nested_columns_are_left_out(kind, columns, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_nested_columns_that_are_named_are_refused_together(kind, tmp_path):
     columns = {"x": "auto", "place": tb.Categorical(), "tags": "suggest"}
-    with pytest.raises(tb.DataError, match=r"columns 'tags', 'place': found lists, structs or maps; .*\n.*leave these"):
+    with pytest.raises(tb.DataError, match=r"columns 'tags', 'place': found lists, structs or maps; .*\n.*drop these"):
         tb.NaiveBayes(columns).fit(KINDS[kind](tmp_path), "y")
     for family in (tb.Categorical(), {"x": "auto", ...: tb.Categorical()}):
         with pytest.raises(tb.DataError, match=r"columns 'tags', 'place': found lists"):
@@ -199,7 +199,7 @@ def test_columns_of_unread_types_are_dropped(kind, tmp_path, request):
         warnings.simplefilter("error")
         assert len(model.predict(rows)) == N
         tb.NaiveBayes({"x": tb.Gaussian()}).fit(rows, "y")
-    with pytest.raises(tb.DataError, match=r"column 'raw': found cells .*\n.*Turn bytes into .*To ignore them, "):
+    with pytest.raises(tb.DataError, match=r"column 'raw': found cells .*\n.*Convert bytes to .*To ignore them, "):
         tb.NaiveBayes({"x": "auto", "raw": "auto"}).fit(rows, "y")
 
 

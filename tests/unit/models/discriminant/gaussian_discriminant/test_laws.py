@@ -150,7 +150,9 @@ def test_a_declared_class_has_no_share_of_the_rows_yet(covariance, estimate, emp
             shares, [1 / 30 if label == empty else (13 + 3 * (label == there[1])) / 30 for label in range(3)]
         )
     if estimate == "mle":
-        with pytest.raises(DataError, match=f"'mle' estimate of column 0 in class {empty}: nothing was counted"):
+        with pytest.raises(
+            DataError, match=f"'mle' estimate of column 0 in class {empty} is undefined: nothing was counted"
+        ):
             model.predict_proba(new, class_prior="uniform")
 
 

@@ -121,7 +121,7 @@ def test_priors_are_held():
     for seed in range(5):
         model = tb.HiddenMarkovModel(3, tb.Categorical(), prior="empirical", random_state=seed, max_iter=80).fit(X)
         assert (np.diff(model.history_) > -1e-7).all()
-    with pytest.raises(PriorError, match="no highest point"):
+    with pytest.raises(PriorError, match="no maximum to converge to"):
         tb.HiddenMarkovModel(3, tb.Categorical(), prior=tb.Dirichlet(0.5), estimate="map", max_iter=500).fit(X)
 
 

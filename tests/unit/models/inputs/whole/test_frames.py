@@ -130,7 +130,9 @@ def test_rows_without_names_after_a_frame_and_the_other_way_round():
     by_name = frame.assign(y=Y)
     for model in (tb.NaiveBayes(), tb.GaussianDiscriminant()):
         for fitted in (model.fit(frame, Y), model.fit(by_name, "y")):
-            with pytest.raises(ValueError, match=r"(?s)no column 'x'.*no names\. Pass a frame.*pd\.DataFrame"):
+            with pytest.raises(
+                ValueError, match=r"(?s)no column 'x'.*no column names\. Pass a data frame.*pd\.DataFrame"
+            ):
                 fitted.predict(frame.to_numpy())
     with pytest.raises(ValueError, match="no names"):
         tb.HiddenMarkovModel(2, random_state=0).fit([frame]).predict([frame.to_numpy()])

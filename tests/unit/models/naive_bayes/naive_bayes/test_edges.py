@@ -168,7 +168,9 @@ def test_a_column_unknown_in_one_class_or_in_all(family, estimate):
 def test_a_column_unknown_in_one_class_has_no_point_estimate(family, estimate):
     X = [[1.0, 0.0], [0.0, 1.0], [np.nan, 1.0], [np.nan, 0.0]]
     model = tb.NaiveBayes({0: family, 1: tb.Bernoulli()}, estimate=estimate).fit(X, [0, 0, 1, 1])
-    with pytest.raises(DataError, match=f"'{estimate}' estimate of column 0 in class 1: nothing was counted"):
+    with pytest.raises(
+        DataError, match=f"'{estimate}' estimate of column 0 in class 1 is undefined: nothing was counted"
+    ):
         model.predict_proba(X)
 
 

@@ -179,7 +179,7 @@ def test_types_decide_what_is_measured():
     labels = tb.BayesianNetwork([("a", "b")]).fit({"a": [1.0, np.nan, 2.0, 1.0], "b": ["u", "v", "v", "u"]})
     assert labels.levels_["a"] == (1, 2)
     with pytest.raises(
-        LabelError, match=r"found 4.5 \(float\) as a level of column 'b'(.|\n)*Cut measured values into bins"
+        LabelError, match=r"found 4.5 \(float\) as a level of column 'b'(.|\n)*Discretize continuous values"
     ):
         tb.BayesianNetwork([("a", "b"), ("b", "c")]).fit({**floats, "c": ["u", "v", "u"]})
     every = tb.BayesianNetwork([("a", "b")], columns=tb.LinearGaussian()).fit(floats)

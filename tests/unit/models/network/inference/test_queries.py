@@ -135,9 +135,9 @@ def test_what_is_impossible_is_named_as_briefly_as_can_be():
         {"a": [0, 1], "b": [0, 1], "c": [0, 1]},
         {"a": [0.5, 0.5], "b": [[1.0, 0.0], [0.5, 0.5]], "c": [0.5, 0.5]},
     )
-    with pytest.raises(ImpossibleError, match=r"a = 0, b = 1 has probability 0; these cannot happen together"):
+    with pytest.raises(ImpossibleError, match=r"a = 0, b = 1 has probability 0; these values contradict each other"):
         model.query("c", {"a": 0, "b": 1, "c": 1})
-    with pytest.raises(ImpossibleError, match=r"these cannot happen together"):
+    with pytest.raises(ImpossibleError, match=r"these values contradict each other"):
         model.sample(3, {"a": 0, "b": 1})
     with pytest.raises(ImpossibleError, match=r"c = \{0: 0.0, 1: 0.0\} has probability 0"):
         model.most_probable({"c": {0: 0.0, 1: 0.0}})
