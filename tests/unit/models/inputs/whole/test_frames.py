@@ -134,7 +134,7 @@ def test_rows_without_names_after_a_frame_and_the_other_way_round():
                 ValueError, match=r"(?s)no column 'x'.*no column names\. Pass a data frame.*pd\.DataFrame"
             ):
                 fitted.predict(frame.to_numpy())
-    with pytest.raises(ValueError, match="no names"):
+    with pytest.raises(ValueError, match="no column names"):
         tb.HiddenMarkovModel(2, random_state=0).fit([frame]).predict([frame.to_numpy()])
     with pytest.raises(ValueError, match=r"no column 0(?s:.*)to_numpy"):
         tb.NaiveBayes().fit(frame.to_numpy(), Y).predict(frame)
