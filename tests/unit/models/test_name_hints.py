@@ -179,7 +179,7 @@ def test_the_signature_stays_and_copies_work(kind):
 
 def test_an_attribute_that_cannot_be_derived_says_why():
     model = tb.GaussianDiscriminant().fit(X, Y)
-    with pytest.raises(tb.NotLinearError, match="linear only where the classes share"):
+    with pytest.raises(tb.NotLinearError, match="linear only with a tied covariance"):
         _ = model.discriminant_functions_
 
 

@@ -1,4 +1,4 @@
-"""GaussianDiscriminant: every discriminant analysis from one set of moments."""
+"""GaussianDiscriminant: Gaussian discriminant analysis with all common covariance structures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class DiscriminantFunctions(NamedTuple):
-    """Linear discriminants: log p(class | x) = intercept + x · coef + a term common to all classes."""
+    """Linear discriminant functions: log p(class | x) = intercept + x · coef + a constant common to all classes."""
 
     intercept: np.ndarray
     coef: np.ndarray
@@ -49,47 +49,47 @@ class DiscriminantFunctions(NamedTuple):
 class GaussianDiscriminant(TransformerMixin, Classifier):
     """Gaussian discriminant analysis: quadratic, linear, diagonal, spherical, regularized, Bayesian.
 
-    The tally holds the moments of every class, products included, so every covariance and every estimate can be had
-    from one pass over the data: `reestimate`.
+    The tally contains the moments of each class, including products. One pass over the data gives every covariance and
+    every estimate by `reestimate`.
 
     Parameters
     ----------
     covariance : {"full", "tied", "diagonal", "tied_diagonal", "spherical", "tied_spherical"}, default "full"
-        ``"full"`` is quadratic discriminant analysis, ``"tied"`` linear, ``"diagonal"`` Gaussian naive Bayes,
-        ``"tied_diagonal"`` diagonal linear.
+        ``"full"`` is quadratic discriminant analysis (QDA), ``"tied"`` linear discriminant analysis (LDA),
+        ``"diagonal"`` Gaussian naive Bayes, ``"tied_diagonal"`` diagonal LDA.
     shrinkage : float in [0, 1], "auto" or None
         λ of λ·diag(Σ) + (1 − λ)·Σ, regularized discriminant analysis, per class or for the tied covariance. ``"auto"``
-        is the oracle-approximating λ (OAS) of the correlations, from the moments alone.
+        is the oracle-approximating shrinkage (OAS) of the correlations, from the moments only.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
-        ``"bayes"`` is the full Bayesian predictive: normal-inverse-Wishart to multivariate t. ``"unbiased"`` is R's.
+        ``"bayes"`` is the posterior predictive: a multivariate t from a normal-inverse-Wishart. ``"unbiased"`` is R's.
     prior : NormalInverseWishart, NormalInverseGamma (diagonal and spherical covariance), "empirical" or Tally, optional
-        None is a weak prior that no scale or offset of a column changes. ``"empirical"`` makes the classes' moments
-        most probable, and is as indifferent to scales. A tally of the same columns counts as seen before.
+        None is a weak prior, equivariant to scales and offsets of the columns. ``"empirical"`` maximizes the marginal
+        likelihood of the classes' moments (empirical Bayes), and is equivariant, too. A tally of the same columns is
+        counted before the training rows.
     class_prior : {label: probability}, "uniform", "frequency", Dirichlet or None
-        "frequency" is the classes' share of the rows. None has one pseudo-row more for every class, under the estimates
-        that have priors, so that a class that was declared but not seen is improbable, not impossible.
-        No class prior touches the covariance.
+        "frequency" uses the class frequencies. None adds one pseudo-count per class under estimates with a prior, so
+        that a declared class without rows is possible. The class prior does not influence the covariance.
     calibration : {"temperature", "isotonic", "auto"} or None
-        Whether `fit` mends the probabilities by its rows left out, and how: see `calibrate`.
+        Calibration of the probabilities during `fit`, by held-out rows: see `calibrate`.
     unlabeled : {"em", "skip"} or None
-        What to do with rows without a label: use them by EM, or leave them out. None refuses them.
+        Rows without a label: use them by EM, or skip them. None raises an error.
     missing_label : label, optional
-        What stands for a missing label, such as −1, besides None and NaN.
+        A value that marks missing labels, such as −1, besides None and NaN.
     unlabeled_weight : float, default 1
-        What a row without a label is worth, compared with one that has it.
+        The weight of an unlabeled row relative to a labeled row.
     n_classes : int, optional
-        How many classes there are, where some have no labeled row.
+        The number of classes, if some have no labeled row.
     max_iter, tol : int and float
-        EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
+        The maximum number of EM iterations, and the tolerance of the objective per row.
     n_init : int, default 1
-        From how many random starts, the best of which counts; used only where a class has no label.
+        The number of random initializations, of which the best is used; only if a class has no label.
     random_state : int, Generator or None
-        For those starts.
+        The seed of the initializations.
 
     Attributes
     ----------
     tally_ : Tally
-        All that was learnt.
+        The sufficient statistics.
     classes_ : ndarray
 
     Examples
@@ -169,13 +169,13 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         self._family()
 
     def _family(self) -> Family:
-        """The family that reads the moments."""
+        """Return the family of `covariance`. Raise EstimateError for invalid shrinkage."""
         shrinkage = self.shrinkage
         if shrinkage is not None:
             if self.covariance not in ("full", "tied"):
                 raise EstimateError(
-                    f"shrinkage={shrinkage!r} does nothing to a {self.covariance!r} covariance, without correlations.\n"
-                    "    Use covariance='full' or 'tied', or leave shrinkage out."
+                    f"shrinkage={shrinkage!r} has no effect on a {self.covariance!r} covariance (no correlations).\n"
+                    "    Use covariance='full' or 'tied', or omit shrinkage."
                 )
             number = isinstance(shrinkage, int | float | np.integer | np.floating) and not isinstance(shrinkage, bool)
             auto = isinstance(shrinkage, str) and shrinkage == "auto"
@@ -184,7 +184,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         return self.families[self.covariance]()
 
     def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
-        """The one factor, read by the family of `covariance`, with its scatter shrunk."""
+        """Return the factor in the family of `covariance`, with its scatter shrunk."""
         factor, moments = super()._feature_factors()[0]
         assert isinstance(moments, Moments)
         if self.shrinkage is not None:
@@ -192,7 +192,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         return [(self._factor_for_scoring(factor), moments)]
 
     def _fixed_feature_parameters(self) -> list[Any]:
-        """The means and covariances that were given, read as `covariance` says: as most likely if so counted."""
+        """Return the fixed means and covariances, restricted to the family of `covariance` as by maximum likelihood."""
         mean, matrices = super()._fixed_feature_parameters()[0]
         assert self._fixed_parameters is not None
         family = self._family()
@@ -209,23 +209,23 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         return [check_parameters(family, {"mean": mean, "covariance": matrices, "variance": variance}, [], "the model")]
 
     def _factor_for_scoring(self, factor: Factor) -> Factor:
-        """The factor in the family of `covariance`."""
+        """Return the factor in the family of `covariance`."""
         return Factor(factor.columns, factor.given, self._family())
 
     def _check_has_likelihood_measures(self, what: str) -> None:
         if self.shrinkage not in (None, 0):
             raise EstimateError(
-                f"a model with shrinkage={self.shrinkage!r} has no {what}: a shrunk covariance is no posterior.\n"
-                "    Use reestimate(shrinkage=None), or state the same belief as a prior, a tb.NormalInverseWishart."
+                f"a model with shrinkage={self.shrinkage!r} has no {what}: a shrunk covariance is not a posterior.\n"
+                "    Use reestimate(shrinkage=None), or express the shrinkage as a prior, a tb.NormalInverseWishart."
             )
 
     def _statistics_are_per_row(self) -> bool:
-        """Shrinking changes more of a covariance than the row brought to it."""
+        """Return whether each row contributes separately to the statistics: not under shrinkage."""
         return self.shrinkage is None
 
     @property
     def shrinkage_(self) -> Any:
-        """The λ in use: one number, or one per class where ``shrinkage="auto"`` finds one for each."""
+        """The λ in use: one number, or one per class for ``shrinkage="auto"``."""
         check_is_fitted(self, "tally_")
         if self.shrinkage != "auto":
             return 0.0 if self.shrinkage is None else float(self.shrinkage)
@@ -235,7 +235,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         return float(amount[0]) if self.covariance == "tied" else amount
 
     def shrinkage_path(self, lambdas: Iterable[float]) -> list[Self]:
-        """The same moments under each λ: fitted models, without touching the data.
+        """Return fitted models of the same moments under each λ, without data.
 
         Parameters
         ----------
@@ -249,13 +249,13 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
 
     @property
     def discriminant_functions_(self) -> DiscriminantFunctions:
-        """γ and β of every class, log p(class | x) = γ + x · β + const, where one covariance serves all classes."""
+        """γ and β of each class, log p(class | x) = γ + x · β + const, if the covariance is tied and plugged in."""
         check_is_fitted(self, "tally_")
         try:
             coef, bias = linear_terms(self._factor_scorers[0])
         except NotLinearError:
             raise NotLinearError(
-                "the discriminants are linear only where the classes share their covariance and it is plugged in.\n"
+                "the discriminants are linear only with a tied covariance and a plugged-in point estimate.\n"
                 "    Use reestimate(covariance='tied', estimate='map') or another tied covariance and point estimate."
             ) from None
         return DiscriminantFunctions(self.class_log_prior_ + bias, coef)
@@ -263,7 +263,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
     @predict_in_batches
     @answering
     def predict(self, X: Rows) -> np.ndarray:
-        """The most probable class of every row; ties go to the first.
+        """Return the most probable class of each row; ties go to the first class.
 
         Parameters
         ----------
@@ -282,7 +282,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
             or "groups" not in scored.family.tied_over
         ):
             return super().predict(X)
-        # One covariance for all, plugged in: the quadratic term is common to the classes, and a linear one decides.
+        # With a tied covariance the quadratic term is common to all classes, so a linear function decides.
         self._check_estimated(self.class_log_prior_)
         table = open_rows(self, X)
         rows = self._factor_cells(table, scored)
@@ -292,41 +292,42 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
             part = slice(start, start + 1024)
             piece = chunk_of(rows, part)
             score = (piece if center is None else piece - center) @ coef + bias
-            if not np.isfinite(score).all():  # a missing cell, a forbidden one, or a class without weight
+            if not np.isfinite(score).all():  # a missing or invalid cell, or a class without weight
                 return super().predict(X)
             codes[part] = score.argmax(axis=1)
         return self.classes_[codes]
 
     @property
     def scalings_(self) -> np.ndarray:
-        """The discriminant directions, shape (columns, n): within them the pooled covariance is the identity.
+        """The discriminant directions (Fisher 1936), shape (columns, n), which whiten the pooled covariance.
 
-        Fisher's: ordered by how far they part the classes, at most one fewer than there are classes.
+        They are ordered by the separation of the class means; their number is at most the number of classes minus 1.
         """
         check_is_fitted(self, "tally_")
         return self._cached("scalings", self._make_scalings)
 
     def _make_scalings(self) -> np.ndarray:
-        weight, mean, within = self._spreads()
+        """Return the discriminant directions, without caching."""
+        weight, mean, within = self._class_moments()
         n_classes = int((weight > 0).sum())
         if not n_classes:
             return np.empty((len(within), 0))
-        deviation = np.sqrt(np.diagonal(within))
-        deviation = np.where(deviation > 0, deviation, 1.0)
-        values, vectors = np.linalg.eigh(within / np.outer(deviation, deviation))
-        kept = values > 1e-12 * values.max(initial=0.0)
-        white = vectors[:, kept] / np.sqrt(values[kept]) / deviation[:, None]
+        std = np.sqrt(np.diagonal(within))
+        std = np.where(std > 0, std, 1.0)
+        values, vectors = np.linalg.eigh(within / np.outer(std, std))
+        nonzero = values > 1e-12 * values.max(initial=0.0)
+        white = vectors[:, nonzero] / np.sqrt(values[nonzero]) / std[:, None]
         center = weight @ mean / weight.sum()
         between = np.sqrt(weight)[:, None] * (mean - center) @ white
         _, sizes, rotation = np.linalg.svd(between, full_matrices=False)
         n_directions = min(n_classes - 1, int((sizes > 1e-10 * sizes.max(initial=0.0)).sum())) if sizes.size else 0
         return white @ rotation[:n_directions].T
 
-    def _spreads(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What every class weighs, its mean, and the covariance within classes."""
+    def _class_moments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the weight and mean of each class, and the pooled covariance within classes."""
         if self._fixed_parameters is not None:
             weight = self._fixed_parameters[0].table
-            (mean, matrices) = super()._fixed_feature_parameters()[0]
+            mean, matrices = super()._fixed_feature_parameters()[0]
             return weight, mean, (weight[:, None, None] * matrices).sum(axis=0)
         moments = super()._feature_factors()[0][1]
         assert isinstance(moments, Moments)
@@ -335,7 +336,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
 
     @answering
     def transform(self, X: Rows) -> np.ndarray:
-        """Rows projected onto the discriminant directions, from the mean of all rows.
+        """Project rows onto the discriminant directions, centered at the overall mean.
 
         Parameters
         ----------
@@ -351,11 +352,11 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         scored = self._factor_scorers[0]
         rows = chunk_of(self._factor_cells(table, scored), slice(None))
         check_cells(scored, rows)
-        weight, mean, _ = self._spreads()
+        weight, mean, _ = self._class_moments()
         return (rows - weight @ mean / weight.sum()) @ self.scalings_
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """The names of the directions that `transform` gives, numbered as scikit-learn does: "gaussiandiscriminant0".
+        """Return the names of the discriminant directions, as scikit-learn numbers them: "gaussiandiscriminant0".
 
         Parameters
         ----------
@@ -364,7 +365,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         return np.array([f"gaussiandiscriminant{k}" for k in range(self.scalings_.shape[1])], dtype=object)
 
     def plot_projection(self, X: Rows, y: Labels, ax: Axes | None = None) -> Plot:
-        """Rows on the first two discriminant directions, colored by class; needs matplotlib.
+        """Plot rows on the first two discriminant directions, colored by class; needs matplotlib.
 
         Parameters
         ----------
@@ -374,7 +375,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
 
         Returns
         -------
-        Picture
+        Plot
         """
         from tallybayes.plotting.classifier.decision_boundary import plot_projection
 
@@ -382,7 +383,7 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
 
 
 def oas(moments: Moments, *, tied: bool) -> np.ndarray:
-    """The oracle-approximating shrinkage of the correlations of every class, or of all together."""
+    """Return the oracle-approximating shrinkage of the correlations of each class, or of the pooled moments."""
     scatter = moments.scatter
     weight = moments.weight[..., 0]
     if tied:
@@ -392,41 +393,41 @@ def oas(moments: Moments, *, tied: bool) -> np.ndarray:
 
 
 def oas_of(scatter: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The oracle-approximating shrinkage of the correlations in scatter matrices (…, columns, columns).
+    """Return the oracle-approximating shrinkage of the correlations in scatter matrices (…, columns, columns).
 
-    It needs the number of rows, the trace and the sum of squares only (Chen, Wiesel, Eldar and Hero, 2010).
+    It needs only the number of rows, the trace and the sum of squares (Chen, Wiesel, Eldar and Hero 2010).
     """
     d = scatter.shape[-1]
     variance = np.diagonal(scatter, axis1=-2, axis2=-1)
-    deviation = np.sqrt(np.where(variance > 0, variance, 1.0))
-    correlation = scatter / (deviation[..., :, None] * deviation[..., None, :])
-    level = (variance > 0).mean(axis=-1)  # the mean variance after scaling, 1 unless a column is constant
+    std = np.sqrt(np.where(variance > 0, variance, 1.0))
+    correlation = scatter / (std[..., :, None] * std[..., None, :])
+    mean_variance = (variance > 0).mean(axis=-1)  # the mean variance after scaling; 1 without constant columns
     spread = (correlation**2).mean(axis=(-2, -1))
-    gap = (weight + 1) * (spread - level**2 / d)
-    amount = np.where(gap > 0, (spread + level**2) / np.where(gap > 0, gap, 1.0), 1.0)
+    excess = (weight + 1) * (spread - mean_variance**2 / d)
+    amount = np.where(excess > 0, (spread + mean_variance**2) / np.where(excess > 0, excess, 1.0), 1.0)
     return np.minimum(amount, 1.0)
 
 
 def shrunk(moments: Moments, shrinkage: Any, *, tied: bool) -> Moments:
-    """Moments whose scatter is λ·diag(S) + (1 − λ)·S."""
+    """Return moments with the scatter λ·diag(S) + (1 − λ)·S."""
     amount = oas(moments, tied=tied) if shrinkage == "auto" else np.array([float(shrinkage)])
     off = moments.scatter * (1 - np.eye(moments.n_columns))
     return moments.with_scatter(-amount[:, None, None] * off)
 
 
 def _centered_terms(scored: FactorScorer, log_prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Weights (columns, classes), biases and a center: scores linear in the rows about it.
+    """Return coefficients (columns, classes), biases and a center of scores that are linear in the rows.
 
-    The center is None where the rows are so near 0 that they keep their digits without.
+    The center is None if the means are small relative to the standard deviations, so that centering is unnecessary.
     """
     mean = np.array(scored.parameters.mean, dtype=float)
     center = np.nanmean(mean, axis=0)
-    gap = mean - center
-    gap[:, scored.constant] = 0.0
-    coef = np.linalg.solve(np.asarray(scored.parameters.covariance)[0], gap.T)
+    difference = mean - center
+    difference[:, scored.constant] = 0.0
+    coef = np.linalg.solve(np.asarray(scored.parameters.covariance)[0], difference.T)
     coef[scored.constant] = 0.0
-    bias = log_prior - 0.5 * (coef * gap.T).sum(axis=0)
-    deviation = np.sqrt(np.diagonal(np.asarray(scored.parameters.covariance)[0]))
-    if (np.abs(center) < 1000 * deviation).all():
+    bias = log_prior - 0.5 * (coef * difference.T).sum(axis=0)
+    std = np.sqrt(np.diagonal(np.asarray(scored.parameters.covariance)[0]))
+    if (np.abs(center) < 1000 * std).all():
         return coef, bias - center @ coef, None
     return coef, bias, center

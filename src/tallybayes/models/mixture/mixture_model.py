@@ -1,4 +1,4 @@
-"""Mixture: classes that nobody named, found by EM. Clusters of tables with mixed columns and missing cells."""
+"""Mixture: mixture models fitted by EM, for clustering tables of mixed columns with missing cells."""
 
 from __future__ import annotations
 
@@ -27,41 +27,43 @@ from tallybayes.typing import ClassPrior, Columns, Priors, RandomState, Rows, Sa
 
 
 class Mixture(ClassConditionalModel):
-    """A mixture: p(row) = Σ p(component) Π p(column | component), of any columns, with cells missing.
+    """Mixture model: p(row) = Σ p(component) Π p(column | component), with mixed columns and missing cells.
 
-    It is naive Bayes without labels: the components are classes that nobody named. They are numbered 0, 1, …; their
-    numbers mean nothing. Columns that vary together within a component are one block of `MultivariateGaussian`.
+    It is naive Bayes with latent classes. The components are numbered 0, 1, …, in arbitrary order. Columns that are
+    dependent within a component form one block of `MultivariateGaussian`.
 
     Parameters
     ----------
     n_components : int, default 2
     columns : "auto", "suggest", a Family, or a mapping from names, positions or tuples of them to these
-        As for `NaiveBayes`; ``"suggest"`` judges columns by themselves, since no class is known.
+        As for `NaiveBayes`; ``"suggest"`` considers each column on its own, because no class is known.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
-        EM climbs the log posterior, or under ``"mle"`` the log likelihood; this is what is made of its counts then.
+        The estimate from the expected counts of EM. EM maximizes the log posterior; under ``"mle"`` the log-likelihood.
     prior : as for `NaiveBayes`
     class_prior : {component: probability}, "uniform", "frequency", Dirichlet or None
-        Of the components. None learns their shares, with one pseudo-row each under the estimates that have priors, so
-        that none dies; "frequency" learns them without.
+        The mixing weights. None estimates them with one pseudo-count each under estimates with a prior, so that no
+        component becomes empty; "frequency" estimates them without pseudo-counts.
     unseen : {"missing", "smooth", "error"}, default "missing"
+        As for `NaiveBayes`.
     max_iter, tol : int and float
-        EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
+        The maximum number of EM iterations, and the tolerance of the objective per row.
     n_init : int, default 3
-        From how many starts (k-means++ on what is observed); the one that climbs highest counts.
+        The number of initializations (k-means++ on the observed cells); the best result is used.
     warm_start : bool, default False
-        Whether `fit` sets out from what was learnt before, if anything was.
+        Whether `fit` starts from the current parameters of a fitted model.
     random_state : int, Generator or None
+        The seed of the initializations.
 
     Attributes
     ----------
-    columns_, left_out_ : dict
-        The family of every column, and why others are not read.
+    columns_, dropped_columns_ : dict
+        The family of each column, and the reasons of dropped columns.
     tally_ : Tally
-        The expected statistics of every component.
+        The expected sufficient statistics of each component.
     history_ : list of float
-        The objective after every step; it never falls.
+        The objective after each iteration; it never decreases.
     objectives_ : list of float
-        Where every start ended.
+        The final objective of each initialization.
     converged_ : bool
 
     Examples
@@ -121,17 +123,16 @@ class Mixture(ClassConditionalModel):
     def fit(
         self, X: Rows, y: None = None, sample_weight: SampleWeights = None, *, initial: Mixture | None = None
     ) -> Self:
-        """Find the components.
+        """Fit the mixture by EM.
 
         Parameters
         ----------
         X : as for `NaiveBayes`
         y : None
-            Not used: scikit-learn's pipelines pass it.
-        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+            Ignored; pipelines of scikit-learn pass it.
+        sample_weight : array-like of shape (n,), or column name of X, optional
         initial : Mixture, optional
-            Where EM starts, and from nowhere else: at the parameters of this one, fitted or from parameters; its
-            components keep their numbers. The first step is what these expect of the rows.
+            A model whose parameters initialize EM, instead of other initializations. The components keep its numbers.
 
         Returns
         -------
@@ -142,20 +143,20 @@ class Mixture(ClassConditionalModel):
             check_n_groups(len(initial.classes_), "components", "n_components", self.n_components)
         if not is_integer_at_least(self.n_components):
             raise DataError.wrong_type("n_components", repr(self.n_components), "a whole number of at least 1")
-        X = X if open_source(X) is None else open_features(X)  # EM needs all rows at a time
+        X = X if open_source(X) is None else open_features(X)  # EM needs all rows in memory
         classifier_fit.fit_initial(self, X, np.full(open_features(X).n_rows, None), sample_weight, initial=initial)
         self._shape = self._shape._replace(y_dtype=np.dtype(np.int64))
         return self
 
     def score(self, X: Rows, y: None = None, sample_weight: SampleWeights = None) -> float:
-        """The mean log p(row), in nats.
+        """Return the mean log p(row), in nats.
 
         Parameters
         ----------
         X : as for `fit`
         y : None
-            Not used.
-        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+            Ignored.
+        sample_weight : array-like of shape (n,), or column name of X, optional
         """
         weight: Any = sample_weight
         if isinstance(sample_weight, str):
@@ -192,7 +193,7 @@ class Mixture(ClassConditionalModel):
         return classifier_fit.drop_class(self, label)
 
     def fit_predict(self, X: Rows, y: None = None, sample_weight: SampleWeights = None) -> np.ndarray:
-        """Find the components, and the most probable one of every row.
+        """Fit the mixture, and return the most probable component of each row.
 
         Parameters
         ----------
@@ -207,13 +208,13 @@ class Mixture(ClassConditionalModel):
 
     def __add__(self, other: Any) -> Any:
         raise StatisticsError(
-            "mixtures fitted apart number their components each in its own way, so they do not add up.\n"
-            "    Fit one on all rows."
+            "mixtures fitted separately cannot be merged, because their components do not correspond.\n"
+            "    Fit one mixture to all rows."
         )
 
     def __sklearn_tags__(self) -> Any:
         tags = column_tags(self, super().__sklearn_tags__())
         tags.estimator_type = "density_estimator"
         tags.target_tags.required = False
-        tags.classifier_tags = ClassifierTags()  # scikit-learn looks there at whatever has predict_proba
+        tags.classifier_tags = ClassifierTags()  # scikit-learn expects classifier tags of estimators with predict_proba
         return tags

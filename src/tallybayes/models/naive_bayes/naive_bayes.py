@@ -1,4 +1,4 @@
-"""NaiveBayes: columns independent given the class."""
+"""NaiveBayes: classification with conditionally independent columns."""
 
 from __future__ import annotations
 
@@ -18,64 +18,65 @@ from tallybayes.typing import ClassPrior, Columns, Priors, RandomState
 class NaiveBayes(Classifier):
     """Naive Bayes over mixed columns: p(class) Π p(column | class).
 
-    Missing cells are skipped at fitting and at prediction; classes and levels may appear later; models fitted apart add
-    up, and rows can be forgotten exactly.
+    Missing cells are skipped in fitting and prediction. New classes and levels may appear later. Models fitted on
+    separate data can be merged, and training rows can be forgotten exactly.
 
     Parameters
     ----------
     columns : "auto", "suggest", a Family, or a mapping from names, positions or tuples of them to these
-        ``"auto"`` reads types, never values: numbers are `Gaussian`, labels (strings, categories, booleans)
-        `Categorical`, sparse blocks `Multinomial`; a column of dates is read as columns of its own, ``"when.year"``,
-        ``"when.month"``, ``"when.day_of_week"`` and, if its type has a time, ``"when.hour"``. ``"suggest"`` chooses by
-        evidence, as `suggest_families` does, from the rows that are first fitted, and leaves out what says nothing; the
-        choice stays. Columns a mapping does not name are ignored; its key ``...`` stands for them all:
+        ``"auto"`` depends on types only: numbers are `Gaussian`, categorical columns (strings, categories, booleans)
+        `Categorical`, sparse blocks `Multinomial`. A date column becomes several columns, ``"when.year"``,
+        ``"when.month"``, ``"when.day_of_week"`` and, if its type has a time, ``"when.hour"``. ``"suggest"`` selects
+        families by log evidence from the first rows, as `suggest_families` does, and drops uninformative columns; the
+        selection stays fixed. Columns not in a mapping are ignored; its key ``...`` stands for all of them:
         ``{"eggs": tb.Poisson(), ...: "auto"}``.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
-        ``"bayes"`` integrates the parameters out: each column's posterior predictive.
-    prior : Belief, number, rule, "empirical", list of them, mapping from column to one of them, or a Tally, optional
-        A belief serves the families it belongs to; a number is added to every level's count, of labels and words; the
-        others, and None, take their defaults. Under ``"map"`` a number is an error: ``tb.Dirichlet(3)`` adds 2,
-        ``tb.Dirichlet(2)`` adds 1. A `Beta` of a column of two labels is about the last one, as declared or sorted.
-        ``"empirical"`` is the prior under which the classes' counts are most probable, found for every column: the
-        default of labels and words under ``"bayes"`` where two classes or more have any counted, else 1. A tally of the
-        same columns, such as another model's, counts as seen before;
-        ``tally.scale(strength)`` is worth less or more.
+        ``"bayes"`` integrates the parameters out: the posterior predictive of each column.
+    prior : ParameterDistribution, number, rule, "empirical", list of them, mapping from column to one of them, or a
+    Tally
+        A distribution applies to its conjugate families; a number is a pseudo-count of each level or word. Other
+        columns, and None, have default priors. Under ``"map"`` a number is an error: ``tb.Dirichlet(3)`` adds 2,
+        ``tb.Dirichlet(2)`` adds 1. The `Beta` prior of a binary column is that of the last level, in declared or sorted
+        order. ``"empirical"`` maximizes the marginal likelihood of the classes' counts for each column (empirical
+        Bayes). It is the default of categorical columns and words under ``"bayes"`` if two or more classes have counts,
+        else 1. A tally of the same columns, such as another model's, is counted before the training rows;
+        ``tally.scale(strength)`` changes its weight.
     class_prior : {label: probability}, "uniform", "frequency", Dirichlet or None
-        "frequency" is the classes' share of the rows. None has one pseudo-row more for every class, under the estimates
-        that have priors, so that a class that was declared but not seen is improbable, not impossible.
+        "frequency" uses the class frequencies. None adds one pseudo-count per class under estimates with a prior, so
+        that a declared class without rows is possible.
     unseen : {"missing", "smooth", "error"}, default "missing"
-        What a level is that was not there at fitting: a missing value, one more level with prior mass, or an error.
-        So is a cell that could not have been counted, such as 0.5 among whole numbers; there "smooth" is "missing".
+        Treatment of unseen levels: as missing, as one more level with prior mass, or as an error. Invalid values, such
+        as 0.5 in a column of counts, are treated alike, but as missing under "smooth".
     calibration : {"temperature", "isotonic", "auto"} or None
-        Whether `fit` mends the probabilities by its rows left out, and how: see `calibrate`.
+        Calibration of the probabilities during `fit`, by held-out rows: see `calibrate`.
     unlabeled : {"em", "skip"} or None
-        What to do with rows without a label: use them by EM, or leave them out. None refuses them.
+        Rows without a label: use them by EM, or skip them. None raises an error.
     missing_label : label, optional
-        What stands for a missing label, such as −1, besides None and NaN.
+        A value that marks missing labels, such as −1, besides None and NaN.
     unlabeled_weight : float, default 1
-        What a row without a label is worth, compared with one that has it.
+        The weight of an unlabeled row relative to a labeled row.
     n_classes : int, optional
-        How many classes there are, where some have no labeled row.
+        The number of classes, if some have no labeled row.
     max_iter, tol : int and float
-        EM takes at most so many steps, and stops when one raises the objective by less than `tol` a row.
+        The maximum number of EM iterations, and the tolerance of the objective per row.
     n_init : int, default 1
-        From how many random starts, the best of which counts; used only where a class has no label.
+        The number of random initializations, of which the best is used; only if a class has no label.
     random_state : int, Generator or None
-        For those starts.
+        The seed of the initializations.
 
     Attributes
     ----------
     tally_ : Tally
-        All that was learnt.
+        The sufficient statistics.
     classes_ : ndarray
     columns_ : dict
-        The family of every column, as given or as chosen; ``columns=model.columns_`` has others choose the same.
-    left_out_ : dict
-        Why columns are not read.
+        The family of each column, as given or selected; ``columns=model.columns_`` repeats the selection.
+    dropped_columns_ : dict
+        From dropped column to the reason.
     prior_ : dict
-        The prior of every block of columns, as resolved.
+        The resolved prior of each block of columns.
     constant_columns_ : list
-        Columns the same in every row, which add nothing.
+        Columns that are constant in the training rows and do not influence predictions.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Answers of the nearest class mean: by squared distances, which are no densities."""
+"""Predictions of the nearest class mean from squared distances."""
 
 from __future__ import annotations
 
@@ -30,43 +30,44 @@ from tallybayes.typing import Rows
 
 
 def class_log_prior(model: Any) -> np.ndarray:
-    """log p(class): distances alone decide, so all classes are as probable."""
+    """The log class prior: uniform, because only distances decide."""
     n_classes = len(model.classes_)
     return np.full(n_classes, -np.log(max(n_classes, 1)))
 
 
 def scored(model: Any) -> list[FactorScorer]:
-    """The means of every class, with the variance that all have in common: for pictures, and to be told of."""
+    """Return the class means with a tied variance, for plots and parameter tables."""
     return model._cached("scored", lambda: _scored(model))
 
 
 def _scored(model: Any) -> list[FactorScorer]:
+    """Return the scorer of the class means, without caching."""
     read = TiedGaussian()
     factor = model.tally_.factors[1]
     moments = model._moments().diagonal()
-    flat = ResolvedPrior(None, read.constant_columns(moments))
-    return [make_factor_scorer(Factor(factor.columns, factor.given, read), moments, flat, "mle")]
+    constant = ResolvedPrior(None, read.constant_columns(moments))
+    return [make_factor_scorer(Factor(factor.columns, factor.given, read), moments, constant, "mle")]
 
 
-def told(model: Any) -> list[LabeledFactor]:
-    """p(class), and the means of every class; the metric is ``projection_``."""
+def labeled_factors(model: Any) -> list[LabeledFactor]:
+    """Return p(class) and the class means with labels; the metric is ``projection_``."""
     return [
         labeled_class_prior(model),
         LabeledFactor(model._factor_scorers[0], (model._target,), (model.classes_.tolist(),), only=("mean",)),
     ]
 
 
-def refuse(model: Any, *arguments: object, **more: object) -> NoReturn:
-    """Refuse what takes a density of the rows, or a prior."""
+def raise_no_density(model: Any, *arguments: object, **more: object) -> NoReturn:
+    """Raise EstimateError: distances define no density of the rows, and no prior."""
     raise EstimateError(
-        "NearestClassMean has no density of rows, and so no likelihood, posterior, bits or information criteria: it "
-        "compares\n    distances. tb.GaussianDiscriminant('tied', class_prior='uniform') decides alike and has them."
+        "NearestClassMean has no density of rows, and so no likelihood, posterior or information criteria: it "
+        "compares\n    distances. tb.GaussianDiscriminant('tied', class_prior='uniform') is equivalent and has them."
     )
 
 
 @predict_in_batches
 def squared_distances(model: Any, X: Rows) -> np.ndarray:
-    """d² of every row to every class mean, shape (n, classes).
+    """Return the squared distance of each row to each class mean, shape (n, classes).
 
     Parameters
     ----------
@@ -74,12 +75,12 @@ def squared_distances(model: Any, X: Rows) -> np.ndarray:
     """
     check_is_fitted(model, "tally_")
     if not len(model.means_):
-        raise DataError("no class is left to predict: every row was forgotten.\n    Learn from at least one row.")
+        raise DataError("no class is left to predict: every row was forgotten.\n    Fit at least one row.")
     rows = model._numbers(open_rows(model, X))
     means = model.means_
     projection = model._projection()
     out = np.empty((len(rows), len(means)))
-    if projection is not None:  # once for all classes, about the middle of the means, so that no offset hurts
+    if projection is not None:  # centered at the mean of the means, for accuracy
         middle = means.mean(axis=0)
         rows = (rows - middle) @ projection.T
         means = (means - middle) @ projection.T
@@ -87,30 +88,30 @@ def squared_distances(model: Any, X: Rows) -> np.ndarray:
         if projection is not None:
             out[:, k] = ((rows - mean) ** 2).sum(axis=1)
             continue
-        found = np.asarray(model.metric(rows, mean), dtype=float)
-        if found.shape != (len(rows),):
-            raise DataError.wrong_shape("what metric(X, mean) returned", found.shape, f"({len(rows)},), d² per row")
-        out[:, k] = found
+        squares = np.asarray(model.metric(rows, mean), dtype=float)
+        if squares.shape != (len(rows),):
+            raise DataError.wrong_shape("what metric(X, mean) returned", squares.shape, f"({len(rows)},), d² per row")
+        out[:, k] = squares
     return out
 
 
 def numbers(model: Any, table: Table) -> np.ndarray:
-    """The cells of whole rows."""
+    """Return the cells of rows without missing values; raise DataError for a missing cell."""
     factor = model.tally_.factors[1]
     rows = chunk_of(factor_cells(table, factor.columns, factor.family, [], "missing"), slice(None))
-    check_whole(rows, factor)
+    check_finite(rows, factor)
     return rows
 
 
 @predict_in_batches
 def predict_proba(model: Any, X: Rows) -> np.ndarray:
-    """p(class | x) ∝ exp(−½ d²(x, μ_c)), shape (n, classes)."""
+    """Return p(class | x) ∝ exp(−½ d²(x, μ_c)), shape (n, classes)."""
     return np.exp(model.predict_log_proba(X))
 
 
 @predict_in_batches
 def predict_log_proba(model: Any, X: Rows) -> np.ndarray:
-    """log p(class | x), shape (n, classes)."""
+    """Return log p(class | x), shape (n, classes)."""
     score = negative_half_squared_distances(model, X)
     score -= score.max(axis=1, keepdims=True)
     return score - np.log(np.exp(score).sum(axis=1, keepdims=True))
@@ -118,7 +119,7 @@ def predict_log_proba(model: Any, X: Rows) -> np.ndarray:
 
 @predict_in_batches
 def predict(model: Any, X: Rows) -> np.ndarray:
-    """The class of the nearest mean; ties go to the first.
+    """Return the class of the nearest mean; ties go to the first class.
 
     Parameters
     ----------
@@ -133,18 +134,18 @@ def predict(model: Any, X: Rows) -> np.ndarray:
 
 
 def negative_half_squared_distances(model: Any, X: Rows) -> np.ndarray:
-    """−½ d² of every row to every mean; for rows so far off that all squares are one, less what they share."""
+    """Return −½ d² of each row to each mean; for very distant rows, up to a constant, without loss of precision."""
     with np.errstate(over="ignore"):
         score = -0.5 * model.squared_distances(X)
-    lost = rows_without_precision(score.max(axis=1))
+    imprecise = rows_without_precision(score.max(axis=1))
     projection = model._projection()
-    if lost is not None and projection is not None:
-        score[lost] = far_leads(model._numbers(open_rows(model, X))[lost], model.means_, projection)
+    if imprecise is not None and projection is not None:
+        score[imprecise] = far_leads(model._numbers(open_rows(model, X))[imprecise], model.means_, projection)
     return score
 
 
 def show_work(model: Any, row: Rows) -> str:
-    """The squared distances of one row to every mean, direction by direction, and the probabilities they give.
+    """Return a step-by-step calculation of the distances of one row to each mean, and of its class probabilities.
 
     Parameters
     ----------
@@ -160,19 +161,19 @@ def show_work(model: Any, row: Rows) -> str:
     projection = model._projection()
     cells = model._numbers(table)[0]
     names = model.tally_.factors[1].columns
-    for place in range(min(len(cells), MOST_COLUMNS)):
+    for index in range(min(len(cells), MOST_COLUMNS)):
         name = (
-            model._display_name(model.tally_.factors[1].column(place, len(cells))) if len(names) == 1 else names[place]
+            model._display_name(model.tally_.factors[1].column(index, len(cells))) if len(names) == 1 else names[index]
         )
-        sheet.add(f"  mean of {printable(name)}", model.means_[:, place], shown(float(cells[place])))
+        sheet.add(f"  mean of {printable(name)}", model.means_[:, index], shown(float(cells[index])))
     if projection is None:
-        sheet.note("  d² as the metric given has it")
+        sheet.note("  d² by the given metric")
     else:
-        gaps = (cells - model.means_) @ projection.T
+        projected = (cells - model.means_) @ projection.T
         for k in range(min(len(projection), MOST_COLUMNS)):
-            sheet.add(f"(W (x − μ))² in direction {k}", gaps[:, k] ** 2)
+            sheet.add(f"(W (x − μ))² in direction {k}", projected[:, k] ** 2)
         if len(projection) > MOST_COLUMNS:
-            rest = (gaps[:, MOST_COLUMNS:] ** 2).sum(axis=1)
+            rest = (projected[:, MOST_COLUMNS:] ** 2).sum(axis=1)
             sheet.add(f"in {len(projection) - MOST_COLUMNS:,} more directions", rest)
     sheet.rule()
     sheet.add("d²(x, μ)", squares)
@@ -180,12 +181,12 @@ def show_work(model: Any, row: Rows) -> str:
     return sheet.to_text(model.predict(row)[0])
 
 
-def check_whole(rows: np.ndarray, factor: Factor) -> None:
-    """Distances need whole rows: name the first cell that is missing or infinite."""
+def check_finite(rows: np.ndarray, factor: Factor) -> None:
+    """Raise DataError for the first cell that is missing or infinite: distances need complete rows."""
     wrong = ~np.isfinite(rows)
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
         name = factor.column(column, rows.shape[1])
-        expected = "a finite number (distances need whole rows, without NaN)"
+        expected = "a finite number (distances need complete rows, without NaN)"
         hint = "tb.NaiveBayes and tb.GaussianDiscriminant take rows with missing cells."
         raise DataError.bad_cell(float(rows[row, column]), row, name, expected, hint)

@@ -1,4 +1,4 @@
-"""Metrics as a matrix W, d² = ‖W(x − μ)‖²: of a covariance, of a matrix, or learned from the rows."""
+"""Metrics as a matrix W with d² = ‖W(x − μ)‖²: from a covariance, from a matrix, or learned from the rows."""
 
 from __future__ import annotations
 
@@ -16,26 +16,24 @@ from tallybayes.tally.factor import Factor
 
 
 class MetricFit(NamedTuple):
-    """A learned metric and how its training ended."""
+    """A learned metric and the history of its optimization."""
 
     projection: np.ndarray
-    history: list[float]  # mean −log p(class | row) after every step, in nats
+    history: list[float]  # mean log loss after each iteration, in nats
     converged: bool
     message: str
 
 
 def whitening_matrix(moments: Moments, factor: Factor) -> np.ndarray:
-    """W that makes the pooled covariance the identity: unbiased, or its MAP estimate where that is singular."""
+    """Return the W that whitens the pooled covariance: the unbiased estimate, or the MAP estimate if it is singular."""
     family = TiedMultivariateGaussian()
     if not moments.full:
         raise EstimateError(
             "metric='mahalanobis' needs the products of the columns, which were not counted under the metric of fit.\n"
-            "    Fit with metric='mahalanobis'; any other metric can be had from that."
+            "    Fit with metric='mahalanobis'; reestimate gives any other metric from it."
         )
     if not len(moments.weight):
-        raise DataError(
-            "no class is left to measure distances by: every row was forgotten.\n    Learn some rows first."
-        )
+        raise DataError("no class is left to measure distances by: every row was forgotten.\n    Fit some rows first.")
     covariance = family.unbiased(moments).covariance[0]
     if family.is_definite(covariance):
         return np.linalg.inv(np.linalg.cholesky(covariance))
@@ -47,7 +45,7 @@ def whitening_matrix(moments: Moments, factor: Factor) -> np.ndarray:
 
 
 def metric_root(metric: Any, n_columns: int) -> np.ndarray:
-    """W of a matrix A = WᵀW, symmetric and without negative eigenvalues."""
+    """Return W of a symmetric positive semi-definite matrix A = WᵀW; raise EstimateError for other matrices."""
     try:
         matrix = np.asarray(metric, dtype=float)
     except (TypeError, ValueError):
@@ -60,7 +58,7 @@ def metric_root(metric: Any, n_columns: int) -> np.ndarray:
     if matrix.shape != (n_columns, n_columns) or not np.allclose(matrix, matrix.T):
         raise EstimateError(
             f"metric is a matrix of shape {matrix.shape}; expected a symmetric one of ({n_columns}, {n_columns}).\n"
-            "    Of a projection W, with d² = ‖W(x − μ)‖², pass W.T @ W."
+            "    For a projection W, with d² = ‖W(x − μ)‖², pass W.T @ W."
         )
     values, vectors = np.linalg.eigh(matrix)
     if values.min(initial=0.0) < -1e-10 * np.abs(values).max(initial=0.0):
@@ -71,7 +69,7 @@ def metric_root(metric: Any, n_columns: int) -> np.ndarray:
 def objective(
     projection: np.ndarray, rows: np.ndarray, codes: np.ndarray, weight: np.ndarray, means: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Mean −log p(class | row) under p ∝ exp(−½‖W(x − μ_c)‖²), and its gradient with respect to W.
+    """Return the mean log loss under p ∝ exp(−½‖W(x − μ_c)‖²), and its gradient with respect to W.
 
     Parameters
     ----------
@@ -87,21 +85,21 @@ def objective(
     value : float
     gradient : ndarray of shape (components, columns)
     """
-    seen = rows @ projection.T
+    projected = rows @ projection.T
     centers = means @ projection.T
-    # ‖Wx‖² is the same for every class, so only the parts that differ are needed
-    score = seen @ centers.T - 0.5 * (centers**2).sum(axis=1)
+    # ‖Wx‖² is the same for every class and cancels
+    score = projected @ centers.T - 0.5 * (centers**2).sum(axis=1)
     score -= score.max(axis=1, keepdims=True)
     proba = np.exp(score)
     total = proba.sum(axis=1, keepdims=True)
     proba /= total
     index = np.arange(len(rows))
     value = -float(weight @ (score[index, codes] - np.log(total[:, 0])))
-    # pull = Σ_c (p_c − [c = y]) ∂score_c, with score_c = xᵀWᵀWμ_c − ½ μ_cᵀWᵀWμ_c
+    # gradient = Σ_c (p_c − [c = y]) ∂score_c, with score_c = xᵀWᵀWμ_c − ½ μ_cᵀWᵀWμ_c
     proba[index, codes] -= 1.0
     proba *= weight[:, None]
     cross = proba.T @ rows  # (classes, columns)
-    gradient = centers.T @ cross + (proba.T @ seen).T @ means - (centers * proba.sum(axis=0)[:, None]).T @ means
+    gradient = centers.T @ cross + (proba.T @ projected).T @ means - (centers * proba.sum(axis=0)[:, None]).T @ means
     return value, gradient
 
 
@@ -113,28 +111,32 @@ def learn_metric(
     n_components: int | None,
     **settings: Any,
 ) -> MetricFit:
-    """The metric that makes p(class | row) right on these rows.
+    """Learn the metric that minimizes the log loss of the rows (Mensink et al. 2013).
 
-    Columns are scaled for the search, so that units do not matter, and the rows centered for its accuracy.
+    Columns are scaled for the optimization, which makes it invariant to units, and rows are centered for accuracy.
     """
-    center, spread, _ = pooled_scale(moments)
-    scale = np.sqrt(np.where(spread > 0, spread, 1.0))
+    center, variance, _ = pooled_scale(moments)
+    scale = np.sqrt(np.where(variance > 0, variance, 1.0))
     rows = (rows - center) / scale
     means = (moments.mean - center) / scale
     d = rows.shape[1]
-    start = _parting(codes, weight, means)[: d if n_components is None else min(n_components, d)] / np.sqrt(d)
-    trained = train(start, rows, codes, weight, means, **settings)
-    # A constant column parts no classes, so what another value there would mean was not learned.
-    return trained._replace(projection=np.where(spread > 0, trained.projection / scale, 0.0))
+    start = _initial_directions(codes, weight, means)[: d if n_components is None else min(n_components, d)] / np.sqrt(
+        d
+    )
+    trained = minimize_log_loss(start, rows, codes, weight, means, **settings)
+    # A constant column does not separate classes, so its coefficient is 0.
+    return trained._replace(projection=np.where(variance > 0, trained.projection / scale, 0.0))
 
 
-def _parting(codes: np.ndarray, weight: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """The directions that part the class means most, then those of the largest spread."""
-    share = np.bincount(codes, weight, minlength=len(means))
-    return np.linalg.svd(np.sqrt(share)[:, None] * (means - share @ means / share.sum()), full_matrices=True)[2]
+def _initial_directions(codes: np.ndarray, weight: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Return the directions of the largest variance between class means, then an orthonormal completion."""
+    class_weight = np.bincount(codes, weight, minlength=len(means))
+    return np.linalg.svd(
+        np.sqrt(class_weight)[:, None] * (means - class_weight @ means / class_weight.sum()), full_matrices=True
+    )[2]
 
 
-def train(
+def minimize_log_loss(
     start: np.ndarray,
     rows: np.ndarray,
     codes: np.ndarray,
@@ -146,8 +148,8 @@ def train(
 ) -> MetricFit:
     """Minimize `objective` by L-BFGS from `start`.
 
-    It stops when a step improves the objective by less than `tol`, relatively, or after `max_iter` steps; ``converged``
-    says which.
+    The iteration ends if it improves the objective relatively by less than `tol`, or after `max_iter` iterations;
+    ``converged`` tells which.
     """
     from scipy.optimize import minimize
 
@@ -155,16 +157,18 @@ def train(
     history = [objective(start, rows, codes, weight, means)[0]]
 
     def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        found, gradient = objective(flat.reshape(start.shape), rows, codes, weight, means)
-        return found, gradient.ravel()
+        result, gradient = objective(flat.reshape(start.shape), rows, codes, weight, means)
+        return result, gradient.ravel()
 
     def watch(intermediate_result: Any) -> None:
         history.append(float(intermediate_result.fun))
         if verbose:
-            sys.stderr.write(f"\rmetric: step {len(history) - 1} of at most {max_iter}, log-loss {history[-1]:.6f}")
+            sys.stderr.write(
+                f"\rmetric: iteration {len(history) - 1} of at most {max_iter}, log loss {history[-1]:.6f}"
+            )
 
     options = {"maxiter": max_iter, "ftol": tol, "gtol": 0.0}
-    found = minimize(value, start.ravel(), jac=True, method="L-BFGS-B", callback=watch, options=options)
+    result = minimize(value, start.ravel(), jac=True, method="L-BFGS-B", callback=watch, options=options)
     if verbose:
         sys.stderr.write("\n")
-    return MetricFit(found.x.reshape(start.shape), history, bool(found.status == 0), str(found.message))
+    return MetricFit(result.x.reshape(start.shape), history, bool(result.status == 0), str(result.message))

@@ -1,4 +1,4 @@
-"""NearestClassMean: the class whose mean is nearest, in a metric that is given or learned."""
+"""NearestClassMean: classification by the nearest class mean, in a given or learned metric."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inspection import labeled_parameters
 from tallybayes.models.inspection.model_summary import rows_by_class, summary, title_by_class
 from tallybayes.models.nearest_mean import distance_predictions
-from tallybayes.models.nearest_mean.distance_predictions import check_whole
+from tallybayes.models.nearest_mean.distance_predictions import check_finite
 from tallybayes.models.nearest_mean.metric_learning import MetricFit, learn_metric, metric_root, whitening_matrix
 from tallybayes.models.receipt import with_receipt
 from tallybayes.models.sklearn_bases import ClassifierMixin, typed_property
@@ -43,26 +43,26 @@ from tallybayes.warnings import warn
 
 
 class NearestClassMean(ClassifierMixin, Model):
-    """Classify by the nearest class mean: p(class | x) ∝ exp(−½ d²(x, μ_c)).
+    """Nearest class mean classifier: p(class | x) ∝ exp(−½ d²(x, μ_c)) (Mensink et al. 2013).
 
-    A class is its mean, so a new one can be added from a single example without touching the metric.
+    A class is represented by its mean, so a new class can be added from a single example without changing the metric.
 
     Parameters
     ----------
     metric : {"mahalanobis", "euclidean", "learned"}, matrix or callable, default "mahalanobis"
-        ``"mahalanobis"`` is the tied Gaussian discriminant (``estimate="unbiased"``) with a uniform class prior; where
-        that covariance is singular, its MAP estimate serves. ``"learned"`` trains W of d² = ‖W(x − μ)‖² to make
-        p(class | x) right on the training rows. A matrix A gives d² = (x − μ)ᵀA(x − μ); a callable ``d2(X, mean)`` the
-        squared distances of all rows to one mean.
+        ``"mahalanobis"`` is the tied Gaussian discriminant (``estimate="unbiased"``) with a uniform class prior; if
+        that covariance is singular, its MAP estimate. ``"learned"`` minimizes the log loss of the training rows over W
+        in d² = ‖W(x − μ)‖². A matrix A gives d² = (x − μ)ᵀA(x − μ). A callable ``d2(X, mean)`` returns the squared
+        distances of all rows to one mean.
     n_components : int, optional
-        The rank of a learned W; the number of columns if left out. Other metrics do not use it.
+        The rank of a learned W; by default the number of columns. Other metrics do not use it.
     max_iter : int, default 200
-        The most steps of training.
+        The maximum number of iterations of metric learning.
     tol : float, default 1e-6
-        Training has converged when a step improves the log-loss by less than this, as a share of it or, below 1 nat,
-        in nats.
+        Metric learning has converged when an iteration improves the log loss by less than this, relatively or, below 1
+        nat, absolutely.
     verbose : bool, default False
-        Show the progress of training.
+        Show the progress of metric learning.
 
     Attributes
     ----------
@@ -70,9 +70,9 @@ class NearestClassMean(ClassifierMixin, Model):
     projection_ : ndarray of shape (components, columns)
         W, with d² = ‖W(x − μ)‖².
     history_ : list of float
-        The log-loss of a learned metric after every step.
+        The log loss of a learned metric after each iteration.
     converged_ : bool
-        Whether training ended by `tol`.
+        Whether metric learning ended by `tol`.
 
     Examples
     --------
@@ -173,29 +173,29 @@ class NearestClassMean(ClassifierMixin, Model):
         table.require_numbers(names)
         family: Family = MultivariateGaussian() if _is(self.metric, "mahalanobis") else Gaussian()
         factor = Factor(names, (target,), family)
-        check_whole(chunk_of(factor_cells(table, names, family, [], "missing"), slice(None)), factor)
+        check_finite(chunk_of(factor_cells(table, names, family, [], "missing"), slice(None)), factor)
         return [factor]
 
     def _factor_for_scoring(self, factor: Factor) -> Factor:
-        """Rows are scored by the means, and one matrix for all classes."""
+        """Return the factor with the family of the class means; the metric is a matrix for all classes."""
         return Factor(factor.columns, factor.given, Gaussian())
 
     def _count_initial_rows(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, None]:
         return self._count_more_rows(table, weight, factors), None
 
     def _count_more_rows(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
-        read_labels(table, self._target).refuse_missing("Leave the unlabeled rows out.")
+        read_labels(table, self._target).refuse_missing("Drop the unlabeled rows.")
         like = None if factors is not None else self.tally_
         return classifier_fit.count_rows(self, table, weight, factors or list(self.tally_.factors), like)
 
     def fit(self, X: Rows, y: Labels, sample_weight: SampleWeights = None) -> Self:
-        """Count the means, and train the metric if it is to be learned.
+        """Count the class means, and learn the metric if it is "learned".
 
         Parameters
         ----------
         X : array or data frame of numbers
-        y : array-like of shape (n,), or the name of a column of X
-        sample_weight : array-like of shape (n,), or the name of a column of X, optional
+        y : array-like of shape (n,), or column name of X
+        sample_weight : array-like of shape (n,), or column name of X, optional
 
         Returns
         -------
@@ -206,13 +206,13 @@ class NearestClassMean(ClassifierMixin, Model):
         classifier_fit.fit_initial(fresh, X, y, sample_weight)
         if _is(self.metric, "learned"):
             fresh._train(X, y, sample_weight)
-        fresh._projection()  # refuses a metric that does not fit the columns, before anything is changed
+        fresh._projection()  # raises for an invalid metric before the model changes
         self._copy_input_format(fresh)._set_tally(fresh.tally_)
         if self._metric_fit is not None and not self._metric_fit.converged:
             steps = len(self._metric_fit.history) - 1
             warn(
-                f"the metric was still improving after {steps} steps ({self._metric_fit.message}).\n"
-                "    Raise max_iter, or tol if this is good enough.",
+                f"the metric did not converge after {steps} iterations ({self._metric_fit.message}).\n"
+                "    Increase max_iter or tol.",
                 ConvergenceWarning,
             )
         return self
@@ -220,14 +220,14 @@ class NearestClassMean(ClassifierMixin, Model):
     def partial_fit(
         self, X: Rows, y: Labels, sample_weight: SampleWeights = None, classes: Iterable[Hashable] | None = None
     ) -> Self:
-        """Count more rows into the means; a learned metric stays as it is.
+        """Count more rows into the class means; a learned metric stays fixed.
 
         Parameters
         ----------
         X, y, sample_weight
             As for `fit`.
         classes : array-like, optional
-            Accepted for scikit-learn's sake; a class without a row has no mean, so it does not exist yet.
+            Accepted for compatibility with scikit-learn. A class without rows has no mean and is ignored.
 
         Returns
         -------
@@ -235,11 +235,11 @@ class NearestClassMean(ClassifierMixin, Model):
         """
         if not hasattr(self, "tally_"):
             return self.fit(X, y, sample_weight)
-        self._numbers(read_more_rows(self, X, y, sample_weight)[0])  # refuses rows that are not whole
+        self._numbers(read_more_rows(self, X, y, sample_weight)[0])  # raises for incomplete rows
         return classifier_fit.partial_fit(self, X, y, sample_weight)
 
     def add_class(self, label: Hashable, X: Rows, sample_weight: SampleWeights = None) -> Self:
-        """Add a class from its rows, one is enough; the metric is unchanged.
+        """Add a class from its rows, at least one; the metric is unchanged.
 
         Parameters
         ----------
@@ -258,17 +258,17 @@ class NearestClassMean(ClassifierMixin, Model):
         return self
 
     def __add__(self, other: Self) -> Self:
-        mine = self._metric_fit
-        its = getattr(other, "_metric_fit", None)
-        if mine is not None and its is not None and not np.array_equal(mine.projection, its.projection):
+        fit = self._metric_fit
+        other_fit = getattr(other, "_metric_fit", None)
+        if fit is not None and other_fit is not None and not np.array_equal(fit.projection, other_fit.projection):
             raise StatisticsError(
-                "the metrics were learned apart and differ, so distances to the means of both have no common scale.\n"
-                "    Learn the metric once, then add the other rows with partial_fit."
+                "the models have different learned metrics, so their distances have no common scale.\n"
+                "    Learn the metric once, then count the other rows with partial_fit."
             )
         return super().__add__(other)
 
     def set_params(self, **parameters: Any) -> Self:
-        """Change parameters; a fitted model follows, but for the metric that `add_class` kept.
+        """Set parameters. A fitted model is updated, except for a metric fixed by `add_class`.
 
         Parameters
         ----------
@@ -279,13 +279,13 @@ class NearestClassMean(ClassifierMixin, Model):
         -------
         self
         """
-        kept = self._fixed_projection
+        projection = self._fixed_projection
         super().set_params(**parameters)
-        self._fixed_projection = None if "metric" in parameters else kept
+        self._fixed_projection = None if "metric" in parameters else projection
         return self
 
     def reestimate(self, **parameters: Any) -> Self:
-        """A new classifier with the same means under other parameters, such as another metric; no data are needed.
+        """Return a classifier with the same means under other parameters, such as another metric, without data.
 
         Parameters
         ----------
@@ -301,7 +301,7 @@ class NearestClassMean(ClassifierMixin, Model):
         return other
 
     _metric_fit: MetricFit | None = None
-    _fixed_projection: np.ndarray | None = None  # W from before a class was added, which the tally no longer tells
+    _fixed_projection: np.ndarray | None = None  # W before `add_class`, which the tally no longer determines
 
     def _copy_input_format(self, other: Any) -> Self:
         self._shape = other._shape
@@ -309,22 +309,22 @@ class NearestClassMean(ClassifierMixin, Model):
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
-        """What was learnt about the shape of the input, for a file."""
+        """Return the input format as JSON, for a file."""
         return self._shape.to_json()
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
         self._shape = InputFormat.from_json(state, tally)
 
     def _check_loaded(self) -> None:
-        """Refuse labels that are not of the type a file names."""
+        """Raise an error if the labels do not have the type that the file names."""
         _ = self.classes_
 
-    def _set_tally(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
+    def _set_tally(self, tally: Tally, em_result: EMSummary | None = None) -> Self:
         self._fixed_projection = None  # the metric follows the tally
-        return super()._set_tally(tally, climbed)
+        return super()._set_tally(tally, em_result)
 
     def _projection(self) -> np.ndarray | None:
-        """W of the metric, or None for a callable."""
+        """Return W of the metric, or None for a callable."""
         return (
             self._fixed_projection
             if self._fixed_projection is not None
@@ -350,7 +350,7 @@ class NearestClassMean(ClassifierMixin, Model):
                 return np.eye(d)
             if self.metric == "learned":
                 if self._metric_fit is None:
-                    raise EstimateError("no metric was learned yet, and a tally is not enough for it.\n    Use fit.")
+                    raise EstimateError("no metric is learned yet, and a tally does not determine it.\n    Use fit.")
                 return self._metric_fit.projection
             return whitening_matrix(self._moments(), self.tally_.factors[1])
         return metric_root(self.metric, d)
@@ -358,14 +358,14 @@ class NearestClassMean(ClassifierMixin, Model):
     def _train(self, X: Any, y: Any, sample_weight: Any) -> None:
         table, weight = read_more_rows(self, X, y, sample_weight)
         rows = self._numbers(table)
-        encoded, (found,) = table.levels([self._target], lambda _: True)
-        codes = self._class_domain.positions_of(found.levels)[np.asarray(encoded.columns[0])]
+        encoded, (observed_classes,) = table.levels([self._target], lambda _: True)
+        codes = self._class_domain.positions_of(observed_classes.levels)[np.asarray(encoded.columns[0])]
         weights = check_weight(weight, table.n_rows)
-        kept = slice(None) if weights is None else weights > 0
+        used = slice(None) if weights is None else weights > 0
         weights = np.ones(table.n_rows) if weights is None else weights
         settings = {"max_iter": self.max_iter, "tol": self.tol, "verbose": self.verbose}
         self._metric_fit = learn_metric(
-            rows[kept], codes[kept], weights[kept], self._moments(), self.n_components, **settings
+            rows[used], codes[used], weights[used], self._moments(), self.n_components, **settings
         )
 
     @property
@@ -378,7 +378,7 @@ class NearestClassMean(ClassifierMixin, Model):
     parameter_table = labeled_parameters.table
     class_prior_ = typed_property(class_prior)
     class_log_prior_ = typed_property(distance_predictions.class_log_prior)
-    _labeled_factors = distance_predictions.told
+    _labeled_factors = distance_predictions.labeled_factors
     show_work = distance_predictions.show_work
     plot_decision_boundary = classifier_plots.plot_nearest
     plot_class_means = classifier_plots.plot_class_means
@@ -388,25 +388,25 @@ class NearestClassMean(ClassifierMixin, Model):
     _group_word = "classes"
 
     def _summary_title(self, n_rows: float) -> str:
-        metric = self.metric if isinstance(self.metric, str) else "given"
-        return f"{title_by_class(self, n_rows)}, metric {metric}"
+        metric_name = self.metric if isinstance(self.metric, str) else "given"
+        return f"{title_by_class(self, n_rows)}, metric {metric_name}"
 
     def _factors_with_prior(self, tally: Tally) -> list[Factor]:
         return [factor for factor in tally.factors if factor.given]
 
     def _resolved_priors(self) -> dict[Any, Any]:
-        return {}  # means have no prior here
+        return {}  # the means have no prior
 
-    posterior_ = property(distance_predictions.refuse)
-    log_likelihood = distance_predictions.refuse
-    log_evidence = distance_predictions.refuse
-    description_length = distance_predictions.refuse
-    bic_ = property(distance_predictions.refuse)
-    aic_ = property(distance_predictions.refuse)
+    posterior_ = property(distance_predictions.raise_no_density)
+    log_likelihood = distance_predictions.raise_no_density
+    log_evidence = distance_predictions.raise_no_density
+    description_length = distance_predictions.raise_no_density
+    bic_ = property(distance_predictions.raise_no_density)
+    aic_ = property(distance_predictions.raise_no_density)
 
     @property
     def projection_(self) -> np.ndarray:
-        """W of d² = ‖W(x − μ)‖²."""
+        """The matrix W of d² = ‖W(x − μ)‖²."""
         check_is_fitted(self, "tally_")
         projection = self._projection()
         if projection is None:
@@ -415,13 +415,13 @@ class NearestClassMean(ClassifierMixin, Model):
 
     @property
     def history_(self) -> list[float]:
-        """The log-loss of a learned metric on its training rows, at the start and after every step, in nats."""
+        """The log loss of a learned metric on the training rows, initially and after each iteration, in nats."""
         check_is_fitted(self, "tally_")
         return [] if self._metric_fit is None else list(self._metric_fit.history)
 
     @property
     def converged_(self) -> bool:
-        """Whether a learned metric's training ended because it no longer improved."""
+        """Whether the optimization of a learned metric has converged."""
         check_is_fitted(self, "tally_")
         return self._metric_fit is None or self._metric_fit.converged
 
@@ -432,7 +432,7 @@ class NearestClassMean(ClassifierMixin, Model):
     _numbers = distance_predictions.numbers
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a sealed file that `tb.load` reads; a metric that is code cannot be written.
+        """Write the model to a sealed file that `tb.load` reads; a callable metric cannot be saved.
 
         Parameters
         ----------
@@ -441,13 +441,13 @@ class NearestClassMean(ClassifierMixin, Model):
         check_is_fitted(self, "tally_")
         if callable(self.metric):
             raise FileError(
-                "cannot save a metric that is a callable: files hold no code.\n"
+                "a callable metric cannot be saved: files contain no code.\n"
                 "    Save reestimate(metric='euclidean') and set the callable again after loading, with set_params."
             )
         super().save(path)
 
     def _to_manifest(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What the tally does not tell: the metric that was learned, or kept when a class was added."""
+        """Return the metric, learned or fixed by `add_class`, for a file."""
         state: dict[str, Any] = {}
         arrays: dict[str, np.ndarray] = {}
         if self._fixed_projection is not None:
@@ -461,9 +461,11 @@ class NearestClassMean(ClassifierMixin, Model):
     def _from_manifest(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         d = self._moments().n_columns
         for name in ("metric/kept", "metric/learned"):
-            found = arrays.get(name)
-            if found is not None and (found.ndim != 2 or found.shape[1] != d or not np.isfinite(found).all()):
-                raise FileError(f"{name} is no projection of {d} columns.")
+            projection = arrays.get(name)
+            if projection is not None and (
+                projection.ndim != 2 or projection.shape[1] != d or not np.isfinite(projection).all()
+            ):
+                raise FileError(f"{name} is not a projection of {d} columns.")
         if "metric/learned" in arrays:
             history = [float(value) for value in arrays.pop("metric/history")]
             learned = arrays.pop("metric/learned")

@@ -349,7 +349,7 @@ class TestAsAModel:
 
     def test_neither_adds_nor_gives_back(self):
         model = mixture().fit(X)
-        with pytest.raises(StatisticsError, match="each in its own way"):
+        with pytest.raises(StatisticsError, match="components do not correspond"):
             _ = model + mixture().fit(X)
         for look in (tb.cross_validate, tb.leave_one_out):
             with pytest.raises(DataError, match="a mixture tells no classes"):

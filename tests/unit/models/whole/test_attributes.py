@@ -178,7 +178,7 @@ def test_models_that_have_forgotten_everything_and_models_from_files(name, estim
 
 def test_the_error_is_still_its_own_and_says_why():
     model = tb.GaussianDiscriminant().fit(X, CLASSES)
-    with pytest.raises(NotLinearError, match="linear only where the classes share") as caught:
+    with pytest.raises(NotLinearError, match="linear only with a tied covariance") as caught:
         _ = model.discriminant_functions_
     assert isinstance(caught.value, AttributeError)
     assert type(caught.value).__name__ == "NotLinearError"

@@ -141,7 +141,7 @@ def test_wrong_parameters_are_refused_in_words():
         ({"shrinkage": True}, "expected a number from 0 to 1"),
         ({"shrinkage": "some"}, "expected a number from 0 to 1"),
         ({"shrinkage": np.array([0.1, 0.2, 0.3])}, "expected a number from 0 to 1"),
-        ({"covariance": "diagonal", "shrinkage": 0.5}, "does nothing to a 'diagonal' covariance"),
+        ({"covariance": "diagonal", "shrinkage": 0.5}, "has no effect on a 'diagonal' covariance"),
     ]:
         with pytest.raises(EstimateError, match=words):
             tb.GaussianDiscriminant(**bad).fit(X, Y)
