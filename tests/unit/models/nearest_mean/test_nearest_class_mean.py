@@ -305,7 +305,10 @@ class TestFiles:
 
     def test_no_code(self, tmp_path):
         model = tb.NearestClassMean(manhattan).fit(X, Y)
-        with pytest.raises(FileError, match=r"callable metric cannot be saved: files contain no code(.|\n)*reestimate\(metric='euclidean'\)"):
+        with pytest.raises(
+            FileError,
+            match=r"callable metric cannot be saved: files contain no code(.|\n)*reestimate\(metric='euclidean'\)",
+        ):
             model.save(tmp_path / "model")
         assert not (tmp_path / "model").exists()
         model.reestimate(metric="euclidean").save(tmp_path / "model")  # the way out that the error names
