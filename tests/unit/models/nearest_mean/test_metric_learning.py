@@ -50,7 +50,7 @@ def test_the_history_is_the_log_loss_and_falls():
 @pytest.mark.slow
 def test_converged_tells_the_truth():
     rows, labels, _ = made(3, sizes=(50, 60, 40), d=5, apart=0.6)
-    with pytest.warns(ConvergenceWarning, match=r"still improving after 3 steps(.|\n)*Raise max_iter, or tol"):
+    with pytest.warns(ConvergenceWarning, match=r"did not converge after 3 iterations(.|\n)*Increase max_iter or tol"):
         short = tb.NearestClassMean("learned", max_iter=3).fit(rows, labels)
     assert not short.converged_
     assert len(short.history_) == 4  # the start and three steps
@@ -141,7 +141,7 @@ def test_progress_is_shown_on_request(capsys):
     model = tb.NearestClassMean("learned", verbose=True).fit(rows, labels)
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert f"step {len(model.history_) - 1} of at most 200, log-loss {model.history_[-1]:.6f}" in captured.err
+    assert f"iteration {len(model.history_) - 1} of at most 200, log loss {model.history_[-1]:.6f}" in captured.err
 
 
 def hidden(seed, n):
