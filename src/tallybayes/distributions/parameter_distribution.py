@@ -98,9 +98,9 @@ class ParameterDistribution(FrozenValue):
         -------
         Plot
         """
-        from tallybayes.plotting.parameter_distributions import plot_belief
+        from tallybayes.plotting.parameter_distributions import plot_distribution
 
-        return plot_belief(self, ax)
+        return plot_distribution(self, ax)
 
     def column(self, index: int) -> ParameterDistribution:
         """Return the distribution of the parameters of one column."""

@@ -284,9 +284,9 @@ class FittedDistribution:
         -------
         Picture
         """
-        from tallybayes.plotting.parameter_distributions import plot_learned
+        from tallybayes.plotting.parameter_distributions import plot_fitted_distribution
 
-        return plot_learned(self, prior, ax)
+        return plot_fitted_distribution(self, prior, ax)
 
     def __add__(self, other: FittedDistribution) -> Self:
         if not isinstance(other, FittedDistribution):

@@ -1,4 +1,4 @@
-"""The picture of EM: what it climbed to from every start."""
+"""Plot of the convergence of EM."""
 
 from __future__ import annotations
 
@@ -10,41 +10,42 @@ from tallybayes.plotting.style import COLORS, amount, hide_top_right_spines, new
 if TYPE_CHECKING:
     from tallybayes.estimation.em.em_loop import EMSummary
 
-_AS_HIGH = 0.1  # nats: who ends less than this below the highest has found the same hill
+_SAME_MAXIMUM = 0.1  # nats: runs within this distance of the highest value have reached the same maximum
 
 
-def plot_convergence(climbed: EMSummary, ax: Any = None) -> Plot:
-    """The objective after every step of every start; those that end on the highest hill in color.
+def plot_convergence(summary: EMSummary, ax: Any = None) -> Plot:
+    """Plot the objective by iteration for every initialization; runs that reach the highest value are in color.
 
     Parameters
     ----------
-    climbed : Climbed
+    summary : EMSummary
     ax : matplotlib Axes, optional
     """
     ax = new_axes(ax, figsize=(6.4, 4), layout="constrained")
-    starts = climbed.starts or (climbed.history,)
-    ends = [history[-1] for history in starts]
+    runs = summary.starts or (summary.history,)
+    ends = [history[-1] for history in runs]
     top, lowest = max(ends), min(ends)
-    reached = [end > top - _AS_HIGH for end in ends]
-    for k in sorted(range(len(starts)), key=ends.__getitem__):
-        look: dict[str, Any] = {"color": COLORS[0], "linewidth": 1.8} if reached[k] else {"color": "#999999"}
-        ax.plot(range(1, len(starts[k]) + 1), starts[k], alpha=0.8, **look)
-        ax.plot(len(starts[k]), ends[k], "o", markersize=5, **look)
-    # The first steps rise from far below, and would leave no room for where the hills differ.
-    low, third = min(map(min, starts)), min(history[min(2, len(history) - 1)] for history in starts)
-    bottom = max(low, min(third, lowest - (top - lowest)))
+    reached = [end > top - _SAME_MAXIMUM for end in ends]
+    for k in sorted(range(len(runs)), key=ends.__getitem__):
+        style: dict[str, Any] = {"color": COLORS[0], "linewidth": 1.8} if reached[k] else {"color": "#999999"}
+        ax.plot(range(1, len(runs[k]) + 1), runs[k], alpha=0.8, **style)
+        ax.plot(len(runs[k]), ends[k], "o", markersize=5, **style)
+    # The first iterations are far below, and would hide the differences between the maxima.
+    low, early = min(map(min, runs)), min(history[min(2, len(history) - 1)] for history in runs)
+    bottom = max(low, min(early, lowest - (top - lowest)))
     ax.set_ylim(bottom - 0.04 * (top - bottom), top + 0.06 * (top - bottom) if top > bottom else None)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter("{x:,.0f}")
-    ax.set_xlabel("steps of EM")
-    ax.set_ylabel(f"{climbed.objective}, nats")
-    height = f"{top:,.2f}".replace("-", "−")
-    if len(starts) == 1:
-        set_title(ax, f"EM climbs to {height} in {amount(len(climbed.history), 'steps')}")
+    ax.set_xlabel("EM iteration")
+    ax.set_ylabel(f"{summary.objective}, nats")
+    maximum = f"{top:,.2f}".replace("-", "−")
+    if len(runs) == 1:
+        set_title(ax, f"EM reaches {maximum} in {amount(len(summary.history), 'iterations')}")
     else:
-        set_title(ax, f"{sum(reached)} of {len(starts)} climbs end at {height}")
+        set_title(ax, f"{sum(reached)} of {len(runs)} initializations reach {maximum}")
     hide_top_right_spines(ax)
     parts = [
-        {"climb": k, "step": range(1, len(history) + 1), "objective": list(history)} for k, history in enumerate(starts)
+        {"initialization": k, "iteration": range(1, len(history) + 1), "objective": list(history)}
+        for k, history in enumerate(runs)
     ]
     return Plot(ax, *parts)

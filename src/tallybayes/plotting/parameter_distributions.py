@@ -1,4 +1,4 @@
-"""Beliefs: densities of parameters, probabilities of levels and of hypotheses; what data made of them."""
+"""Plots of prior and posterior distributions of parameters."""
 
 from __future__ import annotations
 
@@ -37,83 +37,88 @@ if TYPE_CHECKING:
 PRIOR, LIKELIHOOD, POSTERIOR = COLORS[1], COLORS[2], COLORS[0]
 _ESTIMATES = {"mle": ("maximum likelihood", COLORS[2], ":"), "map": ("posterior mode", COLORS[5], "--")}
 _ESTIMATES |= {"bayes": ("posterior mean", COLORS[0], "-")}
-_LEVELS = 30  # levels and hypotheses with a line of their own
-_PLACES = 400
+_MAX_LEVELS = 30  # maximum number of levels or hypotheses
+_GRID_SIZE = 400
 
 
-def plot_belief(belief: Any, ax: Any = None) -> Plot:
-    """A belief: the density of every parameter with its mean and 95 % interval; of levels, intervals.
+def plot_distribution(distribution: Any, ax: Any = None) -> Plot:
+    """Plot a prior or posterior: densities with mean and 95 % interval, or intervals of level probabilities.
 
     Parameters
     ----------
-    belief : Belief
+    distribution : ParameterDistribution
     ax : matplotlib Axes, optional
-        One for every parameter: two for means and variances.
+        One for each parameter: two for mean and variance.
     """
-    if isinstance(belief, Hypotheses):
-        return plot_hypotheses(belief, ax)
-    if isinstance(belief, Dirichlet):
-        return _plot_levels({"belief": belief}, {}, None, ax)
-    margins = _margins(belief)
+    if isinstance(distribution, Hypotheses):
+        return plot_hypotheses(distribution, ax)
+    if isinstance(distribution, Dirichlet):
+        return _plot_levels({"distribution": distribution}, {}, None, ax)
+    margins = _margins(distribution)
     axes = np.ravel(new_axes(ax, ncols=len(margins), figsize=(5.4 * len(margins), 3.6), layout="constrained"))
-    parts: list[PlotTable] = []
+    tables: list[PlotTable] = []
     for panel, (name, margin) in zip(axes, margins.items(), strict=False):
-        several = _several(margin)
-        names = _each(belief, len(several))
-        look = group_styles(names, what="beliefs") if len(several) > 1 else [GroupStyle(POSTERIOR, None, own=True)]
-        at = _range(name, several)
-        for k, (one, how) in enumerate(zip(several, look, strict=True)):
-            density = one.pdf(at)
-            label = how.label if len(several) > 1 else "density"
-            panel.plot(at, density, color=how.color, linewidth=1.8 if how.own else 0.7, label=label)
-            if len(several) == 1:
-                _shade(panel, one, at, density)
-            parts.append({"belief": names[k], "parameter": name, "value": at, "density": density})
-        _frame(panel, name, [_density_of(several, at)])
-        panel.legend(frameon=False, fontsize=9) if len(several) == 1 else legend_beside(panel)
-    if len(parts) == len(margins):
-        set_title(axes[0], words(belief, 80))
-    return Plot(axes, *parts)
+        distributions = _as_list(margin)
+        names = _texts(distribution, len(distributions))
+        styles = (
+            group_styles(names, noun="distributions")
+            if len(distributions) > 1
+            else [GroupStyle(POSTERIOR, None, own=True)]
+        )
+        grid = _density_grid(name, distributions)
+        for k, (margin_of_one, style) in enumerate(zip(distributions, styles, strict=True)):
+            density = margin_of_one.pdf(grid)
+            label = style.label if len(distributions) > 1 else "density"
+            panel.plot(grid, density, color=style.color, linewidth=1.8 if style.own else 0.7, label=label)
+            if len(distributions) == 1:
+                _shade(panel, margin_of_one, grid, density)
+            tables.append({"distribution": names[k], "parameter": name, "value": grid, "density": density})
+        _set_axes(panel, name, [_max_density(distributions, grid)])
+        panel.legend(frameon=False, fontsize=9) if len(distributions) == 1 else legend_beside(panel)
+    if len(tables) == len(margins):
+        set_title(axes[0], words(distribution, 80))
+    return Plot(axes, *tables)
 
 
-def _each(belief: Any, n: int) -> list[str]:
-    """The name of every one of the beliefs in an array of them: how it would be written alone."""
-    if isinstance(belief, NormalInverseWishart | LinearNormalInverseGamma):
+def _texts(distribution: Any, n: int) -> list[str]:
+    """Return the text of each distribution in an array of distributions."""
+    if isinstance(distribution, NormalInverseWishart | LinearNormalInverseGamma):
         return [f"column {k}" for k in range(n)]
     arrays = [
-        np.ravel(part) for part in np.broadcast_arrays(*(getattr(belief, one.name) for one in fields(belief)[:4]))
+        np.ravel(part)
+        for part in np.broadcast_arrays(*(getattr(distribution, field.name) for field in fields(distribution)[:4]))
     ]
-    kind = type(belief)
-    return [repr(kind(*(float(part) for part in values))) for values in zip(*arrays, strict=True)]
+    distribution_class = type(distribution)
+    return [repr(distribution_class(*(float(part) for part in values))) for values in zip(*arrays, strict=True)]
 
 
-def plot_hypotheses(belief: Hypotheses, ax: Any = None, *, learned: FittedDistribution | None = None) -> Plot:
-    """The probability of every hypothesis, before and after data where there were any; steps on a grid of numbers.
+def plot_hypotheses(distribution: Hypotheses, ax: Any = None, *, fitted: FittedDistribution | None = None) -> Plot:
+    """Plot the prior and posterior probability of each hypothesis; as steps if the hypotheses are numbers.
 
     Parameters
     ----------
-    belief : Hypotheses
+    distribution : Hypotheses
     ax : matplotlib Axes, optional
-    learned : Learned, optional
-        The data: the likelihood is drawn, too.
+    fitted : FittedDistribution, optional
+        The data, to plot the likelihood, too.
     """
-    if np.ndim(belief.log_weights) > 1:
-        raise DataError("hypotheses about several groups are not drawn together; expected those of one.")
-    names = belief.names
-    before = belief._prior_weights()
-    before, after = before / before.sum(), np.exp(belief.log_weights)
-    sides = {"prior": (before, PRIOR), "posterior": (after, POSTERIOR)}
-    if learned is not None:
-        log_likelihood = learned._prior(belief)._log_likelihoods(learned.statistics)  # type: ignore[attr-defined]
-        likely = np.exp(log_likelihood - log_likelihood.max())
-        sides["likelihood"] = (likely / likely.sum(), LIKELIHOOD)
+    if np.ndim(distribution.log_weights) > 1:
+        raise DataError("hypotheses have several groups; expected one group to plot.")
+    names = distribution.names
+    before = distribution._prior_weights()
+    before, after = before / before.sum(), np.exp(distribution.log_weights)
+    probabilities = {"prior": (before, PRIOR), "posterior": (after, POSTERIOR)}
+    if fitted is not None:
+        log_likelihood = fitted._prior(distribution)._log_likelihoods(fitted.statistics)  # type: ignore[attr-defined]
+        likelihood = np.exp(log_likelihood - log_likelihood.max())
+        probabilities["likelihood"] = (likelihood / likelihood.sum(), LIKELIHOOD)
     elif np.allclose(before, after, rtol=1e-12):
-        sides = {"probability": (after, POSTERIOR)}
-    part = {"hypothesis": names, **{name: values for name, (values, _) in sides.items()}}
+        probabilities = {"probability": (after, POSTERIOR)}
+    part = {"hypothesis": names, **{name: values for name, (values, _) in probabilities.items()}}
     numeric = all(isinstance(name, int | float | np.number) for name in names) and len(names) > 8
     if numeric:
         ax = new_axes(ax, figsize=(6.4, 3.8), layout="constrained")
-        for name, (values, color) in sides.items():
+        for name, (values, color) in probabilities.items():
             fill = 0.3 if name in ("posterior", "probability") else 0.0
             ax.fill_between(names, values, step="mid", color=color, alpha=fill, linewidth=0)
             ax.step(names, values, where="mid", color=color, linewidth=1.6, label=name)
@@ -121,11 +126,13 @@ def plot_hypotheses(belief: Hypotheses, ax: Any = None, *, learned: FittedDistri
         ax.set_ylabel(f"probability of each of {len(names)} values")
         ax.set_ylim(bottom=0)
     else:
-        kept = np.sort(np.argsort(-np.maximum(before, after), kind="stable")[:_LEVELS])
+        kept = np.sort(np.argsort(-np.maximum(before, after), kind="stable")[:_MAX_LEVELS])
         ax = new_axes(ax, figsize=(6.4, 1.2 + 0.34 * len(kept)), layout="constrained")
-        height = 0.8 / len(sides)
-        for k, (name, (values, color)) in enumerate(sides.items()):
-            ax.barh(np.arange(len(kept)) + (k - (len(sides) - 1) / 2) * height, values[kept], height, color=color)
+        height = 0.8 / len(probabilities)
+        for k, (name, (values, color)) in enumerate(probabilities.items()):
+            ax.barh(
+                np.arange(len(kept)) + (k - (len(probabilities) - 1) / 2) * height, values[kept], height, color=color
+            )
             ax.plot([], [], color=color, linewidth=6, label=name)
         ax.set_ylim(len(kept) - 0.4, -0.6)
         ticks(ax, "y", [names[k] for k in kept])
@@ -133,127 +140,130 @@ def plot_hypotheses(belief: Hypotheses, ax: Any = None, *, learned: FittedDistri
         ax.set_xlabel("probability")
         if len(kept) < len(names):
             set_title(ax, f"the {len(kept)} most probable of {len(names)} hypotheses")
-    if len(sides) > 1:
+    if len(probabilities) > 1:
         legend_beside(ax)
     hide_top_right_spines(ax)
     return Plot(ax, part)
 
 
-def plot_learned(learned: FittedDistribution, prior: Any = None, ax: Any = None) -> Plot:
-    """Prior, likelihood and posterior of what was learned, with the estimates marked.
-
-    Of several groups or columns, the posteriors alone.
+def plot_fitted_distribution(fitted: FittedDistribution, prior: Any = None, ax: Any = None) -> Plot:
+    """Plot prior, likelihood and posterior with the point estimates. Of several groups or columns, plot the posteriors.
 
     Parameters
     ----------
-    learned : Learned
-    prior : as for `Learned.posterior`, optional
+    fitted : FittedDistribution
+    prior : as for `FittedDistribution.posterior`, optional
     ax : matplotlib Axes, optional
     """
     if isinstance(prior, Hypotheses):
-        return plot_hypotheses(learned.posterior(prior), ax, learned=learned)
-    before, after = learned._prior(prior), learned._posterior(prior)
-    if isinstance(after, Dirichlet):
-        # The prior in the shape of the statistics: what nothing was added to.
-        beliefs = {"prior": before.update(learned.statistics.scale(0.0)), "posterior": after}
-        return _plot_levels(beliefs, _point_estimates(learned, before), learned, ax)
-    margins = {name: _several(margin) for name, margin in _margins(after).items()}
+        return plot_hypotheses(fitted.posterior(prior), ax, fitted=fitted)
+    prior_distribution, posterior = fitted._prior(prior), fitted._posterior(prior)
+    if isinstance(posterior, Dirichlet):
+        # The prior in the shape of the statistics, without data.
+        distributions = {"prior": prior_distribution.update(fitted.statistics.scale(0.0)), "posterior": posterior}
+        return _plot_levels(distributions, _point_estimates(fitted, prior_distribution), fitted, ax)
+    margins = {name: _as_list(margin) for name, margin in _margins(posterior).items()}
     n = len(next(iter(margins.values())))
     if n > 1:
-        return _plot_several(learned, margins, ax)
-    shaped = {name: _several(margin) for name, margin in _margins(before.update(learned.statistics.scale(0.0))).items()}
+        return _plot_several(fitted, margins, ax)
+    prior_margins = {
+        name: _as_list(margin)
+        for name, margin in _margins(prior_distribution.update(fitted.statistics.scale(0.0))).items()
+    }
     axes = np.ravel(new_axes(ax, ncols=len(margins), figsize=(5.8 * len(margins), 3.8), layout="constrained"))
-    points, parts = _point_estimates(learned, before), []
+    estimates, tables = _point_estimates(fitted, prior_distribution), []
     for panel, name in zip(axes, margins, strict=False):
-        known = [_of_parameter(point, name) for point in points.values()]
-        at = _range(name, margins[name], extra=[value for value in known if np.isfinite(value)])
-        curves = {"prior": shaped[name][0].pdf(at), "posterior": margins[name][0].pdf(at)}
-        likely = _likelihood(learned, name, at)
-        if likely is not None:
-            curves["likelihood"] = likely
+        point_values = [_of_parameter(point, name) for point in estimates.values()]
+        grid = _density_grid(name, margins[name], extra=[value for value in point_values if np.isfinite(value)])
+        curves = {"prior": prior_margins[name][0].pdf(grid), "posterior": margins[name][0].pdf(grid)}
+        likelihood = _likelihood(fitted, name, grid)
+        if likelihood is not None:
+            curves["likelihood"] = likelihood
         colors = {"prior": PRIOR, "likelihood": LIKELIHOOD, "posterior": POSTERIOR}
         for curve in ("prior", "likelihood", "posterior"):
             if curve in curves:
-                shown = "likelihood, scaled" if curve == "likelihood" else curve
-                panel.plot(at, curves[curve], color=colors[curve], linewidth=1.8, label=shown)
-                parts.append({"curve": curve, "parameter": name, "value": at, "density": curves[curve]})
-        _shade(panel, margins[name][0], at, curves["posterior"], label=None)
-        _frame(panel, name, [curves["posterior"], curves.get("likelihood", curves["posterior"])])
-        for estimate, point in points.items():
-            _mark(panel, estimate, _of_parameter(point, name), at, joint=len(margins) > 1)
+                label = "likelihood, scaled" if curve == "likelihood" else curve
+                panel.plot(grid, curves[curve], color=colors[curve], linewidth=1.8, label=label)
+                tables.append({"curve": curve, "parameter": name, "value": grid, "density": curves[curve]})
+        _shade(panel, margins[name][0], grid, curves["posterior"], label=None)
+        _set_axes(panel, name, [curves["posterior"], curves.get("likelihood", curves["posterior"])])
+        for estimate, point in estimates.items():
+            _mark(panel, estimate, _of_parameter(point, name), grid, joint=len(margins) > 1)
         panel.legend(frameon=False, fontsize=9, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    weight = float(np.max(learned.family.row_weight(learned.statistics), initial=0.0))
-    named = words(_shown(before))
-    named = named if len(named) <= WIDEST else type(before).__name__  # its numbers would fill the picture
-    set_title(axes[0], f"{words(learned.family, WIDEST)}, weight {weight:.6g}", f"prior {named}")
-    return Plot(axes, *parts)
+    weight = float(np.max(fitted.family.row_weight(fitted.statistics), initial=0.0))
+    prior_text = words(_distribution_of_column(prior_distribution))
+    prior_text = prior_text if len(prior_text) <= WIDEST else type(prior_distribution).__name__  # too long for a title
+    set_title(axes[0], f"{words(fitted.family, WIDEST)}, weight {weight:.6g}", f"prior {prior_text}")
+    return Plot(axes, *tables)
 
 
-def _shown(belief: Any) -> Any:
-    """A belief about one column as it would be written for it."""
+def _distribution_of_column(distribution: Any) -> Any:
+    """Return the distribution of one column of an array, if it can be indexed."""
     try:
-        return belief.column(0)
+        return distribution.column(0)
     except (IndexError, NotImplementedError):
-        return belief
+        return distribution
 
 
-def _plot_several(learned: FittedDistribution, margins: dict[str, list[Any]], ax: Any) -> Plot:
-    """The posteriors of every group and column, and the names of both."""
-    names = _names(learned, len(next(iter(margins.values()))))
+def _plot_several(fitted: FittedDistribution, margins: dict[str, list[Any]], ax: Any) -> Plot:
+    """Plot the posteriors of all groups and columns."""
+    names = _names(fitted, len(next(iter(margins.values()))))
     axes = np.ravel(new_axes(ax, ncols=len(margins), figsize=(5.4 * len(margins), 3.8), layout="constrained"))
-    parts: list[PlotTable] = []
-    look = group_styles(names, what="others")
-    for panel, (name, several) in zip(axes, margins.items(), strict=False):
-        at = _range(name, several)
-        for k, one in enumerate(several):
-            density = one.pdf(at)
-            line = {"linewidth": 1.8, "zorder": 3} if look[k].own else {"linewidth": 0.7, "zorder": 2}
-            panel.plot(at, density, color=look[k].color, label=look[k].label, **line)
+    tables: list[PlotTable] = []
+    styles = group_styles(names, noun="others")
+    for panel, (name, distributions) in zip(axes, margins.items(), strict=False):
+        grid = _density_grid(name, distributions)
+        for k, distribution in enumerate(distributions):
+            density = distribution.pdf(grid)
+            width = {"linewidth": 1.8, "zorder": 3} if styles[k].own else {"linewidth": 0.7, "zorder": 2}
+            panel.plot(grid, density, color=styles[k].color, label=styles[k].label, **width)
             shown = names[k]
-            parts.append({"of": shown, "parameter": name, "value": at, "density": density})
-        _frame(panel, name, [_density_of(several, at)])
+            tables.append({"group": shown, "parameter": name, "value": grid, "density": density})
+        _set_axes(panel, name, [_max_density(distributions, grid)])
     legend_beside(axes[-1])
-    set_title(axes[0], f"{words(learned.family, 40)}: posteriors")
-    return Plot(axes, *parts)
+    set_title(axes[0], f"{words(fitted.family, 40)}: posteriors")
+    return Plot(axes, *tables)
 
 
-def _names(learned: FittedDistribution, n: int) -> list[str]:
-    """What every posterior is of: its group, its column, or both."""
-    groups = [str(group) for group in learned.groups] or [""]
-    per = n // len(groups)
-    factor = learned.tally.factors[0]
-    columns = [""] if per == 1 else [str(factor.column(place, per)) for place in range(per)]
+def _names(fitted: FittedDistribution, n: int) -> list[str]:
+    """Return the group, the column, or both, of each posterior."""
+    groups = [str(group) for group in fitted.groups] or [""]
+    n_columns = n // len(groups)
+    factor = fitted.tally.factors[0]
+    columns = [""] if n_columns == 1 else [str(factor.column(place, n_columns)) for place in range(n_columns)]
     return [", ".join(part for part in (group, column) if part) or "all" for group in groups for column in columns]
 
 
-def _plot_levels(beliefs: dict[str, Any], points: dict[str, Any], learned: FittedDistribution | None, ax: Any) -> Plot:
-    """The mean and the 95 % interval of every level's probability, before and after; estimates beside."""
-    last = list(beliefs.values())[-1]
-    names, groups = _level_names(last, learned)
+def _plot_levels(
+    distributions: dict[str, Any], estimates: dict[str, Any], fitted: FittedDistribution | None, ax: Any
+) -> Plot:
+    """Plot mean and 95 % interval of each level probability, before and after the data, with point estimates."""
+    last = list(distributions.values())[-1]
+    names, groups = _level_names(last, fitted)
     size = len(names)
     mean = np.concatenate([np.ravel(part) for part in _as_arrays(last.mean())]).reshape(len(groups), size)
-    width, height = 6.0 if len(groups) == 1 else 4.2, 1.4 + 0.3 * min(size, _LEVELS)
+    width, height = 6.0 if len(groups) == 1 else 4.2, 1.4 + 0.3 * min(size, _MAX_LEVELS)
     axes = np.ravel(panels(len(groups), 3, width, height) if ax is None else ax)
-    kept = np.sort(np.argsort(-mean.max(axis=0), kind="stable")[:_LEVELS])
-    parts: list[PlotTable] = []
+    kept = np.sort(np.argsort(-mean.max(axis=0), kind="stable")[:_MAX_LEVELS])
+    tables: list[PlotTable] = []
     for panel, group, row in zip(axes, groups, range(len(groups)), strict=False):
-        for number, (which, belief) in enumerate(beliefs.items()):
-            shift = 0.32 * ((len(beliefs) - 1) / 2 - number)
-            ends = belief.interval()
+        for number, (role, distribution) in enumerate(distributions.items()):
+            shift = 0.32 * ((len(distributions) - 1) / 2 - number)
+            ends = distribution.interval()
             middle, low, high = (
-                np.concatenate([np.ravel(part) for part in _as_arrays(each)]).reshape(-1, size)
-                for each in (belief.mean(), ends.low, ends.high)
+                np.concatenate([np.ravel(part) for part in _as_arrays(values)]).reshape(-1, size)
+                for values in (distribution.mean(), ends.low, ends.high)
             )
             line = row if len(middle) > 1 else 0
-            color = PRIOR if which == "prior" else POSTERIOR
-            place = np.arange(len(kept)) - shift
-            panel.hlines(place, low[line, kept], high[line, kept], color=color, linewidth=2, alpha=0.6)
-            panel.plot(middle[line, kept], place, "o", color=color, markersize=5, label=f"{which}: mean, 95 %")
+            color = PRIOR if role == "prior" else POSTERIOR
+            position = np.arange(len(kept)) - shift
+            panel.hlines(position, low[line, kept], high[line, kept], color=color, linewidth=2, alpha=0.6)
+            panel.plot(middle[line, kept], position, "o", color=color, markersize=5, label=f"{role}: mean, 95 %")
             numbers = {"mean": middle[line], "low": low[line], "high": high[line]}
-            parts.append({"group": group, "level": names, "which": which, **numbers})
+            tables.append({"group": group, "level": names, "role": role, **numbers})
         for estimate, mark in (("mle", "x"), ("map", "+")):
-            if estimate in points and len(groups) == 1 and isinstance(points[estimate], dict):
-                values = np.array([points[estimate][name] for name in names])
+            if estimate in estimates and len(groups) == 1 and isinstance(estimates[estimate], dict):
+                values = np.array([estimates[estimate][name] for name in names])
                 label, color, _ = _ESTIMATES[estimate]
                 panel.plot(values[kept], np.arange(len(kept)), mark, color=color, markersize=7, label=label)
         panel.set_ylim(len(kept) - 0.4, -0.6)
@@ -263,90 +273,96 @@ def _plot_levels(beliefs: dict[str, Any], points: dict[str, Any], learned: Fitte
         hide_top_right_spines(panel)
         shown = f"the {len(kept)} most probable of {size} levels" if len(kept) < size else ""
         set_title(panel, words(group, WIDEST) if len(groups) > 1 else "", shown)
-    if len(beliefs) > 1 or points:
+    if len(distributions) > 1 or estimates:
         legend_beside(axes[min(len(groups), len(axes)) - 1])
-    return Plot(axes, *parts)
+    return Plot(axes, *tables)
 
 
 def _as_arrays(value: Any) -> list[np.ndarray]:
-    """The probabilities in a mean or an end of an interval, whatever form they have."""
+    """Return the probabilities of a mean or of an end of an interval as arrays."""
     return [np.asarray(getattr(value, "table", value), dtype=float)]
 
 
-def _level_names(belief: Dirichlet, learned: FittedDistribution | None) -> tuple[list[Any], list[Any]]:
-    """The levels of all columns in order, and the groups."""
-    n = np.concatenate([np.ravel(part) for part in _as_arrays(belief.mean())]).size
-    if learned is None:
-        size = int(np.shape(_as_arrays(belief.mean())[0])[-1])
+def _level_names(distribution: Dirichlet, fitted: FittedDistribution | None) -> tuple[list[Any], list[Any]]:
+    """Return the levels of all columns in order, and the groups."""
+    n = np.concatenate([np.ravel(part) for part in _as_arrays(distribution.mean())]).size
+    if fitted is None:
+        size = int(np.shape(_as_arrays(distribution.mean())[0])[-1])
         return list(range(size)), [f"group {k}" for k in range(n // size)]
-    groups = list(learned.groups) or [""]
-    levels = learned.levels
-    if not levels:  # the columns of a vocabulary
-        return [learned.tally.factors[0].column(k, n // len(groups)) for k in range(n // len(groups))], groups
-    flat = list(levels) if learned.single else [level for column in levels for level in column]
+    groups = list(fitted.groups) or [""]
+    levels = fitted.levels
+    if not levels:  # words of a vocabulary
+        return [fitted.tally.factors[0].column(k, n // len(groups)) for k in range(n // len(groups))], groups
+    flat = list(levels) if fitted.single else [level for column in levels for level in column]
     return flat, groups
 
 
-def _margins(belief: Any) -> dict[str, Any]:
-    """The distribution of every parameter alone, as scipy has it; arrays over groups and columns."""
+def _margins(distribution: Any) -> dict[str, Any]:
+    """Return the marginal distribution of each parameter as a frozen SciPy distribution, over groups and columns."""
     from scipy import stats
 
-    if isinstance(belief, Beta):
-        return {"θ": stats.beta(belief.alpha, belief.beta)}
-    if isinstance(belief, Gamma):
-        return {"λ": stats.gamma(belief.shape, scale=1 / belief.rate)}
-    if isinstance(belief, NormalInverseWishart):
-        belief = belief._marginal()
-    if isinstance(belief, NormalInverseGamma):
-        spread = np.sqrt(belief.scale / (belief.shape * belief.strength))
-        mean = stats.t(2 * belief.shape, loc=belief.location, scale=spread)
-        return {"mean": mean, "variance": stats.invgamma(belief.shape, scale=belief.scale)}
-    if isinstance(belief, LinearNormalInverseGamma):
-        slopes, _ = belief._variances()
-        unit = (belief.scale / belief.shape)[..., None]
-        slope = stats.t(2 * belief.shape[..., None], loc=belief.location, scale=np.sqrt(unit * slopes))
-        return {"slope": slope, "variance": stats.invgamma(belief.shape, scale=belief.scale)}
-    raise DataError.wrong_type("the belief", type(belief).__name__, "one of the beliefs of this package, to draw it")
+    if isinstance(distribution, Beta):
+        return {"θ": stats.beta(distribution.alpha, distribution.beta)}
+    if isinstance(distribution, Gamma):
+        return {"λ": stats.gamma(distribution.shape, scale=1 / distribution.rate)}
+    if isinstance(distribution, NormalInverseWishart):
+        distribution = distribution._marginal()
+    if isinstance(distribution, NormalInverseGamma):
+        std = np.sqrt(distribution.scale / (distribution.shape * distribution.strength))
+        mean = stats.t(2 * distribution.shape, loc=distribution.location, scale=std)
+        return {"mean": mean, "variance": stats.invgamma(distribution.shape, scale=distribution.scale)}
+    if isinstance(distribution, LinearNormalInverseGamma):
+        slopes, _ = distribution._variances()
+        unit = (distribution.scale / distribution.shape)[..., None]
+        slope = stats.t(2 * distribution.shape[..., None], loc=distribution.location, scale=np.sqrt(unit * slopes))
+        return {"slope": slope, "variance": stats.invgamma(distribution.shape, scale=distribution.scale)}
+    raise DataError.wrong_type(
+        "the distribution", type(distribution).__name__, "a prior or posterior distribution of this package"
+    )
 
 
-def _several(margin: Any) -> list[Any]:
-    """An array of distributions as a list of them."""
+def _as_list(margin: Any) -> list[Any]:
+    """Return an array of SciPy distributions as a list."""
     from scipy import stats
 
     arrays = [np.ravel(array) for array in np.broadcast_arrays(*margin.args, *margin.kwds.values())]
-    kind, n_args, names = getattr(stats, margin.dist.name), len(margin.args), list(margin.kwds)
+    distribution_class, n_args, names = getattr(stats, margin.dist.name), len(margin.args), list(margin.kwds)
     return [
-        kind(*values[:n_args], **dict(zip(names, values[n_args:], strict=True))) for values in zip(*arrays, strict=True)
+        distribution_class(*values[:n_args], **dict(zip(names, values[n_args:], strict=True)))
+        for values in zip(*arrays, strict=True)
     ]
 
 
-def _range(name: str, several: Sequence[Any], extra: Sequence[float] = ()) -> np.ndarray:
-    """Where densities are drawn: from 0 to 1 for a probability, else where nearly all of them are."""
+def _density_grid(name: str, distributions: Sequence[Any], extra: Sequence[float] = ()) -> np.ndarray:
+    """Return the grid of a density: from 0 to 1 for a probability, else the central 99 % or so."""
     if name == "θ":
-        return np.linspace(0.0, 1.0, _PLACES + 1)
-    low = min(float(one.ppf(0.002)) for one in several)
-    high = max(float(one.ppf(0.99 if name == "variance" else 0.998)) for one in several)
+        return np.linspace(0.0, 1.0, _GRID_SIZE + 1)
+    low = min(float(distribution.ppf(0.002)) for distribution in distributions)
+    high = max(float(distribution.ppf(0.99 if name == "variance" else 0.998)) for distribution in distributions)
     low, high = min([low, *extra]), max([high, *extra])
     edge = 0.05 * (high - low)
-    return np.linspace(low - edge if name in ("mean", "slope") else max(low - edge, 0.0), high + edge, _PLACES + 1)
+    return np.linspace(low - edge if name in ("mean", "slope") else max(low - edge, 0.0), high + edge, _GRID_SIZE + 1)
 
 
-def _density_of(several: Sequence[Any], at: np.ndarray) -> np.ndarray:
-    return np.max([one.pdf(at) for one in several], axis=0)
+def _max_density(distributions: Sequence[Any], at: np.ndarray) -> np.ndarray:
+    """Return the pointwise maximum of the densities."""
+    return np.max([distribution.pdf(at) for distribution in distributions], axis=0)
 
 
-def _shade(panel: Any, one: Any, at: np.ndarray, density: np.ndarray, label: str | None = "95 % interval") -> None:
-    """The middle 95 % of a density, and where its mean is."""
-    low, high = one.ppf(0.025), one.ppf(0.975)
-    inside = (at >= low) & (at <= high)
+def _shade(
+    panel: Any, distribution: Any, grid: np.ndarray, density: np.ndarray, label: str | None = "95 % interval"
+) -> None:
+    """Shade the central 95 % of a density, and mark its mean."""
+    low, high = distribution.ppf(0.025), distribution.ppf(0.975)
+    inside = (grid >= low) & (grid <= high)
     finite = np.where(np.isfinite(density), density, 0.0)
-    panel.fill_between(at, finite, where=inside, color=POSTERIOR, alpha=0.15, linewidth=0, label=label)
-    if label is not None and np.isfinite(one.mean()):
-        panel.axvline(float(one.mean()), color=POSTERIOR, linewidth=1, label=f"mean {one.mean():.4g}")
+    panel.fill_between(grid, finite, where=inside, color=POSTERIOR, alpha=0.15, linewidth=0, label=label)
+    if label is not None and np.isfinite(distribution.mean()):
+        panel.axvline(float(distribution.mean()), color=POSTERIOR, linewidth=1, label=f"mean {distribution.mean():.4g}")
 
 
-def _frame(panel: Any, name: str, curves: Sequence[np.ndarray]) -> None:
-    """Names of the sides; a density without end does not flatten the picture."""
+def _set_axes(panel: Any, name: str, curves: Sequence[np.ndarray]) -> None:
+    """Set labels and limits of the axes; an infinite density does not set the limit."""
     panel.locator_params(axis="x", nbins=6)
     inner = np.concatenate([curve[1:-1] for curve in curves])
     finite = inner[np.isfinite(inner)]
@@ -358,50 +374,53 @@ def _frame(panel: Any, name: str, curves: Sequence[np.ndarray]) -> None:
     hide_top_right_spines(panel)
 
 
-def _mark(panel: Any, which: str, value: float, at: np.ndarray, *, joint: bool) -> None:
-    """A line at an estimate, with its value; none where there is none."""
-    if np.isfinite(value) and at[0] <= value <= at[-1]:
-        label, color, line = _ESTIMATES[which]
-        label = f"joint {label}" if joint and which == "map" else label  # not where the curve of one is highest
+def _mark(panel: Any, estimate: str, value: float, grid: np.ndarray, *, joint: bool) -> None:
+    """Mark an estimate with a vertical line and its value, if it is finite and in range."""
+    if np.isfinite(value) and grid[0] <= value <= grid[-1]:
+        label, color, line = _ESTIMATES[estimate]
+        label = (
+            f"joint {label}" if joint and estimate == "map" else label
+        )  # the joint mode differs from the marginal modes
         panel.axvline(value, color=color, linewidth=1.3, linestyle=line, label=f"{label} {value:.4g}", zorder=4)
 
 
-def _point_estimates(learned: FittedDistribution, prior: Any) -> dict[str, Any]:
-    """The estimates that there are."""
-    found = {}
+def _point_estimates(fitted: FittedDistribution, prior: Any) -> dict[str, Any]:
+    """Return the estimates that exist."""
+    estimates = {}
     for estimate in _ESTIMATES:
         try:
-            found[estimate] = learned.estimate(estimate, prior=prior)
-        except ValueError:  # nothing was counted, or a prior without a mode
+            estimates[estimate] = fitted.estimate(estimate, prior=prior)
+        except ValueError:  # no data, or a prior without a mode
             continue
-    return found
+    return estimates
 
 
 def _of_parameter(point: Any, name: str) -> float:
-    """One number of an estimate."""
+    """Return one parameter of an estimate."""
     value = getattr(point, name) if isinstance(point, tuple) else point
     return float(np.ravel(np.asarray(value, dtype=float))[0])
 
 
-def _likelihood(learned: FittedDistribution, name: str, at: np.ndarray) -> np.ndarray | None:
-    """The likelihood along one parameter, the other at its best, with an area of 1; None where nothing was counted."""
-    statistics, family = learned.statistics, learned.family
+def _likelihood(fitted: FittedDistribution, name: str, grid: np.ndarray) -> np.ndarray | None:
+    """Return the profile likelihood of one parameter, normalized to area 1; None without data."""
+    statistics, family = fitted.statistics, fitted.family
     weight = float(np.sum(family.row_weight(statistics)))
     if weight <= 0:
         return None
     if isinstance(family.maximum_likelihood(statistics), LinearParameters):
-        return None  # of several weights together, along one of them
+        return None  # several coefficients
     if name in ("θ", "λ"):
-        parameters: list[Any] = [np.array([value]) for value in at]
+        parameters: list[Any] = [np.array([value]) for value in grid]
     else:
-        center, spread = float(np.ravel(statistics.mean)[0]), float(np.ravel(statistics.diagonal().scatter)[0]) / weight  # type: ignore[attr-defined]
-        if spread <= 0:
+        center = float(np.ravel(statistics.mean)[0])  # type: ignore[attr-defined]
+        variance = float(np.ravel(statistics.diagonal().scatter)[0]) / weight  # type: ignore[attr-defined]
+        if variance <= 0:
             return None
         if name == "mean":
-            parameters = [Normal(np.array([value]), np.array([spread + (center - value) ** 2])) for value in at]
+            parameters = [Normal(np.array([value]), np.array([variance + (center - value) ** 2])) for value in grid]
         else:
-            parameters = [Normal(np.array([center]), np.array([max(value, 1e-300)])) for value in at]
+            parameters = [Normal(np.array([center]), np.array([max(value, 1e-300)])) for value in grid]
     with np.errstate(divide="ignore", over="ignore"):
         log = np.array([float(np.sum(family.log_likelihood(one, statistics))) for one in parameters])
     height = np.exp(log - log.max())
-    return height / np.trapezoid(height, at)
+    return height / np.trapezoid(height, grid)

@@ -1,4 +1,4 @@
-"""Picture: what every plot gives: a figure, and the numbers that are drawn in it."""
+"""Plot: the result of every plotting method, a figure and the plotted numbers."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PlotTable = Mapping[str, Any]  # columns of numbers or labels; what is not a list is the same in every line
+PlotTable = Mapping[str, Any]  # columns; a scalar is repeated in every row
 
 
 class Plot:
-    """A picture, as a figure of matplotlib and as a table. Every method that draws gives one.
+    """Figure of matplotlib and the table of its numbers. Every plotting method returns one.
 
     Attributes
     ----------
     axes : tuple of matplotlib Axes
-        What was drawn on, to change what you like: ``picture.axes[0].set_title("Penguins")``.
+        Axes of the figure, for further changes: ``plot.axes[0].set_title("Penguins")``.
 
     Examples
     --------
     >>> import tallybayes as tb
-    >>> picture = tb.NaiveBayes().fit([[1.0], [2.0], [7.0], [9.0]], ["a", "a", "b", "b"]).plot_columns()
-    >>> picture.save("columns.svg")                                                             # doctest: +SKIP
-    >>> list(picture.to_frame())
+    >>> plot = tb.NaiveBayes().fit([[1.0], [2.0], [7.0], [9.0]], ["a", "a", "b", "b"]).plot_columns()
+    >>> plot.save("columns.svg")                                                             # doctest: +SKIP
+    >>> list(plot.to_frame())
     ['column', 'class', 'value', 'what', 'height']
     """
 
-    def __init__(self, axes: Axes | Iterable[Axes], *parts: PlotTable) -> None:
+    def __init__(self, axes: Axes | Iterable[Axes], *tables: PlotTable) -> None:
         self.axes: tuple[Axes, ...] = tuple(np.ravel(np.asarray(axes, dtype=object)))
-        self._parts = parts
+        self._tables = tables
 
     @property
     def figure(self) -> Figure:
-        """The matplotlib Figure."""
+        """Return the matplotlib Figure."""
         return self.axes[0].figure.canvas.figure
 
     def to_frame(self) -> pd.DataFrame:
-        """What is drawn, as a pandas data frame: a line for every bar, point, cell, or place on a curve."""
+        """Return the plotted numbers as a pandas data frame, one row for each bar, point, cell or curve position."""
         import pandas as pd
 
-        columns: dict[str, list[Any]] = {name: [] for part in self._parts[:1] for name in part}
-        for part in self._parts:
-            n = max((len(column) for column in part.values() if _is_list(column)), default=1)
-            for name, column in part.items():
+        columns: dict[str, list[Any]] = {name: [] for table in self._tables[:1] for name in table}
+        for table in self._tables:
+            n = max((len(column) for column in table.values() if _is_list(column)), default=1)
+            for name, column in table.items():
                 columns[name] += list(column) if _is_list(column) else [column] * n
         return pd.DataFrame(columns)
 
     def save(self, path: str | PathLike[str], **options: Any) -> None:
-        """Write it into a file; the ending says of which kind: ``.svg`` and ``.pdf`` are vectors, ``.png`` is pixels.
+        """Write the figure to a file. The suffix sets the format: ``.svg`` and ``.pdf`` are vector, ``.png`` is raster.
 
         Parameters
         ----------
@@ -65,24 +65,24 @@ class Plot:
         self.figure.savefig(path, **options)
 
     def _repr_png_(self) -> bytes | None:
-        """For notebooks: nothing where they show the figure themselves at the end of the cell that drew it."""
+        """Return the image for notebooks, or None if the notebook shows the open figure itself."""
         import matplotlib as mpl
         from matplotlib import pyplot as plt
 
         number = getattr(self.figure, "number", None)
         if "inline" in mpl.get_backend() and number is not None and plt.fignum_exists(number):
             return None
-        drawn = BytesIO()
-        self.figure.savefig(drawn, format="png")
-        return drawn.getvalue()
+        buffer = BytesIO()
+        self.figure.savefig(buffer, format="png")
+        return buffer.getvalue()
 
     def __repr__(self) -> str:
         n = len(self.axes)
-        return f"<Picture of {n} panel{'s' * (n != 1)}: .save('picture.svg'), .to_frame(), .figure, .axes>"
+        return f"<Plot of {n} panel{'s' * (n != 1)}: .save('plot.svg'), .to_frame(), .figure, .axes>"
 
 
 def table_of(names: tuple[str, str, str], rows: Iterable[Any], columns: Iterable[Any], values: Any) -> PlotTable:
-    """A matrix as lines: its row, its column and the number there."""
+    """Return a matrix as a table with the columns row, column and value."""
     rows, columns = list(rows), list(columns)
     return {
         names[0]: [row for row in rows for _ in columns],
@@ -92,4 +92,5 @@ def table_of(names: tuple[str, str, str], rows: Iterable[Any], columns: Iterable
 
 
 def _is_list(column: Any) -> bool:
+    """Return whether a table column is a sequence, not a scalar."""
     return isinstance(column, list | tuple | range) or (isinstance(column, np.ndarray) and column.ndim == 1)

@@ -1,4 +1,4 @@
-"""Regression: lines with their bands, and errors over what was predicted."""
+"""Plots of linear regression: predictions with bands, and residuals."""
 
 from __future__ import annotations
 
@@ -29,27 +29,29 @@ _MOST_POINTS = 5000
 
 
 def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax: Any) -> Plot:
-    """A panel for every candidate, or one."""
+    """Plot the fitted regression of each candidate in one panel, or the residuals if there are several inputs."""
     design = model._design
     if len(design.targets) > 1:
-        raise DataError(f"a picture shows one target; found {len(design.targets)}.\n    Fit one of them by itself.")
-    settings = listed(candidates)
-    models = [model.reestimate(**each) if each else model for each in settings]
-    along = len(design.numbers) == 1 and not design.labels
-    if not along and X is None:
         raise DataError(
-            f"a line over {len(design.numbers) + len(design.labels)} inputs cannot be drawn; expected one of numbers.\n"
-            "    Pass X and y: errors are drawn over what is predicted."
+            f"plot shows one target; the model has {len(design.targets)}.\n    Fit a model with one target."
+        )
+    settings = listed(candidates)
+    models = [model.reestimate(**candidate) if candidate else model for candidate in settings]
+    has_line = len(design.numbers) == 1 and not design.labels
+    if not has_line and X is None:
+        raise DataError(
+            f"X is missing; a model with {len(design.numbers) + len(design.labels)} inputs has no regression line.\n"
+            "    Pass X and y to plot the residuals by the predicted target."
         )
     width = 4.0 if len(models) > 1 else 6.0
-    axes = panels(len(models), 3, width, 3.6, sharey=along) if ax is None else np.ravel(ax)
+    axes = panels(len(models), 3, width, 3.6, sharey=has_line) if ax is None else np.ravel(ax)
     parts: list[PlotTable] = []
-    for panel, each, own in zip(axes, models, settings, strict=True):
-        parts += _line(panel, each, X, y, mass) if along else _errors(panel, each, X, y)
-        if own:
-            set_title(panel, ", ".join(f"{name} = {value!r}" for name, value in own.items()))
+    for panel, candidate, parameters in zip(axes, models, settings, strict=True):
+        parts += _line(panel, candidate, X, y, mass) if has_line else _errors(panel, candidate, X, y)
+        if parameters:
+            set_title(panel, ", ".join(f"{name} = {value!r}" for name, value in parameters.items()))
         hide_top_right_spines(panel)
-    if along:
+    if has_line:
         low, high = _limits(parts)
         for panel in axes:
             panel.set_ylim(low, high)
@@ -58,13 +60,13 @@ def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax
 
 
 def _line(panel: Any, model: Any, X: Any, y: Any, mass: float) -> list[PlotTable]:
-    """The expected target and the band over the input, for every group."""
+    """Plot the expected target and its predictive interval by the input, for each group."""
     design = model._design
     name, target = design.numbers[0], design.targets[0]
     _, moments = next(iter(target_moments(design, model.tally_)))
     pooled = moments.pool_groups()
-    middle, spread = float(pooled.mean[0]), float(np.sqrt(pooled.scatter[0, 0] / max(float(pooled.weight[0]), 1.0)))
-    low, high = middle - 2.5 * (spread or 1.0), middle + 2.5 * (spread or 1.0)
+    center, spread = float(pooled.mean[0]), float(np.sqrt(pooled.scatter[0, 0] / max(float(pooled.weight[0]), 1.0)))
+    low, high = center - 2.5 * (spread or 1.0), center + 2.5 * (spread or 1.0)
     rows = groups = None
     if X is not None:
         table, _ = read_rows(model, X, y, None)
@@ -75,30 +77,32 @@ def _line(panel: Any, model: Any, X: Any, y: Any, mass: float) -> list[PlotTable
         low, high = low - edge, high + edge
     at = np.linspace(low, high, _PLACES)
     labels = [None] if design.by is None else list(model.tally_.domains[str(design.by)].levels)
-    look = [GroupStyle("#0072B2", None, own=True)] if design.by is None else group_styles(labels, what="groups")
+    styles = [GroupStyle("#0072B2", None, own=True)] if design.by is None else group_styles(labels, noun="groups")
     parts: list[PlotTable] = []
-    for label, how in zip(labels, look, strict=True):
-        asked_of: dict[Any, Any] = {name: at}
+    for label, style in zip(labels, styles, strict=True):
+        columns: dict[Any, Any] = {name: at}
         if label is not None:
-            asked_of[design.by] = np.array([label] * len(at), dtype=object)
-        told = model.predictive(_as_rows(model, asked_of))
-        bottom, top = told.interval(mass)
-        panel.fill_between(at, bottom, top, color=how.color, alpha=0.15 if how.own else 0.05, linewidth=0)
-        panel.plot(at, told.mean(), color=how.color, linewidth=1.8 if how.own else 0.7, label=how.label)
-        parts.append({"group": label, "input": at, "expected": told.mean(), "low": bottom, "high": top, "what": "line"})
+            columns[design.by] = np.array([label] * len(at), dtype=object)
+        predictive = model.predictive(_as_rows(model, columns))
+        bottom, top = predictive.interval(mass)
+        panel.fill_between(at, bottom, top, color=style.color, alpha=0.15 if style.own else 0.05, linewidth=0)
+        panel.plot(at, predictive.mean(), color=style.color, linewidth=1.8 if style.own else 0.7, label=style.label)
+        parts.append(
+            {"group": label, "input": at, "expected": predictive.mean(), "low": bottom, "high": top, "what": "line"}
+        )
         if rows is not None:
-            mine = np.ones(len(rows[0]), dtype=bool) if label is None else groups == label
-            places = np.flatnonzero(mine & ~np.isnan(rows[1]))[:_MOST_POINTS]
-            color = "#333333" if label is None else how.color
-            panel.plot(rows[0][places], rows[1][places], "o", color=color, markersize=3.5, alpha=0.8, zorder=3)
-            point = rows[1][places]
+            in_group = np.ones(len(rows[0]), dtype=bool) if label is None else groups == label
+            kept = np.flatnonzero(in_group & ~np.isnan(rows[1]))[:_MOST_POINTS]
+            color = "#333333" if label is None else style.color
+            panel.plot(rows[0][kept], rows[1][kept], "o", color=color, markersize=3.5, alpha=0.8, zorder=3)
+            targets = rows[1][kept]
             parts.append(
                 {
                     "group": label,
-                    "input": rows[0][places],
-                    "expected": point,
-                    "low": point,
-                    "high": point,
+                    "input": rows[0][kept],
+                    "expected": targets,
+                    "low": targets,
+                    "high": targets,
                     "what": "row",
                 }
             )
@@ -109,7 +113,7 @@ def _line(panel: Any, model: Any, X: Any, y: Any, mass: float) -> list[PlotTable
 
 
 def _as_rows(model: Any, columns: dict[Any, Any]) -> Any:
-    """Columns as the model takes them: an array where it was fitted on one."""
+    """Return columns as input of the model: an array if it was fitted to an array."""
     if all(isinstance(name, int) for name in columns):
         order = sorted(columns)
         return np.stack(
@@ -123,11 +127,11 @@ def _as_rows(model: Any, columns: dict[Any, Any]) -> Any:
 
 
 def _limits(parts: list[PlotTable]) -> tuple[float, float]:
-    """Where panels begin and end: rows and lines in full, and bands as far as they do not hide them."""
+    """Return the limits of the y axis: all rows and lines, and the bands unless they would hide them."""
     values = np.concatenate([np.ravel(part["expected"]) for part in parts])
-    drawn = [part for part in parts if part["what"] == "row"]
-    if drawn:  # a wild polynomial shall not make all rows one line
-        points = np.concatenate([np.ravel(part["expected"]) for part in drawn])
+    rows = [part for part in parts if part["what"] == "row"]
+    if rows:  # limit the range of polynomials that leave the data
+        points = np.concatenate([np.ravel(part["expected"]) for part in rows])
         reach = float(np.ptp(points)) or 1.0
         values = np.clip(values, points.min() - reach, points.max() + reach)
     low, high = float(values.min()), float(values.max())
@@ -136,12 +140,12 @@ def _limits(parts: list[PlotTable]) -> tuple[float, float]:
 
 
 def _errors(panel: Any, model: Any, X: Any, y: Any) -> list[PlotTable]:
-    """What every row is off by, over what is predicted."""
-    told, found, _ = predictions_and_targets(model, X, y, None)
-    kept = np.flatnonzero(~np.isnan(found))[:_MOST_POINTS]
-    predicted, error = told.mean()[kept], (found - told.mean())[kept]
+    """Plot the residuals by the predicted target."""
+    predictions, targets, _ = predictions_and_targets(model, X, y, None)
+    kept = np.flatnonzero(~np.isnan(targets))[:_MOST_POINTS]
+    predicted, residual = predictions.mean()[kept], (targets - predictions.mean())[kept]
     panel.axhline(0.0, color=NOTE, linewidth=0.8)
-    panel.plot(predicted, error, "o", color="#0072B2", markersize=3.5, alpha=0.7)
+    panel.plot(predicted, residual, "o", color="#0072B2", markersize=3.5, alpha=0.7)
     panel.set_xlabel(f"predicted {words(model._design.targets[0], 24)}")
-    panel.set_ylabel("error")
-    return [{"predicted": predicted, "error": error}]
+    panel.set_ylabel("residual")
+    return [{"predicted": predicted, "error": residual}]

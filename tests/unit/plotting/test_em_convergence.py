@@ -25,12 +25,12 @@ def test_every_start_is_drawn_and_the_best_is_the_history():
     model = tb.Mixture(4, n_init=5, random_state=0).fit(heaps())
     picture = model.plot_convergence()
     drawn = picture.to_frame()
-    climbs = [part["objective"].tolist() for _, part in drawn.groupby("climb")]
+    climbs = [part["objective"].tolist() for _, part in drawn.groupby("initialization")]
     assert len(climbs) == 5
     assert max(climbs, key=lambda climb: climb[-1]) == model.history_
     assert all(np.diff(climb).min(initial=0.0) > -1e-9 for climb in climbs)
     n_there = sum(climb[-1] > model.history_[-1] - 0.1 for climb in climbs)
-    assert picture.axes[0].get_title().startswith(f"{n_there} of 5 climbs end at ")
+    assert picture.axes[0].get_title().startswith(f"{n_there} of 5 initializations reach ")
     assert picture.axes[0].get_ylabel() == "log posterior, nats"
     low, high = picture.axes[0].get_ylim()
     assert all(low < climb[-1] < high for climb in climbs)
@@ -38,7 +38,7 @@ def test_every_start_is_drawn_and_the_best_is_the_history():
 
 def test_a_single_climb_says_how_long_it_was():
     model = tb.Mixture(2, n_init=1, random_state=0).fit(heaps())
-    assert f" in {len(model.history_)} steps" in model.plot_convergence().axes[0].get_title()
+    assert f" in {len(model.history_)} iterations" in model.plot_convergence().axes[0].get_title()
 
 
 def test_a_model_from_a_file_remembers_the_best(tmp_path):
@@ -46,7 +46,7 @@ def test_a_model_from_a_file_remembers_the_best(tmp_path):
     model.save(tmp_path / "model.tally")
     drawn = tb.load(tmp_path / "model.tally").plot_convergence().to_frame()
     assert drawn["objective"].tolist() == model.history_
-    assert set(drawn["climb"]) == {0}
+    assert set(drawn["initialization"]) == {0}
 
 
 def test_where_nothing_was_climbed_it_says_so():

@@ -1,4 +1,4 @@
-"""One row's evidence, column by column."""
+"""Plot of an explanation: the weights of evidence of one row."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 
 def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, most: int = 12) -> Plot:
-    """One row's weights of evidence as bars, the largest first."""
-    found = list(explanation.to_dict(row).items())
-    rest = sum(weight for _, weight in found[most:])
-    shown = found[:most] + ([(f"{len(found) - most} more", rest)] if len(found) > most else [])
+    """Plot the weights of evidence of one row as bars, by absolute value."""
+    weights_by_column = list(explanation.to_dict(row).items())
+    remaining = sum(weight for _, weight in weights_by_column[most:])
+    shown = weights_by_column[:most] + (
+        [(f"{len(weights_by_column) - most} more", remaining)] if len(weights_by_column) > most else []
+    )
     cells = dict(zip(explanation.columns, explanation.values[row], strict=True))
     labels = []
     for column, _ in shown:
@@ -28,19 +30,19 @@ def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, mos
     ax = new_axes(ax, figsize=(4.6 + 0.085 * longest, 1.3 + 0.32 * len(shown)), layout="constrained")
     weights = np.nan_to_num([weight for _, weight in shown], posinf=np.inf, neginf=-np.inf)
     infinite = np.isinf(weights)
-    reach = 1.25 * float(np.abs(weights[~infinite]).max(initial=0.0)) or 1.0
-    for place in np.flatnonzero(infinite):  # as far as the picture goes, and said so
-        weights[place] = np.copysign(reach, weights[place])
-        ax.annotate("∞", (weights[place], place), ha="center", va="center")
+    limit = 1.25 * float(np.abs(weights[~infinite]).max(initial=0.0)) or 1.0
+    for row_of_bar in np.flatnonzero(infinite):  # bars to the limit of the axis, marked ∞
+        weights[row_of_bar] = np.copysign(limit, weights[row_of_bar])
+        ax.annotate("∞", (weights[row_of_bar], row_of_bar), ha="center", va="center")
     ax.barh(range(len(shown)), weights, color=[COLORS[0] if w >= 0 else COLORS[5] for w in weights])
     ax.set_yticks(range(len(shown)), labels)
     ax.invert_yaxis()
     ax.axvline(0, color="black", linewidth=0.8)
-    top, other = words(explanation.classes[row], WIDEST), words(explanation.against[row], WIDEST)
-    ax.figure.canvas.figure.draw_without_rendering()  # how wide the axes are beside such labels
-    ax.set_xlabel(in_lines(ax, f"weight of evidence (nats)   ← {other}   |   {top} →", 10))
-    set_title(ax, f"{top} against {other}: log-odds {explanation.log_odds[row]:+.2f}", explanation.note)
+    predicted, other = words(explanation.classes[row], WIDEST), words(explanation.against[row], WIDEST)
+    ax.figure.canvas.figure.draw_without_rendering()  # the width of the axes depends on the labels
+    ax.set_xlabel(in_lines(ax, f"weight of evidence (nats)   ← {other}   |   {predicted} →", 10))
+    set_title(ax, f"{predicted} against {other}: log-odds {explanation.log_odds[row]:+.2f}", explanation.note)
     hide_top_right_spines(ax)
-    found_cells = [cells.get(column) for column, _ in found]
-    names = [str(column) for column, _ in found]
-    return Plot(ax, {"column": names, "value": found_cells, "weight": [weight for _, weight in found]})
+    values = [cells.get(column) for column, _ in weights_by_column]
+    names = [str(column) for column, _ in weights_by_column]
+    return Plot(ax, {"column": names, "value": values, "weight": [weight for _, weight in weights_by_column]})

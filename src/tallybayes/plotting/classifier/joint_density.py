@@ -1,4 +1,4 @@
-"""The joint distribution of two columns in every class, beside the product of their marginals."""
+"""Plot of the joint distribution of two columns in each class, and of the product of their marginals."""
 
 from __future__ import annotations
 
@@ -9,139 +9,144 @@ from scipy.special import logsumexp, ndtri
 
 from tallybayes.errors import DataError
 from tallybayes.models.naive_bayes.naive_bayes import NaiveBayes
-from tallybayes.plotting.classifier.decision_boundary import choose, labels_of
+from tallybayes.plotting.classifier.decision_boundary import choose_columns, labels_of
 from tallybayes.plotting.classifier.plane import Plane, Side, draw_points, draw_regions, frame_plane, plane_of
 from tallybayes.plotting.classifier.plane_models import ClassConditionalPlane
 from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import GroupStyle, group_styles, name_of, new_axes, set_title
 
-_LEVELS = (-2.0, -0.5)  # of a Gaussian, two deviations and one
+_LEVELS = (-2.0, -0.5)  # two standard deviations and one of a Gaussian
 
 
 def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Plot:
-    """Draw p(a, b | class) beside p(a | class) p(b | class), with the bits per row that the product loses.
+    """Plot p(a, b | class) and p(a | class) p(b | class), with the bits per row that the product loses.
 
     Parameters
     ----------
     model : a fitted classifier or mixture
     X, y : as for `fit`, optional
-        Rows to draw, and their classes; if the model is itself the product, the joint is estimated from them.
+        Rows to plot, and their classes. If the model is the product, the joint distribution is estimated from them.
     columns : two names, optional
     ax : two matplotlib Axes, optional
     """
-    asked = ClassConditionalPlane(model)
-    two, note = choose(asked, columns, least=2)
-    points = None if X is None else asked.points(X, two)
-    here = plane_of(asked, two, note, points)
+    plane_model = ClassConditionalPlane(model)
+    chosen, note = choose_columns(plane_model, columns, least=2)
+    points = None if X is None else plane_model.points(X, chosen)
+    plane = plane_of(plane_model, chosen, note, points)
     prior = model.class_log_prior_
     safe = np.where(np.isfinite(prior), prior, 0.0)
-    first, second = asked.log_joint(here, 0) - safe, asked.log_joint(here, 1) - safe
-    together, apart = asked.log_joint(here, 0, 1) - safe, first + second
+    log_first, log_second = plane_model.log_joint(plane, 0) - safe, plane_model.log_joint(plane, 1) - safe
+    joint, product = plane_model.log_joint(plane, 0, 1) - safe, log_first + log_second
     labels = None if y is None else labels_of(model, X, y)
     source = "of the model"
     with np.errstate(invalid="ignore"):
-        own = np.isfinite(together) & (np.abs(together - apart) > 1e-9 * (1 + np.abs(apart)))
-    if own.any():  # the model has a joint distribution of its own
-        lost = _lost(here, together, prior)
+        differs = np.isfinite(joint) & (np.abs(joint - product) > 1e-9 * (1 + np.abs(product)))
+    if differs.any():  # the model has a joint distribution
+        loss = _information_loss(plane, joint, prior)
     else:
-        weight = _class_weights(model, asked, X, labels, two)
+        weight = _class_weights(model, plane_model, X, labels, chosen)
         assert points is not None
         known = ~np.isnan(points).any(axis=1)
-        together, lost = _estimated(here, asked, points[known], weight[known], (first, second), prior)
+        joint, loss = _estimate_joint(plane, plane_model, points[known], weight[known], (log_first, log_second), prior)
         source = f"estimated from {int(known.sum()):,} rows"
     options = {"figsize": (11.4, 4.8), "layout": "constrained", "sharey": True}
     axes = np.ravel(new_axes(ax, ncols=2, **options))
-    look = group_styles(model.classes_.tolist(), np.exp(prior), model._group_word)
-    a, b = (name_of(side.name, 16) for side in here.sides)
+    styles = group_styles(model.classes_.tolist(), np.exp(prior), model._group_word)
+    a, b = (name_of(side.name, 16) for side in plane.sides)
     group = "component" if model._group_word == "components" else "class"
     titles = f"Joint p({a}, {b} | {group})", f"Product p({a} | {group}) p({b} | {group})"
-    notes = f"{source}; {here.note}" if here.note else source, f"loses {lost:.3g} bits per row"
-    table = all(side.levels for side in here.sides)
-    for panel, log_density, title, said in zip(axes, (together, apart), titles, notes, strict=False):
-        if table:
-            _draw_table(panel, here, log_density, look)
+    notes = f"{source}; {plane.note}" if plane.note else source, f"loses {loss:.3g} bits per row"
+    is_table = all(side.levels for side in plane.sides)
+    for panel, log_density, title, note_of_panel in zip(axes, (joint, product), titles, notes, strict=False):
+        if is_table:
+            _draw_table(panel, plane, log_density, styles)
         else:
-            _draw_density(panel, here, log_density, look)
-            draw_regions(panel, here, log_density + prior, look, filled=False)
-        draw_points(panel, here, look, None if table else points, labels, model)
-        frame_plane(panel, here)
-        set_title(panel, title, said)
+            _draw_density(panel, plane, log_density, styles)
+            draw_regions(panel, plane, log_density + prior, styles, filled=False)
+        draw_points(panel, plane, styles, None if is_table else points, labels, model)
+        frame_plane(panel, plane)
+        set_title(panel, title, note_of_panel)
     if axes[0].get_legend() is not None:
         axes[0].get_legend().remove()
     axes[1].set_ylabel("")
-    n = len(here.across.ravel())
+    n = len(plane.across.ravel())
     classes = model.classes_.tolist()
-    place = {name: cells * len(classes) for name, cells in here.places().items()}
-    both = {"log_joint": together.T.ravel(), "log_product": apart.T.ravel()}
-    return Plot(axes, {"class": [label for label in classes for _ in range(n)], **place, **both})
+    grid = {name: cells * len(classes) for name, cells in plane.grid().items()}
+    densities = {"log_joint": joint.T.ravel(), "log_product": product.T.ravel()}
+    return Plot(axes, {"class": [label for label in classes for _ in range(n)], **grid, **densities})
 
 
-# ---- The joint of the rows -------------------------------------------------------------------------------------------
+# ---- Joint distribution of the rows ---------------------------------------------------------------------------------
 
 
-def _class_weights(model: Any, asked: ClassConditionalPlane, X: Any, labels: Any, two: list[int]) -> np.ndarray:
-    """The weight of every row in every class, (rows, classes): its label, or responsibilities in a mixture."""
-    mixture = model._group_word == "components"
-    if X is None or (labels is None and not mixture):
-        names = ", ".join(repr(asked.keys[k]) for k in two)
-        rows = "X" if mixture else "X, y"
+def _class_weights(
+    model: Any, plane_model: ClassConditionalPlane, X: Any, labels: Any, chosen: list[int]
+) -> np.ndarray:
+    """Return the weight of each row in each class, shape (rows, classes): its label, or mixture responsibilities."""
+    is_mixture = model._group_word == "components"
+    if X is None or (labels is None and not is_mixture):
+        names = ", ".join(repr(plane_model.keys[k]) for k in chosen)
+        rows = "X" if is_mixture else "X, y"
         raise DataError(
-            f"plot_joint needs rows with their classes: {type(model).__name__} has no joint distribution of {names}, "
-            f"only that of each column.\n    Pass the training rows: model.plot_joint({rows}, columns=({names}))."
+            f"X and y are missing: {type(model).__name__} has no joint distribution of {names}, only of each column.\n"
+            f"    Pass the training rows: model.plot_joint({rows}, columns=({names}))."
         )
-    if mixture:
+    if is_mixture:
         return np.asarray(model.predict_proba(X))
     return np.asarray(labels[:, None] == model.classes_, dtype=float)
 
 
-def _estimated(
-    here: Plane,
-    asked: ClassConditionalPlane,
+def _estimate_joint(
+    plane: Plane,
+    plane_model: ClassConditionalPlane,
     points: np.ndarray,
     weight: np.ndarray,
     marginals: tuple[np.ndarray, np.ndarray],
     log_prior: np.ndarray,
 ) -> tuple[np.ndarray, float]:
-    """The joint of two columns in every class by rows that have both, and the bits that the product loses.
+    """Estimate the joint distribution of two columns in each class, and the bits that the product loses.
 
-    Of labels the table of both, of a number and a label the number's distribution by class and level, and of numbers
-    the marginals with a Gaussian copula: a full covariance, if both are Gaussian.
+    Two categorical columns: the contingency table. One continuous column: its distribution by class and level. Two
+    continuous columns: the marginals with a Gaussian copula, which is a full covariance if both are Gaussian.
     """
-    shape = (*here.across.shape, -1)
+    shape = (*plane.across.shape, -1)
     first, second = marginals[0].reshape(shape)[0], marginals[1].reshape(shape)[:, 0]
-    levels = [bool(side.levels) for side in here.sides]
+    levels = [bool(side.levels) for side in plane.sides]
     product = first[None] + second[:, None]
     if all(levels):
-        found = _table(here, points, weight, product)
+        joint = _log_table(plane, points, weight, product)
     elif any(levels):
-        found = _by_level(here, asked, points, weight, (first, second), levels.index(True))
+        joint = _density_by_level(plane, plane_model, points, weight, (first, second), levels.index(True))
     else:
-        copula, rho = _copula(here, points, weight, (first, second))
-        found = product + copula
-        if not any(side.whole for side in here.sides):
-            return found.reshape(-1, len(log_prior)), float(np.exp(log_prior) @ (-0.5 * np.log2(1 - rho**2)))
-    found = found.reshape(-1, len(log_prior))
-    return found, _lost(here, found, log_prior)
+        copula, rho = _copula(plane, points, weight, (first, second))
+        joint = product + copula
+        if not any(side.whole for side in plane.sides):
+            return joint.reshape(-1, len(log_prior)), float(np.exp(log_prior) @ (-0.5 * np.log2(1 - rho**2)))
+    joint = joint.reshape(-1, len(log_prior))
+    return joint, _information_loss(plane, joint, log_prior)
 
 
 def _copula(
-    here: Plane, points: np.ndarray, weight: np.ndarray, marginals: tuple[np.ndarray, np.ndarray]
+    plane: Plane, points: np.ndarray, weight: np.ndarray, marginals: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The log density of the Gaussian copula of every class over the plane, and its correlation."""
-    along = (here.across[0], here.up[:, 0])
+    """Return the log density of the Gaussian copula of each class on the grid, and its correlation."""
+    grids_of_axes = (plane.across[0], plane.up[:, 0])
     rho, grids = np.zeros(weight.shape[1]), []
     for k in range(weight.shape[1]):
-        if not np.isfinite([marginal[:, k].max() for marginal in marginals]).all():  # the class is impossible
-            grids.append(np.zeros(here.across.shape))
+        if not np.isfinite([marginal[:, k].max() for marginal in marginals]).all():  # a class with probability 0
+            grids.append(np.zeros(plane.across.shape))
             continue
         normal = [
-            _normal_scores(side, at, marginal[:, k])
-            for side, at, marginal in zip(here.sides, along, marginals, strict=True)
+            _normal_scores(side, positions, marginal[:, k])
+            for side, positions, marginal in zip(plane.sides, grids_of_axes, marginals, strict=True)
         ]
-        scores = [np.interp(cells, at, grid) for cells, at, grid in zip(points.T, along, normal, strict=True)]
+        scores = [
+            np.interp(cells, positions, grid)
+            for cells, positions, grid in zip(points.T, grids_of_axes, normal, strict=True)
+        ]
         products = (weight[:, k] * np.array(scores)) @ np.array(scores).T
-        spread = np.diagonal(products) + 1.0  # as if one more row had no correlation
-        rho[k] = np.clip(products[0, 1] / np.sqrt(spread[0] * spread[1]), -1 + 1e-9, 1 - 1e-9)
+        variances = np.diagonal(products) + 1.0  # one pseudo-row without correlation
+        rho[k] = np.clip(products[0, 1] / np.sqrt(variances[0] * variances[1]), -1 + 1e-9, 1 - 1e-9)
         u, v = normal[0][None, :], normal[1][:, None]
         rest = 1 - rho[k] ** 2
         grids.append(-0.5 * np.log(rest) - (rho[k] ** 2 * (u**2 + v**2) - 2 * rho[k] * u * v) / (2 * rest))
@@ -149,114 +154,116 @@ def _copula(
 
 
 def _normal_scores(side: Side, along: np.ndarray, log_density: np.ndarray) -> np.ndarray:
-    """The standard normal quantile at the cumulative probability of every place along a side."""
-    at, where = np.unique(side.at(along), return_inverse=True)
-    height = np.zeros(len(at))
-    height[where] = np.maximum(log_density - log_density.max(), -745.0)
-    mass = np.exp(height) * (1.0 if side.whole else np.gradient(at))
-    beyond = np.zeros(2)  # the tails, as they go on beyond the first and the last place
+    """Return the standard normal quantile of the cumulative probability at each grid position of an axis."""
+    positions, inverse = np.unique(side.at(along), return_inverse=True)
+    height = np.zeros(len(positions))
+    height[inverse] = np.maximum(log_density - log_density.max(), -745.0)
+    mass = np.exp(height) * (1.0 if side.whole else np.gradient(positions))
+    tails = np.zeros(2)  # mass of the tails beyond the grid
     if not side.whole:
-        slope = np.diff(height)[[0, -1]] / np.diff(at)[[0, -1]] * [1, -1]
-        beyond = np.where(slope > 0, np.exp(height[[0, -1]]) / np.maximum(slope, 1e-300), 0.0) - mass[[0, -1]] / 2
-    below = beyond[0] + np.cumsum(mass) - mass / 2
-    above = beyond[1] + np.cumsum(mass[::-1])[::-1] - mass / 2
-    small = np.clip(np.minimum(below, above) / (below + above), 1e-300, 0.5)
-    return (np.where(below < above, 1, -1) * ndtri(small))[where]
+        slope = np.diff(height)[[0, -1]] / np.diff(positions)[[0, -1]] * [1, -1]
+        tails = np.where(slope > 0, np.exp(height[[0, -1]]) / np.maximum(slope, 1e-300), 0.0) - mass[[0, -1]] / 2
+    below = tails[0] + np.cumsum(mass) - mass / 2
+    above = tails[1] + np.cumsum(mass[::-1])[::-1] - mass / 2
+    tail_probability = np.clip(np.minimum(below, above) / (below + above), 1e-300, 0.5)
+    return (np.where(below < above, 1, -1) * ndtri(tail_probability))[inverse]
 
 
-def _table(here: Plane, points: np.ndarray, weight: np.ndarray, product: np.ndarray) -> np.ndarray:
-    """The table of two columns of labels, (up, across, classes): counts, and one row more spread as the product."""
+def _log_table(plane: Plane, points: np.ndarray, weight: np.ndarray, product: np.ndarray) -> np.ndarray:
+    """Return the log contingency table, shape (up, across, classes), with one pseudo-row spread as the product."""
     codes = [
-        side.at(along).astype(int) for side, along in zip(here.sides, (here.across[0], here.up[:, 0]), strict=True)
+        side.at(along).astype(int) for side, along in zip(plane.sides, (plane.across[0], plane.up[:, 0]), strict=True)
     ]
-    sizes = [len(side.levels) for side in here.sides]
+    sizes = [len(side.levels) for side in plane.sides]
     counts = np.zeros((sizes[1], sizes[0], weight.shape[1]))
     np.add.at(counts, (points[:, 1].astype(int), points[:, 0].astype(int)), weight)
     with np.errstate(divide="ignore"):
         return np.log((counts[np.ix_(codes[1], codes[0])] + np.exp(product)) / (weight.sum(axis=0) + 1.0))
 
 
-def _by_level(
-    here: Plane,
-    asked: ClassConditionalPlane,
+def _density_by_level(
+    plane: Plane,
+    plane_model: ClassConditionalPlane,
     points: np.ndarray,
     weight: np.ndarray,
     marginals: tuple[np.ndarray, np.ndarray],
-    label: int,
+    categorical: int,
 ) -> np.ndarray:
-    """p(level | class) p(number | level, class) over the plane, the number in its family: (up, across, classes)."""
-    column = asked.columns[here.columns[1 - label]]
-    along = (here.across[0], here.up[:, 0])
-    codes = here.sides[label].at(along[label]).astype(int)
-    numbers = here.sides[1 - label].at(along[1 - label])
+    """Return log p(level | class) p(number | level, class) on the grid, shape (up, across, classes)."""
+    column = plane_model.columns[plane.columns[1 - categorical]]
+    along = (plane.across[0], plane.up[:, 0])
+    codes = plane.sides[categorical].at(along[categorical]).astype(int)
+    grid_numbers = plane.sides[1 - categorical].at(along[1 - categorical])
     rows, classes = np.nonzero(weight)
-    n_levels = len(here.sides[label].levels)
-    group = classes * n_levels + points[rows, label].astype(int)
-    numeric = np.repeat(marginals[1 - label][:, None, :], n_levels, axis=1)  # where no row is: as in the whole class
+    n_levels = len(plane.sides[categorical].levels)
+    group = classes * n_levels + points[rows, categorical].astype(int)
+    numeric = np.repeat(
+        marginals[1 - categorical][:, None, :], n_levels, axis=1
+    )  # without rows: the distribution of the class
     if len(rows):
-        inner = NaiveBayes({"x": column.scored.family}, estimate=asked.model.estimate)
-        inner.fit({"x": points[rows, 1 - label]}, group, weight[rows, classes])
-        found = inner.predict_joint_log_proba({"x": numbers}) - inner.class_log_prior_
-        numeric[:, inner.classes_ % n_levels, inner.classes_ // n_levels] = found
-    joint = numeric[:, codes] + marginals[label][None]
-    return joint if label == 0 else joint.swapaxes(0, 1)
+        inner = NaiveBayes({"x": column.scored.family}, estimate=plane_model.model.estimate)
+        inner.fit({"x": points[rows, 1 - categorical]}, group, weight[rows, classes])
+        log_density = inner.predict_joint_log_proba({"x": grid_numbers}) - inner.class_log_prior_
+        numeric[:, inner.classes_ % n_levels, inner.classes_ // n_levels] = log_density
+    joint = numeric[:, codes] + marginals[categorical][None]
+    return joint if categorical == 0 else joint.swapaxes(0, 1)
 
 
-# ---- What the product loses ------------------------------------------------------------------------------------------
+# ---- Loss of the product ------------------------------------------------------------------------------------------
 
 
-def _lost(here: Plane, together: np.ndarray, log_prior: np.ndarray) -> float:
-    """The mutual information of the two columns in bits, averaged over the classes."""
-    across, up = _widths(here)
-    with np.errstate(invalid="ignore", divide="ignore"):  # places too close together for their digits have no area
-        log_mass = together.reshape(*here.across.shape, -1) + np.log(np.outer(up, across))[..., None]
+def _information_loss(plane: Plane, joint: np.ndarray, log_prior: np.ndarray) -> float:
+    """Return the mutual information of the two columns in bits, averaged over the classes."""
+    across, up = _widths(plane)
+    with np.errstate(invalid="ignore", divide="ignore"):  # positions may coincide in floating point
+        log_mass = joint.reshape(*plane.across.shape, -1) + np.log(np.outer(up, across))[..., None]
         total = logsumexp(log_mass, axis=(0, 1))
         log_mass = log_mass - np.where(np.isfinite(total), total, 0.0)
         alone = logsumexp(log_mass, axis=0, keepdims=True) + logsumexp(log_mass, axis=1, keepdims=True)
         information = np.exp(log_mass) * np.where(np.isfinite(log_mass), log_mass - alone, 0.0)
-    lost = float(np.nansum(np.exp(log_prior) * information.sum(axis=(0, 1))) / np.log(2))
-    return max(0.0, round(lost, 9))
+    loss = float(np.nansum(np.exp(log_prior) * information.sum(axis=(0, 1))) / np.log(2))
+    return max(0.0, round(loss, 9))
 
 
-def _widths(here: Plane) -> list[np.ndarray]:
-    """How much of a side every place of it stands for: of a level or whole number, an equal part."""
-    found = []
-    for side, along in zip(here.sides, (here.across[0], here.up[:, 0]), strict=True):
+def _widths(plane: Plane) -> list[np.ndarray]:
+    """Return the width of each grid position; the positions of a level or an integer have equal parts of 1."""
+    widths = []
+    for side, along in zip(plane.sides, (plane.across[0], plane.up[:, 0]), strict=True):
         if side.levels or side.whole:
-            _, where, counts = np.unique(side.at(along), return_inverse=True, return_counts=True)
-            found.append(1.0 / counts[where])
+            _, inverse, counts = np.unique(side.at(along), return_inverse=True, return_counts=True)
+            widths.append(1.0 / counts[inverse])
         else:
-            found.append(np.gradient(along))
-    return found
+            widths.append(np.gradient(along))
+    return widths
 
 
 # ---- Drawing ---------------------------------------------------------------------------------------------------------
 
 
-def _draw_density(panel: Any, here: Plane, log_density: np.ndarray, look: list[GroupStyle]) -> None:
-    """For every class with a color, where its density is a share of its peak."""
-    for k, one in enumerate(look):
-        height = log_density[:, k].reshape(here.across.shape)
-        top = height[np.isfinite(height)].max(initial=-np.inf)
-        if one.own and np.isfinite(top):
-            floor = np.where(np.isfinite(height), height - top, -1e3)
-            line = {"colors": one.color, "linewidths": 1.6, "linestyles": "-", "zorder": 4}  # over the rows
-            panel.contour(here.across, here.up, floor, levels=list(_LEVELS), **line)
+def _draw_density(panel: Any, plane: Plane, log_density: np.ndarray, styles: list[GroupStyle]) -> None:
+    """Draw density contours of each class with a color, relative to its maximum."""
+    for k, style in enumerate(styles):
+        height = log_density[:, k].reshape(plane.across.shape)
+        maximum = height[np.isfinite(height)].max(initial=-np.inf)
+        if style.own and np.isfinite(maximum):
+            relative = np.where(np.isfinite(height), height - maximum, -1e3)
+            line = {"colors": style.color, "linewidths": 1.6, "linestyles": "-", "zorder": 4}  # above the rows
+            panel.contour(plane.across, plane.up, relative, levels=list(_LEVELS), **line)
 
 
-def _draw_table(panel: Any, here: Plane, log_density: np.ndarray, look: list[GroupStyle]) -> None:
-    """A disc for every class in every cell of a table, its area the probability of the cell in the class."""
-    sizes = [len(side.levels) for side in here.sides]
-    own = [k for k, one in enumerate(look) if one.own]
+def _draw_table(panel: Any, plane: Plane, log_density: np.ndarray, styles: list[GroupStyle]) -> None:
+    """Draw a disc for each class in each cell of a table; its area is the probability of the cell."""
+    sizes = [len(side.levels) for side in plane.sides]
+    colored = [k for k, style in enumerate(styles) if style.own]
     inches = panel.get_window_extent().transformed(panel.figure.dpi_scale_trans.inverted())
-    widest = 72 * min(0.85 * inches.width / (sizes[0] * len(own)), 0.85 * inches.height / sizes[1])
+    diameter = 72 * min(0.85 * inches.width / (sizes[0] * len(colored)), 0.85 * inches.height / sizes[1])
     rows, columns = (
         np.unique(side.at(along), return_index=True)[1]
-        for side, along in zip(here.sides[::-1], (here.up[:, 0], here.across[0]), strict=True)
+        for side, along in zip(plane.sides[::-1], (plane.up[:, 0], plane.across[0]), strict=True)
     )
-    density = log_density.reshape(*here.across.shape, -1)[np.ix_(rows, columns)]
+    density = log_density.reshape(*plane.across.shape, -1)[np.ix_(rows, columns)]
     across, up = np.meshgrid(np.arange(sizes[0]), np.arange(sizes[1]))
-    for place, k in enumerate(own):
-        shift = (place - (len(own) - 1) / 2) / (len(own) + 0.5)
-        area = widest**2 * np.exp(density[..., k].ravel())
-        panel.scatter(across.ravel() + shift, up.ravel(), s=area, color=look[k].color, linewidths=0)
+    for position, k in enumerate(colored):
+        shift = (position - (len(colored) - 1) / 2) / (len(colored) + 0.5)
+        area = diameter**2 * np.exp(density[..., k].ravel())
+        panel.scatter(across.ravel() + shift, up.ravel(), s=area, color=styles[k].color, linewidths=0)

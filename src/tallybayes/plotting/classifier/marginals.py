@@ -1,4 +1,4 @@
-"""What a model says of its columns one by one: p(column | class), and what each tells of the class."""
+"""Class-conditional distributions of single columns, and their mutual information with the class."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ import numpy as np
 from tallybayes.errors import DataError
 from tallybayes.estimation.scoring.factor_scorer import chunk_rows
 
-_FEWER = 60  # places on a curve that say well enough how much a column tells
+_COARSE_GRID = 60  # grid points that suffice for the mutual information
 
 
 class PlotColumn(NamedTuple):
-    """One column of a fitted model; `place` is its place in the factor."""
+    """Column of a fitted model; `position` is its position in the factor."""
 
     name: Any
-    key: Any  # what rows call it: of a block, its place there
+    key: Any  # name in the rows; of a block, (block, position)
     scored: Any
-    place: int
-    levels: tuple[Any, ...]  # of a column of labels
-    middles: np.ndarray | None = None  # of bins, which are levels to some models
+    position: int
+    levels: tuple[Any, ...]  # of a categorical column
+    middles: np.ndarray | None = None  # midpoints of bins, for a discretized column
 
 
 class Marginal(NamedTuple):
-    """p(column | class) at some places: values of a number, or the levels of labels."""
+    """p(column | class) on a grid of numbers, or for the levels of a categorical column."""
 
     name: Any
     at: np.ndarray
     levels: tuple[Any, ...]
-    density: np.ndarray  # (places, classes)
-    measured: bool
+    density: np.ndarray  # (points, classes)
+    is_continuous: bool
     scale: str
     constant: bool
 
 
 def columns_in(model: Any) -> list[PlotColumn]:
-    """The columns of a model in their order; the words of a vocabulary are the levels of one."""
-    found: list[PlotColumn] = []
+    """Return the columns of a model in order. The words of a vocabulary are the levels of one column."""
+    columns: list[PlotColumn] = []
     levels: tuple[Any, ...]
     for scored in model._factor_scorers:
         factor, family = scored.factor, scored.family
@@ -46,140 +46,143 @@ def columns_in(model: Any) -> list[PlotColumn]:
             n = np.shape(family.mean(scored.parameters))[-1]
             block = len(factor.columns) == 1 and n > 1
             name = factor.columns[0] if block else "words"
-            levels = tuple(model._display_name((name, place)) for place in range(n)) if block else factor.columns
+            levels = tuple(model._display_name((name, position)) for position in range(n)) if block else factor.columns
             levels = tuple(level[1] if isinstance(level, tuple) else level for level in levels)
-            found.append(PlotColumn(name, name, scored, 0, levels))
+            columns.append(PlotColumn(name, name, scored, 0, levels))
             continue
         codes = family.cell_type == "codes"
         n = len(factor.columns) if codes else np.shape(family.mean(scored.parameters))[-1]
-        for place in range(n):
-            key = factor.column(place, n)
+        for position in range(n):
+            key = factor.column(position, n)
             if not codes:
-                found.append(PlotColumn(model._display_name(key), key, scored, place, ()))
+                columns.append(PlotColumn(model._display_name(key), key, scored, position, ()))
                 continue
             bins = model._display_family(factor, key)
             middles = bins.sql_group_value(np.arange(len(bins.bins))) if bins.bins else None
-            levels = bins.bins or model._level_domains(scored)[place].levels
-            found.append(PlotColumn(key, key, scored, place, levels, middles))
-    return found
+            levels = bins.bins or model._level_domains(scored)[position].levels
+            columns.append(PlotColumn(key, key, scored, position, levels, middles))
+    return columns
 
 
-def picked(known: Mapping[Any, Any], columns: Any) -> list[Any]:
-    """What is known of these names, in the order in which they are named."""
-    one = isinstance(columns, str | int) or (isinstance(columns, tuple) and columns in known)  # (block, place)
-    names = [columns] if one else list(columns)
-    unknown = [name for name in names if name not in known]
+def select(values: Mapping[Any, Any], columns: Any) -> list[Any]:
+    """Return the values of these names, in the order of the names."""
+    is_single = isinstance(columns, str | int) or (isinstance(columns, tuple) and columns in values)  # (block, place)
+    names = [columns] if is_single else list(columns)
+    unknown = [name for name in names if name not in values]
     if unknown:
-        raise DataError.unknown_column(unknown, list(known))
-    return [known[name] for name in names]
+        raise DataError.unknown_column(unknown, list(values))
+    return [values[name] for name in names]
 
 
 def marginal(column: PlotColumn) -> Marginal:
-    """The distribution of a column in every class."""
+    """Return the distribution of a column in each class."""
     scored, family = column.scored, column.scored.family
-    constant = column.place in scored.constant
+    constant = column.position in scored.constant
     if family.is_bag_of_words:
-        share = np.asarray(family.mean(scored.parameters), dtype=float)
-        total = share.sum(axis=-1, keepdims=True)
-        density = np.divide(share, total, out=np.zeros(share.shape), where=total > 0).T
+        mean = np.asarray(family.mean(scored.parameters), dtype=float)
+        total = mean.sum(axis=-1, keepdims=True)
+        density = np.divide(mean, total, out=np.zeros(mean.shape), where=total > 0).T
         return Marginal(column.name, np.arange(len(column.levels)), column.levels, density, False, "linear", False)
-    at = _places(column)
-    density = np.exp(next(_log_densities(scored, [column], at[:, None]))[..., 0])
-    return Marginal(column.name, at, column.levels, density, family.is_continuous, family.scale, constant)
+    grid = _grid_of(column)
+    density = np.exp(next(_log_densities(scored, [column], grid[:, None]))[..., 0])
+    return Marginal(column.name, grid, column.levels, density, family.is_continuous, family.scale, constant)
 
 
-def column_information(model: Any, found: list[PlotColumn]) -> np.ndarray:
-    """I(class; column) of every column under the model, in bits: what knowing it tells of the class, on average."""
+def column_information(model: Any, columns: list[PlotColumn]) -> np.ndarray:
+    """Return the mutual information I(class; column) of each column under the model, in bits."""
     prior = np.exp(model.class_log_prior_)
-    told = np.zeros(len(found))
+    information = np.zeros(len(columns))
     for scored in model._factor_scorers:
-        mine = [place for place, column in enumerate(found) if column.scored is scored]
-        if not mine:
+        indices = [index for index, column in enumerate(columns) if column.scored is scored]
+        if not indices:
             continue
         if scored.family.is_bag_of_words:
-            told[mine] = _information(marginal(found[mine[0]]).density, prior).sum()
+            information[indices] = _information(marginal(columns[indices[0]]).density, prior).sum()
             continue
-        grids = [_places(found[place]) for place in mine]
+        grids = [_grid_of(columns[index]) for index in indices]
         if scored.family.is_continuous and not scored.family.columnwise:
-            grids = [grid[:: max(1, len(grid) // _FEWER)] for grid in grids]
-        empty = -1 if scored.family.cell_type == "codes" else np.nan
-        at = np.full((max(map(len, grids)), len(mine)), empty, dtype=grids[0].dtype if empty == -1 else float)
-        share = np.zeros(at.shape)
+            grids = [grid[:: max(1, len(grid) // _COARSE_GRID)] for grid in grids]
+        missing = -1 if scored.family.cell_type == "codes" else np.nan
+        points = np.full(
+            (max(map(len, grids)), len(indices)), missing, dtype=grids[0].dtype if missing == -1 else float
+        )
+        weights = np.zeros(points.shape)
         for k, grid in enumerate(grids):
-            at[: len(grid), k] = grid
-            share[: len(grid), k] = _widths(grid) if scored.family.is_continuous else 1.0
+            points[: len(grid), k] = grid
+            weights[: len(grid), k] = _widths(grid) if scored.family.is_continuous else 1.0
         start = 0
-        for log_density in _log_densities(scored, [found[place] for place in mine], at):
-            part = slice(start, start + len(log_density))
-            start = part.stop
-            told[mine] += (share[part] * _information(np.exp(log_density), prior)).sum(axis=0)
-    return np.nan_to_num(told)
+        for log_density in _log_densities(scored, [columns[index] for index in indices], points):
+            batch = slice(start, start + len(log_density))
+            start = batch.stop
+            information[indices] += (weights[batch] * _information(np.exp(log_density), prior)).sum(axis=0)
+    return np.nan_to_num(information)
 
 
-def most_informative_columns(model: Any, found: list[PlotColumn], most: int) -> tuple[list[PlotColumn], str]:
-    """At most so many columns: those that tell most of the class, in their own order, and a note of the choice."""
-    if len(found) <= most:
-        return found, ""
-    told = column_information(model, found)
-    kept = np.sort(np.argsort(-told, kind="stable")[:most])
-    low, high = told[kept].min(), told[kept].max()
-    note = f"showing {most} of {len(found)} columns, those that tell most of the class: {high:.2g} to {low:.2g} bits"
-    return [found[place] for place in kept], note
+def most_informative_columns(model: Any, columns: list[PlotColumn], most: int) -> tuple[list[PlotColumn], str]:
+    """Return at most `most` columns with the largest information, in order, and a note about the choice."""
+    if len(columns) <= most:
+        return columns, ""
+    information = column_information(model, columns)
+    kept = np.sort(np.argsort(-information, kind="stable")[:most])
+    low, high = information[kept].min(), information[kept].max()
+    bits = f"{high:.2g} to {low:.2g} bits"
+    note = f"showing {most} of {len(columns)} columns, those with the largest information on the class: {bits}"
+    return [columns[index] for index in kept], note
 
 
 def most_informative_levels(density: np.ndarray, prior: np.ndarray, most: int) -> np.ndarray:
-    """The places of at most so many levels, those that tell most, in their own order."""
+    """Return the indices of at most `most` levels with the largest information, in order."""
     if len(density) <= most:
         return np.arange(len(density))
     return np.sort(np.argsort(-_information(density, prior), kind="stable")[:most])
 
 
-def _places(column: PlotColumn) -> np.ndarray:
-    """Where the distribution is looked at."""
+def _grid_of(column: PlotColumn) -> np.ndarray:
+    """Return the grid of a column: numbers, or codes of levels."""
     if column.levels or column.scored.family.cell_type == "codes":
         return np.arange(len(column.levels))
-    scored, place = column.scored, column.place
+    scored, position = column.scored, column.position
     if scored.family.columnwise:
-        return np.asarray(scored.family.plot_grid(scored.parameters, place))
-    mean, reach = np.asarray(scored.point[0])[:, place], 4 * np.sqrt(covariances(scored)[:, place, place])
-    return np.linspace((mean - reach).min(), (mean + reach).max(), 400)
+        return np.asarray(scored.family.plot_grid(scored.parameters, position))
+    mean, half_width = np.asarray(scored.point[0])[:, position], 4 * np.sqrt(covariances(scored)[:, position, position])
+    return np.linspace((mean - half_width).min(), (mean + half_width).max(), 400)
 
 
 def has_ellipse(scored: Any) -> bool:
-    """Whether numbers have means and spreads as they are drawn: no logarithms of them, and no bins."""
+    """Return whether a factor has means and covariances on the linear scale."""
     return scored.family.scale == "linear" and "mean" in getattr(scored.point, "_fields", ())
 
 
 def covariances(scored: Any) -> np.ndarray:
-    """A covariance matrix for every class, of a factor of numbers that are measured together."""
-    spread = np.asarray(scored.point[1])
-    return spread if spread.ndim == 3 else spread[..., None] * np.eye(spread.shape[-1])
+    """Return the covariance matrix of each class, for a Gaussian factor."""
+    covariance = np.asarray(scored.point[1])
+    return covariance if covariance.ndim == 3 else covariance[..., None] * np.eye(covariance.shape[-1])
 
 
 def _log_densities(scored: Any, columns: list[PlotColumn], at: np.ndarray) -> Iterator[np.ndarray]:
-    """log p at places of each of some columns, (places, classes, columns), in pieces; other columns are missing."""
+    """Yield log p on the grids of columns in batches, shape (points, classes, columns); other columns are missing."""
     codes = scored.family.cell_type == "codes"
     n = len(scored.factor.columns) if codes else np.shape(scored.family.mean(scored.parameters))[-1]
-    width = [column.place for column in columns]
+    positions = [column.position for column in columns]
     n_classes = np.shape(scored.log_prob(np.full((1, n), -1 if codes else np.nan)))[1]
     step = chunk_rows(n_classes, n)
-    for start in range(0, max(len(at), 1), step):  # once at least, for the shape
-        part = at[start : start + step]
+    for start in range(0, max(len(at), 1), step):  # at least once, for the shape
+        points = at[start : start + step]
         if scored.family.columnwise:
-            rows = np.full((len(part), n), -1 if codes else np.nan, dtype=np.int64 if codes else np.float64)
-            rows[:, width] = part
-            yield scored.log_prob(rows)[:, :, width]
+            rows = np.full((len(points), n), -1 if codes else np.nan, dtype=np.int64 if codes else np.float64)
+            rows[:, positions] = points
+            yield scored.log_prob(rows)[:, :, positions]
             continue
-        alone = []
-        for k, place in enumerate(width):
-            rows = np.full((len(part), n), np.nan)
-            rows[:, place] = part[:, k]
-            alone.append(scored.log_prob(rows))
-        yield np.stack(alone, axis=-1)
+        densities = []
+        for k, position in enumerate(positions):
+            rows = np.full((len(points), n), np.nan)
+            rows[:, position] = points[:, k]
+            densities.append(scored.log_prob(rows))
+        yield np.stack(densities, axis=-1)
 
 
 def _widths(grid: np.ndarray) -> np.ndarray:
-    """The weights of the trapezoidal rule."""
+    """Return the weights of the trapezoidal rule."""
     if len(grid) < 2:
         return np.ones(len(grid))
     gap = np.diff(grid)
@@ -187,9 +190,14 @@ def _widths(grid: np.ndarray) -> np.ndarray:
 
 
 def _information(density: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """Σ p(class) p(x | class) log₂ p(x | class) / p(x) at every place; classes are the second axis."""
+    """Return Σ p(class) p(x | class) log₂ p(x | class) / p(x) at each point; axis 1 is the class."""
     weight = prior.reshape(1, -1, *[1] * (density.ndim - 2))
     joint = np.nan_to_num(density * weight, posinf=0.0)
-    mixed = joint.sum(axis=1, keepdims=True)
-    share = np.divide(joint, mixed * weight, out=np.ones(joint.shape), where=(mixed > 0) & (weight > 0) & (joint > 0))
-    return np.asarray((joint * np.log2(share)).sum(axis=1))
+    marginal_density = joint.sum(axis=1, keepdims=True)
+    ratio = np.divide(
+        joint,
+        marginal_density * weight,
+        out=np.ones(joint.shape),
+        where=(marginal_density > 0) & (weight > 0) & (joint > 0),
+    )
+    return np.asarray((joint * np.log2(ratio)).sum(axis=1))

@@ -1,4 +1,4 @@
-"""Models as graphs with plates: what depends on what, and how often each is repeated."""
+"""Plate diagrams of models: nodes, edges, and plates for repeated nodes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tallybayes.plotting.network.node_boxes import text_width
 from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import COLORS, NOTE, amount, name_of, new_axes, words
 
-_RADIUS = 0.36  # of a node, in inches
-_STEP = 1.5  # between nodes
-_TREE = 40  # columns of a tree that are drawn one by one
-_MOST = 6  # blocks of columns side by side
+_RADIUS = 0.36  # radius of a node in inches
+_STEP = 1.5  # distance between nodes in inches
+_TREE = 40  # maximum number of columns of a plotted tree
+_MOST = 6  # maximum number of blocks
 _OBSERVED, _HIDDEN = "#D9E6F0", "white"
 
 
 class PlateNode(NamedTuple):
-    """A circle: what is written in it and beside it; observed ones are shaded, parameters are small dots."""
+    """Node of a plate diagram: observed nodes are shaded, parameters are small."""
 
     x: float
     y: float
@@ -31,27 +31,27 @@ class PlateNode(NamedTuple):
 
     @property
     def radius(self) -> float:
-        """In inches."""
+        """Return the radius in inches."""
         return 0.24 if self.kind == "parameter" else _RADIUS
 
     @property
     def reach(self) -> float:
-        """How far it and its caption go to the right."""
+        """Return the width of the right half with the caption, in inches."""
         return self.radius + (text_width(self.caption, 8) / 72 + 0.08 if self.caption else 0.0)
 
 
 class PlateDiagram:
-    """Nodes, arrows and plates in inches, upwards; drawn all at once, on axes of the right size."""
+    """Nodes, edges and plates with coordinates in inches."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, PlateNode] = {}
-        self.arrows: list[tuple[str, str]] = []
+        self.edges: list[tuple[str, str]] = []
         self.plates: list[tuple[float, float, float, float, str, bool]] = []
 
     def plate(
         self, names: list[str], label: str, pad: float, below: float = 0.0, *, label_on_top: bool = False
     ) -> None:
-        """A frame around some nodes and their captions, with how often they are repeated in its corner."""
+        """Add a plate around some nodes and their captions, with the number of repetitions in its corner."""
         nodes = [self.nodes[name] for name in names]
         left = min(node.x - node.radius for node in nodes) - pad
         right = max(node.x + node.reach for node in nodes) + pad
@@ -63,12 +63,12 @@ class PlateDiagram:
         self.plates.append((left, bottom, right, top, label, label_on_top))
 
     def draw(self, ax: Any, title: str) -> Plot:
-        """All of it."""
+        """Draw the diagram on axes of the required size."""
         from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
         boxes = [(n.x - n.radius, n.y - n.radius, n.x + n.reach, n.y + n.radius) for n in self.nodes.values()]
-        ends = np.array([*boxes, *(plate[:4] for plate in self.plates)])
-        low, high = ends[:, :2].min(axis=0) - 0.15, ends[:, 2:].max(axis=0) + 0.15
+        corners = np.array([*boxes, *(plate[:4] for plate in self.plates)])
+        low, high = corners[:, :2].min(axis=0) - 0.15, corners[:, 2:].max(axis=0) + 0.15
         size = high - low
         ax = new_axes(ax, figsize=(max(size[0], text_width(title, 11) / 72 + 0.3), size[1] + 0.4), layout="constrained")
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
@@ -78,12 +78,12 @@ class PlateDiagram:
             frame = FancyBboxPatch((left, bottom), right - left, top - bottom, boxstyle=shape)
             frame.set(facecolor="none", edgecolor="#888888", linewidth=1.0, zorder=1)
             ax.add_patch(frame)
-            place, va = (top - 0.05, "top") if on_top else (bottom + 0.05, "bottom")
-            ax.text(right - 0.06, place, label, ha="right", va=va, fontsize=8, color=NOTE)
-        for start, end in self.arrows:
+            y, va = (top - 0.05, "top") if on_top else (bottom + 0.05, "bottom")
+            ax.text(right - 0.06, y, label, ha="right", va=va, fontsize=8, color=NOTE)
+        for start, end in self.edges:
             a, b = self.nodes[start], self.nodes[end]
-            gap = np.array([b.x - a.x, b.y - a.y])
-            unit = gap / np.hypot(*gap)
+            direction = np.array([b.x - a.x, b.y - a.y])
+            unit = direction / np.hypot(*direction)
             tail, head = np.array([a.x, a.y]) + unit * a.radius, np.array([b.x, b.y]) - unit * b.radius
             arrow = FancyArrowPatch(tail, head, arrowstyle="-|>", mutation_scale=11, shrinkA=0, shrinkB=1)
             arrow.set(color="#444444", linewidth=1.1, zorder=2)
@@ -97,18 +97,18 @@ class PlateDiagram:
             small = node.kind == "parameter"
             ax.text(node.x, node.y, node.symbol, ha="center", va="center", fontsize=9 if small else 11, zorder=4)
             if node.caption:
-                beside = node.x + node.radius + 0.06
-                ax.text(beside, node.y, node.caption, va="center", fontsize=8, color="#333333", zorder=4)
+                x = node.x + node.radius + 0.06
+                ax.text(x, node.y, node.caption, va="center", fontsize=8, color="#333333", zorder=4)
         ax.set_title(title, fontsize=11)
-        return Plot(ax, {"from": [start for start, _ in self.arrows], "to": [end for _, end in self.arrows]})
+        return Plot(ax, {"from": [start for start, _ in self.edges], "to": [end for _, end in self.edges]})
 
 
 def plot_groups(model: Any, ax: Any = None) -> Plot:
-    """A classifier, or a mixture: the class above, a node for every block of columns, their parameters below.
+    """Plot a classifier or mixture: the class, a node for each block of columns, and their parameters.
 
     Parameters
     ----------
-    model : a fitted model of groups
+    model : a fitted classifier or mixture
     ax : matplotlib Axes, optional
     """
     parents = getattr(model, "parents_", None)
@@ -118,23 +118,26 @@ def plot_groups(model: Any, ax: Any = None) -> Plot:
         return _plot_one_dependence(model, ax)
     graph, blocks = PlateDiagram(), _blocks(model._factor_scorers)
     hidden = model._group_word != "classes"
-    target, step = words(model._target, 16), _room([name for name, *_ in blocks] + [family for *_, family in blocks])
+    target, step = (
+        words(model._target, 16),
+        _node_distance([name for name, *_ in blocks] + [family for *_, family in blocks]),
+    )
     symbol, caption, kind = ("z", "", "hidden") if hidden else ("y", target, "observed")
-    middle = (len(blocks) - 1) / 2 * step
-    graph.nodes["shares"] = PlateNode(middle, 3.3, "π", "", "parameter")
-    graph.nodes[target] = PlateNode(middle, 2.3, symbol, caption, kind)
-    graph.arrows.append(("shares", target))
+    center = (len(blocks) - 1) / 2 * step
+    graph.nodes["shares"] = PlateNode(center, 3.3, "π", "", "parameter")
+    graph.nodes[target] = PlateNode(center, 2.3, symbol, caption, kind)
+    graph.edges.append(("shares", target))
     rows = [target]
-    for k, (name, mark, n_columns, family) in enumerate(blocks):
+    for k, (name, symbol_of_block, n_columns, family) in enumerate(blocks):
         x = k * step
-        graph.nodes[name] = PlateNode(x, 0.9, mark, name, "observed")
+        graph.nodes[name] = PlateNode(x, 0.9, symbol_of_block, name, "observed")
         graph.nodes[f"parameters of {name}"] = PlateNode(x, -0.9, "θ", family, "parameter")
-        graph.arrows += [(target, name), (f"parameters of {name}", name)]
+        graph.edges += [(target, name), (f"parameters of {name}", name)]
         rows.append(name)
         if n_columns > 1:
             graph.plate([name, f"parameters of {name}"], f"{n_columns} columns", pad=0.12, below=0.62)
     parameters = [f"parameters of {name}" for name, *_ in blocks]
-    weight = _weight(model)
+    weight = _total_weight(model)
     graph.plate(rows, amount(weight, "rows"), pad=0.3, label_on_top=True)
     if parameters:
         graph.plate(parameters, amount(len(model.classes_), model._group_word), pad=0.42)
@@ -142,13 +145,13 @@ def plot_groups(model: Any, ax: Any = None) -> Plot:
 
 
 def _plot_tree(model: Any, parents: dict[Any, Any], ax: Any) -> Plot:
-    """Columns that depend on one another besides the class: every arrow, as of a network."""
-    above = {name: [model._target] + ([] if parent is None else [parent]) for name, parent in parents.items()}
-    return plot_network(BayesianNetwork(above), ax, tables=False)
+    """Plot a tree-augmented classifier as a network with all edges."""
+    parents_of = {name: [model._target] + ([] if parent is None else [parent]) for name, parent in parents.items()}
+    return plot_network(BayesianNetwork(parents_of), ax, tables=False)
 
 
 def _plot_one_dependence(model: AveragedOneDependence, ax: Any) -> Plot:
-    """One of the averaged models: a column that is the parent of all others, besides the class."""
+    """Plot one member of an averaged one-dependence classifier: a column that is the parent of all others."""
     graph, n_columns, n_classes = PlateDiagram(), len({*model._required_columns}), len(model.classes_)
     graph.nodes = {
         "shares": PlateNode(0.0, 3.3, "π", "", "parameter"),
@@ -158,17 +161,17 @@ def _plot_one_dependence(model: AveragedOneDependence, ax: Any) -> Plot:
         "parameters of parent": PlateNode(-_STEP, -1.1, "θ", "", "parameter"),
         "parameters of others": PlateNode(_STEP, -1.1, "θ", "", "parameter"),
     }
-    graph.arrows = [("shares", "class"), ("class", "parent"), ("class", "others"), ("parent", "others")]
-    graph.arrows += [(f"parameters of {name}", name) for name in ("parent", "others")]
+    graph.edges = [("shares", "class"), ("class", "parent"), ("class", "others"), ("parent", "others")]
+    graph.edges += [(f"parameters of {name}", name) for name in ("parent", "others")]
     graph.plate(["others", "parameters of others"], f"{n_columns - 1} other columns", pad=0.2, below=0.62)
-    graph.plate(["class", "parent", "others"], amount(_weight(model), "rows"), pad=0.4, label_on_top=True)
+    graph.plate(["class", "parent", "others"], amount(_total_weight(model), "rows"), pad=0.4, label_on_top=True)
     graph.plate(["parameters of parent", "parameters of others"], amount(n_classes, "classes"), pad=0.42)
     title = f"{type(model).__name__}: mean over i of p(y, xᵢ) Π p(xⱼ | y, xᵢ)"
     return graph.draw(ax, f"{title}, {n_columns} columns")
 
 
 def plot_chain(model: Any, ax: Any = None) -> Plot:
-    """A hidden Markov model: states in a row, each with what is seen of it.
+    """Plot a hidden Markov model: states in a row, each with its observation.
 
     Parameters
     ----------
@@ -182,61 +185,62 @@ def plot_chain(model: Any, ax: Any = None) -> Plot:
         gap = mark == "…"
         graph.nodes[f"state {mark}"] = PlateNode((k + 1) * _STEP, 1.6, "…" if gap else f"z{mark}")
         if k:
-            graph.arrows.append((f"state {marks[k - 1]}", f"state {mark}"))
+            graph.edges.append((f"state {marks[k - 1]}", f"state {mark}"))
         if not gap:
             last = caption if k == len(marks) - 1 else ""
             graph.nodes[f"step {mark}"] = PlateNode((k + 1) * _STEP, 0.2, f"x{mark}", last, "observed")
-            graph.arrows.append((f"state {mark}", f"step {mark}"))
+            graph.edges.append((f"state {mark}", f"step {mark}"))
     graph.nodes["start"] = PlateNode(_STEP, 3.0, "π", "start", "parameter")
     graph.nodes["transition"] = PlateNode(2.2 * _STEP, 3.0, "A", "transition", "parameter")
     graph.nodes["emission"] = PlateNode(2 * _STEP, -1.5, "θ", "emission", "parameter")
-    graph.arrows += [("start", "state ₁"), ("transition", "state ₂"), ("emission", "step ₂")]
-    weight = _sequences(model)
+    graph.edges += [("start", "state ₁"), ("transition", "state ₂"), ("emission", "step ₂")]
+    weight = _n_sequences(model)
     inside = [name for name in graph.nodes if name.startswith(("state", "step"))]
     graph.plate(inside, amount(weight, "sequences"), pad=0.25)
     for repeated in ("transition", "emission"):
         graph.plate([repeated], amount(len(model.states_), "states"), pad=0.2)
-    return graph.draw(ax, f"{type(model).__name__}: p(z₁) Π p(z | the one before) Π p(x | z)")
+    return graph.draw(ax, f"{type(model).__name__}: p(z₁) Π p(zₜ | zₜ₋₁) Π p(xₜ | zₜ)")
 
 
 def _blocks(scored: Any) -> list[tuple[str, str, int, str]]:
-    """The blocks of columns: name, symbol, how many columns, and family; of very many, the rest in one."""
-    found = []
-    for each in scored:
-        codes = each.family.cell_type == "codes"
-        n = len(each.factor.columns) if codes else int(np.shape(each.family.mean(each.parameters))[-1])
-        family = type(each.family).__name__
-        if each.family.columnwise:
-            names = [name_of(name, 16) for name in each.factor.columns] if len(each.factor.columns) == n else []
+    """Return name, symbol, number of columns and family of each block; many blocks are summarized in the last."""
+    blocks = []
+    for scorer in scored:
+        codes = scorer.family.cell_type == "codes"
+        n = len(scorer.factor.columns) if codes else int(np.shape(scorer.family.mean(scorer.parameters))[-1])
+        family = type(scorer.family).__name__
+        if scorer.family.columnwise:
+            names = [name_of(name, 16) for name in scorer.factor.columns] if len(scorer.factor.columns) == n else []
             if names and n <= 3 and len(scored) <= 2:
-                found += [(name, "x", 1, family) for name in names]
+                blocks += [(name, "x", 1, family) for name in names]
                 continue
-            few = ", ".join(names) if 1 < len(names) <= 3 and len(", ".join(names)) <= 20 else ""
-            several = few or (f"{n} columns" if len(scored) == 1 else f"block {len(found) + 1}")
-            shown = name_of(each.factor.columns[0], 16) if n == 1 else several
-            found.append((shown, "xⱼ" if n > 1 else "x", n, family))
+            joined = ", ".join(names) if 1 < len(names) <= 3 and len(", ".join(names)) <= 20 else ""
+            label = joined or (f"{n} columns" if len(scored) == 1 else f"block {len(blocks) + 1}")
+            shown = name_of(scorer.factor.columns[0], 16) if n == 1 else label
+            blocks.append((shown, "xⱼ" if n > 1 else "x", n, family))
         else:
-            found.append((f"all {n} columns" if n > 1 else name_of(each.factor.columns[0], 16), "x", 1, family))
-    if len(found) > _MOST:
-        rest = found[_MOST - 1 :]
-        found = [*found[: _MOST - 1], (f"{len(rest)} more blocks", "x", 1, "")]
-    return found
+            blocks.append((f"all {n} columns" if n > 1 else name_of(scorer.factor.columns[0], 16), "x", 1, family))
+    if len(blocks) > _MOST:
+        remaining = blocks[_MOST - 1 :]
+        blocks = [*blocks[: _MOST - 1], (f"{len(remaining)} more blocks", "x", 1, "")]
+    return blocks
 
 
-def _room(captions: list[str]) -> float:
-    """How far apart nodes are, so that their captions fit between them."""
+def _node_distance(captions: list[str]) -> float:
+    """Return the distance between nodes that leaves room for their captions."""
     return max(_STEP, 2 * _RADIUS + 0.5 + max((text_width(caption, 8) / 72 for caption in captions), default=0.0))
 
 
-def _weight(model: Any) -> float:
-    """The rows that were counted; 0 where there is no count of them."""
+def _total_weight(model: Any) -> float:
+    """Return the total weight of the training rows; 0 without counts."""
     try:
         return float(np.sum(model.tally_[model._target].table))
     except (AttributeError, KeyError, TypeError):
         return 0.0
 
 
-def _sequences(model: Any) -> float:
+def _n_sequences(model: Any) -> float:
+    """Return the number of training sequences; 0 without counts."""
     try:
         return float(np.sum(model.tally_[model._factor_names["start"]].table))
     except (AttributeError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""The words that tell classes apart, with how sure their shares are."""
+"""Plot of the most characteristic words of each class, with credible intervals."""
 
 from __future__ import annotations
 
@@ -25,75 +25,87 @@ _MOST_CLASSES = 12
 
 
 def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.95) -> Plot:
-    """Of every class the words that tell it from the others most, with credible intervals.
+    """Plot the words with the largest weight for each class, with credible intervals.
 
     Parameters
     ----------
-    model : a fitted classifier or mixture of counts of words
-    column : name of the column, or block, of words; may be left out where there is one
+    model : a fitted classifier or mixture of word counts
+    column : name of the column or block of words; optional for a single one
     most : int
-        How many words of each class.
+        Maximum number of words for each class.
     mass : float
-        Of the intervals.
+        Probability mass of the credible intervals.
     """
-    told = _words_of(model, column)
-    share = np.reshape(next(iter(told.family.named_parameters(told.point).values())), (len(model.classes_), -1))
+    factor = _word_factor(model, column)
+    probability = np.reshape(
+        next(iter(factor.family.named_parameters(factor.point).values())), (len(model.classes_), -1)
+    )
     prior, classes = np.exp(model.class_log_prior_), model.classes_.tolist()
     kept = np.sort(np.argsort(-prior, kind="stable")[:_MOST_CLASSES])
-    axes = panels(len(kept), 3, 3.7, 0.9 + 0.24 * min(most, share.shape[1]))
-    drawn: dict[str, list[Any]] = {name: [] for name in ("class", "word", "share", "low", "high", "against", "other")}
+    axes = panels(len(kept), 3, 3.7, 0.9 + 0.24 * min(most, probability.shape[1]))
+    table: dict[str, list[Any]] = {
+        name: [] for name in ("class", "word", "probability", "low", "high", "against", "other")
+    }
     for ax, k in zip(axes, kept, strict=True):
-        other = np.where(np.arange(len(classes))[:, None] == k, -np.inf, share).argmax(axis=0)
-        places = _telling(share[k], share[other, np.arange(share.shape[1])])[:most]
-        for row, place in enumerate(places):
-            low, high = (np.asarray(end).reshape(-1) for end in told.posterior_of(int(place)).interval(mass))
-            against = int(other[place])
-            name = told.name_within(int(place)) if told.is_block else told.columns[int(place)]
+        other = np.where(np.arange(len(classes))[:, None] == k, -np.inf, probability).argmax(axis=0)
+        top = _by_weight(probability[k], probability[other, np.arange(probability.shape[1])])[:most]
+        for position, word in enumerate(top):
+            low, high = (np.asarray(end).reshape(-1) for end in factor.posterior_of(int(word)).interval(mass))
+            against = int(other[word])
+            name = factor.name_within(int(word)) if factor.is_block else factor.columns[int(word)]
             if len(classes) > 1:
-                ax.plot([low[against], high[against]], [row, row], color=OTHERS, linewidth=2, zorder=1)
-                ax.plot(share[against, place], row, "o", color=OTHERS, markersize=4, zorder=2)
-            ax.plot([low[k], high[k]], [row, row], color=COLORS[0], linewidth=2, zorder=3)
-            ax.plot(share[k, place], row, "o", color=COLORS[0], markersize=4, zorder=4)
-            found = (classes[k], name, share[k, place], low[k], high[k], classes[against], share[against, place])
-            for key, value in zip(drawn, found, strict=True):
-                drawn[key].append(value)
-        shown = drawn["word"][len(drawn["word"]) - len(places) :]
-        ax.set_yticks(range(len(places)), [words(name, WIDEST) for name in shown])
+                ax.plot([low[against], high[against]], [position, position], color=OTHERS, linewidth=2, zorder=1)
+                ax.plot(probability[against, word], position, "o", color=OTHERS, markersize=4, zorder=2)
+            ax.plot([low[k], high[k]], [position, position], color=COLORS[0], linewidth=2, zorder=3)
+            ax.plot(probability[k, word], position, "o", color=COLORS[0], markersize=4, zorder=4)
+            row_values = (
+                classes[k],
+                name,
+                probability[k, word],
+                low[k],
+                high[k],
+                classes[against],
+                probability[against, word],
+            )
+            for key, value in zip(table, row_values, strict=True):
+                table[key].append(value)
+        shown = table["word"][len(table["word"]) - len(top) :]
+        ax.set_yticks(range(len(top)), [words(name, WIDEST) for name in shown])
         ax.set_xscale("log")
         set_log_ticks(ax, *ax.get_xlim())
         ax.invert_yaxis()
-        ax.set_xlabel("share of the words" if told.family.is_bag_of_words else "how often it is there", fontsize=9)
+        ax.set_xlabel("word probability" if factor.family.is_bag_of_words else "probability of presence", fontsize=9)
         ax.tick_params(labelsize=9)
         set_title(ax, words(classes[k], WIDEST))
         hide_top_right_spines(ax)
-    notes = [f"blue: in the class; gray: in the other that has it most; {mass:.0%} credible"]
+    notes = [f"blue: the class; gray: the other class with the highest probability; {mass:.0%} intervals"]
     notes += [f"showing {len(kept)} of {len(classes)} {model._group_word}, the most frequent"] * (
         len(kept) < len(classes)
     )
     note_above(axes[0].figure, *notes)
-    return Plot(axes, drawn)
+    return Plot(axes, table)
 
 
-def _telling(here: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """The places of words, first what is said most for the class: how often it occurs, times the log of the ratio."""
+def _by_weight(in_class: np.ndarray, in_other: np.ndarray) -> np.ndarray:
+    """Return the words in decreasing order of weight: probability times the log of the ratio of probabilities."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        weight = here * np.log(here / there)
+        weight = in_class * np.log(in_class / in_other)
     return np.argsort(-np.nan_to_num(weight, nan=-np.inf, posinf=np.inf), kind="stable")
 
 
-def _words_of(model: Any, column: Any) -> LabeledFactor:
-    """The factor of the words."""
-    model._require_counts("a picture of words, with intervals")
-    found = [
-        one
-        for one in model._labeled_factors()
-        if one.is_block and (one.family.is_bag_of_words or one.family.sums_cells)
+def _word_factor(model: Any, column: Any) -> LabeledFactor:
+    """Return the factor of the words."""
+    model._require_counts("a plot of words with intervals")
+    blocks = [
+        factor
+        for factor in model._labeled_factors()
+        if factor.is_block and (factor.family.is_bag_of_words or factor.family.sums_cells)
     ]
-    named = [one for one in found if column is None or one.columns[0] == column]
-    if len(named) != 1:
-        known = ", ".join(repr(one.columns[0]) for one in found) or "none"
+    matching = [factor for factor in blocks if column is None or factor.columns[0] == column]
+    if len(matching) != 1:
+        known = ", ".join(repr(factor.columns[0]) for factor in blocks) or "none"
         raise DataError(
-            f"column is {column!r}, and the model's blocks of words are: {known}; expected the name of one of them.\n"
-            "    Columns of text are words, columns={'subject': tb.Text()}, and so are sparse matrices."
+            f"column is {column!r}; expected one of the blocks of words: {known}.\n"
+            "    Text columns, columns={'subject': tb.Text()}, and sparse matrices are blocks of words."
         )
-    return named[0]
+    return matching[0]

@@ -1,4 +1,4 @@
-"""The picture of bias and variance."""
+"""Plot of the bias-variance decomposition."""
 
 from __future__ import annotations
 
@@ -22,29 +22,35 @@ if TYPE_CHECKING:
     from tallybayes.evaluation.validation.bias_variance import BiasVariance
 
 
-def plot_bias_variance(found: BiasVariance, ax: Any = None) -> Plot:
-    """Bias², variance and their sum over the candidates, in their order; the least sum is marked."""
+def plot_bias_variance(result: BiasVariance, ax: Any = None) -> Plot:
+    """Plot squared bias, variance and their sum by candidate, and mark the smallest sum."""
     axes = new_axes(ax, figsize=(6.4, 3.9), layout="constrained")
-    both = found.bias + found.variance
-    places = np.arange(len(both))
-    axes.plot(places, both, "-", color=OTHERS, label="their sum", linewidth=5, solid_capstyle="round")
-    for name, values, color in (("bias²", found.bias, COLORS[0]), ("variance", found.variance, COLORS[5])):
-        axes.plot(places, values, "o-", color=color, label=name, linewidth=1.6, markersize=5)
-    axes.axvline(int(both.argmin()), color=NOTE, linestyle=":", linewidth=1)
-    one = len({tuple(each) for each in found.candidates}) == 1 and len(found.candidates[0]) == 1
-    labels = [f"{value!r}" for each in found.candidates for value in each.values()] if one else found.names
-    shown = places[:: -(-len(places) // 20)]
-    turned = {} if max(map(len, labels)) * len(shown) < 60 else {"rotation": 45, "ha": "right"}
-    axes.set_xticks(shown, [words(labels[place], 24) for place in shown], fontsize=9, **turned)
-    if one:
-        axes.set_xlabel(words(next(iter(found.candidates[0])), 24))
-    # A wild candidate shall not press all others onto the axis.
-    usual = 4 * float(np.median(both))
-    if both.max() > 3 * usual > 0:
+    total = result.bias + result.variance
+    positions = np.arange(len(total))
+    axes.plot(positions, total, "-", color=OTHERS, label="sum", linewidth=5, solid_capstyle="round")
+    for name, values, color in (("bias²", result.bias, COLORS[0]), ("variance", result.variance, COLORS[5])):
+        axes.plot(positions, values, "o-", color=color, label=name, linewidth=1.6, markersize=5)
+    axes.axvline(int(total.argmin()), color=NOTE, linestyle=":", linewidth=1)
+    single_parameter = (
+        len({tuple(candidate) for candidate in result.candidates}) == 1 and len(result.candidates[0]) == 1
+    )
+    labels = (
+        [f"{value!r}" for candidate in result.candidates for value in candidate.values()]
+        if single_parameter
+        else result.names
+    )
+    shown = positions[:: -(-len(positions) // 20)]
+    rotation = {} if max(map(len, labels)) * len(shown) < 60 else {"rotation": 45, "ha": "right"}
+    axes.set_xticks(shown, [words(labels[position], 24) for position in shown], fontsize=9, **rotation)
+    if single_parameter:
+        axes.set_xlabel(words(next(iter(result.candidates[0])), 24))
+    # Limit the axis if one candidate is far above the others.
+    usual = 4 * float(np.median(total))
+    if total.max() > 3 * usual > 0:
         axes.set_ylim(-0.03 * usual, 1.05 * usual)
     axes.set_ylabel("squared error")
-    set_title(axes, f"Wrong the same way, and another way, in {found.n_draws:,} draws")
+    set_title(axes, f"Bias and variance in {result.n_draws:,} draws")
     legend_beside(axes)
     hide_top_right_spines(axes)
-    drawn = {"candidate": found.names, "bias": found.bias, "variance": found.variance, "sum": both}
+    drawn = {"candidate": result.names, "bias": result.bias, "variance": result.variance, "sum": total}
     return Plot(axes, drawn)

@@ -1,4 +1,4 @@
-"""Pictures of an evaluation: confusion, reliability, precision and recall."""
+"""Plots of an evaluation: confusion matrix, reliability diagram, precision-recall curves."""
 
 from __future__ import annotations
 
@@ -14,38 +14,36 @@ from tallybayes.plotting.style import COLORS, WIDEST, hide_top_right_spines, new
 if TYPE_CHECKING:
     from tallybayes.evaluation.metrics.classification_evaluation import Evaluation
 
-_MOST_NUMBERS = 25  # a larger confusion matrix has colors only
-_MOST_CURVES = 6  # more classes than this have their curves in gray, but for the hardest
+_MOST_NUMBERS = 25  # classes of a confusion matrix with numbers
+_MOST_CURVES = 6  # classes with colored curves: those with the lowest average precision
 
 
 def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Plot:
-    """The confusion matrix: numbers are weights, colors the shares of each true class.
+    """Plot the confusion matrix: numbers are total weights, colors are proportions of each true class.
 
     Parameters
     ----------
     evaluation : Evaluation
     ax : matplotlib Axes, optional
     """
-    table, labels = (
-        evaluation.confusion_matrix,
-        [words(label, WIDEST) for label in evaluation.classes.tolist()],
-    )
+    table = evaluation.confusion_matrix
+    labels = [words(label, WIDEST) for label in evaluation.classes.tolist()]
     n, longest = len(labels), max(map(len, labels))
     side = min(max(0.42 * n, 2.4), 10.0)
     ax = new_axes(ax, figsize=(side + 1.6 + 0.08 * longest, side + 1.0 + 0.06 * longest), layout="constrained")
     total = table.sum(axis=1, keepdims=True)
-    share = np.divide(table, total, out=np.zeros(table.shape), where=total > 0)
-    image = ax.imshow(share, cmap="Blues", vmin=0, vmax=1)
-    slant = longest > 8 or n > 8
-    step = -(-n // 40)  # with more classes than lines of text, every second label, and so on
+    proportion = np.divide(table, total, out=np.zeros(table.shape), where=total > 0)
+    image = ax.imshow(proportion, cmap="Blues", vmin=0, vmax=1)
+    rotated = longest > 8 or n > 8
+    step = -(-n // 40)  # label every k-th of many classes
     at = range(0, n, step)
     size = 10 if n <= 12 else 8
-    style = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if slant else {}
+    style = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if rotated else {}
     ax.set_xticks(at, labels[::step], fontsize=size, **style)
     ax.set_yticks(at, labels[::step], fontsize=size)
     if n <= _MOST_NUMBERS:
         for i, j in np.argwhere(table > 0):
-            color = "white" if share[i, j] > 0.55 else "black"
+            color = "white" if proportion[i, j] > 0.55 else "black"
             text = _amount(table[i, j])
             number = min(11, 60 * side / n / max(len(text), 3))
             ax.text(j, i, text, ha="center", va="center", color=color, fontsize=number)
@@ -59,14 +57,14 @@ def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Plot:
     ax.set_yticks(np.arange(1, n) - 0.5, minor=True)
     ax.grid(which="minor", color="white", linewidth=1.5 if n <= 12 else 0.6)
     ax.tick_params(which="minor", length=0)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, ticks=[0, 0.5, 1], label="share of the true class")
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, ticks=[0, 0.5, 1], label="proportion of the true class")
     bar.outline.set_visible(False)
     classes = evaluation.classes.tolist()
     return Plot(ax, table_of(("true", "predicted", "weight"), classes, classes, table))
 
 
 def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Plot:
-    """How often the predicted class is right, by the probability it was given; above, how many rows were given it.
+    """Plot the reliability diagram: accuracy by predicted probability, and a histogram of the probabilities above.
 
     Parameters
     ----------
@@ -77,38 +75,38 @@ def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Plot:
     ax = new_axes(ax, figsize=(5.6, 5.6), layout="constrained")
     start = min(float(bins.edges.min()), 1 / len(evaluation.classes))
     ax.plot([start, 1], [start, 1], color="0.6", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
-    found = bins.accuracy
-    spread = np.stack([found.value - found.low, found.high - found.value])
-    ax.vlines(bins.confidence, found.value, bins.confidence, color=COLORS[5], alpha=0.35, linewidth=5, zorder=2)
+    accuracy = bins.accuracy
+    errors = np.stack([accuracy.value - accuracy.low, accuracy.high - accuracy.value])
+    ax.vlines(bins.confidence, accuracy.value, bins.confidence, color=COLORS[5], alpha=0.35, linewidth=5, zorder=2)
     style = {"fmt": "o", "color": COLORS[0], "markersize": 5, "capsize": 2.5, "linewidth": 1.3}
-    ax.errorbar(bins.confidence, found.value, spread, zorder=3, **style)
-    ax.plot(bins.confidence, found.value, color=COLORS[0], linewidth=1, alpha=0.5, zorder=2)
+    ax.errorbar(bins.confidence, accuracy.value, errors, zorder=3, **style)
+    ax.plot(bins.confidence, accuracy.value, color=COLORS[0], linewidth=1, alpha=0.5, zorder=2)
     ax.set_xlim(start - 0.01, 1.01)
-    ax.set_ylim(min(start, float(found.low.min())) - 0.02, 1.02)
-    ax.set_xlabel("probability given to the predicted class")
-    ax.set_ylabel(f"share that is right, with {evaluation.mass:.0%} intervals")
+    ax.set_ylim(min(start, float(accuracy.low.min())) - 0.02, 1.02)
+    ax.set_xlabel("probability of the predicted class")
+    ax.set_ylabel(f"accuracy, with {evaluation.mass:.0%} intervals")
     hide_top_right_spines(ax)
     strip = ax.inset_axes([0, 1.02, 1, 0.13])
-    share = bins.weight / bins.weight.sum()
-    strip.bar(bins.edges[:, 0], share, np.diff(bins.edges)[:, 0], align="edge", color="0.75", edgecolor="white")
+    proportion = bins.weight / bins.weight.sum()
+    strip.bar(bins.edges[:, 0], proportion, np.diff(bins.edges)[:, 0], align="edge", color="0.75", edgecolor="white")
     strip.set_xlim(ax.get_xlim())
-    strip.set_ylim(0, 1.25 * share.max())
+    strip.set_ylim(0, 1.25 * proportion.max())
     strip.set_xticks([])
     strip.set_yticks([])
     for side in ("top", "left", "right"):
         strip.spines[side].set_visible(False)
-    for (left, right), part in zip(bins.edges, share, strict=True):
+    for (left, right), part in zip(bins.edges, proportion, strict=True):
         if part >= 0.0005:
             text = f"{part:.0%}" if part >= 0.01 else "<1%"
             strip.text((left + right) / 2, part, text, ha="center", va="bottom", fontsize=7, color="0.4")
     strip.set_title(f"calibration error {evaluation.calibration_error!r}", fontsize=11)
     columns = {"low": bins.edges[:, 0], "high": bins.edges[:, 1], "weight": bins.weight, "confidence": bins.confidence}
-    told = {"accuracy": found.value, "accuracy_low": found.low, "accuracy_high": found.high}
-    return Plot(ax, {**columns, **told})
+    accuracies = {"accuracy": accuracy.value, "accuracy_low": accuracy.low, "accuracy_high": accuracy.high}
+    return Plot(ax, {**columns, **accuracies})
 
 
 def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Plot:
-    """Precision against recall as the threshold falls, with a dot where the most probable class is predicted.
+    """Plot precision by recall; a dot marks the prediction of the most probable class.
 
     Parameters
     ----------
@@ -117,48 +115,49 @@ def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Plot:
     """
     scores, labels = evaluation._scores, evaluation.classes.tolist()
     total = scores.per_class.true
-    places = [k for k in ([1] if len(labels) == 2 else range(len(labels))) if total[k] > 0]
-    if not places:
+    present = [k for k in ([1] if len(labels) == 2 else range(len(labels))) if total[k] > 0]
+    if not present:
         label = labels[1] if len(labels) == 2 else labels
-        raise DataError(f"no row is of class {label!r}, so there is no recall to draw; expected some that are.")
-    curves = {k: precision_recall(scores, k) for k in places}
+        raise DataError(f"no row is of class {label!r}: its recall is undefined; expected at least one.")
+    curves = {k: precision_recall(scores, k) for k in present}
     hardest = sorted(curves, key=lambda k: (curves[k].average_precision, k))
     shown = sorted(hardest[:_MOST_CURVES] if len(hardest) > 8 else hardest)
-    many = len(shown) > 4  # then the legend would hide curves
-    ax = new_axes(ax, figsize=(8.6, 5) if many else (6, 5), layout="constrained")
-    others = [k for k in places if k not in shown]
-    for place, k in enumerate(others):
-        name = f"{len(others)} other classes" if place == 0 else None
+    legend_outside = len(shown) > 4  # the legend would hide curves
+    ax = new_axes(ax, figsize=(8.6, 5) if legend_outside else (6, 5), layout="constrained")
+    others = [k for k in present if k not in shown]
+    for position, k in enumerate(others):
+        name = f"{len(others)} other classes" if position == 0 else None
         _draw(ax, curves[k], color="0.8", linewidth=0.8, label=name, zorder=1)
-    for place, k in enumerate(shown):
-        color = COLORS[place % len(COLORS)]
+    for position, k in enumerate(shown):
+        color = COLORS[position % len(COLORS)]
         text = f"{words(labels[k], WIDEST)}  (average {curves[k].average_precision:.3f})"
         _draw(ax, curves[k], color=color, linewidth=1.8, label=text, zorder=2)
-        found = evaluation.recall[labels[k]].value, evaluation.precision[labels[k]].value
-        if not np.isnan(found).any():
-            ax.plot(*found, "o", color=color, markersize=6, markeredgecolor="white", zorder=4)
-    if len(places) == 1:
-        base = float(total[places[0]] / total.sum())
-        ax.axhline(base, color="0.6", linewidth=1, linestyle=(0, (4, 3)), label=f"guessing ({base:.3f})")
+        operating_point = evaluation.recall[labels[k]].value, evaluation.precision[labels[k]].value
+        if not np.isnan(operating_point).any():
+            ax.plot(*operating_point, "o", color=color, markersize=6, markeredgecolor="white", zorder=4)
+    if len(present) == 1:
+        base = float(total[present[0]] / total.sum())
+        ax.axhline(base, color="0.6", linewidth=1, linestyle=(0, (4, 3)), label=f"class frequency ({base:.3f})")
     ax.set_xlim(-0.01, 1.01)
     ax.set_ylim(0, 1.02)
     ax.set_xlabel("recall")
     ax.set_ylabel("precision")
     title = "Precision and recall" if len(labels) == 2 else "Precision and recall of each class against the rest"
-    ax.set_title(title if not others else f"{title}: the hardest {len(shown)}", fontsize=11)
-    place_of_legend = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if many else {"loc": "lower left"}
-    ax.legend(frameon=False, fontsize=9, **place_of_legend)
+    ax.set_title(title if not others else f"{title}: the {len(shown)} with the lowest average", fontsize=11)
+    legend_position = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if legend_outside else {"loc": "lower left"}
+    ax.legend(frameon=False, fontsize=9, **legend_position)
     hide_top_right_spines(ax)
-    drawn = [{"class": labels[k], "recall": curves[k].recall, "precision": curves[k].precision} for k in places]
-    return Plot(ax, *drawn)
+    tables = [{"class": labels[k], "recall": curves[k].recall, "precision": curves[k].precision} for k in present]
+    return Plot(ax, *tables)
 
 
 def _draw(ax: Any, curve: Curve, **style: Any) -> None:
-    """The curve as steps; of very many, as many as a picture shows."""
+    """Draw a curve as steps with at most 4,000 points."""
     keep = np.unique(np.linspace(0, len(curve.recall) - 1, min(len(curve.recall), 4000)).astype(int))
     ax.step(curve.recall[keep], curve.precision[keep], where="pre", **style)
 
 
 def _amount(weight: float) -> str:
+    """Format a weight."""
     whole = weight >= 100 or weight == round(weight)
     return f"{weight:.0f}" if whole and weight < 1e6 else f"{weight:.3g}"

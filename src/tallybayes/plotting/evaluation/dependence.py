@@ -1,4 +1,4 @@
-"""A picture of what the columns have in common given the class."""
+"""Plot of the dependence of columns given the class."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from tallybayes.evaluation.checks.dependence import Dependence
 
 
-def plot_dependence(found: Dependence, ax: Any = None, most: int = 30) -> Plot:
-    """The information of every pair as a square of colors; of many columns, those of the strongest pairs."""
-    places = list(range(len(found.columns)))
-    if len(found.columns) > most:
-        pairs = np.stack([found.first, found.second], axis=1).ravel().tolist()
-        places = sorted(list(dict.fromkeys(pairs))[:most])
-    n = len(places)
+def plot_dependence(dependence: Dependence, ax: Any = None, most: int = 30) -> Plot:
+    """Plot the conditional mutual information of pairs of columns as a heat map; of many columns, the strongest."""
+    kept = list(range(len(dependence.columns)))
+    if len(dependence.columns) > most:
+        pairs = np.stack([dependence.first, dependence.second], axis=1).ravel().tolist()
+        kept = sorted(list(dict.fromkeys(pairs))[:most])
+    n = len(kept)
     side = 2.5 + 0.32 * n
     ax = new_axes(ax, figsize=(side + 0.8, side), layout="constrained")
-    matrix = found.matrix[np.ix_(places, places)]
-    # Colors by the square root, so that pairs that share little do not all look alike beside one that shares much.
+    matrix = dependence.matrix[np.ix_(kept, kept)]
+    # Square-root color scale, so that small values remain distinguishable.
     from matplotlib.colors import PowerNorm
 
     largest = float(np.nanmax(matrix)) if np.isfinite(matrix).any() else 0.0
     norm = PowerNorm(0.5, 0.0, largest or 1.0)
     image = ax.imshow(np.ma.masked_invalid(matrix), cmap="Blues", norm=norm)
-    names = [words(found.columns[place], WIDEST) for place in places]
+    names = [words(dependence.columns[column], WIDEST) for column in kept]
     ax.set_xticks(range(n), names, rotation=90)
     ax.set_yticks(range(n), names)
     hide_spines(ax)
@@ -38,15 +38,19 @@ def plot_dependence(found: Dependence, ax: Any = None, most: int = 30) -> Plot:
             text = _short(matrix[i, j])
             dark = norm(matrix[i, j]) > 0.55
             ax.text(j, i, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
-    ax.figure.colorbar(image, ax=ax, label="information (bits)", shrink=0.8)
-    shown = "" if n == len(found.columns) else f" (the {n} of {len(found.columns)} columns that share most)"
-    ax.set_title(f"What columns share given {words(found.target, WIDEST)}{shown}", fontsize=11)
-    every = [found.columns[place] for place in places]
-    return Plot(ax, table_of(("first", "second", "information"), every, every, matrix))
+    ax.figure.colorbar(image, ax=ax, label="mutual information (bits)", shrink=0.8)
+    shown = (
+        ""
+        if n == len(dependence.columns)
+        else f" (the {n} of {len(dependence.columns)} columns with the strongest pairs)"
+    )
+    ax.set_title(f"Mutual information of columns given {words(dependence.target, WIDEST)}{shown}", fontsize=11)
+    columns = [dependence.columns[column] for column in kept]
+    return Plot(ax, table_of(("first", "second", "information"), columns, columns, matrix))
 
 
 def _short(value: float) -> str:
-    """Two digits, without the zero before the point; nothing for next to nothing."""
+    """Format with two digits, without the leading zero; an empty text below 0.005."""
     if value < 0.005:
         return ""
     return f"{value:.2g}" if value >= 1 else f"{value:.2f}"[1:] if value < 0.995 else "1"

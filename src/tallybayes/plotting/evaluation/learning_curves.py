@@ -1,4 +1,4 @@
-"""The picture of learning curves."""
+"""Plot of learning curves."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ if TYPE_CHECKING:
     from tallybayes.evaluation.validation.learning_curves import LearningCurves
 
 
-def plot_learning_curves(curves: LearningCurves, wanted: Sequence[str], ax: Any = None) -> Plot:
-    """A panel for every measure, a line for every model with a band of one standard error, and where they cross."""
-    across = {1: 6.4, 3: 4.0}.get(len(wanted), 4.6)  # inches for each
-    axes = panels(len(wanted), 3, across, 3.9) if ax is None else np.ravel(ax)
+def plot_learning_curves(curves: LearningCurves, metrics: Sequence[str], ax: Any = None) -> Plot:
+    """Plot each metric in a panel: a curve with a band of one standard error for each model, and their crossings."""
+    panel_width = {1: 6.4, 3: 4.0}.get(len(metrics), 4.6)  # inches
+    axes = panels(len(metrics), 3, panel_width, 3.9) if ax is None else np.ravel(ax)
     frame = curves.to_frame()
-    shown = group_styles(curves.names, what="models")
-    for panel, what in zip(axes, wanted, strict=True):
-        for name, look in zip(curves.names, shown, strict=True):
-            mine = frame[frame["model"] == name]
-            value, spread = mine[what].to_numpy(), np.nan_to_num(mine[f"{what}_se"].to_numpy())
-            panel.fill_between(curves.sizes, value - spread, value + spread, color=look.color, alpha=0.2, linewidth=0)
-            panel.plot(curves.sizes, value, "o-", color=look.color, label=look.label, markersize=4)
+    styles = group_styles(curves.names, noun="models")
+    for panel, metric in zip(axes, metrics, strict=True):
+        for name, style in zip(curves.names, styles, strict=True):
+            of_model = frame[frame["model"] == name]
+            value, error = of_model[metric].to_numpy(), np.nan_to_num(of_model[f"{metric}_se"].to_numpy())
+            panel.fill_between(curves.sizes, value - error, value + error, color=style.color, alpha=0.2, linewidth=0)
+            panel.plot(curves.sizes, value, "o-", color=style.color, label=style.label, markersize=4)
         panel.set_xscale("log")
-        some = curves.sizes[::-1][:: -(-len(curves.sizes) // 9)][::-1]
-        panel.set_xticks(some, [f"{size:,}" for size in some], fontsize=8, rotation=45, ha="right")
-        if what == "fit_seconds":
+        labeled = curves.sizes[::-1][:: -(-len(curves.sizes) // 9)][::-1]
+        panel.set_xticks(labeled, [f"{size:,}" for size in labeled], fontsize=8, rotation=45, ha="right")
+        if metric == "fit_seconds":
             _plain_log_scale(panel)
         else:
-            panel.set_ylim(*_limits(curves, what))
+            panel.set_ylim(*_limits(curves, metric))
         panel.minorticks_off()
-        panel.set_xlabel("rows learned from")
-        said = _mark_crossings(panel, curves, what) if len(curves.names) > 1 else []
-        panel.set_title(MEASURES[what], fontsize=11, pad=6 + 11 * len(said))
+        panel.set_xlabel("training rows")
+        crossings = _mark_crossings(panel, curves, metric) if len(curves.names) > 1 else []
+        panel.set_title(MEASURES[metric], fontsize=11, pad=6 + 11 * len(crossings))
         panel.annotate(
-            "\n".join(said),
+            "\n".join(crossings),
             (0.5, 1.0),
             xycoords="axes fraction",
             xytext=(0, 3),
@@ -63,22 +63,23 @@ def plot_learning_curves(curves: LearningCurves, wanted: Sequence[str], ax: Any 
     legend_beside(axes[1 if len(axes) == 4 else -1])
     if ax is None:
         note_above(axes[0].figure, *(words(note).replace(" = ", "\u00a0=\u00a0") for note in curves.notes()))
-    columns = ["model", "rows", *(part for what in wanted for part in (what, f"{what}_se"))]
+    columns = ["model", "rows", *(part for metric in metrics for part in (metric, f"{metric}_se"))]
     return Plot(axes, {name: frame[name].tolist() for name in columns})
 
 
-def _limits(curves: LearningCurves, what: str) -> tuple[float, float]:
-    """Where a panel begins and ends: a log-loss that few rows drive far up shall not hide where models differ later."""
+def _limits(curves: LearningCurves, metric: str) -> tuple[float, float]:
+    """Return the limits of the y axis. A high log loss at few rows shall not hide later differences."""
     frame = curves.to_frame()
-    mean, spread = frame[what].to_numpy(), np.nan_to_num(frame[f"{what}_se"].to_numpy())
+    mean, error = frame[metric].to_numpy(), np.nan_to_num(frame[f"{metric}_se"].to_numpy())
     last = frame["rows"].to_numpy() == curves.sizes[-1]
-    most, typical = (mean + spread).max(), max(4 * np.median(mean), 2 * mean[last].max())
-    high = 1.04 * (typical if what == "log_loss" and most > 2 * typical else most) or 1.0
-    low = (mean - spread).min()
+    highest, typical = (mean + error).max(), max(4 * np.median(mean), 2 * mean[last].max())
+    high = 1.04 * (typical if metric == "log_loss" and highest > 2 * typical else highest) or 1.0
+    low = (mean - error).min()
     return max(0.0, float(low - 0.1 * (high - low))), float(high)
 
 
 def _plain_log_scale(panel: Any) -> None:
+    """Set a logarithmic y axis with plain numbers."""
     from matplotlib.ticker import LogLocator, StrMethodFormatter
 
     panel.set_yscale("log")
@@ -86,17 +87,17 @@ def _plain_log_scale(panel: Any) -> None:
     panel.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 
-def _mark_crossings(panel: Any, curves: LearningCurves, what: str) -> list[str]:
-    """A line where a model is overtaken: where the mean curves meet, between two sizes. And what it says, in words."""
-    mean = getattr(curves, what).mean(axis=-1)
-    said = []
-    for (_, before), (size, after) in pairwise(curves.crossings(what)):
+def _mark_crossings(panel: Any, curves: LearningCurves, metric: str) -> list[str]:
+    """Mark the sizes at which the best model changes, and return their descriptions."""
+    mean = getattr(curves, metric).mean(axis=-1)
+    descriptions = []
+    for (_, before), (size, after) in pairwise(curves.crossings(metric)):
         gap = mean[curves.names.index(before)] - mean[curves.names.index(after)]
         k = int(np.searchsorted(curves.sizes, size))
-        while k > 1 and gap[k - 1] > 0:  # ahead already, but by less than noise
+        while k > 1 and gap[k - 1] > 0:  # better already, within the noise
             k -= 1
-        share = np.clip(gap[k - 1] / (gap[k - 1] - gap[k]), 0, 1)
-        place = float(curves.sizes[k - 1] * (curves.sizes[k] / curves.sizes[k - 1]) ** share)
-        panel.axvline(place, color=NOTE, linestyle=":", linewidth=1)
-        said.append(f"{words(after, WIDEST)} ahead from about {float(f'{place:.2g}'):,.0f} rows on")
-    return said or [f"{words(curves.crossings(what)[0][1], WIDEST)} ahead at every size"]
+        fraction = np.clip(gap[k - 1] / (gap[k - 1] - gap[k]), 0, 1)
+        position = float(curves.sizes[k - 1] * (curves.sizes[k] / curves.sizes[k - 1]) ** fraction)
+        panel.axvline(position, color=NOTE, linestyle=":", linewidth=1)
+        descriptions.append(f"{words(after, WIDEST)} better from about {float(f'{position:.2g}'):,.0f} rows")
+    return descriptions or [f"{words(curves.crossings(metric)[0][1], WIDEST)} better at every size"]

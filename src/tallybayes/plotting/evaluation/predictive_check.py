@@ -1,4 +1,4 @@
-"""A picture of one column beside data drawn from the model."""
+"""Plot of a posterior predictive check of one column."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from tallybayes.plotting.style import COLORS, NOTE, hide_top_right_spines, name_
 if TYPE_CHECKING:
     from tallybayes.evaluation.checks.predictive_check import PredictiveCheck
 
-_MOST = 12  # classes in a picture
+_MOST = 12  # maximum number of classes
 
 
 def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n_draws: int = 100) -> Plot:
-    """The histogram of a column in every class, over what 95 % of the draws look like."""
+    """Plot the histogram of a column in each class over the 95 % range of replicated histograms."""
     observed, drawn, labels, levels = check.replicates(column, n_draws)
     rows_of = Counter(labels.tolist())
     frequent = {label for label, _ in rows_of.most_common(_MOST)}
     classes = [label for label in rows_of if label in frequent]
     axes = np.ravel(ax) if ax is not None else panels(len(classes), 3, 4.5, 3.2)
-    parts: list[PlotTable] = []
+    tables: list[PlotTable] = []
     for panel, label in zip(axes, classes, strict=False):
-        mine = labels == label
-        cells, rows = observed[mine], drawn[:, mine]
+        in_class = labels == label
+        cells, rows = observed[in_class], drawn[:, in_class]
         edges = _edges(cells, rows, levels)
-        real = np.histogram(cells[~np.isnan(cells)], edges)[0]
+        observed_counts = np.histogram(cells[~np.isnan(cells)], edges)[0]
         counts = np.array([np.histogram(row[~np.isnan(row)], edges)[0] for row in rows])
         low, middle, high = np.quantile(counts, [0.025, 0.5, 0.975], axis=0)
         center, width = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
         panel.bar(center, high - low, width, low, color=COLORS[1], alpha=0.45, label="95 % of the draws")
         panel.hlines(middle, edges[:-1], edges[1:], color=COLORS[1], linewidth=1)
-        panel.stairs(real, edges, color=COLORS[0], linewidth=1.6, label="data")
+        panel.stairs(observed_counts, edges, color=COLORS[0], linewidth=1.6, label="data")
         set_title(panel, f"{name_of(column, 20)} in class {words(label, 20)}")
-        where = {"low": edges[:-1], "high": edges[1:]}
-        drawn_there = {"rows": real, "drawn_low": low, "drawn": middle, "drawn_high": high}
-        parts.append({"class": label, **where, **drawn_there})
+        bins = {"low": edges[:-1], "high": edges[1:]}
+        counts_of_bins = {"rows": observed_counts, "drawn_low": low, "drawn": middle, "drawn_high": high}
+        tables.append({"class": label, **bins, **counts_of_bins})
         panel.set_ylim(bottom=0)
         if levels:
             ticks(panel, "x", levels, 8.0, 16)
         hide_top_right_spines(panel)
     axes[0].set_ylabel("rows")
-    if ax is None:  # beside the panels, where it hides nothing
+    if ax is None:  # beside the panels
         axes[0].figure.legend(
             *axes[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize=9
         )
@@ -53,18 +53,18 @@ def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n
     if len(classes) < len(rows_of) and ax is None:
         note = f"showing {len(classes)} of {len(rows_of)} classes, the most frequent"
         axes[0].figure.suptitle(note, fontsize=10, color=NOTE)
-    return Plot(axes, *parts)
+    return Plot(axes, *tables)
 
 
 def _edges(cells: np.ndarray, rows: np.ndarray, levels: tuple[Any, ...]) -> np.ndarray:
-    """Bins: one per level; for whole data of whole widths, so that all hold equally many values; else 30."""
+    """Return bin edges: one bin per level; equal integer widths for integers; else 30 bins."""
     if levels:
         return np.arange(len(levels) + 1) - 0.5
-    every = np.concatenate([cells, rows.ravel()])
-    every = every[~np.isnan(every)]
-    if not len(every):
+    values = np.concatenate([cells, rows.ravel()])
+    values = values[~np.isnan(values)]
+    if not len(values):
         return np.array([-0.5, 0.5])
-    low, high = np.nanquantile(every, [0.0005, 0.9995])
+    low, high = np.nanquantile(values, [0.0005, 0.9995])
     known = cells[~np.isnan(cells)]
     low, high = min(low, known.min(initial=low)), max(high, known.max(initial=high))
     if (known == np.floor(known)).all() and high - low > 1:

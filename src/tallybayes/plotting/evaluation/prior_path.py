@@ -1,4 +1,4 @@
-"""The picture of a prior's strength."""
+"""Plot of the prior strength."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
 
 def plot_prior_path(path: PriorPath, ax: Any = None) -> Plot:
-    """Evidence, loss and accuracy, one above the other, against the strength of the prior."""
-    shown = [("loss", f"{path.results[0].loss_name}, rows left out")]
+    """Plot the log evidence, the held-out loss and the accuracy by the prior strength."""
+    metrics = [("loss", f"{path.results[0].loss_name}, held-out rows")]
     if hasattr(path.results[0], "accuracy"):
-        shown.append(("accuracy", "accuracy, rows left out"))
+        metrics.append(("accuracy", "accuracy, held-out rows"))
     first = int(path.has_evidence)
-    axes = new_axes(ax, nrows=first + len(shown), sharex=True, figsize=(7, 7), layout="constrained", squeeze=False)
+    axes = new_axes(ax, nrows=first + len(metrics), sharex=True, figsize=(7, 7), layout="constrained", squeeze=False)
     axes = np.ravel(axes)
     if path.has_evidence:
         axes[0].plot(path.strengths, path.log2_evidence, "o-", color=COLORS[0])
         axes[0].set_ylabel("log₂ evidence")
-    for place, (name, label) in enumerate(shown, first):
+    for row, (name, label) in enumerate(metrics, first):
         value, low, high = np.array([tuple(getattr(result, name)) for result in path.results]).T
-        axes[place].fill_between(path.strengths, low, high, color=COLORS[place], alpha=0.2, linewidth=0)
-        axes[place].plot(path.strengths, value, "o-", color=COLORS[place])
-        axes[place].set_ylabel(label)
+        axes[row].fill_between(path.strengths, low, high, color=COLORS[row], alpha=0.2, linewidth=0)
+        axes[row].plot(path.strengths, value, "o-", color=COLORS[row])
+        axes[row].set_ylabel(label)
     best = [path.by_evidence, path.by_log_loss] if path.has_evidence else [path.by_log_loss]
-    for place, strength in enumerate(best):
-        axes[place].axvline(strength, color="black", linewidth=0.8, linestyle=":")
-        axes[place].annotate(
+    for row, strength in enumerate(best):
+        axes[row].axvline(strength, color="black", linewidth=0.8, linestyle=":")
+        axes[row].annotate(
             f"best: {strength:.3g} ×",
             (strength, 0),
             xycoords=("data", "axes fraction"),
@@ -42,14 +42,14 @@ def plot_prior_path(path: PriorPath, ax: Any = None) -> Plot:
             fontsize=9,
         )
     axes[-1].set_xscale("log")
-    axes[-1].set_xlabel("strength of the prior, as a multiple of the model's own")
-    axes[0].set_title("What the prior is worth")
-    for each in axes:
-        hide_top_right_spines(each)
-    drawn: dict[str, Any] = {"strength": path.strengths}
+    axes[-1].set_xlabel("prior strength, as a multiple of that of the model")
+    axes[0].set_title("Prior strength")
+    for panel in axes:
+        hide_top_right_spines(panel)
+    table: dict[str, Any] = {"strength": path.strengths}
     if path.has_evidence:
-        drawn["log2_evidence"] = path.log2_evidence
-    for name, _ in shown:
+        table["log2_evidence"] = path.log2_evidence
+    for name, _ in metrics:
         value, low, high = np.array([tuple(getattr(result, name)) for result in path.results]).T
-        drawn |= {name: value, f"{name}_low": low, f"{name}_high": high}
-    return Plot(axes, drawn)
+        table |= {name: value, f"{name}_low": low, f"{name}_high": high}
+    return Plot(axes, table)

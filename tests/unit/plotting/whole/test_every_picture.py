@@ -28,7 +28,7 @@ CLASSIFIERS = {
     "AutoClassifier": tb.AutoClassifier(single=True, folds=2),
     "Mixture": None,
 }
-BASES = {"ParameterDistribution", "ClassConditionalModel", "Classifier"}  # drawn as their subclasses
+BASES = {"ParameterDistribution", "ClassConditionalModel", "Classifier", "PlottedResult"}  # drawn as their subclasses
 
 
 @pytest.fixture(autouse=True)

@@ -80,7 +80,7 @@ def test_one_column_of_every_kind_of_answer(model):
 def test_bins_are_drawn_in_the_plane():
     model = tb.NaiveBayes(tb.Binned(np.linspace(0, 8, 17))).fit(IRIS, SPECIES)
     assert_readable(model.plot_decision_boundary(IRIS, SPECIES, (2, 3)))
-    with pytest.raises(tb.DataError, match=r"shape \(3,\); expected 2 names, .* or 1 name"):
+    with pytest.raises(tb.DataError, match=r"shape \(3,\); expected 2 names, or 1 name"):
         model.plot_decision_boundary(columns=[0, 1, 2])
     with pytest.raises(tb.DataError, match="expected 2 names, to draw in the plane"):
         model.plot_joint(columns=[0])
@@ -155,7 +155,7 @@ def test_decisions_of_a_chosen_mixture_take_the_other_columns_for_missing(pair, 
     title = picture.axes[0].get_title().replace("\n", " ")
     assert title.startswith(f"AutoClassifier: {model.members_[0].spec.name}")
     assert "the other 2 are missing" in title
-    assert (pair is None) == ("the two of 4 columns that tell most" in title)
+    assert (pair is None) == ("the two of 4 columns with the largest information" in title)
     frame = picture.to_frame()
     pair = pair or tuple(frame)[:2]
     drawn = frame.iloc[::487]
@@ -225,7 +225,7 @@ def test_places_go_by_the_names_of_their_columns():
 
 def test_a_model_as_given_has_no_estimate():
     given = tb.GaussianDiscriminant.from_parameters({"a": [0, 0], "b": [6, 1]}, np.eye(2), covariance="tied")
-    assert given.plot_decision_boundary().axes[0].get_title() == "tied covariance, as given"
+    assert given.plot_decision_boundary().axes[0].get_title() == "tied covariance, fixed parameters"
     counted = tb.GaussianDiscriminant("tied").fit(IRIS[:, :2], SPECIES).plot_decision_boundary()
     assert counted.axes[0].get_title() == "tied covariance, bayes estimate"
 
@@ -264,7 +264,7 @@ def bits_lost(picture):
 def test_naive_bayes_needs_rows_for_the_joint():
     model = tb.NaiveBayes(COLUMNS).fit(ROWS, KIND)
     for rows in ({}, {"X": ROWS}):
-        with pytest.raises(DataError, match=r"(?s)plot_joint needs rows.*'sky', 'x'.*plot_joint\(X, y, columns="):
+        with pytest.raises(DataError, match=r"(?s)X and y are missing.*'sky', 'x'.*plot_joint\(X, y, columns="):
             model.plot_joint(**rows, columns=("sky", "x"))
 
 
@@ -342,7 +342,7 @@ def test_columns_with_their_data_behind():
     counts = picture.axes[1].patches[0].get_data().values
     expected = [(ROWS["calls"][KIND == "a"] == n).mean() for n in range(len(counts))]
     np.testing.assert_allclose(counts, expected)
-    with pytest.raises(DataError, match="X is given and y is not"):
+    with pytest.raises(DataError, match="y is missing; expected the class"):
         model.plot_columns(X=ROWS)
 
 
@@ -444,7 +444,7 @@ def test_a_picture_is_a_file_and_shows_itself(tmp_path):
         picture.save(tmp_path / f"x.{ending}")
     assert b"<svg" in (tmp_path / "x.svg").read_bytes()[:1000]
     assert picture._repr_png_().startswith(b"\x89PNG")
-    assert repr(picture).startswith("<Picture of 4 panels")
+    assert repr(picture).startswith("<Plot of 4 panels")
     assert picture.figure is picture.axes[0].figure
     frame = picture.to_frame()
     assert list(frame) == ["column", "class", "value", "what", "height"]

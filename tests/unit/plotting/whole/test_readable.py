@@ -70,7 +70,7 @@ class TestModels:
         said = [text.get_text() for text in picture.figure.texts]
         assert len(picture.to_frame()["column"].unique()) == min(n_columns, 12)
         if n_columns == 300:
-            assert said[0].startswith("showing 12 of 300 columns, those that tell most of the class")
+            assert said[0].startswith("showing 12 of 300 columns, those with the largest information on the class")
             places = [int(name.split()[-1]) for name in picture.to_frame()["column"].unique()]
             assert all(place % 3 for place in places)  # every third says nothing
 
@@ -87,7 +87,7 @@ class TestModels:
         picture = tb.NaiveBayes().fit(rows, y).plot_decision_boundary(rows, y)
         assert_readable(picture)
         assert len(legend_of(picture)) == min(n_classes, 8)
-        assert f"of {n_columns} columns that tell most; the other" in picture.axes[0].get_title().replace("\n", " ")
+        assert f"of {n_columns} columns with the largest information; the other" in picture.axes[0].get_title().replace("\n", " ")
 
     @pytest.mark.slow_after(2)
     def test_explanation(self, n_classes, n_columns):
@@ -104,7 +104,7 @@ def test_dependence(n_columns):
     rows, y = numbers(2, n_columns)
     picture = tb.dependence(rows, y).plot()
     assert_readable(picture)
-    assert n_columns == 3 or "the 30 of 300 columns that share most" in picture.axes[0].get_title()
+    assert n_columns == 3 or "the 30 of 300 columns with the strongest pairs" in picture.axes[0].get_title()
 
 
 @pytest.mark.slow_after(3)
