@@ -87,7 +87,9 @@ class TestModels:
         picture = tb.NaiveBayes().fit(rows, y).plot_decision_boundary(rows, y)
         assert_readable(picture)
         assert len(legend_of(picture)) == min(n_classes, 8)
-        assert f"of {n_columns} columns with the largest information; the other" in picture.axes[0].get_title().replace("\n", " ")
+        assert f"of {n_columns} columns with the largest information; the other" in picture.axes[0].get_title().replace(
+            "\n", " "
+        )
 
     @pytest.mark.slow_after(2)
     def test_explanation(self, n_classes, n_columns):
