@@ -82,7 +82,7 @@ def test_bins_are_drawn_in_the_plane():
     assert_readable(model.plot_decision_boundary(IRIS, SPECIES, (2, 3)))
     with pytest.raises(tb.DataError, match=r"shape \(3,\); expected 2 names, or 1 name"):
         model.plot_decision_boundary(columns=[0, 1, 2])
-    with pytest.raises(tb.DataError, match="expected 2 names, to draw in the plane"):
+    with pytest.raises(tb.DataError, match="expected 2 names"):
         model.plot_joint(columns=[0])
 
 
