@@ -1,4 +1,4 @@
-"""Candidates: sets of parameters that are tried beside each other."""
+"""Candidates: sets of parameters to compare."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ import numpy as np
 from sklearn.base import clone
 
 from tallybayes.errors import DataError
+from tallybayes.typing import Candidates
 
 
-def listed(candidates: Any) -> list[dict[str, Any]]:
-    """The parameters of every candidate: of a mapping from parameters to values all combinations; of None, no other."""
+def listed(candidates: Candidates | None) -> list[dict[str, Any]]:
+    """Return the parameters of every candidate.
+
+    A mapping from parameters to values stands for all combinations; None is one candidate without changes.
+    """
     if candidates is None:
         return [{}]
     if isinstance(candidates, Mapping):
@@ -21,16 +25,29 @@ def listed(candidates: Any) -> list[dict[str, Any]]:
             if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
                 raise DataError.wrong_type(f"candidates[{name!r}]", repr(values), "a list of values")
         combinations = itertools.product(*candidates.values())
-        candidates = [dict(zip(candidates, values, strict=True)) for values in combinations]
-    found = [dict(parameters) for parameters in candidates]
-    if not found:
+        return _not_empty([dict(zip(candidates, values, strict=True)) for values in combinations])
+    return _not_empty([dict(parameters) for parameters in candidates])
+
+
+def _not_empty(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a list of parameters; raise DataError if it is empty."""
+    if not parameters:
         raise DataError.wrong_type("candidates", "none", "at least one set of parameters")
-    return found
+    return parameters
 
 
-def models_of(model: Any, candidates: Any, *, again: bool = True) -> tuple[list[Any], list[dict[str, Any]]]:
-    """The candidates, still to be fitted or of the same counts, and the parameters of each."""
+def candidate_models(model: Any, candidates: Candidates | None) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Return an unfitted model for every candidate, and its parameters; without candidates, the model itself."""
+    parameters = listed(candidates)
     if candidates is None:
-        return [model], [{}]
-    found = listed(candidates)
-    return [clone(model).set_params(**p) if again else model.reestimate(**p) for p in found], found
+        return [model], parameters
+    return [clone(model).set_params(**each) for each in parameters], parameters
+
+
+def reestimated_models(model: Any, candidates: Candidates | None) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Return a model of the same counts for every candidate, and its parameters; without candidates, the model itself.
+    """
+    parameters = listed(candidates)
+    if candidates is None:
+        return [model], parameters
+    return [model.reestimate(**each) for each in parameters], parameters

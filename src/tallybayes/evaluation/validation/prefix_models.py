@@ -1,4 +1,4 @@
-"""Models of the first rows of a table, by the number of rows: counted once where counts add up, else fitted again."""
+"""Models of the first rows of a table, by the number of rows: counted incrementally if possible, otherwise refitted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tallybayes.typing import Rows
 
 
 class PrefixModel(NamedTuple):
-    """A model of the first rows, the seconds to learn them and to answer one, and whether it was fitted again."""
+    """A model of the first rows, the seconds to fit it and to predict one row, and whether it was refitted."""
 
     model: Any
     seconds: float
@@ -27,85 +27,89 @@ class PrefixModel(NamedTuple):
 
 
 class SingleClassPredictor:
-    """What a classifier that needs two classes would say of rows that show one."""
+    """The predictions of a classifier for training rows of one class, if it requires two."""
 
     def __init__(self, label: np.ndarray) -> None:
         self.classes_ = label
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """1 for every row."""
+        """Return probability 1 for every row."""
         return np.ones((X.shape[0] if hasattr(X, "shape") else len(X), 1))
 
 
-def is_incremental(model: Any) -> bool:
-    """Whether counting some rows and then more is the same as fitting all of them: nothing is chosen by the first.
+def is_incremental(model: object) -> bool:
+    """Return whether counting some rows and then more equals fitting all of them.
 
-    Families and bins that look at values are chosen, metrics learned and calibrations made of all rows that are fitted;
-    EM expects classes from all of them.
+    It does not if families or bins are chosen from values, metrics are learned, or probabilities are calibrated, which
+    need all rows; nor with EM.
     """
     if not isinstance(model, Classifier | NearestClassMean):
         return False
     chosen = ("suggest", "auto") if hasattr(model, "bins") else ("suggest",)
-    by_all = [getattr(model, name, None) for name in ("calibration", "unlabeled", "n_classes")]
+    needs_all_rows = [getattr(model, name, None) for name in ("calibration", "unlabeled", "n_classes")]
     metric: Any = getattr(model, "metric", None)
     return (
         not says(getattr(model, "columns", "auto"), *chosen)
-        and all(setting is None for setting in by_all)
+        and all(parameter is None for parameter in needs_all_rows)
         and not (isinstance(metric, str) and metric == "learned")
     )
 
 
 def models_of_prefixes(
-    model: Any, X: Rows, labels: np.ndarray, order: np.ndarray, sizes: np.ndarray, asked: Any
+    model: Any, X: Rows, labels: np.ndarray, order: np.ndarray, sizes: np.ndarray, test_row: Rows
 ) -> Iterator[PrefixModel]:
-    """The model of the first rows in this order, size by size, which rise.
+    """Yield the model of the first rows in an order, for increasing numbers of rows.
 
-    Where counts add up, only the rows between two sizes are counted, so that all sizes cost one pass. What is asked for
-    at the first answer only, such as parameters, is part of the time, so one row is asked.
+    If counts add up, only the rows between two sizes are counted, so that all sizes take one pass. Parameters are
+    estimated at the first prediction; the time therefore includes the prediction of one row.
 
     Parameters
     ----------
     model : classifier
-        Not fitted here; copies are.
-    X : rows that can be taken by number
+        It is not changed: copies are fitted.
+    X : rows that can be indexed
     labels : ndarray of shape (n,)
     order : ndarray of int
     sizes : ndarray of int
-    asked : a row as `predict_proba` takes it
+        In ascending order.
+    test_row : one row as for `predict_proba`
     """
     counted = clone(model) if is_incremental(model) else None
-    stated = getattr(model, "class_prior", None)
-    declared = (
-        list(stated) if isinstance(stated, Mapping) else None
-    )  # classes that exist whether or not a row shows them
-    spent, start = 0.0, 0
+    class_prior = getattr(model, "class_prior", None)
+    declared = list(class_prior) if isinstance(class_prior, Mapping) else None  # classes that may have no rows
+    seconds = 0.0
+    n_counted = 0
     for size in sizes:
         if counted is not None:
-            part, begun = order[start:size], perf_counter()
+            part = order[n_counted:size]
+            start = perf_counter()
             try:
                 counted.partial_fit(_safe_indexing(X, part), labels[part], classes=declared)
-            except TallybayesError:  # these rows are no more of the same, such as cells that a covariance lacks
+            except TallybayesError:  # the rows cannot be added, such as missing cells under a covariance
                 counted = None
             else:
-                spent, start = spent + perf_counter() - begun, size
+                seconds += perf_counter() - start
+                n_counted = size
                 if not counted.tally_.soft:
-                    yield PrefixModel(counted, spent + _seconds_to_answer(counted, asked), refitted=False)
+                    yield PrefixModel(counted, seconds + _prediction_seconds(counted, test_row), refitted=False)
                     continue
                 counted = None
         part = order[:size]
-        found = np.unique(labels[part])
-        if len(found) == 1:
-            yield PrefixModel(SingleClassPredictor(found), 0.0, refitted=True)
+        classes = np.unique(labels[part])
+        if len(classes) == 1:
+            yield PrefixModel(SingleClassPredictor(classes), 0.0, refitted=True)
             continue
-        rows, begun = _safe_indexing(X, part), perf_counter()
+        rows = _safe_indexing(X, part)
+        start = perf_counter()
         fitted = clone(model).fit(rows, labels[part])
-        seconds = perf_counter() - begun
-        yield PrefixModel(fitted, seconds + _seconds_to_answer(fitted, asked), refitted=True)
+        fit_seconds = perf_counter() - start
+        yield PrefixModel(fitted, fit_seconds + _prediction_seconds(fitted, test_row), refitted=True)
 
 
-def _seconds_to_answer(model: Any, asked: Any) -> float:
-    begun = perf_counter()
+def _prediction_seconds(model: Any, test_row: Rows) -> float:
+    """Return the time to predict one row."""
+    start = perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the same row is asked once more, with all others
-        model.predict_proba(asked)
-    return perf_counter() - begun
+        warnings.simplefilter("ignore")  # the row is predicted again, with all others
+        model.predict_proba(test_row)
+    return perf_counter() - start

@@ -1,4 +1,4 @@
-"""tb.prequential: rows as they come, each batch told first and learned afterwards."""
+"""tb.prequential: test-then-train evaluation on a stream, batch by batch."""
 
 from __future__ import annotations
 
@@ -19,21 +19,42 @@ from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError, LabelError, printable
 from tallybayes.evaluation.comparison.model_difference import difference
-from tallybayes.evaluation.validation.prequential_result import Prequential
+from tallybayes.evaluation.named_columns import names_in, without_columns
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.inputs.features import is_name, only_column, open_features
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.inference.row_predictions import require_labels
+from tallybayes.results.prequential import Prequential
 from tallybayes.typing import EstimatorLike, Labels, Rows
 
-_LEAST = 1e-15  # a probability below is as good as none
+_LEAST = 1e-15  # smaller probabilities are raised to this: the log loss stays finite
 
 
 class _Batch(NamedTuple):
+    """A batch of rows with labels; the target and the time are arrays or names of columns of X."""
+
     X: Table
-    y: Any  # an array, or the name of a column of X
+    target: Any
     labels: np.ndarray
     time: Any
+
+    def features(self) -> Table:
+        """Return the columns without the target and the time."""
+        return without_columns(self.X, names_in((self.target, self.time)))
+
+    def without_time(self) -> Table:
+        """Return the columns without the time."""
+        return self.X.without(self.time) if isinstance(self.time, str) else self.X
+
+
+class _BatchMetrics(NamedTuple):
+    """The metrics of one model on one batch."""
+
+    error: float
+    log_loss: float
+    unknown: int
+    seconds: float
+    drift: dict[Any, float]
 
 
 def prequential(
@@ -46,29 +67,29 @@ def prequential(
     classes: Iterable[Hashable] | None = None,
     drift: bool = False,
 ) -> Prequential:
-    """Judge models on a stream as it would have been: every batch is told first, and learned afterwards.
+    """Evaluate models on a stream by test-then-train: every batch is predicted first, and fitted afterwards.
 
-    No row is held out, and none is told by a model that has seen it. This is Dawid's prequential principle, and what
-    shows drift: the error of a model that cannot follow rises.
+    No rows are held out, and no row is predicted by a model that was fitted on it (Dawid 1984). An increasing error
+    indicates drift that a model does not follow.
 
     Parameters
     ----------
-    models : a classifier that learns batch by batch, or mapping from names to such
-        Models of this package, `Window` and `Decayed` around them, or scikit-learn's with ``partial_fit``. They are not
-        changed; one that is fitted goes on from there.
-    stream : rows in the order in which they came
-        An array, a data frame, a mapping of columns, a list of texts, a file; or an iterable of tables, or of pairs
-        (X, y), which are its batches.
+    models : a classifier with ``partial_fit``, or mapping from names to such classifiers
+        Models of this package, also in `Window` and `Decayed`, or of scikit-learn. They are not changed; copies of
+        fitted ones continue from their state.
+    stream : rows in the order of their arrival
+        An array, a data frame, a mapping of columns, a list of texts, a file; or an iterable of batches, each a table
+        or a pair (X, y).
     target : array-like of shape (n,), or the name of a column
-        Of a `BayesianNetwork`, the name of a node of labels, which is told from all others.
+        For a `BayesianNetwork`, the name of a discrete node, predicted given all others.
     batch_size : int, default 100
-        How many rows are told and learned at a time; batches of an iterable stay as they are.
+        The number of rows of a batch; batches of an iterable stay as they are.
     time : array-like of shape (n,), or the name of a column, optional
-        When the rows came, for those models that go by time.
+        The arrival time of every row, for models that use it.
     classes : list, optional
-        All classes that may come: scikit-learn's estimators must know them.
+        All classes that may occur: scikit-learn's estimators require them.
     drift : bool, default False
-        Also say how far every column of each batch was from what a model had counted.
+        Whether to compute the divergence of every column of each batch from the rows that a model has counted.
 
     Returns
     -------
@@ -76,180 +97,171 @@ def prequential(
 
     Notes
     -----
-    A class that a model does not know yet has the probability 1/(n + K + 1) after n rows of K classes.
+    A class that a model does not have yet gets the probability 1/(n + K + 1) after n rows of K classes.
 
     Examples
     --------
     >>> import tallybayes as tb
     >>> from sklearn.datasets import load_digits
     >>> X, y = load_digits(return_X_y=True)
-    >>> found = tb.prequential(tb.NaiveBayes(tb.Poisson()), X, y)
-    >>> bool(found.mean("error") < 0.2)
+    >>> result = tb.prequential(tb.NaiveBayes(tb.Poisson()), X, y)
+    >>> bool(result.mean("error") < 0.2)
     True
     """
-    named = {str(name): _started(each, name) for name, each in _named(models).items()}
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise DataError.wrong_type("batch", repr(batch_size), "a whole number of at least 1")
-    steps = [_told_then_learned(one, named, classes, drift) for one in _batches(stream, target, time, batch_size)]
-    if not steps:
-        raise DataError("the stream has no rows; expected at least 1.")
-    rows, error, loss, unknown, seconds = (np.array(part) for part in zip(*(step[:5] for step in steps), strict=True))
-    columns: list[Any] = []
-    moved = None
-    if drift:
-        columns = list(dict.fromkeys(column for step in steps for one in step[5] for column in one))
-        found = [[[one.get(column, np.nan) for column in columns] for one in step[5]] for step in steps]
-        moved = np.array(found).transpose(1, 0, 2)
-    return Prequential(list(named), rows, error.T, loss.T, unknown.T, seconds.T, columns, moved)
-
-
-def _named(models: Any) -> dict[Any, Any]:
-    named = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
+    named: dict[Any, Any] = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
     if not named:
-        raise DataError("there is no model; expected at least one.")
-    return named
+        raise DataError("models is empty; expected at least one model.")
+    copies = {str(name): _copy(model, name) for name, model in named.items()}
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise DataError.wrong_type("batch_size", repr(batch_size), "a whole number of at least 1")
+    n_rows: list[int] = []
+    metrics: list[list[_BatchMetrics]] = []
+    for batch in _batches(stream, target, time, batch_size):
+        if not is_name(batch.target) and any(map(_is_network, copies.values())):
+            raise LabelError("target is an array; expected the name of a node's column, which a network predicts.")
+        metrics.append([_test_then_train(model, batch, classes, drift) for model in copies.values()])
+        n_rows.append(len(batch.labels))
+    if not metrics:
+        raise DataError("the stream has no rows; expected at least 1.")
+    error, log_loss, unknown, seconds = (
+        np.array([[model[field] for model in batch] for batch in metrics]).T for field in range(4)
+    )
+    columns: list[Any] = []
+    bits = None
+    if drift:
+        columns = list(dict.fromkeys(column for batch in metrics for model in batch for column in model.drift))
+        bits = np.array([[[one.drift.get(c, np.nan) for c in columns] for one in batch] for batch in metrics])
+        bits = bits.transpose(1, 0, 2)
+    return Prequential(list(copies), np.array(n_rows), error, log_loss, unknown, seconds, columns, bits)
 
 
-def _started(model: Any, name: Any) -> Any:
-    """A model to go on with, the user's own unchanged."""
+# ---- Models -----------------------------------------------------------------------------------------------------------
+
+
+def _copy(model: Any, name: object) -> Any:
+    """Return a copy of a model to continue from; raise DataError if it cannot be fitted in batches."""
     for method in ("partial_fit", "predict_proba"):
         if isinstance(model, type) or not hasattr(model, method):
-            hint = "Write brackets after it." if isinstance(model, type) else "Of scikit-learn, those that have both."
+            hint = "Pass an instance." if isinstance(model, type) else ""
             raise DataError.wrong_type(
                 f"model {printable(name)!r}", repr(model)[:60], "a classifier with partial_fit and predict_proba", hint
             )
     if hasattr(getattr(model, "model", model), "predict_transition_proba"):
         raise DataError.wrong_type(
-            f"model {printable(name)!r}", type(model).__name__, "a model of rows", "tb.evaluate judges sequences."
+            f"model {printable(name)!r}", type(model).__name__, "a model of rows", "Use tb.evaluate for sequences."
         )
-    return copy.deepcopy(model) if _knows(model) else clone(model)
+    return copy.deepcopy(model) if _is_fitted(model) else clone(model)
 
 
 def _is_network(model: Any) -> bool:
-    """Whether a model is a network, or a stream of one: its target is a column like the others."""
+    """Return whether a model is a network, or a stream of one: its target is one of the columns."""
     return isinstance(getattr(model, "model", model), BayesianNetwork)
 
 
-def _knows(model: Any) -> bool:
-    """Whether a model has learned anything."""
+def _is_of_package(model: object) -> bool:
+    return type(model).__module__.startswith("tallybayes.")
+
+
+def _is_fitted(model: Any) -> bool:
+    """Return whether a model has counted rows."""
     if _is_network(model):
         return hasattr(getattr(model, "model_", model), "tally_")
     return hasattr(model, "classes_") and len(model.classes_) > 0
 
 
-def _classes(model: Any, one: _Batch) -> list[Any]:
-    """The classes that a model knows."""
+def _classes(model: Any, batch: _Batch) -> list[Any]:
+    """Return the classes that a model has."""
+    if not _is_network(model):
+        return list(np.asarray(model.classes_).tolist())
+    network = getattr(model, "model_", model)
+    require_labels(network, [batch.target])
+    return list(network.levels_[batch.target])
+
+
+def _predict_proba(model: Any, batch: _Batch) -> np.ndarray:
+    """Return the class probabilities of a batch before it is fitted."""
+    features = batch.features()
     if _is_network(model):
-        network = getattr(model, "model_", model)
-        require_labels(network, [one.y])
-        return list(network.levels_[one.y])
-    return list(np.asarray(model.classes_).tolist())
+        return np.asarray(model.predict_proba(features, columns=batch.target))
+    return np.asarray(model.predict_proba(features if _is_of_package(model) else _as_matrix(features)))
 
 
-def _proba(model: Any, one: _Batch) -> np.ndarray:
-    """What a model says of a batch before it is learned."""
-    features = _features(one)
-    if _is_network(model):
-        return np.asarray(model.predict_proba(features, columns=one.y))
-    return np.asarray(model.predict_proba(features if _is_ours(model) else _numbers(features)))
+def _test_then_train(model: Any, batch: _Batch, classes: Iterable[Hashable] | None, drift: bool) -> _BatchMetrics:
+    """Predict a batch, fit it, and return the metrics."""
+    n = len(batch.labels)
+    start = time.perf_counter()
+    error = loss = np.nan
+    unknown = 0
+    if _is_fitted(model):
+        code_of = {label: k for k, label in enumerate(_classes(model, batch))}
+        proba = _predict_proba(model, batch)
+        codes = np.array([code_of.get(label, -1) for label in batch.labels.tolist()])
+        unknown = int((codes < 0).sum())
+        unseen = 1 / (getattr(model, "n_rows_", n) + len(code_of) + 1)
+        truth = np.where(codes < 0, unseen, proba[np.arange(n), codes])
+        error = float(np.mean(proba.argmax(axis=1) != codes))
+        loss = float(-np.log(np.maximum(truth, _LEAST)).mean())
+    bits = _drift(getattr(model, "model_", model), batch) if drift else {}
+    _partial_fit(model, batch, classes)
+    return _BatchMetrics(error, loss, unknown, time.perf_counter() - start, bits)
 
 
-def _told_then_learned(one: _Batch, named: dict[str, Any], classes: Any, drift: bool) -> tuple[Any, ...]:
-    """What every model says of a batch, and then learns: its rows, errors, losses, unknown ones, seconds, bits."""
-    if not is_name(one.y) and any(map(_is_network, named.values())):
-        raise LabelError("a network tells the levels of a node.\n    Pass target= as the name of its column.")
-    n = len(one.labels)
-    found: list[tuple[float, float, int, float]] = []
-    bits: list[dict[Any, float]] = []
-    for model in named.values():
-        start = time.perf_counter()
-        error = loss = np.nan
-        unknown = 0
-        if _knows(model):
-            known = {label: k for k, label in enumerate(_classes(model, one))}
-            proba = _proba(model, one)
-            codes = np.array([known.get(label, -1) for label in one.labels.tolist()])
-            unknown = int((codes < 0).sum())
-            least = 1 / (getattr(model, "n_rows_", n) + len(known) + 1)
-            truth = np.where(codes < 0, least, proba[np.arange(n), codes])
-            error = float(np.mean(proba.argmax(axis=1) != codes))
-            loss = float(-np.log(np.maximum(truth, _LEAST)).mean())
-        if drift:
-            bits.append(_bits(getattr(model, "model_", model), one))
-        _learn(model, one, classes)
-        found.append((error, loss, unknown, time.perf_counter() - start))
-    return (n, *zip(*found, strict=True), bits)
-
-
-def _is_ours(model: Any) -> bool:
-    return type(model).__module__.startswith("tallybayes.")
-
-
-def _features(one: _Batch) -> Table:
-    """The columns without the target and the time."""
-    table = one.X
-    for name in (one.y, one.time):
-        if is_name(name):
-            table = table.without(name)
-    return table
-
-
-def _numbers(table: Table) -> Any:
-    """Columns as one array of numbers, for estimators that know nothing else."""
+def _as_matrix(table: Table) -> Any:
+    """Return columns as one array of numbers, for estimators of scikit-learn."""
     if table.matrix is not None:
         return table.matrix
-    found: Any = table.numbers(list(table.columns))
-    if isinstance(found, SparseRows):
-        return csr_array((found.data, found.indices, found.indptr), shape=(table.n_rows, found.n_columns))
-    return np.column_stack(found)
+    columns: Any = table.numbers(list(table.columns))
+    if isinstance(columns, SparseRows):
+        shape = (table.n_rows, columns.n_columns)
+        return csr_array((columns.data, columns.indices, columns.indptr), shape=shape)
+    return np.column_stack(columns)
 
 
-def _learn(model: Any, one: _Batch, classes: Any) -> None:
-    takes = inspect.signature(model.partial_fit).parameters
-    more = {"time": one.time} if one.time is not None and "time" in takes else {}
-    if classes is not None and "classes" in takes and not _knows(model):
-        more["classes"] = classes
-    if not _is_ours(model):
-        model.partial_fit(_numbers(_features(one)), one.labels, **more)
+def _partial_fit(model: Any, batch: _Batch, classes: Iterable[Hashable] | None) -> None:
+    """Fit a batch, with the times and the classes if the model accepts them."""
+    accepted = inspect.signature(model.partial_fit).parameters
+    options = {"time": batch.time} if batch.time is not None and "time" in accepted else {}
+    if classes is not None and "classes" in accepted and not _is_fitted(model):
+        options["classes"] = classes
+    if not _is_of_package(model):
+        model.partial_fit(_as_matrix(batch.features()), batch.labels, **options)
     else:
-        X = one.X.without(one.time) if isinstance(one.time, str) and not more else one.X
-        model.partial_fit(X, **_labels(model, one), **more)
+        model.partial_fit(batch.X if options else batch.without_time(), **_target_argument(model, batch), **options)
 
 
-def _labels(model: Any, one: _Batch) -> dict[str, Any]:
-    return {} if _is_network(model) else {"y": one.y}
+def _target_argument(model: Any, batch: _Batch) -> dict[str, Any]:
+    """Return the argument y of ``partial_fit``; a network has none."""
+    return {} if _is_network(model) else {"y": batch.target}
 
 
-def _bits(model: Any, one: _Batch) -> dict[Any, float]:
-    """How far the columns of a batch are from what a model has counted; nothing where it cannot tell."""
-    if not _knows(model) or not hasattr(model, "without_rows"):
+def _drift(model: Any, batch: _Batch) -> dict[Any, float]:
+    """Return the divergence of the columns of a batch from the counted rows in bits; empty if it is not defined."""
+    if not _is_fitted(model) or not hasattr(model, "without_rows"):
         return {}
-    X = one.X.without(one.time) if isinstance(one.time, str) else one.X
-    now = model.without_rows().partial_fit(X, **_labels(model, one))
-    return {column.column: column.bits for column in difference(model, now).columns}
+    of_batch = model.without_rows().partial_fit(batch.without_time(), **_target_argument(model, batch))
+    return {column.column: column.bits for column in difference(model, of_batch).columns}
 
 
-# ---- The stream ----------------------------------------------------------------------------------------------------
+# ---- The stream -------------------------------------------------------------------------------------------------------
 
 
 def _batches(stream: Any, target: Any, when: Any, size: int) -> Iterator[_Batch]:
-    """The stream in batches, whatever it is."""
-    source = None if _is_of_batches(stream) and not isinstance(stream, Iterator) else open_source(stream)
+    """Yield the batches of a stream."""
+    is_iterable = _is_iterable_of_batches(stream)
+    source = None if is_iterable and not isinstance(stream, Iterator) else open_source(stream)
     if source is not None:
         for part in progress_of(source.read_ahead(None), "prequential", len, source.n_rows):
-            yield from _cut(open_table(part), target, when, size)
-        return
-    if _is_of_batches(stream):
+            yield from _split(open_table(part), target, when, size)
+    elif is_iterable:
         for part in stream:
             X, y = part if isinstance(part, tuple) else (part, target)
-            n = open_features(X).n_rows
-            yield from _cut(X, y, when, max(1, n))
-        return
-    yield from _cut(stream, target, when, size)
+            yield from _split(X, y, when, max(1, open_features(X).n_rows))
+    else:
+        yield from _split(stream, target, when, size)
 
 
-def _is_of_batches(stream: Any) -> bool:
-    """Whether this is an iterable of tables or of pairs, and no table."""
+def _is_iterable_of_batches(stream: Any) -> bool:
+    """Return whether a stream is an iterable of tables or of pairs, and not a table."""
     if isinstance(stream, Iterator):
         return True
     if isinstance(stream, list | tuple) and stream:
@@ -258,10 +270,10 @@ def _is_of_batches(stream: Any) -> bool:
     return isinstance(stream, Iterable) and not hasattr(stream, "__len__")
 
 
-def _cut(X: Any, target: Any, when: Any, size: int) -> Iterator[_Batch]:
-    """Rows in memory, cut where batches end."""
+def _split(X: Rows, target: Any, when: Any, size: int) -> Iterator[_Batch]:
+    """Split rows in memory into batches of at most `size` rows."""
     if target is None:
-        raise LabelError("prequential needs to know what is to be told.\n    Pass target=, a column's name or labels.")
+        raise LabelError("target is missing; expected the name of a column or the labels.")
     table = open_features(X)
     column = table._column(target) if is_name(target) else only_column(target)
     labels = np.asarray(as_array(column) if not hasattr(column, "to_pylist") else column.to_pylist())

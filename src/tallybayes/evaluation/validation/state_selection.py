@@ -1,4 +1,4 @@
-"""Choosing the number of states of a hidden Markov model: on steps held out, or by what one fit says."""
+"""tb.select_n_states: the number of states of a hidden Markov model, by held-out steps or by a criterion of one fit."""
 
 from __future__ import annotations
 
@@ -6,39 +6,23 @@ import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from tallybayes._utils.html import html_parts
 from tallybayes._utils.progress import progress
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.resampling.folds import random_folds
-from tallybayes.evaluation.metrics.metric_intervals import MetricEstimate, average
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.inputs.sequences import Sequences, open_sequences, step_weights
-from tallybayes.typing import RandomState, Rows, SampleWeights
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-
-    from tallybayes.plotting.plot import Plot
-
-# What a number of states can be judged by, in words, and whether more is better.
-CRITERIA = {
-    "held_out": ("bits per step held out", False),
-    "evidence_bound": ("lower bound of the log evidence", True),
-    "bic": ("BIC", False),
-    "icl": ("ICL", False),
-}
-_MASS = 0.95
+from tallybayes.results.state_selection import CRITERIA, StateCandidate, StateSelection
+from tallybayes.typing import Name, RandomState, Rows, SampleWeights
 
 
 def select_n_states(
@@ -55,32 +39,34 @@ def select_n_states(
     n_init: int = 5,
     random_state: RandomState = 0,
 ) -> StateSelection:
-    """How many states a hidden Markov model should have, learned from sequences whose states are not known.
+    """Choose the number of states of a hidden Markov model, fitted to sequences without known states.
 
     Parameters
     ----------
     model : HiddenMarkovModel
-        Its settings are those of every fit, but for the number of states; it is not changed.
+        Its parameters are those of every fit, except the number of states; it is not changed.
     X, lengths, sequence, order, sample_weight
         As for its ``fit``.
     candidates : iterable of int, default 1 to 6
+        The numbers of states to compare.
     by : {"held_out", "evidence_bound", "bic", "icl"}, default "held_out"
-        ``"held_out"``: bits per step of sequences that were not learned from, by cross-validation. Of one sequence
-        alone, stretches are held out: the model is learned with their steps missing, and they are judged by
-        log p(stretch | all other steps), before and after it. The others take one fit each. ``"evidence_bound"``: a
-        lower bound of the log evidence (``evidence_lower_bound_``), parameters integrated out, the states by what EM believes
-        of them. ``"bic"``: the Bayesian information criterion, an approximation for many steps. ``"icl"``: the same and
-        twice the entropy of the states, so that states have to be told apart, not only to help.
+        The criterion. ``"held_out"``: bits per step of held-out sequences, by cross-validation. Of a single sequence,
+        segments are held out: the model is fitted with their steps missing, and they are scored by
+        log p(segment | all other steps), before and after it. The other criteria need one fit each.
+        ``"evidence_bound"``: a lower bound of the log evidence (``evidence_lower_bound_``), parameters integrated out,
+        by the variational distribution of the states. ``"bic"``: the Bayesian information criterion (Schwarz 1978).
+        ``"icl"``: BIC plus twice the entropy of the states, which prefers states that are well separated (Biernacki,
+        Celeux and Govaert 2000).
     folds : int, default 10
-        Of sequences, or stretches of one. As many as there are sequences, if these are fewer.
+        The number of folds of sequences, or of segments of a single one; at most the number of sequences.
     n_init : int, default 5
-        The starts of every fit, where the model itself says fewer.
+        The number of initializations of every fit, unless the model has a higher one.
     random_state : int, Generator or None, default 0
-        For the folds and, where the model says none, for the starts: the same again gives the same.
+        For the folds and, if the model has none, for the initializations.
 
     Returns
     -------
-    ChosenStates
+    StateSelection
 
     Examples
     --------
@@ -88,53 +74,45 @@ def select_n_states(
     >>> rng = np.random.default_rng(0)
     >>> busy = np.cumsum(rng.random((8, 60)) < 0.05, axis=1) % 2
     >>> calls = list(rng.poisson(np.where(busy, 12, 4)))
-    >>> found = tb.select_n_states(tb.HiddenMarkovModel(columns=tb.Poisson()), calls, [1, 2, 3], "evidence_bound")
-    >>> found.n_states, sorted(found.model.emission_[0].round(0).ravel().tolist())
+    >>> result = tb.select_n_states(tb.HiddenMarkovModel(columns=tb.Poisson()), calls, [1, 2, 3], "evidence_bound")
+    >>> result.n_states, sorted(result.model.emission_[0].round(0).ravel().tolist())
     (2, [4.0, 12.0])
     """
     numbers = list(candidates)
     _check_arguments(model, numbers, by, folds)
-    sequences = open_sequences(X, lengths, sequence, order)
-    weight = step_weights(sample_weight, sequences)
-    if weight is not None or not sequences.lengths.all():  # what has no weight, or no step, says nothing
-        kept = np.flatnonzero((sequences.lengths > 0) & (True if weight is None else weight > 0))
-        if not len(kept):
-            raise DataError("no sequence has steps and weight; expected at least one to learn from.")
-        _, sequences = sequences.some(kept)
-        weight = None if weight is None else weight[kept]
+    sequences, weight = _open_weighted(X, lengths, sequence, order, sample_weight)
     rng = np.random.default_rng(random_state)
     base = clone(model)
     if base.random_state is None:
         base.random_state = int(rng.integers(2**31))
     base.n_init = max(int(base.n_init), int(n_init))
-    splits, what = _splits(sequences, int(folds), rng) if by == "held_out" else ([], "")
-    found: list[StateCandidate] = []
-    tasks = [(number, place) for number in numbers for place in range(-1, len(splits))]
-    parts: list[tuple[np.ndarray, np.ndarray]] = []
-    for number, place in progress(tasks, "choose_states"):
-        asked = clone(base).set_params(n_states=int(number))
-        if place < 0:
-            parts, whole = [], _fitted(asked, sequences, weight)
-            found.append(_measured(int(number), whole))
+    splits, held_out = _splits(sequences, int(folds), rng) if by == "held_out" else ([], "")
+    results: list[StateCandidate] = []
+    losses: list[tuple[np.ndarray, np.ndarray]] = []
+    tasks = [(number, split) for number in numbers for split in (None, *splits)]
+    for number, split in progress(tasks, "choose_states"):
+        unfitted = clone(base).set_params(n_states=int(number))
+        if split is None:  # the fit on all sequences comes first
+            losses = []
+            results.append(_candidate(int(number), _fit(unfitted, sequences, weight)))
             continue
-        if isinstance(found[-1].model, EstimateError):
+        if isinstance(results[-1].model, EstimateError):
             continue
-        asked.columns = found[-1].model.columns_  # as all steps have them: fewer may look like something else
-        parts.append(splits[place].score(asked, sequences, weight))
-        if place == len(splits) - 1:
-            found[-1] = found[-1].with_losses(*(np.concatenate(both) for both in zip(*parts, strict=True)))
-    failed = [each.model for each in found if isinstance(each.model, EstimateError)]
-    if len(failed) == len(found):
-        raise failed[0]
+        unfitted.columns = results[-1].model.columns_  # of all steps: some steps may look like another family
+        losses.append(split.score(unfitted, sequences, weight))
+        if len(losses) == len(splits):
+            log_density, steps = (np.concatenate(parts) for parts in zip(*losses, strict=True))
+            results[-1] = results[-1].with_losses(log_density, steps)
+    fitted = [each.model for each in results if not isinstance(each.model, EstimateError)]
+    if not fitted and isinstance(results[0].model, EstimateError):
+        raise results[0].model
     if by == "evidence_bound":
-        _ = next(
-            each for each in found if each.model not in failed
-        ).model.evidence_lower_bound_  # which says why there is none
-    return StateSelection(found, by, what)
+        _ = fitted[0].evidence_lower_bound_  # raises an error if it is undefined
+    return StateSelection(results, by, held_out)
 
 
-def _check_arguments(model: Any, numbers: list[Any], by: Any, folds: Any) -> None:
-    """Refuse arguments of `select_n_states` that are of another type, or outside their range."""
+def _check_arguments(model: object, numbers: list[int], by: str, folds: int) -> None:
+    """Raise DataError if an argument of `select_n_states` has the wrong type or is out of range."""
     if not isinstance(model, HiddenMarkovModel):
         raise DataError.wrong_type("model", type(model).__name__, "a HiddenMarkovModel")
     if by not in CRITERIA:
@@ -145,180 +123,27 @@ def _check_arguments(model: Any, numbers: list[Any], by: Any, folds: Any) -> Non
         raise DataError.wrong_type("folds", repr(folds), "a whole number of at least 2")
 
 
-class StateCandidate(NamedTuple):
-    """A number of states, the model that was learned, and what speaks for it."""
-
-    n_states: int
-    model: Any  # or the error that learning ended in
-    evidence_bound: float = np.nan
-    bic: float = np.nan
-    icl: float = np.nan
-    losses: np.ndarray = np.zeros(0)  # bits per step of every sequence or stretch held out
-    steps: np.ndarray = np.zeros(0)
-
-    def with_losses(self, log_density: np.ndarray, steps: np.ndarray) -> StateCandidate:
-        """The same with what was held out."""
-        return self._replace(losses=-log_density / np.log(2.0) / steps, steps=steps)
+def _open_weighted(
+    X: Rows, lengths: npt.ArrayLike | None, sequence: str | None, order: str | None, sample_weight: SampleWeights
+) -> tuple[Sequences, np.ndarray | None]:
+    """Return the sequences that have steps and weight, and their weights."""
+    sequences = open_sequences(X, lengths, sequence, order)
+    weight = step_weights(sample_weight, sequences)
+    if weight is None and sequences.lengths.all():
+        return sequences, None
+    kept = np.flatnonzero((sequences.lengths > 0) & (True if weight is None else weight > 0))
+    if not len(kept):
+        raise DataError("no sequence has steps and weight; expected at least one to fit.")
+    return sequences.some(kept)[1], None if weight is None else weight[kept]
 
 
-class StateSelection:
-    """Numbers of states and what speaks for each. Made by `select_n_states`.
-
-    Attributes
-    ----------
-    n_states : int
-        The best number.
-    model : HiddenMarkovModel
-        Learned from all sequences with so many.
-    by : str
-        What was judged by.
-    candidates : list of int
-    models : list of HiddenMarkovModel
-        Of all candidates; None where learning failed.
-    scores : list of Measure
-        By candidate; held out, with an interval of 95 %.
-
-    Examples
-    --------
-    >>> import numpy as np, tallybayes as tb
-    >>> calls = np.random.default_rng(0).poisson(np.repeat([4, 12, 4, 12], 50))
-    >>> tb.select_n_states(tb.HiddenMarkovModel(columns=tb.Poisson()), calls, [1, 2, 3], by="bic")
-    2 states, by BIC (lower is better)
-      states      BIC  log evidence ≥      ICL
-           1  1337.56         -668.79  1337.56
-    *      2   976.19         -488.27   979.46
-           3  1009.73         -499.13  1154.43
-    """
-
-    def __init__(self, found: list[StateCandidate], by: str, what: str) -> None:
-        self._found, self.by, self._what = found, by, what
-        self.candidates = [each.n_states for each in found]
-        self.models = [None if isinstance(each.model, EstimateError) else each.model for each in found]
-        more_is_better = CRITERIA[by][1]
-        self.scores = [self._score(each) for each in found]
-        values = np.array([score.value for score in self.scores])
-        values = np.where(np.isnan(values), np.inf, -values if more_is_better else values)
-        self._best = int(values.argmin())
-        self.n_states, self.model = self.candidates[self._best], self.models[self._best]
-
-    def _score(self, each: StateCandidate) -> MetricEstimate:
-        if self.by != "held_out":
-            value = float(getattr(each, self.by))
-            return MetricEstimate(value, value, value)
-        return average(each.losses, each.steps, _MASS) if len(each.losses) else MetricEstimate(np.nan, np.nan, np.nan)
-
-    def excess_loss(self, n_states: int) -> MetricEstimate:
-        """How many more bits a step a number of states takes than the best one, held out, with an interval of 95 %.
-
-        From the differences on the same sequences or stretches: far surer than two figures apart.
-
-        Parameters
-        ----------
-        n_states : int
-        """
-        if self.by != "held_out":
-            raise DataError(f"nothing was held out: the states were chosen by {self.by!r}.\n    Pass by='held_out'.")
-        if n_states not in self.candidates:
-            raise DataError.wrong_type("n_states", repr(n_states), f"one of {self.candidates}")
-        one, best = self._found[self.candidates.index(n_states)], self._found[self._best]
-        if not len(one.losses):
-            return MetricEstimate(np.nan, np.nan, np.nan)
-        with np.errstate(invalid="ignore"):
-            gap = one.losses - best.losses
-        return average(np.where(np.isnan(gap), 0.0, gap), best.steps, _MASS)  # both may find a step impossible
-
-    def to_frame(self) -> pd.DataFrame:
-        """A pandas data frame: a line for every number of states, and all that was found for it."""
-        import pandas as pd
-
-        lines = []
-        for each, model, score in zip(self._found, self.models, self.scores, strict=True):
-            line: dict[str, Any] = {"n_states": each.n_states}
-            if self.by == "held_out":
-                line |= {"bits_per_step": score.value, "low": score.low, "high": score.high}
-            line |= {"evidence_bound": each.evidence_bound, "bic": each.bic, "icl": each.icl}
-            lines.append(line | {"converged": model is not None and bool(model.converged_)})
-        return pd.DataFrame(lines)
-
-    def plot(self, ax: Axes | None = None) -> Plot:
-        """A picture: the criterion against the number of states, with intervals where there are; needs matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        Picture
-        """
-        from tallybayes.plotting.hmm.state_selection import plot_choice
-
-        return plot_choice(self, ax)
-
-    @property
-    def criterion(self) -> str:
-        """What was judged by, in words."""
-        return CRITERIA[self.by][0]
-
-    def _title(self) -> str:
-        many = "1 state" if self.n_states == 1 else f"{self.n_states} states"
-        better = "higher" if CRITERIA[self.by][1] else "lower"
-        return f"{many}, by {self.criterion} ({better} is better)"
-
-    def _lines(self) -> list[list[str]]:
-        """The table, its head first."""
-        held = self.by == "held_out"
-        others = [name for name in ("evidence_bound", "bic", "icl") if name != self.by]
-        names = {"evidence_bound": "log evidence ≥", "bic": "BIC", "icl": "ICL"}
-        head = ["", "states", "bits per step" if held else names[self.by], *(["behind the best"] if held else [])]
-        lines = [[*head, *(names[name] for name in others)]]
-        for place, (each, score) in enumerate(zip(self._found, self.scores, strict=True)):
-            best = place == self._best
-            line = ["*" if best else "", str(each.n_states)]
-            if held:
-                known = len(each.losses) > 0
-                behind = repr(self.excess_loss(each.n_states)) if known and not best else ""
-                line += [repr(score) if known else "—", behind]
-            else:
-                line.append(_number(score.value))
-            lines.append([*line, *(_number(getattr(each, name)) for name in others)])
-        return lines
-
-    def _notes(self) -> list[str]:
-        notes = [self._what] if self._what else []
-        climbing = [
-            str(n) for n, model in zip(self.candidates, self.models, strict=True) if model and not model.converged_
-        ]
-        if climbing:
-            notes.append(f"EM was still climbing with {', '.join(climbing)} states: raise max_iter, or tol.")
-        failed = [each for each in self._found if isinstance(each.model, EstimateError)]
-        return notes + [
-            f"{one.n_states} states could not be learned: {str(one.model).splitlines()[0]}" for one in failed
-        ]
-
-    def __repr__(self) -> str:
-        lines = self._lines()
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        text = [
-            " ".join([line[0] or " ", "  ".join(f"{c:>{w}}" for c, w in zip(line[1:], widths[1:], strict=True))])
-            for line in lines
-        ]
-        return "\n".join([self._title(), *(line.rstrip() for line in text), *(f"  {note}" for note in self._notes())])
-
-    def _repr_html_(self) -> str:
-        head, *rows = self._lines()
-        return html_parts((self._title(), head, rows), *self._notes())
+# ---- Fits -------------------------------------------------------------------------------------------------------------
 
 
-def _number(value: float) -> str:
-    return "—" if np.isnan(value) else f"{value:.2f}"
-
-
-# ---- Learning and holding out ---------------------------------------------------------------------------------------
-
-
-def _fitted(model: Any, sequences: Sequences, weight: np.ndarray | None) -> Any:
-    """The model learned from sequences, or the error that it ended in; that EM was still climbing is told later."""
+def _fit(
+    model: HiddenMarkovModel, sequences: Sequences, weight: np.ndarray | None
+) -> HiddenMarkovModel | EstimateError:
+    """Fit a model to sequences; return the error if the fit fails. The result reports missing convergence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
@@ -327,77 +152,86 @@ def _fitted(model: Any, sequences: Sequences, weight: np.ndarray | None) -> Any:
             return error
 
 
-def _measured(n_states: int, model: Any) -> StateCandidate:
-    """What one fit says."""
+def _candidate(n_states: int, model: HiddenMarkovModel | EstimateError) -> StateCandidate:
+    """Return a candidate with the criteria of one fit."""
     if isinstance(model, EstimateError):
         return StateCandidate(n_states, model)
-    bic, bound = float(model.bic_), np.nan
-    with suppress(EstimateError):  # a stationary start has no closed form
+    bic = float(model.bic_)
+    bound = np.nan
+    with suppress(EstimateError):  # undefined under a stationary initial distribution
         bound = float(model.evidence_lower_bound_)
     return StateCandidate(n_states, model, bound, bic, bic + 2 * float(model._em_result.entropy))
 
 
-class _Whole(NamedTuple):
-    """Some sequences to be held out."""
-
-    test: np.ndarray
-
-    def score(self, model: Any, sequences: Sequences, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """log p(sequence) by the model of all others, weighted, and the steps, weighted."""
-        rest = np.setdiff1d(np.arange(sequences.n_sequences), self.test)
-        fitted = _fitted(model, sequences.some(rest)[1], None if weight is None else weight[rest])
-        _, part = sequences.some(self.test)
-        size = np.ones(len(self.test)) if weight is None else weight[self.test]
-        return _log_density(fitted, part) * size, part.lengths * size
-
-
-class _Stretch(NamedTuple):
-    """Some steps of a sequence to be held out, in a row."""
-
-    steps: slice
-
-    def score(self, model: Any, sequences: Sequences, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """log p(stretch | all other steps) by the model that was learned with the stretch missing, and its steps."""
-        absent = [name for name, family in model.columns.items() if family.present_family is not None]
-        if absent:
-            raise DataError(
-                f"the absence of {absent[0]!r} is a value, so steps without it are not held out.\n"
-                "    Pass several sequences, or choose by 'evidence_bound', 'bic' or 'icl'."
-            )
-        rest = sequences._replace(table=_blanked(sequences.table, self.steps, model.gaps))
-        fitted = _fitted(model, rest, weight)
-        n_steps = np.array([float(self.steps.stop - self.steps.start)])
-        return _log_density(fitted, sequences) - _log_density(fitted, rest), n_steps
-
-
-def _splits(sequences: Sequences, folds: int, rng: np.random.Generator) -> tuple[list[Any], str]:
-    """What is held out, one part after the other, and how to say it."""
-    n = sequences.n_sequences
-    if n > 1:
-        fold = random_folds(np.zeros(n, dtype=np.intp), min(folds, n), rng)
-        parts = [np.flatnonzero(fold == k) for k in np.unique(fold)]
-        return [_Whole(part) for part in parts], f"{n} sequences held out in {len(parts)} folds"
-    n_steps = int(sequences.offsets[-1])
-    if n_steps < 2:
-        raise DataError("there is 1 step in all; expected at least 2, to hold some out.")
-    cuts = np.linspace(0, n_steps, min(folds, n_steps) + 1).round().astype(int)
-    stretches = [_Stretch(slice(a, b)) for a, b in pairwise(cuts.tolist())]
-    said = f"1 sequence: {len(stretches)} stretches of it held out in turn, each judged given all other steps"
-    return stretches, said
-
-
-def _log_density(model: Any, sequences: Sequences) -> np.ndarray:
-    """log p(sequence) of every sequence; −inf where learning failed."""
+def _log_density(model: HiddenMarkovModel | EstimateError, sequences: Sequences) -> np.ndarray:
+    """Return log p(sequence) of every sequence; −inf if the fit failed."""
     if isinstance(model, EstimateError):
         return np.full(sequences.n_sequences, -np.inf)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # what is impossible costs infinitely many bits, and is seen
+        warnings.simplefilter("ignore", UserWarning)  # impossible steps have infinite bits in the result
         return np.asarray(model.score_samples(sequences.table, sequences.lengths))
 
 
-def _blanked(table: Table, steps: slice, gaps: Any) -> Table:
-    """The same steps, some of which are missing; how many silent ones lie between them stays."""
-    columns: dict[Any, Any] = {}
+# ---- Held-out sequences and segments ------------------------------------------------------------------------------------
+
+
+class _HeldOutSequences(NamedTuple):
+    """Sequences to hold out."""
+
+    test: np.ndarray
+
+    def score(
+        self, model: HiddenMarkovModel, sequences: Sequences, weight: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weighted log p(sequence) under the model of all others, and the weighted numbers of steps."""
+        train = np.setdiff1d(np.arange(sequences.n_sequences), self.test)
+        fitted = _fit(model, sequences.some(train)[1], None if weight is None else weight[train])
+        _, held_out = sequences.some(self.test)
+        size = np.ones(len(self.test)) if weight is None else weight[self.test]
+        return _log_density(fitted, held_out) * size, held_out.lengths * size
+
+
+class _HeldOutSegment(NamedTuple):
+    """Consecutive steps of a single sequence to hold out."""
+
+    steps: slice
+
+    def score(
+        self, model: HiddenMarkovModel, sequences: Sequences, weight: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return log p(segment | all other steps) under a model fitted with the segment missing, and its length."""
+        informative = [name for name, family in model.columns.items() if family.present_family is not None]
+        if informative:
+            raise DataError(
+                f"missing values of {informative[0]!r} are informative, so that steps cannot be held out as missing.\n"
+                "    Pass several sequences, or choose by 'evidence_bound', 'bic' or 'icl'."
+            )
+        train = sequences._replace(table=_with_missing_steps(sequences.table, self.steps, model.gaps))
+        fitted = _fit(model, train, weight)
+        n_steps = np.array([float(self.steps.stop - self.steps.start)])
+        return _log_density(fitted, sequences) - _log_density(fitted, train), n_steps
+
+
+def _splits(
+    sequences: Sequences, folds: int, rng: np.random.Generator
+) -> tuple[list[_HeldOutSequences] | list[_HeldOutSegment], str]:
+    """Return the parts to hold out, one after the other, and their description."""
+    n = sequences.n_sequences
+    if n > 1:
+        fold = random_folds(np.zeros(n, dtype=np.intp), min(folds, n), rng)
+        parts = [_HeldOutSequences(np.flatnonzero(fold == k)) for k in np.unique(fold)]
+        return parts, f"{n} sequences held out in {len(parts)} folds"
+    n_steps = int(sequences.offsets[-1])
+    if n_steps < 2:
+        raise DataError("there is 1 step in all; expected at least 2, to hold some out.")
+    bounds = np.linspace(0, n_steps, min(folds, n_steps) + 1).round().astype(int)
+    segments = [_HeldOutSegment(slice(start, stop)) for start, stop in pairwise(bounds.tolist())]
+    return segments, f"1 sequence: {len(segments)} segments held out in turn, each scored given all other steps"
+
+
+def _with_missing_steps(table: Table, steps: slice, gaps: Name | None) -> Table:
+    """Return the table with some steps missing; the column of gaps stays as it is."""
+    columns: dict[Name, object] = {}
     for name, column in table.columns.items():
         if name == gaps and gaps is not None:
             columns[name] = column

@@ -17,7 +17,7 @@ from tallybayes.models.inputs.cost_matrix import finite_number, read_costs
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.input_format import read_codes
 from tallybayes.models.inputs.invalid_cells import answering
-from tallybayes.models.inputs.threshold import Threshold, find_threshold, log_odds_of, place_of
+from tallybayes.results.threshold import Threshold, find_threshold, log_odds_of, place_of
 from tallybayes.typing import ClassPrior, Labels, Rows, SampleWeights
 from tallybayes.warnings import warn
 

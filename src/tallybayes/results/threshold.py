@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from tallybayes.errors import DataError, LabelError
 
 
 class Threshold(NamedTuple):
-    """The least probability of a class at which rows are assigned to it, and what that gave on held-out rows.
+    """The minimum probability at which rows are assigned to a class, with its precision and recall on held-out rows.
 
     Attributes
     ----------
@@ -28,8 +29,8 @@ class Threshold(NamedTuple):
     --------
     >>> import tallybayes as tb
     >>> X, y = {"x": [1.0, 2.0, 2.5, 3.0, 3.5, 4.0]}, ["no", "no", "yes", "no", "yes", "yes"]
-    >>> found = tb.evaluate(tb.NaiveBayes().fit(X, y), X, y).threshold(precision=0.9)
-    >>> found.positive, found.precision, round(found.recall, 2)
+    >>> threshold = tb.evaluate(tb.NaiveBayes().fit(X, y), X, y).threshold(precision=0.9)
+    >>> threshold.positive, threshold.precision, round(threshold.recall, 2)
     ('yes', 1.0, 0.67)
     """
 
@@ -45,20 +46,20 @@ class Threshold(NamedTuple):
 
 
 def log_odds_of(log_proba: np.ndarray, k: int) -> np.ndarray:
-    """log p(class k | row) − log p(any other class | row)."""
+    """Return log p(class k | row) − log p(any other class | row) of every row."""
     others = np.delete(log_proba, k, axis=1)
-    rest = np.logaddexp.reduce(others, axis=1) if others.shape[1] else np.full(len(log_proba), -np.inf)
+    log_rest = np.logaddexp.reduce(others, axis=1) if others.shape[1] else np.full(len(log_proba), -np.inf)
     with np.errstate(invalid="ignore"):  # impossible in all classes
-        return np.nan_to_num(log_proba[:, k] - rest, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        return np.nan_to_num(log_proba[:, k] - log_rest, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
-def place_of(positive: Any, classes: list[Any]) -> int:
-    """The place of the positive class; of two classes the second, if none is named."""
+def place_of(positive: object, classes: Sequence[object]) -> int:
+    """Return the index of the positive class; of two classes that of the second if positive is None."""
     if positive is None:
         if len(classes) != 2:
             raise DataError(
-                f"positive is not given and there are {len(classes)} classes; expected the class that the precision "
-                f"or recall is of.\n    Pass positive=, one of {', '.join(map(repr, classes[:8]))}."
+                f"positive is missing and there are {len(classes)} classes; expected the class whose precision or "
+                f"recall is stated.\n    Pass positive=, one of {', '.join(map(repr, classes[:8]))}."
             )
         return 1
     if positive not in classes:
@@ -70,8 +71,8 @@ def find_threshold(
     log_proba: np.ndarray,
     codes: np.ndarray,
     weight: np.ndarray | None,
-    classes: list[Any],
-    positive: Any,
+    classes: Sequence[object],
+    positive: object,
     precision: float | None,
     recall: float | None,
 ) -> Threshold:
@@ -85,15 +86,18 @@ def find_threshold(
     if precision is None and recall is None:
         raise DataError("neither precision nor recall is given; expected at least one of them, such as precision=0.95.")
     k = place_of(positive, classes)
-    label, odds = classes[k], log_odds_of(log_proba, k)
+    label = classes[k]
+    odds = log_odds_of(log_proba, k)
     weights = np.ones(len(odds)) if weight is None else weight
     true = np.where(codes == k, weights, 0.0)
     if not true.sum() > 0:
-        raise DataError(f"no held-out row is of class {label!r}, so no threshold can be found; expected at least 1.")
-    # Of every threshold, from the highest: what is at or above it.
-    at, place = np.unique(odds[weights > 0], return_inverse=True)
-    found, right = (np.cumsum(np.bincount(place, each[weights > 0])[::-1]) for each in (weights, true))
-    at, precisions, recalls = at[::-1], right / found, right / right[-1]
+        raise DataError(f"no held-out row is of class {label!r}; expected at least 1.")
+    # Thresholds in descending order, with the weight and the positive weight at or above each.
+    at, inverse = np.unique(odds[weights > 0], return_inverse=True)
+    above, correct = (np.cumsum(np.bincount(inverse, each[weights > 0])[::-1]) for each in (weights, true))
+    at = at[::-1]
+    precisions = correct / above
+    recalls = correct / correct[-1]
     if precision is not None:
         reached = np.flatnonzero(precisions >= precision)
         best = reached[-1] if len(reached) else None
@@ -101,8 +105,8 @@ def find_threshold(
         reached = np.flatnonzero(recalls >= recall)
         best = reached[np.argmax(precisions[reached])]
     if best is None or (recall is not None and recalls[best] < recall):
-        least = np.flatnonzero(recalls >= (recall or 0.0))
-        near = least[np.argmax(precisions[least])]
+        allowed = np.flatnonzero(recalls >= (recall or 0.0))
+        near = allowed[np.argmax(precisions[allowed])]
         stated = f"precision {precision:g}" + (f" with recall {recall:g}" if recall is not None else "")
         raise DataError(
             f"{stated} of class {label!r} is not reached on these {len(odds):,} rows; the highest precision"

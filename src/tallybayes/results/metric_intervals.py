@@ -1,9 +1,9 @@
-"""Measures: numbers with credible intervals, in closed form. Rows may have weights."""
+"""Metrics with credible intervals in closed form, also of weighted rows."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,20 +12,20 @@ from tallybayes.distributions.parameter_distribution import tail_probabilities
 
 
 class MetricEstimate(NamedTuple):
-    """A number found on some rows, and the credible interval of what it would be on ever more of them.
+    """A metric of some rows with a credible interval of its value on the population.
 
     Attributes
     ----------
     value : float
-        NaN where there was nothing to count, such as the precision of a class that was never predicted. The interval is
-        then the prior's.
+        NaN if the metric is undefined, such as the precision of a class that was never predicted. The interval is then
+        that of the prior.
     low, high : float
         The ends of the interval, which always contains the value.
 
     Examples
     --------
-    >>> import tallybayes as tb
-    >>> tb.MetricEstimate(0.9532, 0.9411, 0.9634)
+    >>> from tallybayes.results import MetricEstimate
+    >>> MetricEstimate(0.9532, 0.9411, 0.9634)
     0.953 (0.941 to 0.963)
     """
 
@@ -38,7 +38,7 @@ class MetricEstimate(NamedTuple):
         return f"{value} ({low} to {high})"
 
     def shown(self) -> tuple[str, str, str]:
-        """The three numbers as text, with about two digits of the interval's width; a dash for NaN."""
+        """Return value, low and high as text, rounded to about two digits of the interval's width; a dash for NaN."""
         width = self.high - self.low
         known = math.isfinite(width) and width > 0
         n_digits = math.floor(1.7 - math.log10(width)) if known else 3
@@ -47,36 +47,46 @@ class MetricEstimate(NamedTuple):
         value, low, high = (text.removeprefix("-") if float(text.replace("—", "1")) == 0 else text for text in texts)
         return value, low, high
 
+    def cells(self) -> tuple[str, str]:
+        """Return the value and the interval as two cells of a table."""
+        value, low, high = self.shown()
+        return value, f"({low} to {high})"
+
+
+UNDEFINED = MetricEstimate(math.nan, math.nan, math.nan)
+
 
 class MetricEstimates(NamedTuple):
-    """Measures of several things at once, such as classes: three arrays of one shape."""
+    """A metric of several groups or classes: three arrays of one shape."""
 
     value: np.ndarray
     low: np.ndarray
     high: np.ndarray
 
-    def at(self, place: int) -> MetricEstimate:
-        """One of them."""
-        value, low, high = (float(part[place]) for part in self)
+    def at(self, index: int) -> MetricEstimate:
+        """Return the estimate at an index."""
+        value, low, high = (float(part[index]) for part in self)
         return MetricEstimate(value, low, high)
 
 
-def effective_rows(total: Any, squares: Any) -> np.ndarray:
-    """(Σw)² / Σw²: how many rows of equal weight say as much as these; 0 where there are none."""
+def effective_rows(total: np.ndarray | float, squares: np.ndarray | float) -> np.ndarray:
+    """Return the effective sample size (Σw)² / Σw² (Kish 1965), from Σw and Σw²; 0 for no rows."""
     total, squares = np.asarray(total, dtype=float), np.asarray(squares, dtype=float)
     return np.divide(total**2, squares, out=np.zeros(total.shape), where=squares > 0)
 
 
 def proportion_interval(part: np.ndarray, total: np.ndarray, squares: np.ndarray, mass: float) -> MetricEstimates:
-    """Weighted shares, with the interval of a Beta(1, 1) prior that has seen the effective number of rows.
+    """Return weighted proportions with intervals of their Beta posteriors under a uniform prior.
 
-    The interval is equal-tailed, and widened to the value where all rows or none count.
+    The posterior counts the effective number of rows. The interval is equal-tailed, and extended to the value if the
+    proportion is 0 or 1.
 
     Parameters
     ----------
     part, total, squares : arrays of one shape
-        The weight of the rows that count, of all rows, and the sum of all their squared weights.
+        The weight of the rows with the property, the weight of all rows, and the sum of their squared weights.
     mass : float
+        The probability of the interval.
     """
     total = np.asarray(total, dtype=float)
     value = np.divide(part, total, out=np.full(total.shape, np.nan), where=total > 0)
@@ -85,26 +95,28 @@ def proportion_interval(part: np.ndarray, total: np.ndarray, squares: np.ndarray
     return interval_containing(value, Beta(1 + right, 1 + (n - right)), mass)
 
 
-def interval_containing(value: np.ndarray, belief: Beta, mass: float) -> MetricEstimates:
-    """A belief's interval, widened to hold the value that was found."""
-    low, high = belief.interval(mass)
+def interval_containing(value: np.ndarray, posterior: Beta, mass: float) -> MetricEstimates:
+    """Return the interval of a posterior distribution, extended to contain the estimate."""
+    low, high = posterior.interval(mass)
     return MetricEstimates(np.asarray(value), np.fmin(low, value), np.fmax(high, value))
 
 
 def moment_matched_interval(value: float, variance: float, mass: float) -> MetricEstimate:
-    """The interval of a number from 0 to 1 that is known with this variance: that of a share of so many rows.
+    """Return the interval of a metric between 0 and 1 from its variance, by a matched Beta distribution.
 
-    So many, that the Beta posterior of the share, under a uniform prior, has the variance. None, and the prior's
-    interval, where the value is NaN or the variance that of a guess.
+    The Beta distribution is the posterior of a proportion under a uniform prior; its number of rows is chosen so that
+    its variance is the given one. If the value is NaN or the variance at least that of the prior (1/12), the interval
+    is that of the prior.
     """
     if math.isnan(value) or variance >= 1 / 12:
         low, high = Beta(1, 1).interval(mass)
         return MetricEstimate(value, float(np.fmin(low, value)), float(np.fmax(high, value)))
 
     def excess(log_rows: float) -> float:
+        """Return the variance with so many rows, less the given variance."""
         n = math.exp(log_rows)
-        share = (1 + n * value) / (2 + n)
-        return share * (1 - share) / (n + 3) - variance
+        mean = (1 + n * value) / (2 + n)
+        return mean * (1 - mean) / (n + 3) - variance
 
     from scipy.optimize import brentq
 
@@ -113,7 +125,7 @@ def moment_matched_interval(value: float, variance: float, mass: float) -> Metri
 
 
 class LossPrior(NamedTuple):
-    """What is known of a loss before any row: what a guess among all classes loses, and the range of a mean."""
+    """Prior information on a loss: the loss of a guess among all classes, and the range of a mean loss."""
 
     loss: float
     least: float
@@ -123,12 +135,12 @@ class LossPrior(NamedTuple):
 def average(
     values: np.ndarray, weight: np.ndarray | None, mass: float, guess: LossPrior | None = None
 ) -> MetricEstimate:
-    """The weighted mean of some numbers, with the interval of its Student t posterior.
+    """Return the weighted mean of some values with the interval of its Student t posterior.
 
-    The prior knows nothing or, with a `guess`, is worth one row that has the guess's loss: losses are so skewed that
-    without it a few good rows would be sure of too much. The degrees of freedom are the effective rows less one, the
-    prior's included; where there is hardly more than one, the interval is all that is possible. Infinite numbers make
-    the mean infinite; its interval starts where that of the finite ones does.
+    Without `guess` the prior is improper. With it, the prior counts as one row that has the loss of a guess: losses are
+    skewed, so that the interval of a few good rows would be too short. The degrees of freedom are the effective number
+    of rows less one, including the row of the prior. With less than 1.5 rows the interval is the range of the mean.
+    Infinite values make the mean infinite; the interval then starts at the lower end for the finite values.
 
     Parameters
     ----------
@@ -137,25 +149,30 @@ def average(
     weight : ndarray of shape (n,), or None
         All positive.
     mass : float
-    guess : Guess, optional
+        The probability of the interval.
+    guess : LossPrior, optional
+        The prior of a loss.
     """
     least, most = (-math.inf, math.inf) if guess is None else (guess.least, guess.most)
     finite = np.isfinite(values)
     if not finite.all():
-        rest = None if weight is None else weight[finite]
-        low = average(values[finite], rest, mass, guess).low if finite.any() else least
+        finite_weight = None if weight is None else weight[finite]
+        low = average(values[finite], finite_weight, mass, guess).low if finite.any() else least
         return MetricEstimate(math.inf, low, math.inf)
     if weight is None:
-        n, value = float(len(values)), float(values.mean())
+        n = float(len(values))
+        value = float(values.mean())
         scatter = float(((values - value) ** 2).sum())
     else:
         total = float(weight.sum())
-        n, value = float(effective_rows(total, (weight**2).sum())), float((weight * values).sum()) / total
+        n = float(effective_rows(total, (weight**2).sum()))
+        value = float((weight * values).sum()) / total
         scatter = n * float((weight * (values - value) ** 2).sum()) / total
     mean = value
     if guess is not None:
         mean = (n * value + guess.loss) / (n + 1)
-        n, scatter = n + 1, scatter + n / (n + 1) * (value - guess.loss) ** 2
+        scatter += n / (n + 1) * (value - guess.loss) ** 2
+        n += 1
     if n < 1.5:
         return MetricEstimate(value, least, most)
     from scipy.special import stdtrit

@@ -1,0 +1,330 @@
+"""tb.evaluate: metrics of a fitted model on some rows or sequences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes.data.counting import check_weight
+from tallybayes.data.encoding import encode
+from tallybayes.data.open_source import open_source
+from tallybayes.data.table import Table
+from tallybayes.errors import DataError, LabelError
+from tallybayes.evaluation.named_columns import column_or_values, names_in, without_columns
+from tallybayes.models.classification.classifier import Classifier
+from tallybayes.models.ensemble.auto_classifier import AutoClassifier
+from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
+from tallybayes.models.hmm.hmm_held_out import predict_sequences
+from tallybayes.models.hmm.inference.decoding import open_sequences_for_query
+from tallybayes.models.inputs.batching import joined_columns, query_batches
+from tallybayes.models.inputs.features import check_target, continuous_target, is_name, open_features
+from tallybayes.models.inputs.sequences import open_labels, step_weights
+from tallybayes.models.mixture.mixture_model import Mixture
+from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
+from tallybayes.models.network.bayesian_network import BayesianNetwork
+from tallybayes.models.network.inference.row_predictions import require_labels
+from tallybayes.models.network.network_fit import open_rows
+from tallybayes.models.network.network_held_out import answer_rows, read_node
+from tallybayes.models.regression.linear_regression import LinearRegression
+from tallybayes.models.regression.target_prediction import predictions_and_targets
+from tallybayes.models.streaming.stream_model import inner_model
+from tallybayes.results.classification_evaluation import Evaluation
+from tallybayes.results.density_evaluation import DensityEvaluation
+from tallybayes.results.regression_evaluation import RegressionEvaluation
+from tallybayes.tally.domain import Domain
+from tallybayes.typing import Labels, Rows, SampleWeights
+from tallybayes.warnings import warn
+
+if TYPE_CHECKING:
+    from tallybayes.models.estimator import Estimator
+
+RowModel = Classifier | AutoClassifier | NearestClassMean | Mixture
+
+
+@overload
+def evaluate(
+    model: Classifier | AutoClassifier | NearestClassMean,
+    data: Rows,
+    target: Labels | None = None,
+    by: Labels | None = None,
+    *,
+    sample_weight: SampleWeights = None,
+    mass: float = 0.95,
+) -> Evaluation: ...
+@overload
+def evaluate(
+    model: LinearRegression,
+    data: Rows,
+    target: Labels | None = None,
+    by: Labels | None = None,
+    *,
+    sample_weight: SampleWeights = None,
+    mass: float = 0.95,
+) -> RegressionEvaluation: ...
+@overload
+def evaluate(
+    model: BayesianNetwork | HiddenMarkovModel,
+    data: Rows,
+    target: Labels,
+    by: Labels | None = None,
+    *,
+    sample_weight: SampleWeights = None,
+    mass: float = 0.95,
+) -> Evaluation: ...
+@overload
+def evaluate(
+    model: Mixture | BayesianNetwork | HiddenMarkovModel,
+    data: Rows,
+    target: None = None,
+    by: Labels | None = None,
+    *,
+    sample_weight: SampleWeights = None,
+    mass: float = 0.95,
+) -> DensityEvaluation: ...
+@overload
+def evaluate(
+    model: Estimator,
+    data: Rows,
+    target: Labels | None = None,
+    by: Labels | None = None,
+    *,
+    sample_weight: SampleWeights = None,
+    mass: float = 0.95,
+) -> Any: ...
+def evaluate(
+    model: Estimator,
+    data: Rows,
+    target: Labels | None = None,
+    by: Labels | None = None,
+    *,
+    sample_weight: SampleWeights = None,
+    mass: float = 0.95,
+) -> Any:
+    """Compute the metrics of a fitted model on some rows or sequences, with credible intervals.
+
+    Use rows that the model was not fitted on: metrics of the training rows are too optimistic.
+
+    Parameters
+    ----------
+    model : any model of this package
+        Fitted; it is not changed.
+    data : as for the model's ``score``
+        Rows of files and databases are read in batches, except for a network. For a `HiddenMarkovModel`, a list of
+        sequences.
+    target : array-like of shape (n,), the name of a column of data, or None
+        The true classes; for a `BayesianNetwork`, a discrete node, by name or as a Series of that name; for a
+        `HiddenMarkovModel`, the states of every sequence, None for unknown states. The model must have every class that
+        occurs. With None, a network, a `Mixture` or a hidden Markov model is evaluated by the density of rows or
+        sequences.
+    by : array-like of shape (n,), or the name of a column of data, optional
+        The group of every row, or sequence: all metrics are computed by group too.
+    sample_weight : array-like of shape (n,), or the name of a column of data, optional
+        The weight of every row, or sequence.
+    mass : float, default 0.95
+        The probability of the intervals.
+
+    Returns
+    -------
+    Evaluation; RegressionEvaluation for a regression; DensityEvaluation without a target
+
+    Examples
+    --------
+    >>> import tallybayes as tb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = tb.GaussianDiscriminant().fit(X[::2], y[::2])
+    >>> result = tb.evaluate(model, X[1::2], y[1::2])
+    >>> result.accuracy
+    0.96 (0.89 to 0.99)
+    >>> result.log_loss
+    0.07 (0.02 to 0.15)
+    >>> tb.evaluate(tb.Mixture(3, random_state=0).fit(X[::2]), X[1::2]).bits_per_row
+    3.32 (2.66 to 3.99)
+    """
+    model = inner_model(model)
+    if not isinstance(model, RowModel | BayesianNetwork | HiddenMarkovModel | LinearRegression):
+        hint = "Pass log-probabilities of other models to tb.Evaluation."
+        raise DataError.wrong_type("model", type(model).__name__, "a model of this package", hint)
+    check_is_fitted(model)
+    if isinstance(model, LinearRegression):
+        return _evaluate_regression(model, data, target, by, sample_weight, mass)
+    if isinstance(model, HiddenMarkovModel):
+        return _evaluate_sequences(model, data, target, by, sample_weight, mass)
+    if isinstance(model, BayesianNetwork):
+        return _evaluate_network(model, data, target, by, sample_weight, mass)
+    if isinstance(model, Mixture):
+        check_no_target(target)
+    scored = _score_rows(model, data, names_in((target, by, sample_weight)))
+    weight = check_weight(column_or_values(scored.columns, sample_weight), scored.n_rows, any_size=True)
+    options = _group_options(scored.columns, by, weight, mass)
+    if isinstance(model, Mixture):
+        assert scored.log_density is not None
+        return DensityEvaluation(scored.log_density, **options)
+    assert scored.log_proba is not None
+    labels = scored.columns._column(target) if is_name(target) else check_target(target, scored.n_rows)
+    codes = _codes_of(labels, model._class_domain, weight)
+    return Evaluation(model.classes_, codes, scored.log_proba, log_density=scored.log_density, **options)
+
+
+def check_no_target(target: object) -> None:
+    """Raise DataError if a mixture is evaluated with a target."""
+    if target is not None:
+        raise DataError(
+            "target is given and the model is a Mixture, whose components are not classes; expected no target.\n"
+            "    Leave target out to evaluate the density of rows, or use a classifier such as tb.NaiveBayes."
+        )
+
+
+def _group_options(table: Table, by: Labels | None, weight: np.ndarray | None, mass: float) -> dict[str, Any]:
+    """Return the arguments of evaluations that concern groups, weights and intervals."""
+    name = str(by) if is_name(by) else "group"
+    return {"weight": weight, "by": column_or_values(table, by), "by_name": name, "mass": mass}
+
+
+class _ScoredRows(NamedTuple):
+    """The named columns of all rows, and log p(class | row) and log p(row), None where the model has none."""
+
+    columns: Table
+    n_rows: int
+    log_proba: np.ndarray | None
+    log_density: np.ndarray | None
+
+
+def _score_rows(model: RowModel, data: Rows, names: list[Any]) -> _ScoredRows:
+    """Score rows, of a source in batches.
+
+    Named columns and scores come from one pass: in a second one, a database may return the rows in another order.
+    """
+    source = open_source(data)
+    if source is None or not len(source.first_batch()):
+        table = open_features(data if source is None else source.first_batch())
+        log_proba, log_density = _scores(model, _features(model, data, table, names))
+        return _ScoredRows(table, table.n_rows, log_proba, log_density)
+    columns, scores, n_rows = [], [], 0
+    for rows, named in query_batches(model, source, names, "evaluating"):
+        scores.append(_scores(model, rows))
+        columns.append(named)
+        n_rows += rows.n_rows
+    log_proba, log_density = (
+        None if parts[0] is None else np.concatenate(parts) for parts in zip(*scores, strict=True)
+    )
+    return _ScoredRows(joined_columns(columns), n_rows, log_proba, log_density)
+
+
+def _scores(model: RowModel, rows: Rows) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return log p(class | row) and log p(row) of some rows, None where the model has none."""
+    log_proba = None if isinstance(model, Mixture) else model.predict_log_proba(rows)
+    return log_proba, model.score_samples(rows) if hasattr(model, "score_samples") else None
+
+
+def _features(model: RowModel, data: Rows, table: Table, names: list[Any]) -> Rows:
+    """Return the data, without the named columns if the model would use all columns as features."""
+    extra = [name for name in names if name not in set(model._required_columns)]
+    return data if model._shape.by_name or not extra else without_columns(table, extra)
+
+
+def _evaluate_regression(
+    model: LinearRegression,
+    data: Rows,
+    target: Labels | None,
+    by: Labels | None,
+    sample_weight: SampleWeights,
+    mass: float,
+) -> RegressionEvaluation:
+    """Evaluate the predictive distributions of a regression."""
+    groups = open_features(data)._column(by) if is_name(by) else by
+    predictive, targets, weight = predictions_and_targets(model, data, target, sample_weight)
+    by_name = str(by) if is_name(by) else "group"
+    return RegressionEvaluation(targets, predictive, weight=weight, by=groups, by_name=by_name, mass=mass)
+
+
+def _evaluate_network(
+    model: BayesianNetwork,
+    data: Rows,
+    target: Labels | None,
+    by: Labels | None,
+    sample_weight: SampleWeights,
+    mass: float,
+) -> Evaluation | DensityEvaluation:
+    """Evaluate the predictions of a node given all others, or the density of whole rows."""
+    data, node = read_node(data, target)
+    table = open_rows(model, data)
+    weight = check_weight(column_or_values(table, sample_weight), table.n_rows, any_size=True)
+    options = _group_options(table, by, weight, mass)
+    if node is None:
+        return DensityEvaluation(answer_rows(model, table, None).log_density, **options)
+    require_labels(model, [node])
+    codes = _codes_of(table._column(node), model._estimated_network.domains[node], weight)
+    scores = answer_rows(model, table, node)
+    impossible = np.flatnonzero(scores.impossible)
+    if len(impossible):
+        warn(
+            f"row {impossible[0]} is impossible under this network ({len(impossible)} of {table.n_rows} rows are); its "
+            "prediction uses no evidence.",
+            UserWarning,
+        )
+    return Evaluation(model.levels_[node], codes, scores.log_proba, log_density=scores.log_density, **options)
+
+
+def _evaluate_sequences(
+    model: HiddenMarkovModel,
+    data: Rows,
+    target: Labels | None,
+    by: Labels | None,
+    sample_weight: SampleWeights,
+    mass: float,
+) -> Evaluation | DensityEvaluation:
+    """Evaluate the predicted states of the steps whose state is known, or the density of sequences."""
+    sequences = open_sequences_for_query(model, data, None, None, None)
+    lengths = sequences.lengths
+    weight = step_weights(sample_weight, sequences)
+    scores = predict_sequences(model, sequences)
+    if target is None:
+        return DensityEvaluation(scores.log_likelihood, steps=lengths, weight=weight, by=by, mass=mass)
+    labels = open_labels(target, sequences, data)
+    known = np.asarray(encode(labels, "target", ordered=True)[0]).astype(np.intp) >= 0
+    step_weight = np.where(known, 1.0 if weight is None else np.repeat(weight, lengths), 0.0)
+    codes = _codes_of(labels, model._estimated_hmm.states, step_weight)
+    groups = None if by is None else np.repeat(np.asarray(by, dtype=object), lengths)
+    return Evaluation(
+        model.states_, codes, scores.log_proba, weight=step_weight, by=groups, predicted=scores.path, mass=mass
+    )
+
+
+def _codes_of(labels: Labels, known: Domain, weight: np.ndarray | None) -> np.ndarray:
+    """Return the index of every label among the model's classes; rows of weight 0 may have unknown labels.
+
+    A missing label has the index of the missing level, if the model has that class.
+    """
+    try:
+        codes, domain = encode(labels, "target", ordered=True)
+    except LabelError as error:
+        raise continuous_target(error) from None
+    codes = np.asarray(codes).astype(np.intp)
+    index_of_level = np.append(known.positions_of(domain.levels), known.index.get(None, -1))
+    index = index_of_level[codes]  # code −1, a missing label, selects the last entry
+    wrong = index < 0 if weight is None else (index < 0) & (weight > 0)
+    if wrong.any():
+        raise _unknown_labels(codes, wrong, domain.levels, known.display_levels)
+    return np.maximum(index, 0)
+
+
+def _unknown_labels(
+    codes: np.ndarray, wrong: np.ndarray, labels: tuple[Any, ...], known: tuple[Any, ...]
+) -> LabelError:
+    """Return the error for missing labels, or for labels that are not classes of the model."""
+    missing = np.flatnonzero(wrong & (codes < 0))
+    if len(missing):
+        return LabelError(
+            f"the label of row {int(missing[0])} is missing ({len(missing)} of {len(codes)} are); expected a label for "
+            "every row.\n    Leave the unlabeled rows out."
+        )
+    new = [labels[k] for k in np.flatnonzero(np.bincount(codes[wrong])).tolist()]
+    shown = ", ".join(map(repr, new[:8])) + (f", … {len(new) - 8} more" if len(new) > 8 else "")
+    return LabelError(
+        f"the target has labels that are not classes of the model: {shown} ({int(wrong.sum())} of {len(codes)} rows); "
+        f"expected {', '.join(map(repr, known[:8]))}{', …' if len(known) > 8 else ''}.\n"
+        "    Leave those rows out, or add the classes with partial_fit or add_class."
+    )

@@ -1,0 +1,37 @@
+"""Arguments that are given as arrays or as names of columns of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tallybayes.data.table import Table
+from tallybayes.models.inputs.features import is_name, open_features
+from tallybayes.typing import Rows
+
+
+def column_or_values(table: Table, values: Any) -> Any:
+    """Return the column of a table if `values` is its name, and `values` otherwise."""
+    return table._column(values) if is_name(values) else values
+
+
+def names_in(arguments: Iterable[object]) -> list[Any]:
+    """Return the arguments that are names of columns, each once."""
+    return list(dict.fromkeys(argument for argument in arguments if is_name(argument)))
+
+
+def without_columns(table: Table, names: Iterable[Any]) -> Table:
+    """Return a table without some of its columns."""
+    for name in names:
+        table = table.without(name)
+    return table
+
+
+def split_columns(data: Rows, *arguments: object) -> tuple[Any, ...]:
+    """Return the data without the columns that arguments name, and these arguments as values."""
+    names = names_in(arguments)
+    if not names:
+        return data, *arguments
+    table = open_features(data)
+    values = tuple(column_or_values(table, argument) for argument in arguments)
+    return without_columns(table, names), *values
