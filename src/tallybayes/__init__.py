@@ -51,27 +51,13 @@ if TYPE_CHECKING:
     from tallybayes.evaluation.comparison.model_comparison import compare as compare
     from tallybayes.evaluation.comparison.model_difference import Difference as Difference
     from tallybayes.evaluation.comparison.model_difference import difference as difference
-    from tallybayes.evaluation.metrics.classification_evaluation import Evaluation as Evaluation
-    from tallybayes.evaluation.metrics.density_evaluation import DensityEvaluation as DensityEvaluation
-    from tallybayes.evaluation.metrics.evaluate import evaluate as evaluate
-    from tallybayes.evaluation.metrics.metric_intervals import MetricEstimate as MetricEstimate
-    from tallybayes.evaluation.metrics.regression_evaluation import RegressionEvaluation as RegressionEvaluation
-    from tallybayes.evaluation.metrics.regression_evaluation import RegressionValidation as RegressionValidation
-    from tallybayes.evaluation.validation.bias_variance import BiasVariance as BiasVariance
+    from tallybayes.evaluation.evaluate import evaluate as evaluate
     from tallybayes.evaluation.validation.bias_variance import bias_variance as bias_variance
     from tallybayes.evaluation.validation.cross_validation import cross_validate as cross_validate
     from tallybayes.evaluation.validation.cross_validation import leave_one_out as leave_one_out
-    from tallybayes.evaluation.validation.cross_validation_results import CrossValidation as CrossValidation
-    from tallybayes.evaluation.validation.cross_validation_results import DensityValidation as DensityValidation
-    from tallybayes.evaluation.validation.cross_validation_results import SequenceValidation as SequenceValidation
-    from tallybayes.evaluation.validation.learning_curves import LearningCurves as LearningCurves
     from tallybayes.evaluation.validation.learning_curves import learning_curves as learning_curves
-    from tallybayes.evaluation.validation.model_selection import Selection as Selection
     from tallybayes.evaluation.validation.prequential import prequential as prequential
-    from tallybayes.evaluation.validation.prequential_result import Prequential as Prequential
-    from tallybayes.evaluation.validation.prior_path import PriorPath as PriorPath
     from tallybayes.evaluation.validation.prior_path import prior_path as prior_path
-    from tallybayes.evaluation.validation.state_selection import StateSelection as StateSelection
     from tallybayes.evaluation.validation.state_selection import select_n_states as select_n_states
     from tallybayes.export.write_predictions import write_predictions as write_predictions
     from tallybayes.export.write_rows import write_rows as write_rows
@@ -106,7 +92,6 @@ if TYPE_CHECKING:
     from tallybayes.models.ensemble.leakage import Leak as Leak
     from tallybayes.models.ensemble.leakage import find_leakage as find_leakage
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel as HiddenMarkovModel
-    from tallybayes.models.inputs.threshold import Threshold as Threshold
     from tallybayes.models.inspection.parameter_table import ParameterTable as ParameterTable
     from tallybayes.models.io import load as load
     from tallybayes.models.mixture.mixture_model import Mixture as Mixture
@@ -140,6 +125,21 @@ if TYPE_CHECKING:
     from tallybayes.models.streaming.decayed import Decayed as Decayed
     from tallybayes.models.streaming.window import Window as Window
     from tallybayes.plotting.plot import Plot as Plot
+    from tallybayes.results.bias_variance import BiasVariance as BiasVariance
+    from tallybayes.results.classification_evaluation import Evaluation as Evaluation
+    from tallybayes.results.density_evaluation import DensityEvaluation as DensityEvaluation
+    from tallybayes.results.learning_curves import LearningCurves as LearningCurves
+    from tallybayes.results.metric_intervals import MetricEstimate as MetricEstimate
+    from tallybayes.results.prequential import Prequential as Prequential
+    from tallybayes.results.prior_path import PriorPath as PriorPath
+    from tallybayes.results.regression_evaluation import RegressionEvaluation as RegressionEvaluation
+    from tallybayes.results.state_selection import StateSelection as StateSelection
+    from tallybayes.results.threshold import Threshold as Threshold
+    from tallybayes.results.validation import CrossValidation as CrossValidation
+    from tallybayes.results.validation import DensityValidation as DensityValidation
+    from tallybayes.results.validation import RegressionValidation as RegressionValidation
+    from tallybayes.results.validation import Selection as Selection
+    from tallybayes.results.validation import SequenceValidation as SequenceValidation
     from tallybayes.statistics.counts import Counts as Counts
     from tallybayes.statistics.moments import Moments as Moments
     from tallybayes.statistics.totals import Totals as Totals
@@ -165,7 +165,7 @@ _PUBLIC = {
     "BayesianNetwork": "models.network.bayesian_network",
     "Bernoulli": "families.bernoulli",
     "Beta": "distributions.beta",
-    "BiasVariance": "evaluation.validation.bias_variance",
+    "BiasVariance": "results.bias_variance",
     "Binned": "families.binned",
     "Binomial": "families.binomial",
     "CalibrationWarning": "warnings",
@@ -175,11 +175,11 @@ _PUBLIC = {
     "Comparison": "evaluation.comparison.model_comparison",
     "ConditionalLinearGaussian": "families.conditional_linear_gaussian",
     "Counts": "statistics.counts",
-    "CrossValidation": "evaluation.validation.cross_validation_results",
+    "CrossValidation": "results.validation",
     "DataError": "errors",
     "Decayed": "models.streaming.decayed",
-    "DensityEvaluation": "evaluation.metrics.density_evaluation",
-    "DensityValidation": "evaluation.validation.cross_validation_results",
+    "DensityEvaluation": "results.density_evaluation",
+    "DensityValidation": "results.validation",
     "Dependence": "evaluation.checks.dependence",
     "Difference": "evaluation.comparison.model_difference",
     "Dirichlet": "distributions.dirichlet",
@@ -187,7 +187,7 @@ _PUBLIC = {
     "EquivalenceClass": "models.network.structure.equivalence_class",
     "EstimateError": "errors",
     "Estimates": "estimation.estimates",
-    "Evaluation": "evaluation.metrics.classification_evaluation",
+    "Evaluation": "results.classification_evaluation",
     "Explanation": "models.classification.methods.explanation",
     "ExportError": "errors",
     "Factor": "tally.factor",
@@ -206,7 +206,7 @@ _PUBLIC = {
     "K2": "families.prior_rules",
     "LabelError": "errors",
     "Leak": "models.ensemble.leakage",
-    "LearningCurves": "evaluation.validation.learning_curves",
+    "LearningCurves": "results.learning_curves",
     "LinearCausalEffect": "models.network.analysis.linear_causal_effect",
     "LinearGaussian": "families.linear_gaussian",
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
@@ -214,7 +214,7 @@ _PUBLIC = {
     "LinearRegression": "models.regression.linear_regression",
     "LogNormal": "families.log_normal",
     "MarkovBlanket": "models.network.analysis.d_separation",
-    "MetricEstimate": "evaluation.metrics.metric_intervals",
+    "MetricEstimate": "results.metric_intervals",
     "Mixture": "models.mixture.mixture_model",
     "Moments": "statistics.moments",
     "Multinomial": "families.multinomial",
@@ -232,20 +232,20 @@ _PUBLIC = {
     "Plot": "plotting.plot",
     "Poisson": "families.poisson",
     "PredictiveCheck": "evaluation.checks.predictive_check",
-    "Prequential": "evaluation.validation.prequential_result",
+    "Prequential": "results.prequential",
     "PriorError": "errors",
-    "PriorPath": "evaluation.validation.prior_path",
+    "PriorPath": "results.prior_path",
     "QueryResult": "models.network.inference.query_result",
     "Receipt": "models.receipt",
-    "RegressionEvaluation": "evaluation.metrics.regression_evaluation",
-    "RegressionValidation": "evaluation.metrics.regression_evaluation",
+    "RegressionEvaluation": "results.regression_evaluation",
+    "RegressionValidation": "results.validation",
     "Schema": "tally.schema",
-    "Selection": "evaluation.validation.model_selection",
+    "Selection": "results.validation",
     "Sensitivity": "models.network.analysis.sensitivity",
-    "SequenceValidation": "evaluation.validation.cross_validation_results",
+    "SequenceValidation": "results.validation",
     "Source": "data.source",
     "SphericalGaussian": "families.gaussian",
-    "StateSelection": "evaluation.validation.state_selection",
+    "StateSelection": "results.state_selection",
     "StatisticsError": "errors",
     "Structure": "models.network.structure.learned_structure",
     "Tally": "tally.tally",
@@ -253,7 +253,7 @@ _PUBLIC = {
     "TallybayesWarning": "warnings",
     "TargetPredictive": "models.regression.target_prediction",
     "Text": "families.text",
-    "Threshold": "models.inputs.threshold",
+    "Threshold": "results.threshold",
     "TiedGaussian": "families.gaussian",
     "TiedMultivariateGaussian": "families.multivariate_gaussian",
     "TiedSphericalGaussian": "families.gaussian",
@@ -272,7 +272,7 @@ _PUBLIC = {
     "dependence": "evaluation.checks.dependence",
     "difference": "evaluation.comparison.model_difference",
     "equivalence_class": "models.network.structure.equivalence_class",
-    "evaluate": "evaluation.metrics.evaluate",
+    "evaluate": "evaluation.evaluate",
     "find_leakage": "models.ensemble.leakage",
     "fit_distribution": "estimation.distribution_fit",
     "learn_structure": "models.network.structure.learn_structure",

@@ -42,7 +42,7 @@ LAYERS = [
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 # Upward, but only when asked for: models and results draw their own pictures, classifiers write their own pages, and
 # themselves in other languages.
-ON_REQUEST = {(part, "plotting") for part in ("distributions", "estimation", "models", "evaluation")}
+ON_REQUEST = {(part, "plotting") for part in ("distributions", "results", "estimation", "models", "evaluation")}
 ON_REQUEST |= {("models", "apps"), ("models", "export")}
 ANYTHING = {"testing", "__init__", "__main__"}
 # The rooms of `models`, and what each may import of them besides itself: kinds of models know nothing of each other.
@@ -306,9 +306,9 @@ THROUGH = {
     "estimation/calibration": "models/classification/methods",
     "estimation/resampling": "models/whole",
     "estimation/scoring": "models/whole",
+    "evaluation": "evaluation/whole",
     "evaluation/checks": "evaluation/whole",
     "evaluation/comparison": "evaluation/whole",
-    "evaluation/metrics": "evaluation/whole",
     "evaluation/validation": "evaluation/whole",
     "export": "export/test_sql_export.py",
     "families/_shared": "families/whole",
@@ -338,6 +338,7 @@ THROUGH = {
     "plotting/evaluation": "plotting/whole",
     "plotting/hmm": "plotting/whole",
     "plotting/network": "plotting/whole",
+    "results": "evaluation/whole",
     "sklearn": "sklearn/whole",
     "tally": "tally/test_tally.py",
     "testing": "../laws",  # the laws are tested by keeping them, and by families that break them

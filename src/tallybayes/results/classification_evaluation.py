@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +16,7 @@ from tallybayes.results.evaluation import MOST_SHOWN, RowEvaluation, check_densi
 from tallybayes.results.metric_intervals import MetricEstimate, MetricEstimates, average
 from tallybayes.results.result import ResultTable
 from tallybayes.results.threshold import Threshold, find_threshold
+from tallybayes.typing import Labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,7 +106,7 @@ class Evaluation(RowEvaluation):
         *,
         weight: npt.ArrayLike | None = None,
         log_density: npt.ArrayLike | None = None,
-        by: Iterable[object] | None = None,
+        by: Labels | None = None,
         predicted: npt.ArrayLike | None = None,
         by_name: str = "group",
         mass: float = 0.95,
@@ -227,8 +228,7 @@ class Evaluation(RowEvaluation):
 
     @cached_property
     def recall(self) -> dict[object, MetricEstimate]:
-        """By class: the proportion of its rows predicted as it. Of two classes, the second's is the true positive rate.
-        """
+        """By class: the proportion of its rows predicted as it; of the second of two, the true positive rate."""
         return self._by_class(self._recall)
 
     @cached_property
@@ -317,7 +317,9 @@ class Evaluation(RowEvaluation):
         """
         weight = None if self.weight is None else self.weight[self._rows]
         scores = self._scores
-        return find_threshold(scores.log_proba, scores.codes, weight, self.classes.tolist(), positive, precision, recall)
+        return find_threshold(
+            scores.log_proba, scores.codes, weight, self.classes.tolist(), positive, precision, recall
+        )
 
     def plot_confusion(self, ax: Axes | None = None) -> Plot:
         """Plot the confusion matrix, colored by the proportions of each true class. Requires matplotlib.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +11,7 @@ from tallybayes.errors import DataError
 from tallybayes.results.evaluation import RowEvaluation, check_density, metric_table
 from tallybayes.results.metric_intervals import MetricEstimate, average, effective_rows
 from tallybayes.results.result import ResultTable
+from tallybayes.typing import Labels
 
 
 class DensityEvaluation(RowEvaluation):
@@ -51,7 +51,7 @@ class DensityEvaluation(RowEvaluation):
         *,
         steps: npt.ArrayLike | None = None,
         weight: npt.ArrayLike | None = None,
-        by: Iterable[object] | None = None,
+        by: Labels | None = None,
         by_name: str = "group",
         mass: float = 0.95,
     ) -> None:

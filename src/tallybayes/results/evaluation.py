@@ -14,6 +14,7 @@ from tallybayes.distributions.parameter_distribution import tail_probabilities
 from tallybayes.errors import DataError, printable
 from tallybayes.results.metric_intervals import MetricEstimate
 from tallybayes.results.result import FrameData, Result, ResultTable
+from tallybayes.typing import Labels
 
 ALL_GROUPS = "(all)"  # the name of the rows of all groups in data frames
 MOST_SHOWN = 12  # classes and groups in text
@@ -44,9 +45,7 @@ class RowEvaluation(Result):
     _frame_columns: ClassVar[tuple[str, ...]] = ("measure", "value", "low", "high")
     _rows: np.ndarray | slice  # the rows that are evaluated: those with weight
 
-    def __init__(
-        self, n_rows: int, weight: npt.ArrayLike | None, by: Iterable[object] | None, by_name: str, mass: float
-    ) -> None:
+    def __init__(self, n_rows: int, weight: npt.ArrayLike | None, by: Labels | None, by_name: str, mass: float) -> None:
         tail_probabilities(mass)  # raises DataError if it is no probability
         self.mass = mass
         self.weight = check_weight(weight, n_rows, any_size=True)
@@ -148,7 +147,7 @@ def check_density(log_density: npt.ArrayLike | None, n_rows: int) -> np.ndarray 
     return array
 
 
-def _group_codes(by: Iterable[object], n_rows: int) -> tuple[np.ndarray, Sequence[object]]:
+def _group_codes(by: Labels, n_rows: int) -> tuple[np.ndarray, Sequence[object]]:
     """Return the code of every row's group, −1 for missing ones, and the groups."""
     table = open_table({"by": by})
     if table.n_rows != n_rows:

@@ -192,7 +192,7 @@ def _better_than_all(values: np.ndarray) -> list[int]:
 
 
 def _beyond_noise(gain: np.ndarray) -> np.ndarray:
-    """Return whether the mean over the last axis exceeds its standard error; of a single value, whether it exceeds 0."""
+    """Return whether the mean over the last axis exceeds its standard error; of a single value, 0."""
     mean = gain.mean(axis=-1)
     return (mean > 0) & ~(mean <= _standard_error(gain))
 

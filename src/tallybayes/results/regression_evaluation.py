@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -64,7 +63,7 @@ class RegressionEvaluation(RowEvaluation):
         predicted: npt.ArrayLike | TargetPredictive,
         *,
         weight: npt.ArrayLike | None = None,
-        by: Iterable[object] | None = None,
+        by: Labels | None = None,
         by_name: str = "group",
         mass: float = 0.95,
     ) -> None:

@@ -53,7 +53,7 @@ class HeldOut(NamedTuple):
         return np.flatnonzero(self.fold >= 0)
 
     @property
-    def index(self) -> np.ndarray | slice:
+    def selected(self) -> np.ndarray | slice:
         """The rows that were held out, as a slice if they are all rows."""
         return slice(None) if self.fold.min() >= 0 else self.rows
 
@@ -139,7 +139,7 @@ class CrossValidation(Validation, Evaluation):
         scores: ClassPosterior,
         weight: np.ndarray | None,
     ) -> None:
-        index = held_out.index
+        index = held_out.selected
         density = scores.log_density[index]
         Evaluation.__init__(
             self,

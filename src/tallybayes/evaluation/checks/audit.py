@@ -25,9 +25,7 @@ from tallybayes.evaluation.checks.audit_result import (
 )
 from tallybayes.evaluation.checks.outliers import cells_of, emptied, find_outliers
 from tallybayes.evaluation.comparison.drift import ColumnDrift, drift
-from tallybayes.evaluation.metrics.classification_evaluation import Evaluation
-from tallybayes.evaluation.metrics.density_evaluation import DensityEvaluation
-from tallybayes.evaluation.metrics.evaluate import evaluate
+from tallybayes.evaluation.evaluate import evaluate
 from tallybayes.evaluation.validation.cross_validation import cross_validate, leave_one_out
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
@@ -37,6 +35,8 @@ from tallybayes.models.mixture.mixture_model import Mixture
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.network_held_out import read_node
 from tallybayes.models.streaming.stream_model import inner_model
+from tallybayes.results.classification_evaluation import Evaluation
+from tallybayes.results.density_evaluation import DensityEvaluation
 from tallybayes.tally.domain import Domain
 from tallybayes.typing import Labels, Rows
 from tallybayes.warnings import InvalidValueWarning

@@ -23,7 +23,7 @@ from tallybayes.evaluation.checks.summary_statistics import (
     TokenCounts,
     count_words,
 )
-from tallybayes.evaluation.metrics.density_evaluation import refuse_target
+from tallybayes.evaluation.evaluate import check_no_target
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.categorical import Categorical, LevelProbabilities
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
@@ -106,7 +106,7 @@ def _of_classes(model: Any, data: Any, target: Any) -> Iterator[ReplicationSourc
 
 def _of_mixture(model: Mixture, data: Any, target: Any, rng: np.random.Generator) -> Iterator[ReplicationSource]:
     """Whole rows: a component is drawn for each, then its cells."""
-    refuse_target(target)
+    check_no_target(target)
     table = _some(open_features_of(model, data))
     model._check_estimated(model.class_log_prior_)
     table = table.rows(_choose(np.zeros(table.n_rows, dtype=np.intp), _ROWS, rng))

@@ -45,8 +45,7 @@ def candidate_models(model: Any, candidates: Candidates | None) -> tuple[list[An
 
 
 def reestimated_models(model: Any, candidates: Candidates | None) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Return a model of the same counts for every candidate, and its parameters; without candidates, the model itself.
-    """
+    """Return a model of the same counts for every candidate, and its parameters; without candidates, the model."""
     parameters = listed(candidates)
     if candidates is None:
         return [model], parameters

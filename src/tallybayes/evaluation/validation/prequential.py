@@ -135,7 +135,7 @@ def prequential(
     return Prequential(list(copies), np.array(n_rows), error, log_loss, unknown, seconds, columns, bits)
 
 
-# ---- Models -----------------------------------------------------------------------------------------------------------
+# ---- Models ---------------------------------------------------------------------------------------------------------
 
 
 def _copy(model: Any, name: object) -> Any:
@@ -242,7 +242,7 @@ def _drift(model: Any, batch: _Batch) -> dict[Any, float]:
     return {column.column: column.bits for column in difference(model, of_batch).columns}
 
 
-# ---- The stream -------------------------------------------------------------------------------------------------------
+# ---- The stream -----------------------------------------------------------------------------------------------------
 
 
 def _batches(stream: Any, target: Any, when: Any, size: int) -> Iterator[_Batch]:

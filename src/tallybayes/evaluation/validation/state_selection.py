@@ -19,6 +19,7 @@ from tallybayes.errors import DataError, EstimateError
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.resampling.folds import random_folds
 from tallybayes.families._shared.blocks import SparseRows
+from tallybayes.families.family import Family
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.inputs.sequences import Sequences, open_sequences, step_weights
 from tallybayes.results.state_selection import CRITERIA, StateCandidate, StateSelection
@@ -137,7 +138,7 @@ def _open_weighted(
     return sequences.some(kept)[1], None if weight is None else weight[kept]
 
 
-# ---- Fits -------------------------------------------------------------------------------------------------------------
+# ---- Fits -----------------------------------------------------------------------------------------------------------
 
 
 def _fit(
@@ -160,6 +161,7 @@ def _candidate(n_states: int, model: HiddenMarkovModel | EstimateError) -> State
     bound = np.nan
     with suppress(EstimateError):  # undefined under a stationary initial distribution
         bound = float(model.evidence_lower_bound_)
+    assert model._em_result is not None
     return StateCandidate(n_states, model, bound, bic, bic + 2 * float(model._em_result.entropy))
 
 
@@ -172,7 +174,7 @@ def _log_density(model: HiddenMarkovModel | EstimateError, sequences: Sequences)
         return np.asarray(model.score_samples(sequences.table, sequences.lengths))
 
 
-# ---- Held-out sequences and segments ------------------------------------------------------------------------------------
+# ---- Held-out sequences and segments --------------------------------------------------------------------------------
 
 
 class _HeldOutSequences(NamedTuple):
@@ -200,7 +202,8 @@ class _HeldOutSegment(NamedTuple):
         self, model: HiddenMarkovModel, sequences: Sequences, weight: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return log p(segment | all other steps) under a model fitted with the segment missing, and its length."""
-        informative = [name for name, family in model.columns.items() if family.present_family is not None]
+        families: dict[Name, Family] = model.columns  # type: ignore[assignment]  # as fitted to all steps
+        informative = [name for name, family in families.items() if family.present_family is not None]
         if informative:
             raise DataError(
                 f"missing values of {informative[0]!r} are informative, so that steps cannot be held out as missing.\n"

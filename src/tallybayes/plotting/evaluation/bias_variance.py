@@ -19,7 +19,7 @@ from tallybayes.plotting.style import (
 )
 
 if TYPE_CHECKING:
-    from tallybayes.evaluation.validation.bias_variance import BiasVariance
+    from tallybayes.results.bias_variance import BiasVariance
 
 
 def plot_bias_variance(result: BiasVariance, ax: Any = None) -> Plot:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.evaluation.metrics.classification_metrics import Curve, precision_recall
 from tallybayes.plotting.plot import Plot, table_of
 from tallybayes.plotting.style import COLORS, WIDEST, hide_top_right_spines, new_axes, words
+from tallybayes.results.classification_metrics import PrecisionRecallCurve
 
 if TYPE_CHECKING:
-    from tallybayes.evaluation.metrics.classification_evaluation import Evaluation
+    from tallybayes.results.classification_evaluation import Evaluation
 
 _MOST_NUMBERS = 25  # classes of a confusion matrix with numbers
 _MOST_CURVES = 6  # classes with colored curves: those with the lowest average precision
@@ -113,13 +113,13 @@ def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Plot:
     evaluation : Evaluation
     ax : matplotlib Axes, optional
     """
-    scores, labels = evaluation._scores, evaluation.classes.tolist()
-    total = scores.per_class.true
+    labels = evaluation.classes.tolist()
+    total = np.array(list(evaluation.support.values()))
     present = [k for k in ([1] if len(labels) == 2 else range(len(labels))) if total[k] > 0]
     if not present:
         label = labels[1] if len(labels) == 2 else labels
         raise DataError(f"no row is of class {label!r}: its recall is undefined; expected at least one.")
-    curves = {k: precision_recall(scores, k) for k in present}
+    curves = {k: evaluation.precision_recall_curve(labels[k]) for k in present}
     hardest = sorted(curves, key=lambda k: (curves[k].average_precision, k))
     shown = sorted(hardest[:_MOST_CURVES] if len(hardest) > 8 else hardest)
     legend_outside = len(shown) > 4  # the legend would hide curves
@@ -151,7 +151,7 @@ def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Plot:
     return Plot(ax, *tables)
 
 
-def _draw(ax: Any, curve: Curve, **style: Any) -> None:
+def _draw(ax: Any, curve: PrecisionRecallCurve, **style: Any) -> None:
     """Draw a curve as steps with at most 4,000 points."""
     keep = np.unique(np.linspace(0, len(curve.recall) - 1, min(len(curve.recall), 4000)).astype(int))
     ax.step(curve.recall[keep], curve.precision[keep], where="pre", **style)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.evaluation.validation.learning_curves import MEASURES
 from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import (
     NOTE,
@@ -20,9 +19,10 @@ from tallybayes.plotting.style import (
     panels,
     words,
 )
+from tallybayes.results.learning_curves import MEASURES
 
 if TYPE_CHECKING:
-    from tallybayes.evaluation.validation.learning_curves import LearningCurves
+    from tallybayes.results.learning_curves import LearningCurves
 
 
 def plot_learning_curves(curves: LearningCurves, metrics: Sequence[str], ax: Any = None) -> Plot:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.evaluation.validation.prequential_result import MEASURES
 from tallybayes.plotting.plot import Plot, table_of
 from tallybayes.plotting.style import (
     WIDEST,
@@ -19,9 +18,10 @@ from tallybayes.plotting.style import (
     panels,
     words,
 )
+from tallybayes.results.prequential import MEASURES
 
 if TYPE_CHECKING:
-    from tallybayes.evaluation.validation.prequential_result import Prequential
+    from tallybayes.results.prequential import Prequential
 
 _MOST_COLUMNS = 30
 

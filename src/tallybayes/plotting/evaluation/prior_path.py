@@ -10,7 +10,7 @@ from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import COLORS, hide_top_right_spines, new_axes
 
 if TYPE_CHECKING:
-    from tallybayes.evaluation.validation.prior_path import PriorPath
+    from tallybayes.results.prior_path import PriorPath
 
 
 def plot_prior_path(path: PriorPath, ax: Any = None) -> Plot:

@@ -10,7 +10,7 @@ from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import COLORS, hide_top_right_spines, new_axes
 
 if TYPE_CHECKING:
-    from tallybayes.evaluation.validation.state_selection import StateSelection
+    from tallybayes.results.state_selection import StateSelection
 
 
 def plot_choice(found: StateSelection, ax: Any = None) -> Plot:

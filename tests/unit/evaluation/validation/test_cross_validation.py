@@ -356,7 +356,7 @@ def test_candidates_share_one_count():
     assert found.best.log_loss.value == min(result.log_loss.value for result in found)
     assert len(found.to_frame()) == len(found) == 4
     assert "shrinkage" in repr(found)
-    assert "behind" in repr(found)
+    assert "excess loss" in repr(found)
     gap = found.excess_loss(found[0])
     assert np.isclose(gap.value, found[0].log_loss.value - found.best.log_loss.value)
 

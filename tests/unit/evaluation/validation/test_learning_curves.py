@@ -251,14 +251,14 @@ def test_penalties_are_stated(model, said):
         ({"sizes": 50.5}, "sizes are 50.5"),
         ({"sizes": [0.1, 0.5]}, "sizes are"),
         ({"sizes": [1, 2.5]}, "whole numbers"),
-        ({"n_repeats": 0}, "repeats is 0"),
-        ({"n_repeats": True}, "repeats is True"),
+        ({"n_repeats": 0}, "n_repeats is 0"),
+        ({"n_repeats": True}, "n_repeats is True"),
     ],
 )
 def test_what_makes_no_sense(options, match):
     with pytest.raises(tb.DataError, match=match):
         tb.learning_curves(tb.NaiveBayes(), X, y, **options)
-    with pytest.raises(tb.DataError, match="no model"):
+    with pytest.raises(tb.DataError, match="models is empty"):
         tb.learning_curves({}, X, y)
     with pytest.raises(tb.DataError, match=r"'svm' is LinearSVC; .*predict_proba"):
         tb.learning_curves({"svm": LinearSVC()}, X, y)
@@ -270,7 +270,7 @@ def test_what_makes_no_sense(options, match):
     ids=["mixture", "network", "class", "list"],
 )
 def test_what_is_no_classifier_is_refused(model):
-    with pytest.raises(tb.DataError, match=r"expected a classifier\.\n    (Pass several as a mapping|Write brackets)"):
+    with pytest.raises(tb.DataError, match=r"expected a classifier\.\n    (Pass several models as a mapping|Pass an instance)"):
         tb.learning_curves(model, X, y)
 
 

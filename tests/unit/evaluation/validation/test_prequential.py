@@ -114,7 +114,7 @@ def test_a_class_that_comes_late_and_a_model_that_was_fitted():
     assert found.unknown.tolist() == [[0, 0, 3]]
     assert found.error[0, 2] == 1
     assert found.log_loss[0, 2] == pytest.approx(np.log(6 + 1 + 1))
-    assert "3 rows of classes that were not known yet" in repr(found)
+    assert "3 rows of classes that the models did not have yet" in repr(found)
     fitted = tb.NaiveBayes().fit([[0.0], [8.0]], [0, 1])
     assert not np.isnan(tb.prequential(fitted, x, y, batch_size=3).error[0, 0])
     assert fitted.n_rows_ == 2
@@ -146,10 +146,10 @@ def test_drift_says_which_column_moved_and_when():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (({}, [[1.0]], [0]), "no model"),
-        ((tb.NaiveBayes, [[1.0]], [0]), "Write brackets"),
+        (({}, [[1.0]], [0]), "models is empty"),
+        ((tb.NaiveBayes, [[1.0]], [0]), "Pass an instance"),
         ((tb.Mixture(2), [[1.0]], [0]), "partial_fit"),
-        ((tb.NaiveBayes(), [[1.0]], None), "Pass target="),
+        ((tb.NaiveBayes(), [[1.0]], None), "target is missing"),
         ((tb.HiddenMarkovModel(), [["a"]], [["p"]]), "a model of rows"),
         ((tb.Window(tb.HiddenMarkovModel(), rows=2), [["a"]], [["p"]]), "a model of rows"),
         ((tb.NaiveBayes(), [[1.0], [2.0]], [0]), "numbers of rows"),
@@ -186,7 +186,7 @@ def test_a_network_is_judged_as_a_classifier_of_one_of_its_nodes():
     assert found.error[0, 1] == pytest.approx(np.mean(proba.argmax(axis=1) != truth))
     assert found.mean("error")[0] < 0.35
     assert set(found.columns) >= {"sky", "wet", "slow"}
-    with pytest.raises(LabelError, match="name of its column"):
+    with pytest.raises(LabelError, match="name of a node's column"):
         tb.prequential(network, {"sky": rows["sky"], "slow": rows["slow"]}, rows["wet"])
     with pytest.raises(DataError, match="the network has no node 'other'"):
         tb.prequential(network, rows | {"other": rows["wet"]}, "other", batch_size=50)

@@ -55,7 +55,7 @@ def test_whole_sequences_are_held_out():
 def test_of_one_sequence_stretches_are_judged_given_the_rest():
     (data,) = calls(1, 60)
     found = choose([data], [2], folds=3, random_state=3)
-    assert "1 sequence: 3 stretches of it held out in turn" in repr(found)
+    assert "1 sequence: 3 segments held out in turn" in repr(found)
     model = tb.HiddenMarkovModel(2, tb.Poisson(), max_iter=300, n_init=2)
     model.random_state = int(np.random.default_rng(3).integers(2**31))
     total = 0.0
@@ -123,7 +123,7 @@ def test_silent_steps_stay_where_steps_are_held_out():
 
 def test_a_column_whose_absence_is_a_value_is_not_blanked():
     heat = [{"heat": [1.0, None, 2.0, 5.0, None, 6.0] * 5}]
-    with pytest.raises(tb.DataError, match="the absence of 'heat' is a value"):
+    with pytest.raises(tb.DataError, match="missing values of 'heat' are informative"):
         choose(heat, [1, 2], columns={"heat": tb.WithMissing(tb.Gaussian())})
     found = choose(heat, [1, 2], "evidence_bound", columns={"heat": tb.WithMissing(tb.Gaussian())})
     assert found.n_states in (1, 2)
@@ -140,14 +140,14 @@ def test_tables_and_what_is_behind():
     with pytest.raises(tb.DataError, match=r"n_states is 9; expected one of \[1, 2\]"):
         found.excess_loss(9)
     other = choose(calls(4, 30), [2], "bic")
-    with pytest.raises(tb.DataError, match="nothing was held out"):
+    with pytest.raises(tb.DataError, match="no steps were held out"):
         other.excess_loss(2)
 
 
 def test_what_did_not_converge_is_said():
     model = tb.HiddenMarkovModel(columns=tb.Poisson(), max_iter=2)
     found = tb.select_n_states(model, calls(2, 30), [2], "bic", n_init=1)
-    assert "EM was still climbing with 2 states" in repr(found)
+    assert "EM did not converge with 2 states" in repr(found)
     assert not found.to_frame().converged.any()
 
 
@@ -157,7 +157,7 @@ def test_what_could_not_be_learned_is_said():
     found = tb.select_n_states(model, [0.0, 0.0, 0.0, 9.0, 9.0, 9.0] * 3, [1, 2], folds=2, n_init=1)
     assert found.n_states == 1
     assert found.models[1] is None
-    assert "2 states could not be learned: " in repr(found)
+    assert "The fit with 2 states failed: " in repr(found)
     assert np.isnan(found.scores[1].value)
     assert np.isnan(found.excess_loss(2).value)
     with pytest.raises(tb.EstimateError):

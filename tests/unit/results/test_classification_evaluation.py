@@ -20,7 +20,6 @@ from sklearn.metrics import (
 
 import tallybayes as tb
 from tallybayes.errors import DataError, LabelError, PriorError
-from tallybayes.evaluation.metrics.classification_metrics import precision_recall
 from tests.unit.evaluation.evaluations import draw, numbers
 
 WEIGHTS = {
@@ -147,7 +146,7 @@ def test_precision_recall_curves(n_classes):
     weight = np.random.default_rng(0).gamma(1.0, size=200)
     found = tb.Evaluation(range(n_classes), codes, log_proba, weight=weight)
     for k in range(n_classes):
-        curve = precision_recall(found._scores, k)
+        curve = found.precision_recall_curve(k)
         peer = average_precision_score(codes == k, np.exp(log_proba[:, k]), sample_weight=weight)
         assert curve.average_precision == pytest.approx(peer, rel=1e-12)
         assert curve.recall[-1] == pytest.approx(1)
@@ -214,7 +213,7 @@ def test_text():
     assert "… 8 more" in text
     assert "macro average" in text
     weighted = repr(tb.Evaluation(names, codes, log_proba, weight=np.arange(300.0)))
-    assert "299 rows (worth 225 of equal weight)" in weighted
+    assert "299 rows (effective sample size 225)" in weighted
 
 
 @pytest.mark.parametrize(
@@ -242,8 +241,8 @@ HALF = np.log(np.full((3, 2), 0.5))
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "match"),
     [
-        (([0, 1], [], np.empty((0, 2))), {}, DataError, "0 rows and none has weight"),
-        (([0, 1], [0, 1, 1], HALF), {"weight": np.zeros(3)}, DataError, "3 rows and none has weight"),
+        (([0, 1], [], np.empty((0, 2))), {}, DataError, "none of 0 rows has weight"),
+        (([0, 1], [0, 1, 1], HALF), {"weight": np.zeros(3)}, DataError, "none of 3 rows has weight"),
         (([0, 1], [0, 1, 1], HALF), {"weight": [1, -1, 1]}, DataError, "weight is -1.0 in row 1"),
         (([0, 1], [0, 1, 1], HALF), {"weight": [1, 1]}, DataError, "weight has shape"),
         (([0, 1], [0, 1, 2], HALF), {}, DataError, "codes has 2 in row 2; expected a position from 0 to 1"),

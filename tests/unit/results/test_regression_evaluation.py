@@ -51,7 +51,7 @@ def test_groups_and_missing_targets():
     assert sum(part.n_rows for part in found.groups.values()) == N - 5
     both = tb.LinearRegression().fit(X, np.c_[Y, Y**2])
     assert tb.evaluate(both, X, np.c_[holes, Y**2]).n_rows == 2 * N - 5
-    with pytest.raises(tb.DataError, match="none counts"):
+    with pytest.raises(tb.DataError, match="have weight 0 or no target"):
         tb.RegressionEvaluation([np.nan], [1.0])
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y, side=np.where(X[:, 0] > 0, "r", "l"))
     named = tb.evaluate(tb.LinearRegression(by="side").fit(frame, "y"), frame, "y", by="side")
