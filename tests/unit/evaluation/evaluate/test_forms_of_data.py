@@ -82,7 +82,9 @@ def test_classes_absent_from_the_data_are_fine(iris):
 def test_labels_the_model_does_not_know(iris):
     X, y = iris
     model = tb.NaiveBayes().fit(X[:100], y[:100])
-    with pytest.raises(LabelError, match=r"are not classes of the model: 'virginica' \(50 of 150 rows\); expected 'setosa', 'versi"):
+    with pytest.raises(
+        LabelError, match=r"are not classes of the model: 'virginica' \(50 of 150 rows\); expected 'setosa', 'versi"
+    ):
         tb.evaluate(model, X, y)
     weight = np.r_[np.ones(100), np.zeros(50)]
     assert tb.evaluate(model, X, y, sample_weight=weight).n_rows == 100  # rows without weight may have any

@@ -270,7 +270,9 @@ def test_what_makes_no_sense(options, match):
     ids=["mixture", "network", "class", "list"],
 )
 def test_what_is_no_classifier_is_refused(model):
-    with pytest.raises(tb.DataError, match=r"expected a classifier\.\n    (Pass several models as a mapping|Pass an instance)"):
+    with pytest.raises(
+        tb.DataError, match=r"expected a classifier\.\n    (Pass several models as a mapping|Pass an instance)"
+    ):
         tb.learning_curves(model, X, y)
 
 

@@ -215,7 +215,10 @@ def test_densities_alone():
     assert steps.bits_per_step.value == pytest.approx((1 + 2 + 3) / 4)
     assert "bits per step" in repr(steps)
     assert np.isinf(tb.DensityEvaluation([-np.inf, 0.0]).loss.value)
-    for options, words in (({"steps": [1]}, "one for every sequence"), ({"weight": [0.0] * 4}, "have weight 0 or no steps")):
+    for options, words in (
+        ({"steps": [1]}, "one for every sequence"),
+        ({"weight": [0.0] * 4}, "have weight 0 or no steps"),
+    ):
         with pytest.raises(ValueError, match=words):
             tb.DensityEvaluation(logs, **options)
 
