@@ -172,7 +172,7 @@ def test_what_has_no_evidence_says_so():
         shrunk.log_evidence()
     assert shrunk.reestimate(shrinkage=0).log_evidence() == shrunk.reestimate(shrinkage=None).log_evidence()
     X[3, 1] = np.nan
-    with pytest.raises(EstimateError, match=r"EM filled in.*\n.*rows with labels"):
+    with pytest.raises(EstimateError, match=r"EM filled in.*\n.*labeled rows"):
         tb.GaussianDiscriminant().fit(X, y).log_evidence()
     with pytest.raises(NotFittedError):
         tb.NaiveBayes().log_evidence()
