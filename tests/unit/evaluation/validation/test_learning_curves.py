@@ -335,7 +335,7 @@ def test_the_crossing_is_drawn_where_the_curves_meet_and_the_penalty_above():
     curves = tb.LearningCurves(["a", "b"], np.array([10, 20, 80]), error, error, penalties=["", "C = 1"])
     picture = curves.plot("error")
     (text,) = [text.get_text() for text in picture.axes[0].texts]
-    assert text == "b ahead from about 40 rows on"  # halfway from 20 to 80, on a logarithmic axis
+    assert text == "b better from about 40 rows"  # halfway from 20 to 80, on a logarithmic axis
     assert "b, C = 1" in picture.figure.get_suptitle().replace("\u00a0", " ")
 
 
