@@ -1,1 +1,1 @@
-"""Pictures. The only folder that imports matplotlib, and only when a picture is asked for."""
+"""Plots. The only folder that imports matplotlib, inside functions."""

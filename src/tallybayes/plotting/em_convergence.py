@@ -24,14 +24,16 @@ def plot_convergence(summary: EMSummary, ax: Any = None) -> Plot:
     ax = new_axes(ax, figsize=(6.4, 4), layout="constrained")
     runs = summary.starts or (summary.history,)
     ends = [history[-1] for history in runs]
-    top, lowest = max(ends), min(ends)
+    top = max(ends)
+    lowest = min(ends)
     reached = [end > top - _SAME_MAXIMUM for end in ends]
     for k in sorted(range(len(runs)), key=ends.__getitem__):
         style: dict[str, Any] = {"color": COLORS[0], "linewidth": 1.8} if reached[k] else {"color": "#999999"}
         ax.plot(range(1, len(runs[k]) + 1), runs[k], alpha=0.8, **style)
         ax.plot(len(runs[k]), ends[k], "o", markersize=5, **style)
     # The first iterations are far below, and would hide the differences between the maxima.
-    low, early = min(map(min, runs)), min(history[min(2, len(history) - 1)] for history in runs)
+    low = min(map(min, runs))
+    early = min(history[min(2, len(history) - 1)] for history in runs)
     bottom = max(low, min(early, lowest - (top - lowest)))
     ax.set_ylim(bottom - 0.04 * (top - bottom), top + 0.06 * (top - bottom) if top > bottom else None)
     ax.set_xscale("log")

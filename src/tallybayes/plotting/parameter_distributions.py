@@ -34,7 +34,9 @@ from tallybayes.plotting.style import (
 if TYPE_CHECKING:
     from tallybayes.estimation.distribution_fit import FittedDistribution
 
-PRIOR, LIKELIHOOD, POSTERIOR = COLORS[1], COLORS[2], COLORS[0]
+PRIOR = COLORS[1]
+LIKELIHOOD = COLORS[2]
+POSTERIOR = COLORS[0]
 _ESTIMATES = {"mle": ("maximum likelihood", COLORS[2], ":"), "map": ("posterior mode", COLORS[5], "--")}
 _ESTIMATES |= {"bayes": ("posterior mean", COLORS[0], "-")}
 _MAX_LEVELS = 30  # maximum number of levels or hypotheses
@@ -106,7 +108,8 @@ def plot_hypotheses(distribution: Hypotheses, ax: Any = None, *, fitted: FittedD
         raise DataError("hypotheses have several groups; expected one group to plot.")
     names = distribution.names
     before = distribution._prior_weights()
-    before, after = before / before.sum(), np.exp(distribution.log_weights)
+    before = before / before.sum()
+    after = np.exp(distribution.log_weights)
     probabilities = {"prior": (before, PRIOR), "posterior": (after, POSTERIOR)}
     if fitted is not None:
         log_likelihood = fitted._prior(distribution)._log_likelihoods(fitted.statistics)  # type: ignore[attr-defined]
@@ -157,7 +160,8 @@ def plot_fitted_distribution(fitted: FittedDistribution, prior: Any = None, ax: 
     """
     if isinstance(prior, Hypotheses):
         return plot_hypotheses(fitted.posterior(prior), ax, fitted=fitted)
-    prior_distribution, posterior = fitted._prior(prior), fitted._posterior(prior)
+    prior_distribution = fitted._prior(prior)
+    posterior = fitted._posterior(prior)
     if isinstance(posterior, Dirichlet):
         # The prior in the shape of the statistics, without data.
         distributions = {"prior": prior_distribution.update(fitted.statistics.scale(0.0)), "posterior": posterior}
@@ -171,7 +175,8 @@ def plot_fitted_distribution(fitted: FittedDistribution, prior: Any = None, ax: 
         for name, margin in _margins(prior_distribution.update(fitted.statistics.scale(0.0))).items()
     }
     axes = np.ravel(new_axes(ax, ncols=len(margins), figsize=(5.8 * len(margins), 3.8), layout="constrained"))
-    estimates, tables = _point_estimates(fitted, prior_distribution), []
+    estimates = _point_estimates(fitted, prior_distribution)
+    tables = []
     for panel, name in zip(axes, margins, strict=False):
         point_values = [_of_parameter(point, name) for point in estimates.values()]
         grid = _density_grid(name, margins[name], extra=[value for value in point_values if np.isfinite(value)])
@@ -242,7 +247,8 @@ def _plot_levels(
     names, groups = _level_names(last, fitted)
     size = len(names)
     mean = np.concatenate([np.ravel(part) for part in _as_arrays(last.mean())]).reshape(len(groups), size)
-    width, height = 6.0 if len(groups) == 1 else 4.2, 1.4 + 0.3 * min(size, _MAX_LEVELS)
+    width = 6.0 if len(groups) == 1 else 4.2
+    height = 1.4 + 0.3 * min(size, _MAX_LEVELS)
     axes = np.ravel(panels(len(groups), 3, width, height) if ax is None else ax)
     kept = np.sort(np.argsort(-mean.max(axis=0), kind="stable")[:_MAX_LEVELS])
     tables: list[PlotTable] = []
@@ -326,7 +332,9 @@ def _as_list(margin: Any) -> list[Any]:
     from scipy import stats
 
     arrays = [np.ravel(array) for array in np.broadcast_arrays(*margin.args, *margin.kwds.values())]
-    distribution_class, n_args, names = getattr(stats, margin.dist.name), len(margin.args), list(margin.kwds)
+    distribution_class = getattr(stats, margin.dist.name)
+    n_args = len(margin.args)
+    names = list(margin.kwds)
     return [
         distribution_class(*values[:n_args], **dict(zip(names, values[n_args:], strict=True)))
         for values in zip(*arrays, strict=True)
@@ -339,7 +347,8 @@ def _density_grid(name: str, distributions: Sequence[Any], extra: Sequence[float
         return np.linspace(0.0, 1.0, _GRID_SIZE + 1)
     low = min(float(distribution.ppf(0.002)) for distribution in distributions)
     high = max(float(distribution.ppf(0.99 if name == "variance" else 0.998)) for distribution in distributions)
-    low, high = min([low, *extra]), max([high, *extra])
+    low = min([low, *extra])
+    high = max([high, *extra])
     edge = 0.05 * (high - low)
     return np.linspace(low - edge if name in ("mean", "slope") else max(low - edge, 0.0), high + edge, _GRID_SIZE + 1)
 
@@ -353,7 +362,8 @@ def _shade(
     panel: Any, distribution: Any, grid: np.ndarray, density: np.ndarray, label: str | None = "95 % interval"
 ) -> None:
     """Shade the central 95 % of a density, and mark its mean."""
-    low, high = distribution.ppf(0.025), distribution.ppf(0.975)
+    low = distribution.ppf(0.025)
+    high = distribution.ppf(0.975)
     inside = (grid >= low) & (grid <= high)
     finite = np.where(np.isfinite(density), density, 0.0)
     panel.fill_between(grid, finite, where=inside, color=POSTERIOR, alpha=0.15, linewidth=0, label=label)
@@ -403,7 +413,8 @@ def _of_parameter(point: Any, name: str) -> float:
 
 def _likelihood(fitted: FittedDistribution, name: str, grid: np.ndarray) -> np.ndarray | None:
     """Return the profile likelihood of one parameter, normalized to area 1; None without data."""
-    statistics, family = fitted.statistics, fitted.family
+    statistics = fitted.statistics
+    family = fitted.family
     weight = float(np.sum(family.row_weight(statistics)))
     if weight <= 0:
         return None

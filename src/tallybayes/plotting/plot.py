@@ -83,7 +83,8 @@ class Plot:
 
 def table_of(names: tuple[str, str, str], rows: Iterable[Any], columns: Iterable[Any], values: Any) -> PlotTable:
     """Return a matrix as a table with the columns row, column and value."""
-    rows, columns = list(rows), list(columns)
+    rows = list(rows)
+    columns = list(columns)
     return {
         names[0]: [row for row in rows for _ in columns],
         names[1]: columns * len(rows),

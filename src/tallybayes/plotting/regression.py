@@ -62,19 +62,24 @@ def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax
 def _line(panel: Any, model: Any, X: Any, y: Any, mass: float) -> list[PlotTable]:
     """Plot the expected target and its predictive interval by the input, for each group."""
     design = model._design
-    name, target = design.numbers[0], design.targets[0]
+    name = design.numbers[0]
+    target = design.targets[0]
     _, moments = next(iter(target_moments(design, model.tally_)))
     pooled = moments.pool_groups()
-    center, spread = float(pooled.mean[0]), float(np.sqrt(pooled.scatter[0, 0] / max(float(pooled.weight[0]), 1.0)))
-    low, high = center - 2.5 * (spread or 1.0), center + 2.5 * (spread or 1.0)
+    center = float(pooled.mean[0])
+    spread = float(np.sqrt(pooled.scatter[0, 0] / max(float(pooled.weight[0]), 1.0)))
+    low = center - 2.5 * (spread or 1.0)
+    high = center + 2.5 * (spread or 1.0)
     rows = groups = None
     if X is not None:
         table, _ = read_rows(model, X, y, None)
         rows = np.asarray(table._column(name), float), np.asarray(table._column(target), float)
         groups = None if design.by is None else np.asarray(table._column(design.by), dtype=object)
-        low, high = float(rows[0].min()), float(rows[0].max())
+        low = float(rows[0].min())
+        high = float(rows[0].max())
         edge = 0.08 * (high - low or 1.0)
-        low, high = low - edge, high + edge
+        low = low - edge
+        high = high + edge
     at = np.linspace(low, high, _PLACES)
     labels = [None] if design.by is None else list(model.tally_.domains[str(design.by)].levels)
     styles = [GroupStyle("#0072B2", None, own=True)] if design.by is None else group_styles(labels, noun="groups")
@@ -134,7 +139,8 @@ def _limits(parts: list[PlotTable]) -> tuple[float, float]:
         points = np.concatenate([np.ravel(part["expected"]) for part in rows])
         reach = float(np.ptp(points)) or 1.0
         values = np.clip(values, points.min() - reach, points.max() + reach)
-    low, high = float(values.min()), float(values.max())
+    low = float(values.min())
+    high = float(values.max())
     edge = 0.25 * (high - low or 1.0)
     return low - edge, high + edge
 
@@ -143,7 +149,8 @@ def _errors(panel: Any, model: Any, X: Any, y: Any) -> list[PlotTable]:
     """Plot the residuals by the predicted target."""
     predictions, targets, _ = predictions_and_targets(model, X, y, None)
     kept = np.flatnonzero(~np.isnan(targets))[:_MOST_POINTS]
-    predicted, residual = predictions.mean()[kept], (targets - predictions.mean())[kept]
+    predicted = predictions.mean()[kept]
+    residual = (targets - predictions.mean())[kept]
     panel.axhline(0.0, color=NOTE, linewidth=0.8)
     panel.plot(predicted, residual, "o", color="#0072B2", markersize=3.5, alpha=0.7)
     panel.set_xlabel(f"predicted {words(model._design.targets[0], 24)}")

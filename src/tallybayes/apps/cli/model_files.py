@@ -94,7 +94,8 @@ def locked(path: str, patience: float = 1.0) -> Iterator[None]:
     """Hold a lock file beside the model: no other process changes it. A dead process releases its lock."""
     target = os.path.realpath(path)
     name = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.lock")
-    start, shown = time.monotonic(), False
+    start = time.monotonic()
+    shown = False
     while True:
         file = open(name, "ab")  # noqa: SIM115 - closed when the lock is released
         try:

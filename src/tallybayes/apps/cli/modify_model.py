@@ -103,7 +103,8 @@ def _count(
 
 def _kept(model: Any) -> list[str]:
     """Return the names of the model choices that remain as they were before the change."""
-    model, choices = model.model_ if stream_models.is_stream(model) else model, []
+    model = model.model_ if stream_models.is_stream(model) else model
+    choices = []
     if hasattr(model, "spec_"):
         choices += ["ensemble members, weights, families and bins", "calibration"]
     elif getattr(model, "columns", None) == "suggest":

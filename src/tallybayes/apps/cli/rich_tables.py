@@ -67,7 +67,8 @@ def show_parameters(document: dict[str, Any], mass: float, all_lines: bool) -> N
     """Print the parameters of a column, one per line."""
     print_result(printable(document["title"]) + (f"\n  by {printable(document['by'])}" if "by" in document else ""))
     heads = [*document["given"], "", "estimate", f"{mass:.0%} interval", "counted"]
-    lines, previous = [], None
+    lines = []
+    previous = None
     for line in document["lines"]:
         group = tuple(map(str, line["given"].values()))
         lines.append(
@@ -167,7 +168,8 @@ def show_evaluation(result: Any) -> None:
 
 def show_explanation(explanation: Any, number: int) -> None:
     """Print the weights of evidence of one row, with bars."""
-    note, explanation.note = explanation.note, ""
+    note = explanation.note
+    explanation.note = ""
     head, *lines = repr(explanation).splitlines()
     print_result(head.replace("row 0:", f"row {number}:", 1))
     if note:

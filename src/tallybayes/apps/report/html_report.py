@@ -39,6 +39,7 @@ class Report:
         atomic_write_bytes(path, self.html.encode())
 
     def _repr_html_(self) -> str:
+        """Return the page for notebooks."""
         return f'<iframe srcdoc="{escape(self.html)}" style="width:100%;height:40em;border:0"></iframe>'
 
     def __repr__(self) -> str:
@@ -116,6 +117,7 @@ def printable(text: str) -> str:
 
 
 def _page(title: str, parts: list[str], what_if: dict[str, Any]) -> str:
+    """Fill the template of the page."""
     data = json.dumps(what_if, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
     links = "".join(
         f'<a href="#{part.split(chr(34), 2)[1]}">{part.split("<h2>", 1)[1].split("</h2>", 1)[0]}</a>' for part in parts
@@ -133,6 +135,7 @@ def _page(title: str, parts: list[str], what_if: dict[str, Any]) -> str:
 
 
 def _version() -> str:
+    """Return the version of the package; an empty text if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -142,10 +145,12 @@ def _version() -> str:
 
 
 def _read(name: str) -> str:
+    """Return the text of a file of this folder."""
     return resources.files("tallybayes.apps.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _section(key: str, title: str, body: str) -> str:
+    """Return a section of the page; an empty text without a body."""
     return f'<section id="{key}"><h2>{escape(title)}</h2>{body}</section>' if body else ""
 
 
@@ -160,6 +165,7 @@ def _table(head: list[str], rows: list[list[Any]], caption: str = "") -> str:
 
 
 def _cell(cell: Any) -> str:
+    """Return a table cell."""
     if isinstance(cell, tuple):
         text, fraction = cell
         against = " against" if fraction < 0 else ""
@@ -169,12 +175,14 @@ def _cell(cell: Any) -> str:
 
 
 def _text(value: Any) -> str:
+    """Format a value as escaped text of at most 80 characters."""
     text = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
     text = printable(text)
     return escape(text if len(text) <= 80 else text[:79] + "…")
 
 
 def _list(items: list[str]) -> str:
+    """Return a list of warnings."""
     return f'<ul class="warnings">{"".join(f"<li>{escape(item)}</li>" for item in items)}</ul>' if items else ""
 
 
@@ -201,12 +209,14 @@ def _optional_figure(draw: Any, alt: str) -> str:
 
 
 def _metric(metric: Any, percent: bool = False) -> str:
+    """Format a metric with its interval."""
     if percent:
         return f"{metric.value:.1%} ({metric.low:.1%} to {metric.high:.1%})"
     return f"{metric.value:.3g} ({metric.low:.3g} to {metric.high:.3g})"
 
 
 def _summary(model: Any, evaluation: Any, held_out: bool) -> str:
+    """Return the summary: the main metrics and a note on held-out rows."""
     support = evaluation.support
     most_frequent = max(support, key=lambda label: support[label])
     base = support[most_frequent] / max(1.0, sum(support.values()))
@@ -231,6 +241,7 @@ def _summary(model: Any, evaluation: Any, held_out: bool) -> str:
 
 
 def _first_line(model: Any) -> str:
+    """Return the title of the model summary."""
     return str(model.summary().title).splitlines()[0]
 
 
@@ -257,6 +268,7 @@ def _training_data(model: Any) -> str:
 
 
 def _plain(cell: Any, name: str = "") -> Any:
+    """Return a cell as a plain value; missing proportions as percentages."""
     if cell is None or (isinstance(cell, float) and np.isnan(cell)):
         return ""
     if name == "missing":
@@ -277,6 +289,7 @@ def _importance(importance: Any) -> str:
 
 
 def _column_plots(model: Any, rows: ReportRows) -> str:
+    """Return the plots of the columns and of the model."""
     figures = _optional_figure(lambda: model.plot_columns(), "The distribution of every column in each class")
     side = round(len(rows.columns) ** 0.5)
     if side >= 6 and side * side == len(rows.columns):
@@ -350,6 +363,7 @@ def _first_rows(head: list[str], lines: list[list[Any]], title: str, limit: int 
 
 
 def _name(column: Any) -> str:
+    """Return the name of a column or of a block."""
     return "—" if column is None else ", ".join(map(str, column)) if isinstance(column, tuple) else str(column)
 
 
@@ -363,7 +377,8 @@ def _dependence(model: Any, rows: ReportRows) -> str:
         return ""
     if not pairs:
         return ""
-    names, lines = list(pairs[0]._fields), [list(map(_plain, pair)) for pair in pairs]
+    names = list(pairs[0]._fields)
+    lines = [list(map(_plain, pair)) for pair in pairs]
     why = "<p>Pairs of columns that are dependent given the class; naive Bayes assumes independence.</p>"
     return why + _table(names, lines)
 
@@ -372,8 +387,10 @@ def _explanations(model: Any, rows: ReportRows) -> str:
     """Return explanations of the most confident correct prediction and error, and of the least confident row."""
     if not hasattr(model, "explain"):
         return ""
-    truth, log = report_analysis.class_codes(model, rows.labels), report_analysis.log_proba(model, rows.columns)
-    predicted, confidence = log.argmax(axis=1), log.max(axis=1)
+    truth = report_analysis.class_codes(model, rows.labels)
+    log = report_analysis.log_proba(model, rows.columns)
+    predicted = log.argmax(axis=1)
+    confidence = log.max(axis=1)
     wrong = np.flatnonzero((predicted != truth) & (truth >= 0))
     examples = {"Most confident correct prediction": int(np.argmax(np.where(predicted == truth, confidence, -np.inf)))}
     if len(wrong):

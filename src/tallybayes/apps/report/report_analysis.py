@@ -9,7 +9,9 @@ import numpy as np
 import tallybayes as tb
 from tallybayes.apps.report.report_rows import ReportRows
 
-_MAX_COLUMNS, _MAX_LEVELS, _MAX_ROWS = 24, 9, 24
+_MAX_COLUMNS = 24
+_MAX_LEVELS = 9
+_MAX_ROWS = 24
 _MAX_IMPORTANCE_COLUMNS = 300
 
 
@@ -100,8 +102,10 @@ def example_rows(model: Any, rows: ReportRows, n: int) -> list[int]:
     """Return the positions of the most confident errors, the least confident rows and evenly spaced others."""
     if not len(rows):
         return []
-    truth, log = class_codes(model, rows.labels), log_proba(model, rows.columns)
-    predicted, confidence = log.argmax(axis=1), log.max(axis=1)
+    truth = class_codes(model, rows.labels)
+    log = log_proba(model, rows.columns)
+    predicted = log.argmax(axis=1)
+    confidence = log.max(axis=1)
     wrong = [row for row in np.argsort(-confidence, kind="stable").tolist() if predicted[row] != truth[row]]
     uncertain = np.argsort(confidence, kind="stable").tolist()
     correct = [row for row in np.argsort(-confidence, kind="stable").tolist() if predicted[row] == truth[row]]
@@ -154,4 +158,5 @@ def format_cell(cell: Any) -> str:
 
 
 def _rounded(array: np.ndarray) -> Any:
+    """Round to the digits that the page shows."""
     return np.round(array, 5).tolist()

@@ -54,6 +54,7 @@ class ReportRows:
 
 
 def _is_labels(target: Any) -> bool:
+    """Return whether a target is an array of labels, not a column name."""
     return not isinstance(target, str) and hasattr(target, "__len__")
 
 

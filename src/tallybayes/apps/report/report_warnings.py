@@ -96,8 +96,10 @@ def log_densities(model: Any, rows: Any) -> np.ndarray | None:
 
 
 def _classes(rare: list[Any]) -> str:
+    """Return "the class" or "the classes"."""
     return "the class" if len(rare) == 1 else "the classes"
 
 
 def _is_missing(cell: Any) -> bool:
+    """Return whether a cell is None or NaN."""
     return cell is None or (isinstance(cell, float) and cell != cell)

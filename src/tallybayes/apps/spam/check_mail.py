@@ -171,9 +171,11 @@ def _check_through(options: CheckOptions, thresholds: Thresholds) -> int:
         try:
             with Store(options.store, read_only=True) as store:
                 verdict = classify_mail(store, split(raw)[1], thresholds)
-            pieces, failure = with_header(raw, header_of(verdict)), None
+            pieces = with_header(raw, header_of(verdict))
+            failure = None
         except BaseException as error:
-            pieces, failure = [raw], error
+            pieces = [raw]
+            failure = error
         for piece in pieces:
             target.write(piece)
         pass_on(source, target)

@@ -44,10 +44,13 @@ def leave_one_out_scores(messages: CalibrationMessages) -> NDArray[np.float64]:
     for first in range(0, len(messages.is_spam), _AT_ONCE):
         starts = messages.starts[first : first + _AT_ONCE + 1]
         is_spam = messages.is_spam[first : first + _AT_ONCE]
-        ids, sizes = messages.ids[starts[0] : starts[-1]], np.diff(starts)
+        ids = messages.ids[starts[0] : starts[-1]]
+        sizes = np.diff(starts)
         rows = np.repeat(np.arange(len(is_spam)), sizes)
-        ham, spam = messages.ham[ids] - ~is_spam[rows], messages.spam[ids] - is_spam[rows]
-        all_ham, all_spam = totals[0] - sizes * ~is_spam, totals[1] - sizes * is_spam
+        ham = messages.ham[ids] - ~is_spam[rows]
+        spam = messages.spam[ids] - is_spam[rows]
+        all_ham = totals[0] - sizes * ~is_spam
+        all_spam = totals[1] - sizes * is_spam
         base = np.log((all_ham + PSEUDO_COUNT * words) / (all_spam + PSEUDO_COUNT * words))
         weights = np.where(ham + spam > 0, base[rows] + np.log((spam + PSEUDO_COUNT) / (ham + PSEUDO_COUNT)), 0.0)
         scores.append(by_kind(rows, messages.kinds[ids], weights, len(is_spam)))
@@ -60,8 +63,10 @@ def by_kind(
     """Return the sum of the word weights of each message by kind of token, shape (n_rows, n_kinds), without slopes."""
     import numpy as np
 
-    cells, n_cells = rows * len(TOKEN_KINDS) + kinds, n_rows * len(TOKEN_KINDS)
-    sums, n_words = np.bincount(cells, weights, n_cells), np.bincount(cells, minlength=n_cells)
+    cells = rows * len(TOKEN_KINDS) + kinds
+    n_cells = n_rows * len(TOKEN_KINDS)
+    sums = np.bincount(cells, weights, n_cells)
+    n_words = np.bincount(cells, minlength=n_cells)
     scores: NDArray[np.float64] = sums * MAX_EFFECTIVE_WORDS / (n_words + MAX_EFFECTIVE_WORDS - 1)
     return scores.reshape(n_rows, len(TOKEN_KINDS))
 
@@ -125,7 +130,8 @@ def _map_coefficients(
         log_loss = np.logaddexp(0.0, sign * (offset + columns @ coefficients)).sum()
         return float(log_loss + (precision * (coefficients - prior_mean) ** 2).sum() / 2)
 
-    coefficients, objective = prior_mean, penalized_loss(prior_mean)
+    coefficients = prior_mean
+    objective = penalized_loss(prior_mean)
     for _ in range(100):
         probability = 1 / (1 + np.exp(-np.clip(offset + columns @ coefficients, -500, 500)))
         gradient = columns.T @ (probability - is_spam) + precision * (coefficients - prior_mean)
@@ -137,5 +143,6 @@ def _map_coefficients(
             step_size /= 2
         if new_objective > objective - 1e-9:
             break
-        coefficients, objective = coefficients - step_size * step, new_objective
+        coefficients = coefficients - step_size * step
+        objective = new_objective
     return coefficients

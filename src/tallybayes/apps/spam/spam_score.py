@@ -65,7 +65,8 @@ def thresholds_of_costs(false_positive: float, false_negative: float, unsure: fl
     >>> thresholds_of_costs(10.0, 1.0, 0.5)
     Thresholds(ham=0.5, spam=0.95)
     """
-    ham, spam = unsure / false_negative, 1 - unsure / false_positive
+    ham = unsure / false_negative
+    spam = 1 - unsure / false_positive
     if ham > spam:  # an unsure verdict is never optimal
         ham = spam = false_positive / (false_positive + false_negative)
     return Thresholds(min(ham, 1.0), max(spam, 0.0))

@@ -66,7 +66,8 @@ def learn(
         label: Label = "ham" if group == "ham" else "spam"
         if names and (label != current or len(names) >= _AT_ONCE):
             yield TrainingOutcome(current, names, learn_batch(batches, current))
-            names, batches = [], []
+            names = []
+            batches = []
         current = label
         names += new_names
         batches.append(batch)

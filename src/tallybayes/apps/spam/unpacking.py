@@ -114,7 +114,8 @@ class _DecompressedStream:
                     following += piece
                 if not following.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ")):
                     return b""  # trailing bytes that are no further member
-                self._decompressor, self._waiting = self._make_decompressor(following), following
+                self._decompressor = self._make_decompressor(following)
+                self._waiting = following
             waiting = self._waiting or self._more()
             try:
                 content = self._decompressor.decompress(waiting, size)

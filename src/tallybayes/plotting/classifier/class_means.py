@@ -29,7 +29,8 @@ def plot_class_means(model: Any, shape: tuple[int, int], rows_of: Any = None) ->
     names, values = _expected_values(model, (rows_of or model)._shape)
     if len(tuple(shape)) != 2 or math.prod(shape) != len(names):
         raise DataError.wrong_shape("shape", tuple(shape), f"two numbers whose product is {len(names)}, the columns")
-    classes, prior = model.classes_.tolist(), np.exp(model.class_log_prior_)
+    classes = model.classes_.tolist()
+    prior = np.exp(model.class_log_prior_)
     kept = np.sort(np.argsort(-prior, kind="stable")[:_MAX_CLASSES])
     across = _ACROSS if len(kept) > 6 else 6
     axes = panels(len(kept), across, 1.25, 1.5)
@@ -57,7 +58,8 @@ def plot_class_means(model: Any, shape: tuple[int, int], rows_of: Any = None) ->
 
 def _color_limits(values: np.ndarray) -> tuple[float, float]:
     """Return the values of white and black: 0 and 1 for proportions, else the range of the values."""
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    low = float(np.nanmin(values))
+    high = float(np.nanmax(values))
     if low >= 0 and high <= 1:
         return 0.0, 1.0
     return min(low, 0.0), high

@@ -110,7 +110,8 @@ def _draw_curves(ax: Any, distribution: Marginal, styles: list[GroupStyle], cell
     """Plot the density of each class; gray ones are behind."""
     ax.set_xscale(distribution.scale)
     markers = {} if distribution.is_continuous else {"marker": "o", "markersize": 3}
-    low, high = float(distribution.at.min()), float(distribution.at.max())
+    low = float(distribution.at.min())
+    high = float(distribution.at.max())
     values = np.concatenate(list(cells.values())) if cells else np.zeros(0)
     values = values[(values >= low) & (values <= high)]
     height = _draw_histograms(ax, distribution, styles, cells, values) if len(values) else 0.0
@@ -170,7 +171,8 @@ def _upper_limit(density: np.ndarray) -> float:
 def _draw_levels(ax: Any, model: Any, distribution: Marginal, prior: np.ndarray, styles: list[GroupStyle]) -> bool:
     """Plot bars for each level and class, or a heat map for many classes. Return whether colors are classes."""
     kept = most_informative_levels(distribution.density, prior, _MAX_LEVELS)
-    density, labels = distribution.density[kept], [distribution.levels[k] for k in kept]
+    density = distribution.density[kept]
+    labels = [distribution.levels[k] for k in kept]
     notes = [f"{len(kept)} of {len(distribution.levels)} levels"] if len(kept) < len(distribution.levels) else []
     classes = model.classes_.tolist()
     if len(classes) > MOST_COLORS:
@@ -221,7 +223,8 @@ class _PlotRows:
         if y is None:
             raise DataError("y is missing; expected the class of each row of X.")
         labels = as_array(read_more_rows(model, X, y, None)[0].columns[model._target])
-        self.model, self.table = model, open_rows(model, X)
+        self.model = model
+        self.table = open_rows(model, X)
         self.masks = [labels == label for label in model.classes_]
 
     def cells(self, column: PlotColumn) -> dict[int, np.ndarray]:

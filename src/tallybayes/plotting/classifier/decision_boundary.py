@@ -18,7 +18,8 @@ from tallybayes.plotting.style import group_styles, hide_top_right_spines, legen
 
 def choose_columns(plane_model: Any, columns: Any, *, least: int = 1) -> tuple[list[int], str]:
     """Return the two columns to plot (or one), and a note about their choice and the other columns."""
-    names, keys = plane_model.names, plane_model.keys
+    names = plane_model.names
+    keys = plane_model.keys
     if columns is None:
         if len(names) < least:
             raise DataError.wrong_shape("the model's columns", (len(names),), f"at least {least}, to plot")

@@ -38,7 +38,8 @@ def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, mos
     ax.set_yticks(range(len(shown)), labels)
     ax.invert_yaxis()
     ax.axvline(0, color="black", linewidth=0.8)
-    predicted, other = words(explanation.classes[row], WIDEST), words(explanation.against[row], WIDEST)
+    predicted = words(explanation.classes[row], WIDEST)
+    other = words(explanation.against[row], WIDEST)
     ax.figure.canvas.figure.draw_without_rendering()  # the width of the axes depends on the labels
     ax.set_xlabel(in_lines(ax, f"weight of evidence (nats)   ← {other}   |   {predicted} →", 10))
     set_title(ax, f"{predicted} against {other}: log-odds {explanation.log_odds[row]:+.2f}", explanation.note)

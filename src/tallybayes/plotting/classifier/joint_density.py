@@ -35,8 +35,10 @@ def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax
     plane = plane_of(plane_model, chosen, note, points)
     prior = model.class_log_prior_
     safe = np.where(np.isfinite(prior), prior, 0.0)
-    log_first, log_second = plane_model.log_joint(plane, 0) - safe, plane_model.log_joint(plane, 1) - safe
-    joint, product = plane_model.log_joint(plane, 0, 1) - safe, log_first + log_second
+    log_first = plane_model.log_joint(plane, 0) - safe
+    log_second = plane_model.log_joint(plane, 1) - safe
+    joint = plane_model.log_joint(plane, 0, 1) - safe
+    product = log_first + log_second
     labels = None if y is None else labels_of(model, X, y)
     source = "of the model"
     with np.errstate(invalid="ignore"):
@@ -110,7 +112,8 @@ def _estimate_joint(
     continuous columns: the marginals with a Gaussian copula, which is a full covariance if both are Gaussian.
     """
     shape = (*plane.across.shape, -1)
-    first, second = marginals[0].reshape(shape)[0], marginals[1].reshape(shape)[:, 0]
+    first = marginals[0].reshape(shape)[0]
+    second = marginals[1].reshape(shape)[:, 0]
     levels = [bool(side.levels) for side in plane.sides]
     product = first[None] + second[:, None]
     if all(levels):
@@ -131,7 +134,8 @@ def _copula(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the log density of the Gaussian copula of each class on the grid, and its correlation."""
     grids_of_axes = (plane.across[0], plane.up[:, 0])
-    rho, grids = np.zeros(weight.shape[1]), []
+    rho = np.zeros(weight.shape[1])
+    grids = []
     for k in range(weight.shape[1]):
         if not np.isfinite([marginal[:, k].max() for marginal in marginals]).all():  # a class with probability 0
             grids.append(np.zeros(plane.across.shape))
@@ -147,7 +151,8 @@ def _copula(
         products = (weight[:, k] * np.array(scores)) @ np.array(scores).T
         variances = np.diagonal(products) + 1.0  # one pseudo-row without correlation
         rho[k] = np.clip(products[0, 1] / np.sqrt(variances[0] * variances[1]), -1 + 1e-9, 1 - 1e-9)
-        u, v = normal[0][None, :], normal[1][:, None]
+        u = normal[0][None, :]
+        v = normal[1][:, None]
         rest = 1 - rho[k] ** 2
         grids.append(-0.5 * np.log(rest) - (rho[k] ** 2 * (u**2 + v**2) - 2 * rho[k] * u * v) / (2 * rest))
     return np.stack(grids, axis=-1), rho

@@ -41,7 +41,8 @@ def columns_in(model: Any) -> list[PlotColumn]:
     columns: list[PlotColumn] = []
     levels: tuple[Any, ...]
     for scored in model._factor_scorers:
-        factor, family = scored.factor, scored.family
+        factor = scored.factor
+        family = scored.family
         if family.is_bag_of_words:
             n = np.shape(family.mean(scored.parameters))[-1]
             block = len(factor.columns) == 1 and n > 1
@@ -76,7 +77,8 @@ def select(values: Mapping[Any, Any], columns: Any) -> list[Any]:
 
 def marginal(column: PlotColumn) -> Marginal:
     """Return the distribution of a column in each class."""
-    scored, family = column.scored, column.scored.family
+    scored = column.scored
+    family = column.scored.family
     constant = column.position in scored.constant
     if family.is_bag_of_words:
         mean = np.asarray(family.mean(scored.parameters), dtype=float)
@@ -124,7 +126,8 @@ def most_informative_columns(model: Any, columns: list[PlotColumn], most: int) -
         return columns, ""
     information = column_information(model, columns)
     kept = np.sort(np.argsort(-information, kind="stable")[:most])
-    low, high = information[kept].min(), information[kept].max()
+    low = information[kept].min()
+    high = information[kept].max()
     bits = f"{high:.2g} to {low:.2g} bits"
     note = f"showing {most} of {len(columns)} columns, those with the largest information on the class: {bits}"
     return [columns[index] for index in kept], note
@@ -141,10 +144,12 @@ def _grid_of(column: PlotColumn) -> np.ndarray:
     """Return the grid of a column: numbers, or codes of levels."""
     if column.levels or column.scored.family.cell_type == "codes":
         return np.arange(len(column.levels))
-    scored, position = column.scored, column.position
+    scored = column.scored
+    position = column.position
     if scored.family.columnwise:
         return np.asarray(scored.family.plot_grid(scored.parameters, position))
-    mean, half_width = np.asarray(scored.point[0])[:, position], 4 * np.sqrt(covariances(scored)[:, position, position])
+    mean = np.asarray(scored.point[0])[:, position]
+    half_width = 4 * np.sqrt(covariances(scored)[:, position, position])
     return np.linspace((mean - half_width).min(), (mean + half_width).max(), 400)
 
 

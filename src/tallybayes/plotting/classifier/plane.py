@@ -44,26 +44,35 @@ class Side(NamedTuple):
 
     def grid(self, points: np.ndarray | None, n: int) -> np.ndarray:
         """Return the grid along the axis: it covers the distribution and all rows."""
-        low, high = self.low, self.high
+        low = self.low
+        high = self.high
         if points is not None and np.isfinite(points).any() and not self.levels:
-            smallest, largest = float(np.nanmin(points)), float(np.nanmax(points))
+            smallest = float(np.nanmin(points))
+            largest = float(np.nanmax(points))
             edge = 0.02 * (largest - smallest) if self.scale == "linear" else 0.0  # keep dots off the frame
-            low, high = min(low, smallest - edge), max(high, largest + edge)
+            low = min(low, smallest - edge)
+            high = max(high, largest + edge)
         low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
         return np.geomspace(low, high, n) if self.scale == "log" else np.linspace(low, high, n)
 
 
 def side_of(column: PlotColumn) -> Side:
     """Return a column of a fitted model as the axis of a plane."""
-    scored, position, family = column.scored, column.position, column.scored.family
+    scored = column.scored
+    position = column.position
+    family = column.scored.family
     if column.levels:
-        low, high = -0.5, len(column.levels) - 0.5
+        low = -0.5
+        high = len(column.levels) - 0.5
     elif has_ellipse(scored):
-        mean, half_width = scored.point[0][:, position], 3.5 * np.sqrt(covariances(scored)[:, position, position])
-        low, high = float(np.nanmin(mean - half_width)), float(np.nanmax(mean + half_width))
+        mean = scored.point[0][:, position]
+        half_width = 3.5 * np.sqrt(covariances(scored)[:, position, position])
+        low = float(np.nanmin(mean - half_width))
+        high = float(np.nanmax(mean + half_width))
     else:
         grid = family.plot_grid(scored.parameters, position)
-        low, high = float(grid.min()), float(grid.max())
+        low = float(grid.min())
+        high = float(grid.max())
     return Side(
         column.name, column.key, column.levels, column.middles, family.scale, not family.is_continuous, low, high
     )
@@ -98,7 +107,8 @@ class Plane(NamedTuple):
             for k, along in enumerate(sides)
         )
         points = [axis_grid.ravel() for axis_grid in np.meshgrid(across, up)]
-        step, n = chunk_rows(1, width), len(points[0])
+        step = chunk_rows(1, width)
+        n = len(points[0])
         batches = []
         for start in range(0, n, step):  # batches limit memory
             cells = {self.sides[k].key: self.sides[k].cells(points[k][start : start + step]) for k in known}

@@ -74,7 +74,8 @@ class ClassConditionalPlane:
 
     def scores(self, plane: Plane) -> np.ndarray:
         """Return the scores whose largest is the predicted class at each grid point, shape (points, classes)."""
-        scores, model = self.log_joint(plane, *plane.known), self.model
+        scores = self.log_joint(plane, *plane.known)
+        model = self.model
         if model._calibration is not None:  # calibration may change the order
             scores = model._calibration.apply(apply_bayes_rule(scores, model.class_log_prior_).log_proba)
         return np.asarray(scores)
@@ -104,7 +105,8 @@ class DistancePlane(ClassConditionalPlane):
     def scores(self, plane: Plane) -> np.ndarray:
         """Return log p(class | x) at each grid point."""
         model = self.model
-        names, weight = model.tally_.factors[1].columns, model._moments().weight[:, 0]
+        names = model.tally_.factors[1].columns
+        weight = model._moments().weight[:, 0]
         mean = weight @ model.means_ / weight.sum()
         is_block = len(names) == 1 and len(mean) > 1
 
@@ -142,7 +144,8 @@ class EnsemblePlane:
     @property
     def title(self) -> str:
         """Return the title: the heaviest member and the number of others."""
-        name, n = self.model.members_[0].spec.name, len(self.members)
+        name = self.model.members_[0].spec.name
+        n = len(self.members)
         return f"{type(self.model).__name__}: {name}" + (f", and {n - 1} more" if n > 1 else "")
 
     def column_information(self) -> np.ndarray:
@@ -232,7 +235,8 @@ def _rows(model: Any, given: dict[Any, np.ndarray], n: int) -> Table:
     """Return rows with the given columns, all others missing, which marginalizes them."""
     columns: dict[Any, Any] = {}
     for scored in model._factor_scorers:
-        names, is_coded = scored.factor.columns, scored.family.cell_type == "codes"
+        names = scored.factor.columns
+        is_coded = scored.family.cell_type == "codes"
         width = len(names) if is_coded else np.shape(scored.family.mean(scored.parameters))[-1]
         if len(names) == 1 and width > 1:  # a block
             block = np.full((n, width), np.nan)

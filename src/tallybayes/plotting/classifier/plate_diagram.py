@@ -17,7 +17,8 @@ _RADIUS = 0.36  # radius of a node in inches
 _STEP = 1.5  # distance between nodes in inches
 _TREE = 40  # maximum number of columns of a plotted tree
 _MOST = 6  # maximum number of blocks
-_OBSERVED, _HIDDEN = "#D9E6F0", "white"
+_OBSERVED = "#D9E6F0"
+_HIDDEN = "white"
 
 
 class PlateNode(NamedTuple):
@@ -57,7 +58,8 @@ class PlateDiagram:
         right = max(node.x + node.reach for node in nodes) + pad
         least = text_width(label, 8) / 72 + 0.16 - (right - left)
         if least > 0:
-            left, right = left - least / 2, right + least / 2
+            left = left - least / 2
+            right = right + least / 2
         bottom = min(node.y - node.radius for node in nodes) - pad - 0.16 - below
         top = max(node.y + node.radius for node in nodes) + pad
         self.plates.append((left, bottom, right, top, label, label_on_top))
@@ -68,7 +70,8 @@ class PlateDiagram:
 
         boxes = [(n.x - n.radius, n.y - n.radius, n.x + n.reach, n.y + n.radius) for n in self.nodes.values()]
         corners = np.array([*boxes, *(plate[:4] for plate in self.plates)])
-        low, high = corners[:, :2].min(axis=0) - 0.15, corners[:, 2:].max(axis=0) + 0.15
+        low = corners[:, :2].min(axis=0) - 0.15
+        high = corners[:, 2:].max(axis=0) + 0.15
         size = high - low
         ax = new_axes(ax, figsize=(max(size[0], text_width(title, 11) / 72 + 0.3), size[1] + 0.4), layout="constrained")
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
@@ -81,10 +84,12 @@ class PlateDiagram:
             y, va = (top - 0.05, "top") if on_top else (bottom + 0.05, "bottom")
             ax.text(right - 0.06, y, label, ha="right", va=va, fontsize=8, color=NOTE)
         for start, end in self.edges:
-            a, b = self.nodes[start], self.nodes[end]
+            a = self.nodes[start]
+            b = self.nodes[end]
             direction = np.array([b.x - a.x, b.y - a.y])
             unit = direction / np.hypot(*direction)
-            tail, head = np.array([a.x, a.y]) + unit * a.radius, np.array([b.x, b.y]) - unit * b.radius
+            tail = np.array([a.x, a.y]) + unit * a.radius
+            head = np.array([b.x, b.y]) - unit * b.radius
             arrow = FancyArrowPatch(tail, head, arrowstyle="-|>", mutation_scale=11, shrinkA=0, shrinkB=1)
             arrow.set(color="#444444", linewidth=1.1, zorder=2)
             ax.add_patch(arrow)
@@ -116,12 +121,11 @@ def plot_groups(model: Any, ax: Any = None) -> Plot:
         return _plot_tree(model, parents, ax)
     if isinstance(model, AveragedOneDependence):
         return _plot_one_dependence(model, ax)
-    graph, blocks = PlateDiagram(), _blocks(model._factor_scorers)
+    graph = PlateDiagram()
+    blocks = _blocks(model._factor_scorers)
     hidden = model._group_word != "classes"
-    target, step = (
-        words(model._target, 16),
-        _node_distance([name for name, *_ in blocks] + [family for *_, family in blocks]),
-    )
+    target = words(model._target, 16)
+    step = _node_distance([name for name, *_ in blocks] + [family for *_, family in blocks])
     symbol, caption, kind = ("z", "", "hidden") if hidden else ("y", target, "observed")
     center = (len(blocks) - 1) / 2 * step
     graph.nodes["shares"] = PlateNode(center, 3.3, "π", "", "parameter")
@@ -152,7 +156,9 @@ def _plot_tree(model: Any, parents: dict[Any, Any], ax: Any) -> Plot:
 
 def _plot_one_dependence(model: AveragedOneDependence, ax: Any) -> Plot:
     """Plot one member of an averaged one-dependence classifier: a column that is the parent of all others."""
-    graph, n_columns, n_classes = PlateDiagram(), len({*model._required_columns}), len(model.classes_)
+    graph = PlateDiagram()
+    n_columns = len({*model._required_columns})
+    n_classes = len(model.classes_)
     graph.nodes = {
         "shares": PlateNode(0.0, 3.3, "π", "", "parameter"),
         "class": PlateNode(0.0, 2.3, "y", words(model._target, 16), "observed"),
@@ -178,7 +184,8 @@ def plot_chain(model: Any, ax: Any = None) -> Plot:
     model : HiddenMarkovModel
     ax : matplotlib Axes, optional
     """
-    graph, blocks = PlateDiagram(), _blocks(model._estimated_hmm.chain.scored)
+    graph = PlateDiagram()
+    blocks = _blocks(model._estimated_hmm.chain.scored)
     caption = blocks[0][0] if len(blocks) == 1 else f"{sum(block[2] for block in blocks)} columns"
     marks = ["₁", "₂", "…", "ₜ"]
     for k, mark in enumerate(marks):

@@ -40,7 +40,8 @@ def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.9
     probability = np.reshape(
         next(iter(factor.family.named_parameters(factor.point).values())), (len(model.classes_), -1)
     )
-    prior, classes = np.exp(model.class_log_prior_), model.classes_.tolist()
+    prior = np.exp(model.class_log_prior_)
+    classes = model.classes_.tolist()
     kept = np.sort(np.argsort(-prior, kind="stable")[:_MOST_CLASSES])
     axes = panels(len(kept), 3, 3.7, 0.9 + 0.24 * min(most, probability.shape[1]))
     table: dict[str, list[Any]] = {

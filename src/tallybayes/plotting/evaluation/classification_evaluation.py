@@ -28,7 +28,8 @@ def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Plot:
     """
     table = evaluation.confusion_matrix
     labels = [words(label, WIDEST) for label in evaluation.classes.tolist()]
-    n, longest = len(labels), max(map(len, labels))
+    n = len(labels)
+    longest = max(map(len, labels))
     side = min(max(0.42 * n, 2.4), 10.0)
     ax = new_axes(ax, figsize=(side + 1.6 + 0.08 * longest, side + 1.0 + 0.06 * longest), layout="constrained")
     total = table.sum(axis=1, keepdims=True)

@@ -34,7 +34,8 @@ def plot_learning_curves(curves: LearningCurves, metrics: Sequence[str], ax: Any
     for panel, metric in zip(axes, metrics, strict=True):
         for name, style in zip(curves.names, styles, strict=True):
             of_model = frame[frame["model"] == name]
-            value, error = of_model[metric].to_numpy(), np.nan_to_num(of_model[f"{metric}_se"].to_numpy())
+            value = of_model[metric].to_numpy()
+            error = np.nan_to_num(of_model[f"{metric}_se"].to_numpy())
             panel.fill_between(curves.sizes, value - error, value + error, color=style.color, alpha=0.2, linewidth=0)
             panel.plot(curves.sizes, value, "o-", color=style.color, label=style.label, markersize=4)
         panel.set_xscale("log")
@@ -70,9 +71,11 @@ def plot_learning_curves(curves: LearningCurves, metrics: Sequence[str], ax: Any
 def _limits(curves: LearningCurves, metric: str) -> tuple[float, float]:
     """Return the limits of the y axis. A high log loss at few rows shall not hide later differences."""
     frame = curves.to_frame()
-    mean, error = frame[metric].to_numpy(), np.nan_to_num(frame[f"{metric}_se"].to_numpy())
+    mean = frame[metric].to_numpy()
+    error = np.nan_to_num(frame[f"{metric}_se"].to_numpy())
     last = frame["rows"].to_numpy() == curves.sizes[-1]
-    highest, typical = (mean + error).max(), max(4 * np.median(mean), 2 * mean[last].max())
+    highest = (mean + error).max()
+    typical = max(4 * np.median(mean), 2 * mean[last].max())
     high = 1.04 * (typical if metric == "log_loss" and highest > 2 * typical else highest) or 1.0
     low = (mean - error).min()
     return max(0.0, float(low - 0.1 * (high - low))), float(high)

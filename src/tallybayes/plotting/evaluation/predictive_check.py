@@ -26,12 +26,14 @@ def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n
     tables: list[PlotTable] = []
     for panel, label in zip(axes, classes, strict=False):
         in_class = labels == label
-        cells, rows = observed[in_class], drawn[:, in_class]
+        cells = observed[in_class]
+        rows = drawn[:, in_class]
         edges = _edges(cells, rows, levels)
         observed_counts = np.histogram(cells[~np.isnan(cells)], edges)[0]
         counts = np.array([np.histogram(row[~np.isnan(row)], edges)[0] for row in rows])
         low, middle, high = np.quantile(counts, [0.025, 0.5, 0.975], axis=0)
-        center, width = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
+        center = (edges[:-1] + edges[1:]) / 2
+        width = np.diff(edges)
         panel.bar(center, high - low, width, low, color=COLORS[1], alpha=0.45, label="95 % of the draws")
         panel.hlines(middle, edges[:-1], edges[1:], color=COLORS[1], linewidth=1)
         panel.stairs(observed_counts, edges, color=COLORS[0], linewidth=1.6, label="data")
@@ -66,7 +68,8 @@ def _edges(cells: np.ndarray, rows: np.ndarray, levels: tuple[Any, ...]) -> np.n
         return np.array([-0.5, 0.5])
     low, high = np.nanquantile(values, [0.0005, 0.9995])
     known = cells[~np.isnan(cells)]
-    low, high = min(low, known.min(initial=low)), max(high, known.max(initial=high))
+    low = min(low, known.min(initial=low))
+    high = max(high, known.max(initial=high))
     if (known == np.floor(known)).all() and high - low > 1:
         step = max(1.0, np.ceil((high - low + 1) / 40))
         return np.arange(np.floor(low), high + step + 0.5, step) - 0.5

@@ -29,9 +29,11 @@ _MOST_COLUMNS = 30
 def plot_prequential(result: Prequential, metrics: Sequence[str], ax: Any = None) -> Plot:
     """Plot each metric in a panel: batches as points and exponentially weighted means as curves, by model."""
     axes = panels(len(metrics), 2, 5.6, 3.9) if ax is None else np.ravel(ax)
-    ends, tables = np.cumsum(result.rows), []
+    ends = np.cumsum(result.rows)
+    tables = []
     for panel, metric in zip(axes, metrics, strict=True):
-        values, curves = getattr(result, metric), result.decayed_mean(metric)
+        values = getattr(result, metric)
+        curves = result.decayed_mean(metric)
         for m, style in enumerate(group_styles(result.names, noun="models")):
             panel.plot(ends, values[m], ".", color=style.color, alpha=0.25, markersize=4)
             panel.plot(ends, curves[m], color=style.color, label=style.label, linewidth=1.8)
@@ -57,7 +59,8 @@ def plot_drift(result: Prequential, m: int, ax: Any = None) -> Plot:
     Gray cells are undefined: no rows were counted before, or all values of the column were equal.
     """
     assert result.drift is not None
-    bits, ends = result.drift[m], np.cumsum(result.rows)
+    bits = result.drift[m]
+    ends = np.cumsum(result.rows)
     top = _darkest(bits)
     clipped = np.where(np.isfinite(bits), np.minimum(bits, top), -1.0)
     order = np.lexsort((-clipped.sum(axis=0), -clipped.max(axis=0, initial=-1.0)))[:_MOST_COLUMNS]

@@ -31,7 +31,8 @@ def diff(before: File, after: File, /, *, json: bool = False) -> None:
     """
     import tallybayes as tb
 
-    first, second = load(before), load(after)
+    first = load(before)
+    second = load(after)
     if type(first) is not type(second):
         kinds = (type(model).__name__ for model in (first, second))
         raise CommandError(

@@ -94,6 +94,7 @@ def _label(text: str, labels: list[Any]) -> Any:
 
 
 def _as_json(model: Any, table: Any, explanation: Any, number: int) -> dict[str, Any]:
+    """Return an explanation as a JSON document."""
     cells = dict(zip(map(str, explanation.columns), explanation.values[0], strict=True))
     weights = [
         {"column": str(column), "value": cells[str(column)], "weight": weight}

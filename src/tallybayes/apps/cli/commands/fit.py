@@ -155,10 +155,12 @@ def fit(
             other = load(like_model)
             if isinstance(other, tb.Mixture):
                 raise UsageError(f"--like requires a model whose tallies can be merged; {like_model} is a Mixture.")
-            unfitted, target = other.without_rows(), target or target_of(other)
+            unfitted = other.without_rows()
+            target = target or target_of(other)
             kind = next(name for name, class_name in MODELS.items() if type(unfitted) is getattr(tb, class_name))
         else:
-            unfitted, kind = _make_model(model, options, structure, source, target), model
+            unfitted = _make_model(model, options, structure, source, target)
+            kind = model
             if target is not None and model not in ("regression", "network", "hidden-markov"):
                 _check_classes(source, target)
         path = out or _default_path(data, reading.table, kind)

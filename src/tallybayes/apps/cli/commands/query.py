@@ -50,7 +50,8 @@ def query(
     if more:
         raise UsageError(f"{more[0]!r} has no option before it; expected --nodes COLUMN, --given or --do COLUMN=LEVEL.")
     model.graph_.require(list(nodes))
-    evidence, interventions = _evidence(model, given, "given"), _evidence(model, do, "do")
+    evidence = _evidence(model, given, "given")
+    interventions = _evidence(model, do, "do")
     if not nodes:
         best = model.most_probable(evidence, do=interventions)
         if json:

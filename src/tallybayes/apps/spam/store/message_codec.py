@@ -173,9 +173,11 @@ def in_order(ids: Ids, lengths: Ids) -> tuple[Ids, Ids]:
     if order is None:
         keys = (message << 40) | ids
         keys.sort()
-        message, ids = keys >> 40, keys & ((1 << 40) - 1)
+        message = keys >> 40
+        ids = keys & ((1 << 40) - 1)
     else:
-        message, ids = message[order], ids[order]
+        message = message[order]
+        ids = ids[order]
     kept = np.ones(len(ids), bool)
     kept[1:] = (ids[1:] != ids[:-1]) | (message[1:] != message[:-1])
     return ids[kept], np.bincount(message[kept], minlength=len(lengths))

@@ -147,7 +147,9 @@ class Store:
         with self.database.reading():
             state = self.state()
             if state.revision != self._revision:
-                self._counts, self._revision, self._n_looked_up = {}, state.revision, 0
+                self._counts = {}
+                self._revision = state.revision
+                self._n_looked_up = 0
             pairs = list(map(self._counts.get, tokens))
             if None in pairs:
                 self._cache_counts([token for token, pair in zip(tokens, pairs, strict=True) if pair is None], state)
@@ -198,7 +200,8 @@ class Store:
 
         from tallybayes.apps.spam.store.message_codec import unpack
 
-        number, before = -1, 2**62 if until is None else until
+        number = -1
+        before = 2**62 if until is None else until
         text = "SELECT number, id, spam, words FROM messages WHERE number > ? AND learned < ? AND number % ? = 0 "
         text += "ORDER BY number LIMIT ?"
         while rows := self.database.query(text, (number, before, step, _MESSAGES_AT_ONCE)):
@@ -226,7 +229,9 @@ class Store:
             with self.database.writing():
                 yield
         except BaseException:
-            self._ids, self._removed, self._all_ids_at = None, -1, -1
+            self._ids = None
+            self._removed = -1
+            self._all_ids_at = -1
             raise
 
     def learn(self, messages: Sequence[Message | Batch], label: Label, now: int | None = None) -> list[Outcome]:
@@ -284,7 +289,8 @@ class Store:
 
     def _apply(self, change: Change, batches: Sequence[Batch], meta: dict[str, str], when: int) -> None:
         """Write the changes within a transaction."""
-        database, target = self.database, change.target
+        database = self.database
+        target = change.target
         new_words: list[str] = []
         if change.fresh:
             mails = change.new_mails(batches)
@@ -328,7 +334,9 @@ class Store:
     def _check_cached_ids(self, meta: dict[str, str]) -> None:
         """Drop cached word ids if words have been removed since they were read."""
         if int(meta["removed"]) != self._removed:
-            self._ids, self._removed, self._all_ids_at = None, int(meta["removed"]), -1
+            self._ids = None
+            self._removed = int(meta["removed"])
+            self._all_ids_at = -1
         elif self._all_ids_at != int(meta["revision"]):
             self._all_ids_at = -1
 

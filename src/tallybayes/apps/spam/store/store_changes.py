@@ -81,12 +81,15 @@ class Change:
             if self.target is not None:
                 self._steps.append((self.target, words, np.ones(len(words), np.int64)))
         all_words = np.concatenate([words for _, words, _ in self._steps])
-        low, high = int(all_words.min(initial=0)), int(all_words.max(initial=0))
+        low = int(all_words.min(initial=0))
+        high = int(all_words.max(initial=0))
         if high - low < 8 * len(all_words):  # dense ids: count by index without sorting
-            ids, index = np.arange(low, high + 1), all_words - low
+            ids = np.arange(low, high + 1)
+            index = all_words - low
         else:
             ids, index = np.unique(all_words, return_inverse=True)
-        table, start = np.zeros((2, len(ids)), np.int64), 0
+        table = np.zeros((2, len(ids)), np.int64)
+        start = 0
         for spam, words, counts in self._steps:
             np.add.at(table[spam], index[start : start + len(words)], counts)
             start += len(words)

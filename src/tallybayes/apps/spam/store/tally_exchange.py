@@ -17,7 +17,8 @@ _WORD = tb.Factor("word", "class", tb.Categorical())
 def to_tally(store: Store) -> tb.Tally:
     """Return the counts of a store as a tally: p(class) over messages, and p(word | class) over their words."""
     with store.database.reading():
-        state, words = store.state(), store.words()
+        state = store.state()
+        words = store.words()
     names = [word for _, word, _, _ in words]
     classes = tb.count({"class": list(LABELS)}, [_CLASS], weight=[float(state.ham), float(state.spam)])
     rows = {"class": [label for label in LABELS for _ in names], "word": names * 2}
@@ -32,7 +33,8 @@ def from_tally(store: Store, tally: Any, origin: str = "", now: int | None = Non
     once: None is returned if it was added before.
     """
     ham, spam, words = _read(tally)
-    database, when = store.database, int(time.time()) if now is None else now
+    database = store.database
+    when = int(time.time()) if now is None else now
     with store.writing():
         if origin and not store.record_origin(origin):
             return None
@@ -48,10 +50,13 @@ def _read(tally: Any) -> tuple[int, int, dict[str, tuple[int, int]]]:
     """Return the counts of a tally of `to_tally`, or of a sum of such tallies."""
     expected = "expected a tally written by 'tally spam export'."
     try:
-        classes, words = tally["class"].table, tally["word"].table
-        labels, names = list(tally.domains["class"].levels), list(tally.domains["word"].levels)
+        classes = tally["class"].table
+        words = tally["word"].table
+        labels = list(tally.domains["class"].levels)
+        names = list(tally.domains["word"].levels)
         order = [labels.index(label) for label in LABELS]
-        totals, table = classes[order], words[order]
+        totals = classes[order]
+        table = words[order]
     except (AttributeError, KeyError, ValueError, IndexError, TypeError) as error:
         raise StoreError(f"the {type(tally).__name__} is not of a spam filter; {expected}") from error
     names = storable(names) if all(isinstance(name, str) for name in names) else names

@@ -85,14 +85,17 @@ def read_page(html: str) -> Page:
         name = (tag.split(None, 1) or [""])[0]
         if name == until:
             target.append(" ")
-            target, until = seen, ""
+            target = seen
+            until = ""
         if "=" in tag:
             _add_addresses(tag, links, sources)
             white = white and not ("b" in tag and _PAINTED.search(tag[:4000]))
             if not until and ("olor" in tag or "style" in tag) and _hides_text(tag, white):
-                target, until = hidden, f"/{name}"
+                target = hidden
+                until = f"/{name}"
         if name in UNREAD and not until:
-            target, until = [], f"/{name}"
+            target = []
+            until = f"/{name}"
         if name not in INLINE:
             target.append(" ")
         if not name.startswith("/"):

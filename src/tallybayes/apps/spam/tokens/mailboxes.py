@@ -115,7 +115,9 @@ def _split(stream: Readable, buffer: bytes) -> Iterator[bytes]:
             if begun:
                 mail += buffer[position : match.start() + 1][: MAIL_BYTES - len(mail)]
                 yield bytes(mail)
-            mail, position, begun = bytearray(), match.end(), True
+            mail = bytearray()
+            position = match.end()
+            begun = True
             continue
         complete = max(position, len(buffer) - _LINE)  # the last bytes may be the start of a separator line
         mail += buffer[position:complete][: MAIL_BYTES - len(mail)]
@@ -124,4 +126,5 @@ def _split(stream: Readable, buffer: bytes) -> Iterator[bytes]:
             mail += buffer[complete:][: MAIL_BYTES - len(mail)]
             yield bytes(mail)
             return
-        buffer, position = buffer[complete:] + piece, 0
+        buffer = buffer[complete:] + piece
+        position = 0

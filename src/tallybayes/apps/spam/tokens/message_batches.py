@@ -63,7 +63,8 @@ def read_batch(raws: Sequence[bytes]) -> Batch:
     batch = _tokenize(raws)
     if batch is None:
         return batch_of(Message(*both) for both in zip(ids, map(message_tokens.tokens_of, raws), strict=True))
-    tokens, lengths = np.frombuffer(batch.tokens(), np.int32), np.frombuffer(batch.lengths(), np.int64)
+    tokens = np.frombuffer(batch.tokens(), np.int32)
+    lengths = np.frombuffer(batch.lengths(), np.int64)
     return Batch(ids, batch.words(), tokens, lengths)
 
 
@@ -72,10 +73,12 @@ def classify_batch(store: Store, raws: Sequence[bytes], thresholds: Thresholds) 
     batch = _tokenize(raws)
     if batch is None:
         return [classify_mail(store, raw, thresholds) for raw in raws]
-    tokens, sizes = np.frombuffer(batch.tokens(), np.int32), np.frombuffer(batch.lengths(), np.int64)
+    tokens = np.frombuffer(batch.tokens(), np.int32)
+    sizes = np.frombuffer(batch.lengths(), np.int64)
     words = words_from_bytes(batch.words())
     state, pairs = store.look_up(words)
-    totals, calibration = totals_of(state), calibration_of(state)
+    totals = totals_of(state)
+    calibration = calibration_of(state)
     counts = np.array(pairs, np.int64).reshape(-1, 2)
     seen = counts.sum(axis=1) > 0
     rows = np.repeat(np.arange(len(raws)), sizes)

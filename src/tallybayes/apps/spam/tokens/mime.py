@@ -74,7 +74,8 @@ def _leaves(raw: bytes, start: int, end: int, depth: int, budget: list[int]) -> 
         if budget[0] > 0:
             if encoding in ("base64", "quoted-printable"):
                 raw = decoded(raw[body : min(end, body + 2 * PART_BYTES)], encoding)
-                body, end = 0, len(raw)
+                body = 0
+                end = len(raw)
             if kind == "message/rfc822" or _KNOWN.match(raw, body):
                 yield from _leaves(raw, body, end, depth + 1, budget)
             else:

@@ -73,12 +73,15 @@ def in_processes(
 def _chunks(group: str, mails: Iterable[Named]) -> Iterator[Grouped]:
     """Yield batches of mails; the first is small."""
     chunk: list[Named] = []
-    size, most = 0, FEW
+    size = 0
+    most = FEW
     for mail in mails:
         chunk.append(mail)
         size += len(mail[1])
         if len(chunk) >= most or size >= _BYTES:
             yield group, chunk
-            chunk, size, most = [], 0, _MAILS
+            chunk = []
+            size = 0
+            most = _MAILS
     if chunk:
         yield group, chunk

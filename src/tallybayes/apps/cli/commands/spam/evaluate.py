@@ -67,7 +67,8 @@ def evaluate(
     if json:
         answer_json(metrics)
         return
-    n_ham, n_spam = metrics["ham"], metrics["spam"]
+    n_ham = metrics["ham"]
+    n_spam = metrics["spam"]
     print_result(
         f"{n_ham:,} ham and {n_spam:,} spam; thresholds: ham at most {limits.ham:g}, spam at least {limits.spam:g}\n"
     )

@@ -33,7 +33,8 @@ def export(file: File, /, *, store: File | None = None, force: bool = False, jso
     from tallybayes.apps.spam.store.tally_exchange import to_tally
 
     with Store(store, read_only=True) as counts:
-        state, tally = counts.state(), to_tally(counts)
+        state = counts.state()
+        tally = to_tally(counts)
     with locked(file):
         check_free(file, force)  # another process may have written it meanwhile
         tally.save(file)

@@ -52,7 +52,8 @@ def forget(
         )
         outcomes = Counter(counts.forget(ids))
         recalibrate(counts)
-        state, location = counts.state(), counts.location
+        state = counts.state()
+        location = counts.location
     if skipped:
         print_status(describe_skipped(skipped))
     if json:

@@ -48,7 +48,8 @@ def add(*files: File, store: File | None = None, json: bool = False) -> None:
             origin = hashlib.sha256(Path(path).read_bytes()).hexdigest()
             added.append((path, from_tally(counts, tb.load(path), origin)))
         recalibrate(counts)
-        state, location = counts.state(), counts.location
+        state = counts.state()
+        location = counts.location
     if json:
         rows = [
             {"file": path, "added": numbers is not None}

@@ -68,7 +68,8 @@ def relearn(
                 show_progress(learn_mails(counts, {label: paths}, move=True, skipped=skipped), "relearning")
             )[label]
         recalibrate(counts)
-        state, location = counts.state(), counts.location
+        state = counts.state()
+        location = counts.location
     if skipped:
         print_status(describe_skipped(skipped))
     if json:

@@ -33,7 +33,9 @@ def plain_paths(paths: Iterable[str]) -> tuple[str, ...]:
 
 def show_progress(outcomes: Iterable[TrainingOutcome], title: str) -> Iterator[TrainingOutcome]:
     """Yield the same results, and print the progress in the terminal after one second."""
-    start, n, shown = time.monotonic(), 0, False
+    start = time.monotonic()
+    n = 0
+    shown = False
     for outcome in outcomes:
         yield outcome
         n += len(outcome.names)
