@@ -143,7 +143,8 @@ class FittedDistribution:
     """
 
     def __init__(self, tally: Tally, *, single: bool) -> None:
-        self.tally, self.single = tally, single
+        self.tally = tally
+        self.single = single
 
     @property
     def family(self) -> Family:

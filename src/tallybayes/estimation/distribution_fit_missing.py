@@ -142,7 +142,9 @@ class PredictiveWithMissing(Predictive):
     """The distribution of the next row, which may be absent. Made by `FittedWithMissing.predictive`."""
 
     def __init__(self, learned: FittedDistribution, there: Predictive, values: Predictive) -> None:
-        self._learned, self.there, self.values = learned, there, values
+        self._learned = learned
+        self.there = there
+        self.values = values
 
     def log_prob(self, values: Any) -> Any:
         """log p(value | data) of every row, as `Predictive.log_prob`; of a missing one, that it is absent.
@@ -157,7 +159,8 @@ class PredictiveWithMissing(Predictive):
         """
         one = (np.ndim(values) == 0 and not hasattr(values, "__len__")) or isinstance(values, str)
         table = open_table([values] if one else values)
-        names, wanted = tuple(table.columns), self.values._learned.tally.factors[0].columns
+        names = tuple(table.columns)
+        wanted = self.values._learned.tally.factors[0].columns
         if not self._learned.single and all(isinstance(name, str) for name in (*names, *wanted)):
             names = wanted  # columns with names are found by them, as `Predictive` does
         there: Any = np.stack([np.asarray(table._column(indicator_name(name))) for name in names], axis=-1)

@@ -71,8 +71,12 @@ class EstimatedFactors:
         resolved_priors: tuple[ResolvedPrior, ...] | None = None,
         fixed_parameters: Sequence[Any] | None = None,
     ) -> None:
-        self._counted, self.priors, self.estimate = tuple(pairs), tuple(priors), estimate
-        self.groups, self.plug_in, self.with_unseen_level = groups, plug_in, with_unseen_level
+        self._counted = tuple(pairs)
+        self.priors = tuple(priors)
+        self.estimate = estimate
+        self.groups = groups
+        self.plug_in = plug_in
+        self.with_unseen_level = with_unseen_level
         self.has_prior = read_estimate(estimate).has_prior
         self.fixed_parameters = fixed_parameters
         if resolved_priors is not None:
@@ -196,7 +200,8 @@ class EstimatedFactors:
 
     def evidence(self, without: Collection[Any] = ()) -> LogEvidence:
         """Return log p(data) with the parameters integrated out, without constant columns and those of ``without``."""
-        total, excluded = 0.0, list[Any]()
+        total = 0.0
+        excluded = list[Any]()
         for (factor, counted), (prior, constant) in zip(self.pairs, self.resolved_priors, strict=True):
             width = int(counted.n_columns)
             names = [factor.column(position, width) for position in range(width)]
@@ -246,7 +251,8 @@ class EstimatedFactors:
 
 def _evidence_of(factor: Factor, counted: Any, prior: ParameterDistribution, keep: np.ndarray) -> float:
     """Return the log evidence of the columns ``keep`` of a factor."""
-    family, width = factor.family, int(counted.n_columns)
+    family = factor.family
+    width = int(counted.n_columns)
     if len(keep) == 0:
         return 0.0
     if len(keep) == width:

@@ -67,7 +67,10 @@ class Estimates:
     """
 
     def __init__(self, rows: list[ParameterEstimates], prior: Any, mass: float, hidden: frozenset[str]) -> None:
-        self.rows, self.prior, self.mass, self._hidden = rows, prior, mass, hidden
+        self.rows = rows
+        self.prior = prior
+        self.mass = mass
+        self._hidden = hidden
 
     def to_frame(self) -> pd.DataFrame:
         """The estimates as a pandas data frame, a row for every parameter."""
@@ -143,7 +146,8 @@ def estimates(learned: FittedDistribution, prior: Prior = None, mass: float = 0.
     interval = posterior.interval(mass)
     every = [point, mode, *(_parts(part) for part in (posterior.mean(), interval.low, interval.high))]
     labels = _labels(learned, posterior)
-    given, rows = statistics.given_shape, []
+    given = statistics.given_shape
+    rows = []
     for place in np.ndindex(given):
         group = learned.groups[place[0]] if given else None
         for number, (column, level) in enumerate(labels):

@@ -32,7 +32,8 @@ class MissingCellPrediction(NamedTuple):
 
 def sample_factor(part: FactorScorer, codes: np.ndarray, statistics: Any, rng: np.random.Generator) -> np.ndarray:
     """One row of a factor for every class code: (n, columns). Under a posterior, each row has its own parameters."""
-    family, n = part.family, len(codes)
+    family = part.family
+    n = len(codes)
     options = family.sampling_options(statistics)
     width = n_columns(part.family, statistics)
     if not part.predictive or family.cell_type == "codes":  # of one label, the predictive distribution is the mean

@@ -45,7 +45,8 @@ class FeatureImportance:
         order = np.argsort(-found[:, 0], kind="stable")
         self.columns = [columns[place] for place in order]
         self.increase, self.low, self.high = found[order].T
-        self.log_loss, self.n_rows = log_loss, n_rows
+        self.log_loss = log_loss
+        self.n_rows = n_rows
 
     @classmethod
     def of_losses(

@@ -35,7 +35,8 @@ class Predictive:
     """
 
     def __init__(self, learned: FittedDistribution, posterior: ParameterDistribution) -> None:
-        self._learned, self._posterior = learned, posterior
+        self._learned = learned
+        self._posterior = posterior
 
     def log_prob(self, values: Any) -> Any:
         """log p(value | data) of every row: (n, groups, columns), without the axes that were not learned.
@@ -71,7 +72,8 @@ class Predictive:
         names = tuple(table.columns)
         wanted = learned.tally.factors[0].columns
         if learned.single and len(names) == 1:
-            table, names = Table({VALUE: next(iter(table.columns.values()))}), (VALUE,)
+            table = Table({VALUE: next(iter(table.columns.values()))})
+            names = (VALUE,)
         elif all(isinstance(name, str) for name in (*names, *wanted)):
             names = wanted  # columns with names are found by them, in whatever order they come
         if learned.family.cell_type == "codes":

@@ -231,7 +231,8 @@ class Model(Estimator):
         """
         if not hasattr(self, "tally_"):
             return super().set_params(**parameters)
-        before, given = self.get_params(deep=False), self._fixed_parameters
+        before = self.get_params(deep=False)
+        given = self._fixed_parameters
         self._check_changeable(parameters)
         try:
             super().set_params(**parameters)._check_settings()

@@ -79,9 +79,11 @@ def model_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
     kind = _model_class(name)
     if kind is None:
         raise FileError(f"unknown model {name!r:.60}; expected a model of this package.")
-    parameters, state = manifest.pop("parameters"), manifest.pop("state")
+    parameters = manifest.pop("parameters")
+    state = manifest.pop("state")
     if set(parameters) != (expected := set(kind._get_param_names())):
-        missing, unknown = sorted(expected - set(parameters)), sorted(set(parameters) - expected)
+        missing = sorted(expected - set(parameters))
+        unknown = sorted(set(parameters) - expected)
         raise FileError(f"the model's parameters have {unknown!r:.200} unknown and {missing!r:.200} missing.")
     model: Any = kind(**{name: from_json(value) for name, value in parameters.items()})
     if hasattr(model, "_from_file"):

@@ -198,7 +198,8 @@ def verify_receipt(
         raise DataError.wrong_type("receipt", repr(receipt)[:60], "a Receipt", "Read one with tb.Receipt.load(path).")
     same = None
     if retrained_model is not None:
-        mine, its = _tallies(model), _tallies(retrained_model)
+        mine = _tallies(model)
+        its = _tallies(retrained_model)
         same = type(_inside(model)) is type(_inside(retrained_model)) and len(mine) == len(its)
         same = same and all(one.isclose(other, tolerance) for one, other in zip(mine, its, strict=True))
     return Verification(digest(model) == receipt.after, same)
@@ -248,7 +249,9 @@ def with_receipt(method: Method) -> Method:
     def forget(model: Any, *given: Any, receipt: bool = False, **named: Any) -> Any:
         if not receipt:
             return method(model, *given, **named)
-        before, rows, classes = _tallies(model), model.n_rows_, _classes(model)
+        before = _tallies(model)
+        rows = model.n_rows_
+        classes = _classes(model)
         found = method(model, *given, **named)
         left = _classes(model)
         taken = {label: n - left.get(label, 0.0) for label, n in classes.items()}
@@ -290,7 +293,8 @@ def _classes(model: Any) -> dict[Any, float]:
 
 def _may_remain(model: Any) -> list[str]:
     """What rows that were taken out may have had a part in, and what forgetting leaves as it is."""
-    model, found = _inside(model), []
+    model = _inside(model)
+    found = []
     if hasattr(model, "spec_"):
         found.append("choice_: which members there are, their weights, bins and calibration")
     if getattr(model, "columns", None) == "suggest" or _says_suggest(getattr(model, "columns", None)):

@@ -172,7 +172,9 @@ def fit_calibration(
         raise DataError("calibration: no class has more than one row; expected several rows of every class.")
     total = float(weights.sum()) if total is None else total
     if not kept.all():
-        log_proba, codes, weights = log_proba[kept], codes[kept], weights[kept]
+        log_proba = log_proba[kept]
+        codes = codes[kept]
+        weights = weights[kept]
     if method != "auto":
         return _fit(method, log_proba, codes, weights, total)
     loss_by_method, chosen = _choose(log_proba, codes, weights)
@@ -199,7 +201,9 @@ def _fit(method: str, log_proba: np.ndarray, codes: np.ndarray, weights: np.ndar
 def _choose(log_proba: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tuple[dict[str, float], str]:
     """Return the cross-validated log loss of every method, and the method to use."""
     subset = sampled_rows(len(codes), _MAX_ROWS)
-    log_proba, codes, weights = log_proba[subset], codes[subset], weights[subset]
+    log_proba = log_proba[subset]
+    codes = codes[subset]
+    weights = weights[subset]
     before = _losses(log_proba, codes)
     if len(codes) < 2 * _FOLDS:  # too few rows to fit a calibration
         return {"none": _mean_loss(before, weights)}, "none"
@@ -231,7 +235,8 @@ def cross_fitted(
     """
     calibrated = log_proba.copy()
     for k in range(int(fold.max(initial=-1)) + 1):
-        in_fold, in_others = fold == k, (fold >= 0) & (fold < k if ordered else fold != k)
+        in_fold = fold == k
+        in_others = (fold >= 0) & (fold < k if ordered else fold != k)
         if weight is not None:
             in_others &= weight > 0
         in_others[in_others] = np.isfinite(log_proba[in_others, codes[in_others]])

@@ -16,7 +16,8 @@ def fit_isotonic(
 
     One row that contradicts the trend is added at each end, so that no probability is 0 or 1.
     """
-    log_odds, values = [], []
+    log_odds = []
+    values = []
     for k in range(log_proba.shape[1]):
         score = class_log_odds(log_proba, k)
         order = np.argsort(score, kind="stable")

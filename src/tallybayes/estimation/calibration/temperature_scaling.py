@@ -17,7 +17,8 @@ _LOG_INVERSE_TEMPERATURES = (0.7, 0.0, -0.7, -1.4, -2.1, -3.5)  # grid of initia
 _CONTAMINATIONS = (0.002, 0.02, 0.1)  # grid of initial values
 INITIAL_ROWS = 1000  # rows from which the initial values are found
 _TOL_STEP = 1e-3  # a Newton step below this is the last: the next one would be of the order of its square
-_PRIOR_CONTAMINATED, _PRIOR_CLEAN = 0.2, 50.0  # pseudo-counts of rows that are contaminated, and that are not
+_PRIOR_CONTAMINATED = 0.2
+_PRIOR_CLEAN = 50.0  # pseudo-counts of rows that are contaminated, and that are not
 
 
 class TemperatureScaling(NamedTuple):
@@ -112,7 +113,8 @@ Point = tuple[float, float]  # log(1/T) and the log-odds of the contamination
 def _best_grid_point(rows: _CalibrationRows) -> Point:
     """Return the point of the grid with the highest log posterior."""
     odds = logit(np.array(_CONTAMINATIONS))
-    best, best_point = -np.inf, (0.0, 0.0)
+    best = -np.inf
+    best_point = (0.0, 0.0)
     for log_inverse_temperature in _LOG_INVERSE_TEMPERATURES:
         power = np.exp(np.exp(log_inverse_temperature) * rows.score)
         true_proba = np.exp(np.exp(log_inverse_temperature) * rows.truth) / power.sum(axis=0)
@@ -122,7 +124,8 @@ def _best_grid_point(rows: _CalibrationRows) -> Point:
         )
         log_posterior = log_true_proba @ rows.weights + prior
         if log_posterior.max() > best:
-            best, best_point = log_posterior.max(), (log_inverse_temperature, float(odds[log_posterior.argmax()]))
+            best = log_posterior.max()
+            best_point = (log_inverse_temperature, float(odds[log_posterior.argmax()]))
     return best_point
 
 
@@ -144,20 +147,20 @@ def _newton_maximize(point: Point, rows: _CalibrationRows, tol: float) -> Point:
             shrink /= 4
         else:
             return point[0] + shrink * step[0], point[1] + shrink * step[1]
-        point, current = candidate.at, candidate
+        point = candidate.at
+        current = candidate
     return point
 
 
 def _newton_step(gradient: Point, curvature: tuple[float, float, float]) -> Point:
     """Return |C|⁻¹ · gradient for C = [[a, b], [b, c]], |C| with absolute eigenvalues: always an ascent direction."""
     a, b, c = curvature
-    mean, half = (a + c) / 2, (a - c) / 2
+    mean = (a + c) / 2
+    half = (a - c) / 2
     spread = math.hypot(half, b)  # the eigenvalues are mean ± spread
     first_inverse, second_inverse = (1 / max(abs(value), 1e-9) for value in (mean + spread, mean - spread))
-    mean_inverse, slope_of_inverse = (
-        (first_inverse + second_inverse) / 2,
-        (first_inverse - second_inverse) / 2 / max(spread, 1e-300),
-    )
+    mean_inverse = (first_inverse + second_inverse) / 2
+    slope_of_inverse = (first_inverse - second_inverse) / 2 / max(spread, 1e-300)
     return (
         mean_inverse * gradient[0] + slope_of_inverse * (half * gradient[0] + b * gradient[1]),
         mean_inverse * gradient[1] + slope_of_inverse * (b * gradient[0] - half * gradient[1]),
@@ -177,10 +180,13 @@ class _CalibrationRows(NamedTuple):
         cls, log_proba: np.ndarray, codes: np.ndarray, base_rates: np.ndarray, weights: np.ndarray
     ) -> _CalibrationRows:
         """Return the rows padded to a multiple of eight."""
-        n, more = len(codes), -len(codes) % EIGHT
+        n = len(codes)
+        more = -len(codes) % EIGHT
         score = _relative_to_best(log_proba, more)
         np.maximum(score, -LOG_ODDS, out=score)  # exp of this is 0
-        truth, true_base_rate, weight = np.zeros(n + more), np.ones(n + more), np.zeros(n + more)
+        truth = np.zeros(n + more)
+        true_base_rate = np.ones(n + more)
+        weight = np.zeros(n + more)
         truth[:n], true_base_rate[:n], weight[:n] = score[codes, np.arange(n)], base_rates[codes], weights
         return cls(score, truth, true_base_rate, weight)
 
@@ -189,7 +195,8 @@ class _CalibrationObjective:
     """The log posterior at a point (log(1/T), log-odds of the contamination), and its derivatives."""
 
     def __init__(self, point: Point, rows: _CalibrationRows) -> None:
-        self.at, self.contamination = point, _expit(point[1])
+        self.at = point
+        self.contamination = _expit(point[1])
         self.sums = temperature_sums(*rows, math.exp(point[0]), self.contamination).tolist()
         log_contamination = min(point[1], 0.0) - math.log1p(math.exp(-abs(point[1])))
         prior = (

@@ -125,7 +125,9 @@ def run_em(
     """
     if max_iter < 1:
         raise EstimateError(f"max_iter is {max_iter!r}; expected at least 1.")
-    expected, history, converged = start, list[float](), False
+    expected = start
+    history = list[float]()
+    converged = False
     for _ in progress(range(max_iter), what):
         parameters, log_prior = maximize(expected)
         expected, log_likelihood = expect(parameters)
@@ -160,7 +162,10 @@ def run_em_restarts(
     -------
     EMResult
     """
-    best, last_error, histories, objectives = None, None, [], list[float]()
+    best = None
+    last_error = None
+    histories = []
+    objectives = list[float]()
     for start in starts:
         try:
             result = run_em(start(), maximize, expect, max_iter=max_iter, tol=tol, what=what)
@@ -196,7 +201,8 @@ def check_em_parameters(model: Any) -> None:
         if not is_integer_at_least(value):
             raise EstimateError(f"{name} is {value!r}; expected a whole number of at least 1.")
     for name in ("tol", "unlabeled_weight"):
-        value, expected = getattr(model, name, 1.0), "a number of at least 0" if name == "tol" else "a positive number"
+        value = getattr(model, name, 1.0)
+        expected = "a number of at least 0" if name == "tol" else "a positive number"
         is_number = isinstance(value, int | float | np.integer | np.floating) and 0 <= value < np.inf
         if not is_number or (value == 0 and name != "tol"):
             raise EstimateError(f"{name} is {value!r}; expected {expected}.")

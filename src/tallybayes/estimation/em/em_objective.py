@@ -66,7 +66,9 @@ class EMObjective:
     """
 
     def __init__(self, model: Any, factors: Sequence[Factor], weight: float, what: str = "EM") -> None:
-        self.estimate, self.max_iter, self.factors = model.estimate, model.max_iter, factors
+        self.estimate = model.estimate
+        self.max_iter = model.max_iter
+        self.factors = factors
         self.has_prior = read_estimate(model.estimate).has_prior
         self.settings: dict[str, Any] = {"tol": model.tol * max(weight, 1.0), "what": what}
         self.prior_distributions: list[Any] = [None] * len(factors)
@@ -127,7 +129,8 @@ class EMObjective:
         for number, (factor, prior, constant, counted, names) in enumerate(
             zip(self.factors, self.prior_distributions, self.constant_columns, statistics, groups, strict=True)
         ):
-            varying, family = varying_columns(counted, constant), factor.family
+            varying = varying_columns(counted, constant)
+            family = factor.family
             parameters: Any
             if number in otherwise:
                 parameters = otherwise[number](varying if prior is None else prior.update(varying))
@@ -198,7 +201,8 @@ def _resolve_prior(factor: Factor, prior: Any, known: Any, estimate: str) -> tup
 
     A prior for ``"bayes"`` is replaced by the prior whose posterior mode equals its posterior mean.
     """
-    family, constant = factor.family, _NO_COLUMNS
+    family = factor.family
+    constant = _NO_COLUMNS
     if prior is None or isinstance(prior, str):
         constant = family.constant_columns(known)
         if (
@@ -207,7 +211,8 @@ def _resolve_prior(factor: Factor, prior: Any, known: Any, estimate: str) -> tup
             constant = constant[:0]
     if len(constant) and len(constant) == known.n_columns:
         return None, constant
-    integrates, varying = read_estimate(estimate).integrates, varying_columns(known, constant)
+    integrates = read_estimate(estimate).integrates
+    varying = varying_columns(known, constant)
     if integrates and (
         isinstance(prior, PerColumn) or (is_pseudo_count(prior) and family.pseudo_count_prior(1.0, "bayes"))
     ):
@@ -327,7 +332,8 @@ def with_constant_columns(scorer: FactorScorer, like: Any) -> FactorScorer:
     if not len(scorer.constant):
         return scorer
     mean, spread = (np.asarray(part) for part in scorer.parameters)
-    n_groups, width = len(mean), int(like.n_columns)
+    n_groups = len(mean)
+    width = int(like.n_columns)
     varying = np.setdiff1d(np.arange(width), scorer.constant)
     means = np.tile(like.mean, (n_groups, 1))
     means[:, varying] = mean

@@ -31,7 +31,9 @@ class DistanceFeatures:
     """
 
     def __init__(self, family: Family, sizes: Any, cells: Any, seed: int, weight: np.ndarray | None = None) -> None:
-        self.family, self.sizes, self.seed = family, sizes, seed
+        self.family = family
+        self.sizes = sizes
+        self.seed = seed
         if family.cell_type != "codes":
             numbers, unit = self._numbers(cells)
             weight = np.ones(n_rows(numbers)) if weight is None else weight
@@ -94,7 +96,8 @@ def _mean_and_variance(rows: np.ndarray | SparseRows, weight: np.ndarray) -> tup
     if not isinstance(rows, SparseRows):
         mean = known_mean(rows, weight, np.zeros(rows.shape[1]))
         return mean, known_mean((rows - mean) ** 2, weight, np.zeros(rows.shape[1]))
-    value, cell_weight = np.asarray(rows.data, dtype=float), np.repeat(weight, np.diff(rows.indptr))
+    value = np.asarray(rows.data, dtype=float)
+    cell_weight = np.repeat(weight, np.diff(rows.indptr))
     missing = np.isnan(value)
 
     def sums(of: np.ndarray) -> np.ndarray:
@@ -138,7 +141,8 @@ def kmeans_plus_plus(
     """
     weight = np.ones(len(rows)) if weight is None else weight
     order = _order_by_values(rows)
-    rows, weight = rows[order], weight[order]
+    rows = rows[order]
+    weight = weight[order]
     imputed = np.where(np.isnan(rows), 0.0, rows)  # features have mean 0
     centers = fixed
     for _ in range(n_more):

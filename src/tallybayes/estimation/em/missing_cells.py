@@ -46,10 +46,14 @@ def expected_moments(
     family, (n_groups, d) = MultivariateGaussian(), mean.shape
     is_complete = ~np.isnan(rows).any(axis=1)
     moments = family.collect(rows[is_complete], None, n_groups, responsibilities[is_complete], like=like)
-    incomplete, incomplete_responsibilities = rows[~is_complete], responsibilities[~is_complete]
+    incomplete = rows[~is_complete]
+    incomplete_responsibilities = responsibilities[~is_complete]
     if not len(incomplete):
         return moments, 0.0
-    imputed_chunks, groups, weights, entropy = [], [], [], 0.0
+    imputed_chunks = []
+    groups = []
+    weights = []
+    entropy = 0.0
     extra_scatter = np.zeros((n_groups, d, d))
     for known, index in missing_patterns(incomplete, empty=True):
         missing = np.setdiff1d(np.arange(d), known)
@@ -71,6 +75,7 @@ def expected_moments(
             groups.append(np.full(len(rows_of_group), k))
             weights.append(incomplete_responsibilities[rows_of_group, k])
     if imputed_chunks:
-        group, weight = np.concatenate(groups), np.concatenate(weights)
+        group = np.concatenate(groups)
+        weight = np.concatenate(weights)
         moments = moments + family.collect(np.concatenate(imputed_chunks), group, n_groups, weight, like=like)
     return moments.with_scatter(extra_scatter), entropy

@@ -44,7 +44,8 @@ class SoftCounter:
     """
 
     def __init__(self, factors: list[Factor], table: Table, n_groups: int) -> None:
-        self.factors, self.n_groups = factors, n_groups
+        self.factors = factors
+        self.n_groups = n_groups
         pooled = count(table, [_ungrouped(factor) for factor in factors])
         self.like: list[Any] = list(pooled.statistics)
         self.domains = pooled.domains
@@ -67,7 +68,8 @@ class SoftCounter:
 
     def block(self, table: Table, number: int) -> Any:
         """Return the cells of one factor as an argument of `Family.collect`."""
-        cells, domains = self.cells(table, number), self.level_domains(number)
+        cells = self.cells(table, number)
+        domains = self.level_domains(number)
         return Codes(cells, np.array([len(domain.levels) for domain in domains])) if domains else cells
 
     def count_hard(self, table: Table, group: np.ndarray, weight: np.ndarray | None) -> list[Any]:
@@ -88,7 +90,8 @@ class SoftCounter:
         statistics: list[Any] = []
         entropy = 0.0
         for number, factor in enumerate(self.factors):
-            block, family = self.block(table, number), factor.family
+            block = self.block(table, number)
+            family = factor.family
             needs_complete_rows = family.requires_complete_rows
             if needs_complete_rows and scorers is not None and np.isnan(block).any():
                 moments, more_entropy = expected_moments(
@@ -136,10 +139,13 @@ class SoftCounter:
 
         The center of a group with labeled rows is their mean; the other centers are from k-means++ on unlabeled rows.
         """
-        labeled, unlabeled = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
+        labeled = np.flatnonzero(codes >= 0)
+        unlabeled = np.flatnonzero(codes < 0)
         if len(unlabeled) > _SEEDING_ROWS:
             unlabeled = np.sort(rng.choice(unlabeled, _SEEDING_ROWS, replace=False))
-        sample, seed, features = table.rows(unlabeled), int(rng.integers(2**31)), []
+        sample = table.rows(unlabeled)
+        seed = int(rng.integers(2**31))
+        features = []
         for number, factor in enumerate(self.factors):
             sizes = [len(domain.levels) for domain in self.level_domains(number)]
             features.append(DistanceFeatures(factor.family, sizes, self.cells(sample, number), seed, weight[unlabeled]))
@@ -148,8 +154,11 @@ class SoftCounter:
             return np.concatenate([make(self.cells(part, number)) for number, make in enumerate(features)], axis=1)
 
         labeled = rng.permutation(labeled)[:_SEEDING_ROWS] if len(labeled) > _SEEDING_ROWS else labeled
-        examples, group_of, rows = distance_features(table.rows(labeled)), codes[labeled], distance_features(sample)
-        labeled_groups, origin = np.unique(group_of), np.zeros(rows.shape[1])
+        examples = distance_features(table.rows(labeled))
+        group_of = codes[labeled]
+        rows = distance_features(sample)
+        labeled_groups = np.unique(group_of)
+        origin = np.zeros(rows.shape[1])
         means = [known_mean(examples[group_of == k], weight[labeled[group_of == k]], origin) for k in labeled_groups]
         fixed = np.array(means).reshape(len(labeled_groups), rows.shape[1])
         ordered = kmeans_plus_plus(rows, n_groups - len(labeled_groups), fixed, rng, weight[unlabeled])
@@ -171,11 +180,13 @@ class ExpandedText(NamedTuple):
 
 def expand_text(table: Table, factors: Iterable[Factor]) -> ExpandedText:
     """Count the words of text columns once for all iterations of EM, with all words in the vocabulary."""
-    columns, domains = dict[Name, Texts](), dict[str, Domain]()
+    columns = dict[Name, Texts]()
+    domains = dict[str, Domain]()
     factors = list(factors)
     for factor in factors:
         if factor.family.word_family is not None:
-            name, family = factor.columns[0], cast("Text", factor.family)
+            name = factor.columns[0]
+            family = cast("Text", factor.family)
             texts = columns[name] = table.texts(name, family).with_own_vocabulary()
             domains |= {} if texts.vocabulary is None else {str(name): texts.vocabulary}
     expanded = table.replaced({**table.columns, **columns}) if columns else table

@@ -33,7 +33,8 @@ def folds_as_columns(statistics: Any, n_folds: int) -> Any:
     if n_folds == 1:
         return statistics
     n_columns = statistics.n_columns
-    n_classes, width = statistics.given_shape[0] // n_folds, (n_folds + 1) * n_columns
+    n_classes = statistics.given_shape[0] // n_folds
+    width = (n_folds + 1) * n_columns
     parted = statistics.reshape_groups((n_folds, n_classes))
     whole = parted._map(lambda part: part.sum(axis=(0,)))
 

@@ -29,7 +29,8 @@ def group_folds(groups: Any, n_rows: int, n_folds: int, random_state: Any) -> np
     _check_number(n_folds, n_groups, "groups")
     sizes = np.bincount(codes, minlength=n_groups)
     shuffled = np.random.default_rng(random_state).permutation(n_groups)
-    load, fold_of = np.zeros(n_folds), np.empty(n_groups, dtype=np.int32)
+    load = np.zeros(n_folds)
+    fold_of = np.empty(n_groups, dtype=np.int32)
     for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:  # the largest first, to the emptiest fold
         fold_of[group] = load.argmin()
         load[fold_of[group]] += sizes[group]

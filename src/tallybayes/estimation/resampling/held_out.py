@@ -77,7 +77,8 @@ class HoldOut(ABC):
 
     def model_without(self, out: np.ndarray) -> Any:
         """The model of all others, its priors and levels those of all."""
-        whole, every = self.full_model, np.arange(len(self.codes))
+        whole = self.full_model
+        every = np.arange(len(self.codes))
         if self.requires_refit:
             other = self._fit_again(np.delete(every, out))
             return (

@@ -55,7 +55,8 @@ def leave_one_out_log_prob(
     ndarray of shape (n, groups) where `Family.left_out_together`, else (n, 1), of the row's own group
         NaN where no closed form is to be trusted, and the row has to be counted out.
     """
-    terms, together = None, family.leave_one_out_changes_all_groups
+    terms = None
+    together = family.leave_one_out_changes_all_groups
     counted = GroupStatistics(statistics, prior, read_estimate(estimate))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         if is_not_overridden(family, "leave_one_out_log_prob", *_MEANT):

@@ -47,7 +47,9 @@ def rescore_extreme_rows(plan: RowScorer, table: Table, found: ClassPosterior) -
         return found
     joint, common = far_joint(plan, table.rows(lost), forms)
     possible = np.isfinite(joint).any(axis=1)  # by labels, for example, a row can be impossible in every class
-    joint, common, lost = joint[possible], common[possible], lost[possible]
+    joint = joint[possible]
+    common = common[possible]
+    lost = lost[possible]
     total = logsumexp(joint, axis=1)
     found.log_proba[lost] = joint - total[:, None]
     found.log_density[lost] = np.maximum(common + total, np.finfo(float).min)  # −inf is for what cannot be
@@ -57,7 +59,8 @@ def rescore_extreme_rows(plan: RowScorer, table: Table, found: ClassPosterior) -
 def settled_best(plan: RowScorer, table: Table, best: np.ndarray, lost: np.ndarray | None) -> np.ndarray:
     """The most probable classes, found once more for the rows that are `lost`; where none is possible, by the prior."""
     if lost is not None:
-        rows, forms = table.rows(lost), _measured_forms(plan)
+        rows = table.rows(lost)
+        forms = _measured_forms(plan)
         joint = far_joint(plan, rows, forms)[0] if forms else plan.joint(rows, whole=False)
         possible = np.isfinite(joint).any(axis=1)
         best[lost] = np.where(possible, joint.argmax(axis=1), plan.log_prior.argmax())
@@ -86,7 +89,8 @@ def far_joint(plan: RowScorer, table: Table, forms: dict[int, Measured]) -> tupl
     joint : ndarray of shape (n, classes)
     common : ndarray of shape (n,)
     """
-    n_rows, n_classes = table.n_rows, len(plan.log_prior)
+    n_rows = table.n_rows
+    n_classes = len(plan.log_prior)
     joint = np.tile(plan.log_prior, (n_rows, 1))
     cells = {}
     for number, part in enumerate(plan.scored):
@@ -111,7 +115,8 @@ def _compared(
     joint: np.ndarray, lengths: np.ndarray, size: np.ndarray, impossible: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The joint less half the squared lengths s²·A − 2s·B + C: beyond that of a row's best class, and of that one."""
-    every, s = np.arange(len(joint)), size[:, None]
+    every = np.arange(len(joint))
+    s = size[:, None]
     joint[:, impossible] = -np.inf
     lengths[:, :, impossible] = 0.0
     best = joint.argmax(axis=1)
@@ -129,9 +134,11 @@ def _compared(
 
 def far_leads(rows: np.ndarray, means: np.ndarray, projection: np.ndarray) -> np.ndarray:
     """−½ ‖W(row − mean)‖² for every mean, beyond that of the nearest: the squares of the row itself cancel."""
-    middle, size = means.mean(axis=0), np.abs(rows).max(axis=1, initial=1.0)
+    middle = means.mean(axis=0)
+    size = np.abs(rows).max(axis=1, initial=1.0)
     means = (means - middle) @ projection.T
-    joint, lengths = np.tile(-0.5 * (means**2).sum(axis=1), (len(rows), 1)), np.zeros((3, len(rows), len(means)))
+    joint = np.tile(-0.5 * (means**2).sum(axis=1), (len(rows), 1))
+    lengths = np.zeros((3, len(rows), len(means)))
     lengths[1] = (rows / size[:, None] - middle / size[:, None]) @ projection.T @ means.T
     with np.errstate(over="ignore"):
         return _compared(joint, lengths, size, np.zeros(len(means), dtype=bool))[0]
@@ -145,7 +152,8 @@ def _add(form: Measured, u: np.ndarray, size: np.ndarray, joint: np.ndarray, len
     known = ~np.isnan(u)[:, None, :]
     mean, root = (form.mean, form.precision) if isinstance(form, NormalForm) else (form.location, form.inverse_spread)
     root = np.sqrt(root)
-    y, at = np.where(known, u[:, None, :] * root, 0.0), np.where(known, mean * root, 0.0)
+    y = np.where(known, u[:, None, :] * root, 0.0)
+    at = np.where(known, mean * root, 0.0)
     terms = y * y, y * at, at * at
     if isinstance(form, NormalForm):
         lengths += np.stack([term.sum(axis=-1) for term in terms])
@@ -166,7 +174,8 @@ def _add_rows(
     every = np.arange(len(mean))
     for known, index in missing_patterns(u):
         y, log_det = form.whitened(u[np.ix_(index, known)], known)
-        at, k = form.whitened(mean[:, known], known)[0], len(known)
+        at = form.whitened(mean[:, known], known)[0]
+        k = len(known)
         at = np.broadcast_to(at, (len(mean), *mean.shape[:1], k))[every, every]
         terms = np.stack(np.broadcast_arrays((y * y).sum(-1), (y * at).sum(-1), (at * at).sum(-1)))
         if isinstance(form, MultivariateNormalForm):

@@ -101,7 +101,8 @@ class ResolvedPrior(NamedTuple):
 
 def resolve_prior(factor: Factor, statistics: Any, prior: Any, estimate: str) -> ResolvedPrior:
     """The belief a factor starts from; columns without any spread get a unit of it."""
-    constant, family = np.zeros(0, dtype=np.intp), factor.family
+    constant = np.zeros(0, dtype=np.intp)
+    family = factor.family
     if prior is None or isinstance(prior, str):  # both look at the spread
         constant = family.constant_columns(statistics)
         statistics = family.add_unit_variance(statistics, constant)

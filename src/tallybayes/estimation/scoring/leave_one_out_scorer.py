@@ -39,7 +39,8 @@ class LeaveOneOutScorer(RowScorer):
         own: Sequence[tuple[np.ndarray, ...]],
         code: int,
     ) -> None:
-        self._own, self._code = own, code
+        self._own = own
+        self._code = code
         super().__init__(scored, log_prior, domains, unseen)
 
     def _log_table(self, number: int) -> tuple[np.ndarray, Any]:

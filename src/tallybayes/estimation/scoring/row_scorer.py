@@ -47,7 +47,10 @@ class RowScorer:
     def __init__(
         self, scored: list[FactorScorer], log_prior: np.ndarray, domains: list[list[Domain]], unseen: str
     ) -> None:
-        self.scored, self.log_prior, self.domains, self.unseen = scored, log_prior, domains, unseen
+        self.scored = scored
+        self.log_prior = log_prior
+        self.domains = domains
+        self.unseen = unseen
         self._impossible = np.isneginf(log_prior)
         self.forms = [part.form for part in scored]
         self._dense: dict[int, Any] = {}
@@ -123,7 +126,8 @@ class RowScorer:
         """As `argmax` for a plain array whose columns are the model's own, or None where that is not so simple."""
         if X.dtype not in _NATIVE:
             return None
-        blocks, forms = [], []
+        blocks = []
+        forms = []
         for number, part in enumerate(self.scored):
             names = part.factor.columns
             first = names[0] if names else 0
@@ -149,7 +153,8 @@ class RowScorer:
             )
         except CellError as error:
             place = int(getattr(error, "factor", 0))
-            factor, block = self.scored[numbers[place]].factor, blocks[place]
+            factor = self.scored[numbers[place]].factor
+            block = blocks[place]
             name = factor.column(error.column, n_columns(block))
             value = cell(block, error.row, error.column)
             raise DataError.bad_cell(value, error.row, name, factor.family.allowed_values) from None
@@ -170,7 +175,8 @@ class RowScorer:
             if part.family.cell_type == "codes" and isinstance(self.forms[number], LogTableForm):
                 block, form = self._label_block(table, number)
             elif not whole and (found := self._word_scores(table, number)) is not None:
-                block, form = found, "words"
+                block = found
+                form = "words"
             else:
                 block = table.numbers(part.factor.columns)
                 form = "sparse" if isinstance(block, SparseRows) else "dense"
@@ -196,7 +202,8 @@ class RowScorer:
         key = (forms, chosen) if not own else None
         if key is not None and key in self._scorers:
             return self._scorers[key]
-        start, factors = self.log_prior.copy(), []
+        start = self.log_prior.copy()
+        factors = []
         for form, number in zip(forms, chosen, strict=True):
             if form in ("sparse", "words"):
                 factor, extra = self._sparse_table(number)
@@ -343,7 +350,8 @@ class RowScorer:
 
     def _label_block(self, table: Table, number: int) -> tuple[Dense, Any]:
         """Columns of labels as codes, and the factor that scores them: rows are never rewritten, the table is."""
-        names, domains = self.scored[number].factor.columns, self.domains[number]
+        names = self.scored[number].factor.columns
+        domains = self.domains[number]
         matrix = table.matrix
         if matrix is not None and matrix.dtype in _NATIVE and self._reads_directly(number, matrix.dtype):
             block = table.numbers(names)

@@ -212,7 +212,7 @@ def dependence(data: Rows, target: Labels, *, sample_weight: SampleWeights = Non
     1 of 3 pairs are dependent beyond doubt (evidence above 12 bits): naive Bayes counts what they share twice.
     """
     shape, table, weight = read_initial_rows(data, target, sample_weight)
-    read_labels(table, shape.target).refuse_missing("Leave the unlabeled rows out.")
+    read_labels(table, shape.target).check_complete("Leave the unlabeled rows out.")
     if table.n_rows == 0:
         raise DataError("there are 0 rows to look at; expected at least 1.")
     table, columns, names = _single_columns(table, shape.target)

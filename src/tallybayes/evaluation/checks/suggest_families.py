@@ -73,7 +73,7 @@ def suggest_families(data: Rows, target: Labels, *, sample_weight: SampleWeights
     if source is not None:
         check_names(source, target=target, sample_weight=sample_weight)
     shape, table, weight = read_initial_rows(data if source is None else sample_of(source), target, sample_weight)
-    read_labels(table, shape.target).refuse_missing("Leave the unlabeled rows out.")
+    read_labels(table, shape.target).check_complete("Leave the unlabeled rows out.")
     names = [name for name in table.columns if name != shape.target]
     found = select_families(table, names, shape.target, check_weight(weight, table.n_rows))
     return FamilySuggestions(found, min(table.n_rows, MOST_ROWS), table.n_sampled_from or table.n_rows)

@@ -71,7 +71,10 @@ class ClassConditionalModel(Model):
     unseen: str = "missing"
     tally_: Tally
     _shape: InputFormat
-    _soft_counts_hint = "Fit it on labeled rows without missing values under a full covariance; or use evidence_lower_bound_ of tb.Mixture."
+    _soft_counts_hint = (
+        "Fit it on labeled rows without missing values under a full covariance; or use evidence_lower_bound_ of\n"
+        "    tb.Mixture."
+    )
     _string_options: ClassVar[Mapping[str, StringOptions]] = {
         "estimate": ESTIMATE_WORDS,
         "unseen": StringOptions(("missing", "smooth", "error")),
@@ -132,7 +135,8 @@ class ClassConditionalModel(Model):
         return self._cached("estimated", self._estimate)
 
     def _estimate(self) -> EstimatedClassifier:
-        pairs, fixed = self._feature_factors(), self._fixed_parameters
+        pairs = self._feature_factors()
+        fixed = self._fixed_parameters
         groups = self._class_domain.levels
         if fixed is None:
             self._check_prior([factor for factor, _ in pairs])
@@ -367,7 +371,8 @@ class ClassConditionalModel(Model):
 
     def _warn_impossible(self, table: Table, impossible: np.ndarray) -> None:
         """Warn about rows that are impossible in every class; name the first one, and its first impossible column."""
-        row, n_rows = int(np.flatnonzero(impossible)[0]), int(impossible.sum())
+        row = int(np.flatnonzero(impossible)[0])
+        n_rows = int(impossible.sum())
         column = self._estimated_classifier.first_impossible_column(table, row)
         where = f" (column {column!r})" if column is not None else ""
         more = f", and {n_rows - 1} more rows," if n_rows > 1 else ""

@@ -1,4 +1,4 @@
-"""What classifiers and mixtures have learnt, as it is told of."""
+"""Labeled factors and the class prior of classifiers and mixtures, for display."""
 
 from __future__ import annotations
 
@@ -17,24 +17,29 @@ from tallybayes.statistics.segments import Segments
 
 
 def labeled_class_prior(model: Any) -> LabeledFactor:
-    """p(class), as rows are scored by it."""
-    shares, classes = np.exp(model.class_log_prior_), model.classes_.tolist()
+    """Return p(class), as used for scoring, as a labeled factor."""
+    probabilities = np.exp(model.class_log_prior_)
+    classes = model.classes_.tolist()
     scored = FactorScorer(
-        classifier_fit.class_factor(model), LevelProbabilities(shares, Segments([len(shares)])), False, NO_COLUMNS
+        classifier_fit.class_factor(model),
+        LevelProbabilities(probabilities, Segments([len(probabilities)])),
+        False,
+        NO_COLUMNS,
     )
-    belief = class_prior_distribution(model.class_prior, model.estimate) if hasattr(model, "class_prior") else None
-    posterior = None if belief is None else lambda: belief.update(model.tally_[model._target])
+    prior = class_prior_distribution(model.class_prior, model.estimate) if hasattr(model, "class_prior") else None
+    posterior = None if prior is None else lambda: prior.update(model.tally_[model._target])
     return LabeledFactor(scored, (), (), [classes], (group_name(model),), posterior=posterior)
 
 
 def group_name(model: Any) -> Any:
-    """What the groups are called: as the target is, unless nobody named them."""
+    """Return the name of the groups: the name of the target, or "component"."""
     return "component" if getattr(model, "_group_word", None) == "components" else model._target
 
 
 def labeled_factors(model: Any) -> list[LabeledFactor]:
-    """p(class), and every factor given the class."""
-    given, classes = (group_name(model),), (model.classes_.tolist(),)
+    """Return p(class) and every factor given the class, labeled."""
+    given = (group_name(model),)
+    classes = (model.classes_.tolist(),)
     found = [labeled_class_prior(model)]
     fitted = model._scoring_factors
     for number, (scored, (_, counted)) in enumerate(zip(fitted.scorers_or_mle, fitted.pairs, strict=True)):
@@ -47,5 +52,5 @@ def labeled_factors(model: Any) -> list[LabeledFactor]:
 
 
 def class_prior(model: Any) -> ParameterTable:
-    """p(class): as given, or as the estimate makes it of the classes' rows."""
+    """Return p(class): the fixed probabilities, or their estimate."""
     return labeled_class_prior(model).column(0)

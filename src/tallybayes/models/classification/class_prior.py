@@ -1,4 +1,4 @@
-"""The probabilities of the classes before any feature is seen."""
+"""The class prior: p(class) before any feature is observed."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ from tallybayes.statistics.counts import Counts
 
 
 def log_class_prior(class_prior: Any, levels: tuple[Any, ...], counts: Counts, estimate: str) -> np.ndarray:
-    """log p(class), −inf for a class that cannot be.
+    """Return log p(class); −inf for a class with probability zero.
 
     Parameters
     ----------
     class_prior : {label: probability}, probabilities by level, "uniform", "frequency", Dirichlet or None
-        "frequency" is the classes' share of the rows; None is what the estimate makes of them, as of any other labels.
+        "frequency": the relative class frequencies. None: estimated, as for any categorical column.
     levels : tuple of labels
     counts : Counts of shape (*given, classes)
         The rows of every class.
     estimate : str
-        Under "map" a Dirichlet gives its posterior's mode, else its mean; None has one only where the estimate does.
+        A Dirichlet prior gives the posterior mode under "map", and else the posterior mean. None uses a prior only if
+        the estimate does.
 
     Returns
     -------
     ndarray of shape (*given, classes)
     """
-    rows, how = counts.table, read_estimate(estimate)
+    rows = counts.table
+    how = read_estimate(estimate)
     if class_prior is None:
         class_prior = class_prior_distribution(None, estimate) if how.has_prior else "frequency"
     if isinstance(class_prior, str) and class_prior == "frequency":
@@ -52,7 +54,7 @@ CLASS_PRIOR_WORDS = StringOptions(("uniform", "frequency"), ("probabilities by c
 
 
 def check_class_prior(class_prior: Any) -> None:
-    """Refuse what could be the probabilities of no classes, whichever there are; which there are is known later."""
+    """Raise PriorError if ``class_prior`` is invalid for any number of classes."""
     if class_prior is None or isinstance(class_prior, str | Dirichlet):
         return
     found = list(class_prior.values()) if isinstance(class_prior, Mapping) else class_prior
@@ -68,7 +70,7 @@ def check_class_prior(class_prior: Any) -> None:
 
 
 def check_classes(class_prior: Any, levels: tuple[Any, ...]) -> None:
-    """Refuse probabilities that are not those of the classes of all rows."""
+    """Raise PriorError if ``class_prior`` does not fit the classes."""
     if isinstance(class_prior, Dirichlet):
         class_prior.update(Counts(np.zeros(len(levels))))
     elif class_prior is not None and not isinstance(class_prior, str):
@@ -76,9 +78,9 @@ def check_classes(class_prior: Any, levels: tuple[Any, ...]) -> None:
 
 
 def class_prior_distribution(class_prior: Any, estimate: str) -> Dirichlet | None:
-    """What is believed of the class probabilities before any row; None where they are given."""
+    """Return the prior distribution of the class probabilities; None if the user has fixed them."""
     if class_prior is None:
-        return Dirichlet(2.0 if read_estimate(estimate).takes_mode else 1.0)  # as of any other labels
+        return Dirichlet(2.0 if read_estimate(estimate).takes_mode else 1.0)  # the default for categorical columns
     if isinstance(class_prior, str) and class_prior == "frequency":
         return Dirichlet(1.0)
     return class_prior if isinstance(class_prior, Dirichlet) else None

@@ -1,4 +1,4 @@
-"""Classifiers and mixtures from parameters that are known: without rows, or as a prior worth so many."""
+"""Classifiers and mixtures from user-specified parameters: without rows, or as a prior of some strength."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tallybayes.models.inputs.features import free_name
 from tallybayes.models.inputs.input_format import InputFormat
 from tallybayes.models.inputs.parameter_input import (
     ParameterBlock,
-    belief_of,
+    prior_from_parameters,
     check_strength,
     families_of,
     is_marginal,
@@ -54,31 +54,31 @@ def naive_bayes_from_parameters(
     strength: float | None = None,
     **options: Any,
 ) -> NaiveBayes:
-    """A model whose parameters are given, not learned.
+    """Return a model with user-specified parameters.
 
-    It answers whatever needs no counts; what does (`partial_fit`, `forget`, ``+``, evidence …) raises `NoCountsError`.
+    Methods that need counts (`partial_fit`, `forget`, ``+``, the evidence) raise `NoCountsError`.
 
     Parameters
     ----------
-    parameters : mapping from column, or tuple of columns that are one block, to what is known of it in every class
-        By class: ``{label: probability}`` of a column of labels; ``{"mean": …, "variance": …}`` of a Gaussian one,
-        ``{"mean": …, "covariance": …}`` of a block, ``{"rate": …}`` of a Poisson one; one number is the probability of
-        a 1. As mappings, data frames (a row for every class) or arrays. A label that a mapping leaves out has 0.
-        ``parameters_`` of a fitted model is such a mapping.
+    parameters : mapping from a column, or a tuple of columns of one block, to its parameters in every class
+        By class: ``{label: probability}`` for a categorical column; ``{"mean": …, "variance": …}`` for a Gaussian
+        column, ``{"mean": …, "covariance": …}`` for a block, ``{"rate": …}`` for a Poisson column; one number is the
+        probability of 1. As mappings, data frames (a row for every class) or arrays. Labels that a mapping lacks have
+        probability 0. ``parameters_`` of a fitted model is such a mapping.
     class_prior : p(class), as a mapping, series or array
-        May be left out where `parameters` has it, as ``parameters_`` does.
+        Optional if `parameters` has it, as ``parameters_`` does.
     classes : sequence of labels, optional
-        The classes of arrays, 0, 1, … if left out.
+        The classes of arrays; by default 0, 1, …
     columns : Family, or mapping from columns to families, optional
-        Where a family does not follow from the names above, such as ``tb.LogNormal()`` or ``tb.Multinomial()``.
+        The families that the parameter names do not determine, such as ``tb.LogNormal()`` or ``tb.Multinomial()``.
     levels : mapping from column to its labels, optional
         For arrays of probabilities.
     strength : float, optional
-        Makes it a prior instead, worth so many rows, of every class as many as it is probable: a model of no rows yet,
-        whose beliefs expect these parameters, to be fitted or to go on with by `partial_fit`. Under ``"bayes"`` labels
-        have the given probabilities; Gaussian columns are as much wider as so few rows leave them unsure.
+        Use the parameters as a prior with the strength of that many rows, distributed over the classes by the class
+        prior. The model has no rows; use `fit` or `partial_fit`. Under ``"bayes"`` categorical columns have the given
+        probabilities, and Gaussian columns are wider, as so few rows determine the parameters less.
     **options
-        Of the constructor.
+        Parameters of the constructor.
 
     Returns
     -------
@@ -113,19 +113,19 @@ def mixture_from_parameters(
     strength: float | None = None,
     **options: Any,
 ) -> Mixture:
-    """A mixture whose parameters are given, not learned.
+    """Return a mixture with user-specified parameters.
 
     Parameters
     ----------
     parameters, columns, levels, strength, **options
-        As for `NaiveBayes.from_parameters`; the components are 0, 1, … A prior (`strength`) is where EM begins
-        (``warm_start``), too, and what it climbs under.
+        As for `NaiveBayes.from_parameters`; the components are 0, 1, … With `strength`, EM also starts at the
+        parameters (``warm_start``).
     class_prior : p(component), as an array, series or mapping
 
     Returns
     -------
     Mixture
-        ``fit(X, initial=mixture)`` of another one climbs from there.
+        Pass it to ``fit(X, initial=mixture)`` of another mixture to start EM there.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def mixture_from_parameters(
         raise DataError.wrong_type("class_prior", f"of the components {groups}", "one for each of 0, 1, …")
     read = read_columns_stated(parameters, sorted(groups), columns, levels)
     if strength is not None:
-        options.setdefault("warm_start", True)  # such a prior knows its components, so EM begins where it says
+        options.setdefault("warm_start", True)  # such a prior identifies the components, so EM starts at its mean
     model = cls(len(groups), columns=families_of(read), **options)
     model._check_settings()
     return _make(model, sorted(groups), class_prior, read, strength)
@@ -159,27 +159,27 @@ def discriminant_from_parameters(
     strength: float | None = None,
     **options: Any,
 ) -> GaussianDiscriminant:
-    """A model whose means and covariances are given, not learned.
+    """Return a discriminant with user-specified means and covariances.
 
     Parameters
     ----------
     means : by class, a number for every column
         A mapping of lists, arrays or mappings by column, a data frame with a row for every class, or an array.
-    covariances : as `covariance` says
-        A matrix for every class (``"full"``), one for all (``"tied"``), the variances of every class (``"diagonal"``),
-        of all (``"tied_diagonal"``), one variance for every class (``"spherical"``) or one for all
-        (``"tied_spherical"``). A matrix for every class may always be given: it is read as `covariance` says, a shared
-        one being their mean by `class_prior`, as counting would have it.
-    class_prior : p(class), as a mapping, series or array; all the same if left out
+    covariances : array-like, its shape depends on `covariance`
+        A matrix for every class (``"full"``), one for all (``"tied"``), the variances of every class
+        (``"diagonal"``) or of all (``"tied_diagonal"``), one variance for every class (``"spherical"``) or one for all
+        (``"tied_spherical"``). A matrix for every class is always accepted and reduced to the type of `covariance`; a
+        tied matrix is their mean, weighted by `class_prior`.
+    class_prior : p(class), as a mapping, series or array; uniform by default
     classes : sequence of labels, optional
-        The classes of arrays, 0, 1, … if left out.
+        The classes of arrays; by default 0, 1, …
     covariance : as for the constructor
     columns : sequence of names, optional
-        Of the columns; those of mappings and frames, or 0, 1, …, if left out.
+        The column names; by default those of mappings and frames, or 0, 1, …
     strength : float, optional
-        Makes it a prior instead: see `NaiveBayes.from_parameters`.
+        Use the parameters as a prior; see `NaiveBayes.from_parameters`.
     **options
-        Of the constructor; ``shrinkage=`` shrinks the covariances that are given.
+        Parameters of the constructor; ``shrinkage=`` shrinks the covariances.
 
     Returns
     -------
@@ -221,8 +221,9 @@ def discriminant_from_parameters(
 
 
 def _covariances(value: Any, kind: str, groups: list[Any], order: list[int], names: list[Any]) -> np.ndarray:
-    """A matrix for every class."""
-    d, value = len(names), nested_mapping(value)
+    """Return a covariance matrix for every class."""
+    d = len(names)
+    value = nested_mapping(value)
     if isinstance(value, Mapping) and set(value) != set(groups) and set(value) == set(names):
         value = (
             [read_row(value[row], names, "the covariance", absent=None) for row in names]
@@ -252,7 +253,7 @@ def _covariances(value: Any, kind: str, groups: list[Any], order: list[int], nam
 
 
 def _line(value: Any, names: list[Any]) -> Any:
-    """A row of a covariance by name, or a variance."""
+    """Return a row of a covariance matrix by name, or a variance."""
     return (
         read_row(value, names, "the covariance", absent=None)
         if np.ndim(nested_mapping(value)) or isinstance(nested_mapping(value), Mapping)
@@ -261,7 +262,7 @@ def _line(value: Any, names: list[Any]) -> Any:
 
 
 def _apart(parameters: Any, class_prior: Any) -> tuple[dict[Any, Any], Any]:
-    """What is known of the columns, and p(class), which ``parameters_`` of a model has among them."""
+    """Return the parameters of the columns, and p(class), which may be among them."""
     if not isinstance(parameters, Mapping):
         raise DataError.wrong_type("parameters", type(parameters).__name__, "a mapping from columns")
     marginal = [part for part in parameters.values() if is_marginal(part)]
@@ -282,7 +283,7 @@ def _width(statistics: Any) -> int:
 def _make(
     model: Model, groups: list[Any], class_prior: Any, read: Sequence[ParameterBlock], strength: float | None
 ) -> Model:
-    """The model of what was read: as it is, or as a prior worth so many rows."""
+    """Return the model with these parameters, or with a prior of some strength."""
     names = [name for one in read for name in one.columns]
     target = free_name("class", names)
     domain = Domain(groups, target, declared=groups, is_sorted=True)
@@ -311,7 +312,8 @@ def _make(
     model._set_tally(tally)._set_fixed_parameters(given)
     parameters = zip(factors, model._fixed_feature_parameters(), strict=True)
     priors = {
-        f.columns: belief_of(model._factor_for_scoring(f), found, worth * probabilities) for f, found in parameters
+        f.columns: prior_from_parameters(model._factor_for_scoring(f), found, worth * probabilities)
+        for f, found in parameters
     }
     model._set_fixed_parameters(None)
     model.prior = {columns[0] if len(columns) == 1 else columns: belief for columns, belief in priors.items()}

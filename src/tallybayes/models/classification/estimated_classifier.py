@@ -146,7 +146,8 @@ class EstimatedClassifier:
     @cached_property
     def all_factors(self) -> EstimatedFactors:
         """All factors, p(class) included unless its probabilities are fixed."""
-        factors, prior = self.factors, self.class_prior_distribution
+        factors = self.factors
+        prior = self.class_prior_distribution
         if prior is None:
             return factors
         pairs = [(self.class_factor, self.class_counts), *factors.pairs]

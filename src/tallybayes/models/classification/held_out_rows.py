@@ -1,4 +1,4 @@
-"""Rows held out of classifiers and mixtures that lack labels or cells: such models are fitted again without them."""
+"""Held-out predictions by refitting, for classifiers and mixtures whose statistics cannot be subtracted."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from tallybayes.typing import Labels, Rows, SampleWeights
 
 
 class LabeledRows(HoldOutRows):
-    """Rows of a classifier. Those without a label are learned from by all, if the model takes them."""
+    """Rows of a classifier for cross-validation by refitting. Unlabeled rows are training rows of every fold."""
 
     def __init__(self, full_model: Any, table: Table, weight: Any) -> None:
-        self.full_model, self.table, self.n_classes = full_model, table, len(full_model.classes_)
+        self.full_model = full_model
+        self.table = table
+        self.n_classes = len(full_model.classes_)
         self.weight = check_weight(weight, table.n_rows)
         labels = read_labels(table, full_model._target, getattr(full_model, "missing_label", None))
         where = np.append(full_model._class_domain.positions_of(labels.domain.levels), -1)
@@ -30,26 +32,26 @@ class LabeledRows(HoldOutRows):
 
     @classmethod
     def open(cls, model: Any, data: Rows, target: Labels, sample_weight: SampleWeights) -> Self:
-        """The rows as `fit` takes them."""
+        """Read the rows as `fit` does."""
         whole = _as_counted(clone(model)).fit(data, target, sample_weight)
         _, table, weight = read_initial_rows(data, target, sample_weight)
         return cls(whole.set_params(**model.get_params(deep=False)), table, weight)
 
     @property
     def requires_refit(self) -> bool:
-        """Whether nothing can be subtracted: counts that EM expected, and metrics that were learned."""
+        """Return whether rows cannot be subtracted: after EM, and with a learned metric."""
         return not hasattr(self.full_model, "_with_tally") or super().requires_refit
 
     def count(self, chosen: np.ndarray) -> Tally:
-        """The tally of some of the rows."""
+        """Return the tally of some rows."""
         return self.full_model._count_more_rows(self.table.rows(chosen), self.some_weight(chosen))
 
     def fit(self, model: Any, chosen: np.ndarray) -> Any:
-        """The model fitted on some of the rows."""
+        """Return the model fitted to some rows."""
         return _as_counted(model).fit(self.table.rows(chosen), self.full_model._target, self.some_weight(chosen))
 
     def predict_rows(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
-        """log p(class | row) and log p(row) of some rows; of a model without densities these are NaN."""
+        """Return log p(class | row) and log p(row) of some rows; log p(row) is NaN for models without densities."""
         rows = self.table.rows(chosen)
         if hasattr(model, "_row_scorer"):
             model._check_estimated(model.class_log_prior_)
@@ -61,28 +63,29 @@ class LabeledRows(HoldOutRows):
 
 
 def _as_counted(model: Any) -> Any:
-    """The model without a calibration, which would take rows out of it once more: held-out scores are mended later."""
+    """Return the model without its calibration; held-out scores are calibrated later."""
     return model.set_params(calibration=None) if hasattr(model, "calibration") else model
 
 
 class UnlabeledRows(HoldOutRows):
-    """Rows of a mixture: nobody knows their component, so their density is all that can be judged."""
+    """Rows of a mixture for cross-validation: their components are unknown, so only the density is evaluated."""
 
     def __init__(self, model: Any, data: Rows, sample_weight: SampleWeights) -> None:
-        self.full_model, self.n_classes = clone(model).fit(data, sample_weight=sample_weight), 0
+        self.full_model = clone(model).fit(data, sample_weight=sample_weight)
+        self.n_classes = 0
         self.table, weight = with_weight(open_features(data), sample_weight)
         self.weight = check_weight(weight, self.table.n_rows)
         self.codes = np.zeros(self.table.n_rows, dtype=np.intp)
 
     def count(self, chosen: np.ndarray) -> Tally:
-        """Never asked for: a mixture's counts are expected."""
+        """Raise an error: the counts of a mixture are expected counts."""
         raise NotImplementedError
 
     def fit(self, model: Any, chosen: np.ndarray) -> Any:
-        """The mixture fitted on some of the rows."""
+        """Return the mixture fitted to some rows."""
         return model.fit(self.table.rows(chosen), sample_weight=self.some_weight(chosen))
 
     def predict_rows(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
-        """log p(row) of some rows."""
+        """Return log p(row) of some rows."""
         found = model._row_scorer.posterior(open_rows(model, self.table.rows(chosen)), whole=True)
         return ClassPosterior(np.empty((len(chosen), 0)), found.log_density)

@@ -1,4 +1,4 @@
-"""Held-out scores: every row scored by the counts of other rows, which come by subtraction."""
+"""Held-out scores by subtraction: every row is scored by the counts of all other rows, or of the other folds."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from tallybayes.tally.factor import Factor
 from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 
-FOLDS = 10  # of rows that are calibrated on, where they are not left out one by one
+FOLDS = 10  # number of folds for calibration, if rows are not left out one by one
 
 
 class OpenedRows(NamedTuple):
-    """Rows to learn from and be scored on: a model of their shape, their table, labels as codes, and weights."""
+    """Rows to count and to score: a model with their format, the table, the class codes and the weights."""
 
     model: Any
     table: Table
@@ -47,44 +47,47 @@ class OpenedRows(NamedTuple):
 
 
 class CountedFolds(NamedTuple):
-    """Rows that were counted: a model of all of them, their classes as codes, and the statistics of every fold."""
+    """Counted rows: the model of all rows, their class codes, and the statistics of every fold."""
 
     model: Any
     table: Table
     codes: np.ndarray
     weight: np.ndarray | None
     parts: list[list[Statistics]]
-    log_base: dict[int, np.ndarray]  # what the classes have in common, see Plan.posterior_of
+    log_base: dict[int, np.ndarray]  # terms of log p(row | class) that all classes share, see `RowScorer.posterior_of`
 
     def without(self, fold: int) -> list[Statistics]:
-        """The statistics of all rows less those of a fold, which are known to be among them."""
+        """Return the statistics of all rows minus those of a fold."""
         pairs = zip(self.model.tally_.statistics, self.parts[fold], strict=True)
         return [whole._subtract(part) for whole, part in pairs]
 
 
 def open_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> OpenedRows:
-    """Read the rows, as `fit` would."""
+    """Read the rows as `fit` does."""
     fresh = clone(model)
     fresh._shape, table, weight = read_initial_rows(X, y, sample_weight)
     labels = read_labels(table, fresh._target, fresh.missing_label)
     if labels.n_missing and fresh.unlabeled is not None:
         raise NotForgettableError.soft()
-    labels.refuse_missing("Pass unlabeled='em' or 'skip', or leave the unlabeled rows out.", fresh.missing_label)
+    labels.check_complete("Pass unlabeled='em' or 'skip', or leave the unlabeled rows out.", fresh.missing_label)
     found, _ = table.levels([fresh._target], lambda _: True)
     return OpenedRows(fresh, table, np.asarray(found.columns[0]), check_weight(weight, table.n_rows))
 
 
 def count_rows(opened: OpenedRows, fold: np.ndarray | None = None) -> CountedFolds:
-    """Count the rows once, each fold apart: a fold is one more thing that is given."""
+    """Count the rows once, with the fold as an additional axis of the statistics."""
     model, table, labels, weight = opened
     factors = [class_factor(model), *model._make_factors(table, model._target, weight)]
     schema = Schema(sorted_domains=(str(model._target),))
-    counted, name = model._discretize(table), free_name("fold", list(table.columns))
+    counted = model._discretize(table)
+    name = free_name("fold", list(table.columns))
     given = factors if fold is None else [Factor(f.columns, (name, *f.given), f.family) for f in factors]
     try:
         tally = count(counted if fold is None else counted.with_column(name, fold), given, weight=weight, schema=schema)
     except DataError as error:
-        if rows_with_missing(table, factors).any():  # EM fills them in from all rows, so none can be subtracted
+        if rows_with_missing(
+            table, factors
+        ).any():  # EM imputes these values from all rows, so rows cannot be subtracted
             raise NotForgettableError.soft() from error
         raise
     if not tally.domains[str(model._target)].levels:
@@ -102,14 +105,14 @@ def count_rows(opened: OpenedRows, fold: np.ndarray | None = None) -> CountedFol
 
 
 def _of_fold(statistics: Statistics, place: int) -> Statistics:
-    """The statistics of one fold, the first thing given; a fold without any weight has no place."""
+    """Return the statistics of one fold, the first axis; zeros for a fold without weight."""
     if place < 0:
         return statistics.take(0, np.array([-1])).reshape_groups(statistics.given_shape[1:])
     return statistics._move(lambda array: array[place])
 
 
 def _codes_of(labels: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """The classes of the rows; those of rows without weight, which may have none, count as the first."""
+    """Return the class codes; rows of zero weight, which may lack a label, have code 0."""
     if np.array_equal(where, np.arange(len(where))):
         return labels.astype(np.intp, copy=False)
     return np.maximum(where, 0)[labels.astype(np.intp)]
@@ -121,13 +124,15 @@ def score_folds(
     train: Callable[[int], list[Statistics]],
     fold: np.ndarray,
 ) -> list[ClassPosterior]:
-    """The scores of every row by each of the models, learnt from what its fold may learn from.
+    """Return the scores of every row by each model, estimated from the training rows of its fold.
 
-    ``train`` gives the statistics to learn a fold's model from; fold −1 is only learned from, and scored NaN.
+    ``train`` returns the training statistics of a fold. Rows of fold −1 are training rows only; their scores are NaN.
     """
-    n_folds, n_classes = int(fold.max()) + 1, len(rows.model.classes_)
+    n_folds = int(fold.max()) + 1
+    n_classes = len(rows.model.classes_)
     out = [ClassPosterior(np.empty((len(fold), n_classes)), np.empty(len(fold))) for _ in models]
-    apart, without_first = [], train(0)
+    apart = []
+    without_first = train(0)
     for model, scores in zip(models, out, strict=True):
         if fold.min() < 0:
             scores.log_proba[fold < 0], scores.log_density[fold < 0] = np.nan, np.nan
@@ -143,11 +148,11 @@ def score_folds(
         here = train(k) if k else []
         plans = [_plan(model, here) if k else first for model, _, first in apart]
         for plan in plans:
-            plan.uses_kernels(rows.table)  # makes its tables, too
+            plan.uses_kernels(rows.table)  # it also makes its tables
         return plans
 
     tests = rows_by_code(fold, n_folds)
-    with ThreadPoolExecutor(1) as aside:  # learns without the next fold while this one is scored
+    with ThreadPoolExecutor(1) as aside:  # estimates the next fold while this one is scored
         soon = aside.submit(learn, 0)
         for k in progress(range(n_folds), "cross-validating"):
             plans = soon.result()
@@ -159,7 +164,7 @@ def score_folds(
 
 
 def _plan(model: Any, train: list[Statistics]) -> RowScorer:
-    """How the model scores after learning from `train`; its priors and levels are held."""
+    """Return the row scorer for training statistics, with fixed priors and levels."""
     held = model._with_tally(_tally(model, train))
     held._check_estimated(held.class_log_prior_)
     return held._row_scorer
@@ -170,8 +175,9 @@ def _tally(model: Any, statistics: list[Statistics]) -> Tally:
 
 
 def score_left_out(rows: CountedFolds, model: Any) -> ClassPosterior:
-    """The scores of every row by the model of all other rows."""
-    n_rows, n_classes = rows.table.n_rows, len(model.classes_)
+    """Return the scores of every row by the model of all other rows (leave-one-out)."""
+    n_rows = rows.table.n_rows
+    n_classes = len(model.classes_)
     scores = ClassPosterior(np.empty((n_rows, n_classes)), np.empty(n_rows))
     left = np.ones(n_rows, dtype=bool)
     if hasattr(model._row_scorer, "left_out"):
@@ -200,7 +206,7 @@ def score_left_out(rows: CountedFolds, model: Any) -> ClassPosterior:
 
 
 def _log_prior_without(model: Any, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """log p(class) without one row of each of these classes, with this weight: (rows, classes)."""
+    """Return log p(class) without one row of the given classes and weight, shape (rows, classes)."""
     counts = model.tally_[model._target]
     assert isinstance(counts, Counts)
     n_classes = len(counts.table)
@@ -212,8 +218,9 @@ def _log_prior_without(model: Any, codes: np.ndarray, weight: np.ndarray | None)
 
 
 def _score_by_class(rows: CountedFolds, model: Any, out: ClassPosterior) -> np.ndarray:
-    """Write the scores of rows whose absence from their class is again a table; say which are left."""
-    n_rows, n_classes = rows.table.n_rows, len(model.classes_)
+    """Score rows by one table per class from which a row is left out; return the rows that need more."""
+    n_rows = rows.table.n_rows
+    n_classes = len(model.classes_)
     everything = np.ones(n_rows, dtype=bool)
     if rows.weight is not None or n_rows == 0:
         return everything
@@ -225,7 +232,7 @@ def _score_by_class(rows: CountedFolds, model: Any, out: ClassPosterior) -> np.n
         own.append(tables)
     n_cells = sum(tables[0].size for tables in own) * n_classes
     if n_cells > max(1_000_000, n_rows * sum(len(scored.factor.columns) for scored in model._factor_scorers)):
-        return everything  # the tables would be more than the rows
+        return everything  # the tables would be larger than the rows
     domains = [model._level_domains(scored) for scored in model._factor_scorers]
     log_prior = _log_prior_without(model, np.arange(n_classes), None)
     unknown = np.zeros(n_classes, dtype=bool)
@@ -246,7 +253,7 @@ def _score_by_class(rows: CountedFolds, model: Any, out: ClassPosterior) -> np.n
 
 
 def _counted_factors(model: Any) -> Iterator[tuple[FactorScorer, Any, ResolvedPrior]]:
-    """Every factor with the statistics that it is scored by, and what it starts from."""
+    """Return every factor with the statistics that score rows, and its resolved prior."""
     fitted = model._scoring_factors
     for scored, (_, statistics), resolved in zip(
         fitted.checked_scorers, fitted.pairs, fitted.active_priors, strict=True
@@ -255,7 +262,7 @@ def _counted_factors(model: Any) -> Iterator[tuple[FactorScorer, Any, ResolvedPr
 
 
 def _step(model: Any, table: Table, n_classes: int) -> int:
-    """How many rows to take at a time: few enough for what the widest factor makes of them."""
+    """Return the number of rows to score at a time, limited by the widest factor."""
     width = 1
     for scored in model._factor_scorers:
         sparse = table.kind(scored.factor.columns[0]) in ("sparse", "text") if scored.factor.columns else False
@@ -269,10 +276,12 @@ def _step(model: Any, table: Table, n_classes: int) -> int:
 
 
 def _joint_left_out(model: Any, rows: CountedFolds, part: slice | np.ndarray, log_prior: np.ndarray) -> np.ndarray:
-    """log p(class, row) without each row; NaN in rows that have to be counted out."""
-    table, group = rows.table.rows(part), rows.codes[part]
+    """Return log p(class, row) without each row; NaN for rows that need other counts."""
+    table = rows.table.rows(part)
+    group = rows.codes[part]
     weight = None if rows.weight is None else rows.weight[part]
-    own, together = np.zeros(len(group)), np.zeros(log_prior.shape)
+    own = np.zeros(len(group))
+    together = np.zeros(log_prior.shape)
     apart: list[FactorScorer] = []
     for scored, statistics, resolved in _counted_factors(model):
         domains = model._level_domains(scored)
@@ -300,17 +309,18 @@ def _joint_left_out(model: Any, rows: CountedFolds, part: slice | np.ndarray, lo
 def held_out_scores(
     model: Any, table: Table, weight: Any, fold: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """log p(class | row) of the rows a model has counted, by the counts of others; their classes and weights.
+    """Return held-out log p(class | row) of training rows, their classes and weights.
 
-    Every row is left out alone or, where there are folds, with its fold. What EM expected cannot be left out of the
-    counts: such models are fitted ten times.
+    Every row is held out alone or, with folds, together with its fold. After EM, statistics cannot be subtracted: the
+    model is refitted for ten folds.
     """
     weight = check_weight(weight, table.n_rows)
     if model.tally_.soft:
         return _refitted(model, table, weight, fold)
     if model.unlabeled == "skip":
         kept = np.flatnonzero(read_labels(table, model._target, model.missing_label).codes >= 0)
-        table, weight = table.rows(kept), None if weight is None else weight[kept]
+        table = table.rows(kept)
+        weight = None if weight is None else weight[kept]
         fold = None if fold is None else fold[kept]
     found, (local,) = table.levels([model._target], lambda _: True)
     codes = _codes_of(np.asarray(found.columns[0]), model._class_domain.positions_of(local.levels))
@@ -329,7 +339,7 @@ def held_out_scores(
 def _refitted(
     model: Any, table: Table, weight: Any, fold: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """log p(class | row) of the labeled rows by models fitted without their fold; their classes and weights."""
+    """Return log p(class | row) of labeled rows by models refitted without their fold, their classes and weights."""
     rows = LabeledRows(model, table, weight)
     known = np.flatnonzero(rows.codes >= 0)
     size = np.ones(table.n_rows) if rows.weight is None else rows.weight

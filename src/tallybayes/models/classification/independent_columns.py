@@ -1,4 +1,4 @@
-"""Columns independent given the class: the factors of naive Bayes and of mixtures, by what ``columns=`` says."""
+"""Columns that are independent given the class: the factors of naive Bayes and of mixtures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tallybayes.typing import Rows
 
 
 def column_factors(model: Any, table: Table, target: Name, weight: Any) -> list[Factor]:
-    """A factor for every block of like columns, given the class; the model remembers which were left out."""
+    """Return a factor for every block of like columns given the class, and set the dropped columns of the model."""
     columns = model.columns
     if model._initial is not None:
         columns = columns_from_initial(columns, model._initial, (name for name in table.columns if name != target))
@@ -41,9 +41,9 @@ def column_factors(model: Any, table: Table, target: Name, weight: Any) -> list[
 
 
 def with_kinds_of(model: Any, X: Rows) -> Any:
-    """The model, or a copy in which columns of which no cell was seen yet are of the kind that they are in these rows.
+    """Return the model with the types of columns whose training values were all missing, from new rows.
 
-    A part of a table in which all cells of a column are missing says nothing of what they are.
+    A batch in which all values of a column are missing does not determine its type.
     """
     columns = model.columns
     rest = columns.get(..., None) if isinstance(columns, Mapping) else columns
@@ -62,7 +62,7 @@ def with_kinds_of(model: Any, X: Rows) -> Any:
 
 
 def _unseen(factor: Factor, statistics: Any) -> list[Name]:
-    """The columns of labels, or of numbers, of which no cell was counted."""
+    """Return the columns of a factor that have no observed value."""
     if factor.family == Categorical():
         return [name for name, size in zip(factor.columns, statistics.segments.sizes, strict=True) if not size]
     if factor.family == Gaussian() and statistics.n_columns == len(factor.columns) == statistics.weight.shape[-1]:
@@ -72,7 +72,7 @@ def _unseen(factor: Factor, statistics: Any) -> list[Name]:
 
 
 def _moved(tally: Tally, name: Name, family: Family, target: Name) -> Tally:
-    """The tally with a column that was never seen among those of another family."""
+    """Return the tally with an unobserved column moved to the factor of another family."""
     pairs = list(zip(tally.factors, tally.statistics, strict=True))
     at = next(k for k, (factor, _) in enumerate(pairs) if factor.given and name in factor.columns)
     factor, statistics = pairs[at]
@@ -96,7 +96,7 @@ def _moved(tally: Tally, name: Name, family: Family, target: Name) -> Tally:
 
 
 def _with_unseen(statistics: Any) -> Any:
-    """The same statistics with one more column, of which nothing was counted."""
+    """Return the statistics with one more column, without observations."""
     if isinstance(statistics, Counts):
         return Counts(statistics.table, [*statistics.segments.sizes.tolist(), 0])
 
@@ -109,7 +109,7 @@ def _with_unseen(statistics: Any) -> Any:
 
 
 def retally(model: Any, other: Any) -> Tally:
-    """The tally read by the other model's families, where they keep the same statistics."""
+    """Return the tally in the families of another model, if they have the same sufficient statistics."""
     tally: Tally = model.tally_
     if same(model.columns, other.columns):
         return tally
@@ -123,7 +123,7 @@ def retally(model: Any, other: Any) -> Tally:
 
 
 def column_tags(model: Any, tags: Any) -> Any:
-    """What scikit-learn may pass, where one family says it for all columns."""
+    """Set scikit-learn's tags, if one family applies to all columns."""
     if isinstance(model.columns, Family):
         family = model.columns
         tags.input_tags.sparse = family.accepts_sparse
@@ -131,12 +131,12 @@ def column_tags(model: Any, tags: Any) -> Any:
         tags.input_tags.allow_nan = family.accepts_missing
         if tags.classifier_tags is not None:
             words = not family.accepts_missing and family.accepts_sparse
-            tags.classifier_tags.poor_score = words  # on measurements
+            tags.classifier_tags.poor_score = words  # for continuous features
     return tags
 
 
 def _family_of(columns: Any, factor: Factor) -> Family:
-    """The one family that ``columns=`` gives to a factor's columns."""
+    """Return the one family that ``columns`` gives to the columns of a factor."""
     if isinstance(columns, Family):
         return columns
     found = []

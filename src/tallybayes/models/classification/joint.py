@@ -1,4 +1,4 @@
-"""The table of all columns at once: what the independence of naive Bayes saves."""
+"""The size of the joint table of all columns, which naive Bayes avoids."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 
 def n_parameters_joint(model: Any) -> int | None:
-    """What the full joint table of the same columns would take; None where a column is not of labels or yes/no."""
+    """Return the number of parameters of the full joint table; None unless every column is categorical or binary."""
     check_is_fitted(model, "tally_")
     sizes = [len(model._class_domain.levels)]
     for factor, statistics in model._estimated.pairs:

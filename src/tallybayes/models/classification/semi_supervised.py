@@ -1,4 +1,4 @@
-"""Rows that lack their label, or cells that a covariance needs: refused, left out, or expected by EM."""
+"""Count rows with missing labels or missing values: raise, skip, or use EM."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from tallybayes.tally.tally import Tally
 
 
 def count_first(model: Any, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, EMSummary | None]:
-    """The tally of the first rows, which decide what there is to count; and how EM ended, if it was needed."""
-    labels, weights = _labels(model, table, model.unlabeled == "em"), check_weight(weight, table.n_rows)
+    """Return the tally of the first rows and, if EM was needed, its summary."""
+    labels = _labels(model, table, model.unlabeled == "em")
+    weights = check_weight(weight, table.n_rows)
     if labels.n_missing and model._shape.y_dtype is not None and model._shape.y_dtype.kind == "O":
-        model._shape = model._shape._replace(y_dtype=None)  # objects only because None is among them
+        model._shape = model._shape._replace(y_dtype=None)  # the data type is object only because of None
     if weights is not None and not weights.any():
         raise DataError("the weight of every row is zero; expected at least one row that counts.")
     if labels.n_missing or (weights is not None and not weights.all()):
@@ -49,11 +50,13 @@ def count_first(model: Any, table: Table, weight: Any, factors: list[Factor]) ->
 
 
 def count_more(model: Any, table: Table, weight: Any) -> Tally:
-    """The tally of rows that are added to others, or taken out of them: they cannot be expected."""
-    labels, weights = _labels(model, table, False), check_weight(weight, table.n_rows)
+    """Return the tally of rows to add or to subtract; EM is not possible."""
+    labels = _labels(model, table, False)
+    weights = check_weight(weight, table.n_rows)
     if labels.n_missing:
         known = np.flatnonzero(labels.codes >= 0)
-        table, weights = table.rows(known), None if weights is None else weights[known]
+        table = table.rows(known)
+        weights = None if weights is None else weights[known]
     try:
         return count_rows(model, table, weights, list(model.tally_.factors), model.tally_)
     except DataError:
@@ -66,18 +69,18 @@ def count_more(model: Any, table: Table, weight: Any) -> Tally:
 
 
 def _labels(model: Any, table: Table, missing: bool) -> Labels:
-    """The labels of the rows; some may be missing only if they can be expected, or are to be skipped."""
+    """Return the labels of the rows; raise LabelError if some are missing and neither EM nor skipping is set."""
     labels = read_labels(table, model._target, model.missing_label)
     if not missing and model.unlabeled != "skip":
         how = "Use fit with all rows at once" if model.unlabeled == "em" else "Pass unlabeled='em' or 'skip'"
-        labels.refuse_missing(f"{how}, or leave the unlabeled rows out.", model.missing_label)
+        labels.check_complete(f"{how}, or leave the unlabeled rows out.", model.missing_label)
     return labels
 
 
 def _that_count(
     model: Any, table: Table, labels: Labels, weights: np.ndarray | None
 ) -> tuple[Table, Labels, np.ndarray | None]:
-    """The rows that have a weight and, where those without a label are skipped, a label."""
+    """Return the rows with positive weight and, if unlabeled rows are skipped, a label."""
     skip = model.unlabeled == "skip" and labels.n_missing > 0
     if skip and not labels.rows.any():
         raise DataError("no row has a label; expected at least one that does.\n    Pass unlabeled='em'.")
@@ -92,7 +95,7 @@ def _that_count(
 
 
 def _n_unnamed(model: Any, n_named: int, n_unlabeled: int) -> int:
-    """How many classes there are besides those that have labels."""
+    """Return the number of classes without labeled rows."""
     if model.n_classes is None:
         if n_unlabeled and not n_named:
             raise DataError(

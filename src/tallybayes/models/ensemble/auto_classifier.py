@@ -145,8 +145,8 @@ class AutoClassifier(ClassifierMixin, Estimator):
         if table.n_rows == 0:
             raise DataError("there are 0 rows to learn from; expected at least 1.")
         labels = read_labels(table, input_format.target)
-        labels.refuse_missing("Drop the unlabeled rows, or use tb.NaiveBayes(unlabeled='em').")
-        labels.refuse_numbers(input_format.target)
+        labels.check_complete("Drop the unlabeled rows, or use tb.NaiveBayes(unlabeled='em').")
+        labels.check_categorical(input_format.target)
         weights = check_weight(weight, table.n_rows)
         check_columns(table, input_format.target)
         warn_unread({name: reason for name in table.columns if (reason := table.unread(name))})

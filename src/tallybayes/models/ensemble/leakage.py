@@ -100,7 +100,7 @@ def find_leakage(data: Rows, target: Labels, *, folds: int = 5, random_state: in
     if table.n_rows > _MOST_ROWS:
         table = table.rows(sampled_rows(table.n_rows, _MOST_ROWS, random_state))
     labels = read_labels(table, shape.target)
-    labels.refuse_missing("Drop the unlabeled rows.")
+    labels.check_complete("Drop the unlabeled rows.")
     check_columns(table, shape.target)
     codes = np.unique(labels.codes, return_inverse=True)[1]
     fold = random_folds(codes, max(2, min(int(folds), table.n_rows)), random_state)

@@ -20,7 +20,7 @@ from tallybayes.models.hmm.topology import Topology, arrays_of
 from tallybayes.models.inputs.features import free_name
 from tallybayes.models.inputs.parameter_input import (
     ParameterBlock,
-    belief_of,
+    prior_from_parameters,
     check_strength,
     families_of,
     nested_mapping,
@@ -169,7 +169,7 @@ def _prior_of_tables(
 def _worth(one: FactorScorer, rows: float) -> Any:
     """The belief about a part of the chain, or an emission, every line of which is worth so many rows."""
     table = arrays_of(one.parameters)[0]  # what is allowed of the transitions is flat
-    return belief_of(one.factor, one.parameters, np.full(table.shape[:1] if table.ndim > 1 else (), rows))
+    return prior_from_parameters(one.factor, one.parameters, np.full(table.shape[:1] if table.ndim > 1 else (), rows))
 
 
 def _columns(

@@ -43,7 +43,8 @@ def names_to_read(model: Any, source: Source) -> list[str]:
     if fitted is not None:
         source.check_columns(fitted)
         return list(fitted)
-    known, names = set(source.schema.names), model._required_columns
+    known = set(source.schema.names)
+    names = model._required_columns
     wanted = [other for name in names for other in origins(name)]
     if shape is not None and known.intersection(wanted):  # rows of a network may lack nodes
         absent = dict.fromkeys((name for name in names if known.isdisjoint(origins(name))), 1)

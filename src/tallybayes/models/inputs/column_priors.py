@@ -162,7 +162,8 @@ def _of_two_levels(prior: Any, factor: Factor, name: Name, levels: Levels | None
 
 def prior_in_groups(prior: Any, factor: Factor, estimate: str, levels: Levels | None = None) -> Any:
     """As `prior_for`, of columns that are compared between groups: their default is of all groups together."""
-    found, default = prior_for(prior, factor, levels), default_group_prior(factor.family, estimate)
+    found = prior_for(prior, factor, levels)
+    default = default_group_prior(factor.family, estimate)
     if isinstance(found, PerColumn):
         return PerColumn(tuple(default if one is None else one for one in found.priors))
     return default if found is None else found

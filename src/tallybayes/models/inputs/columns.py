@@ -228,7 +228,8 @@ def _listed(names: list[Any]) -> str:
 
 def refuse_other_choice(model: Any, other: Any) -> None:
     """Refuse to add models whose columns are not in the same families: what they counted does not add up."""
-    mine, its = model.columns_, other.columns_
+    mine = model.columns_
+    its = other.columns_
     for name in dict.fromkeys([*mine, *its]):
         if name not in mine or name not in its or mine[name].statistics_key != its[name].statistics_key:
             first, second = (repr(one[name]) if name in one else "left out" for one in (mine, its))

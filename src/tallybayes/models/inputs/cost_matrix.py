@@ -47,7 +47,8 @@ def _costs_by_name(cost: Mapping[Any, Any], classes: np.ndarray) -> tuple[np.nda
     if not decisions:
         raise DataError("cost names no decision; expected at least one, as in {true: {decided: cost}}.")
     if set(decisions) == set(levels):
-        decisions, labels = levels, classes
+        decisions = levels
+        labels = classes
     else:
         labels = _labels(decisions)
     out = np.empty((len(levels), len(decisions)))

@@ -35,7 +35,8 @@ class DiscretizedColumns(NamedTuple):
         labels = [
             name for name, family in self.families.items() if family.present_family is not None and not family.bins
         ]
-        seen, found = with_missing_level(table, labels), {}
+        seen = with_missing_level(table, labels)
+        found = {}
         for name, family in self.families.items():
             if family.bins:
                 cells = table.numbers([name])

@@ -54,7 +54,8 @@ class FamilySelectionRows(NamedTuple):
         there = None if weight is None or weight.all() else weight > 0
         if codes is not None and codes.min() < 0:
             there = codes >= 0 if there is None else there & (codes >= 0)
-        part, source = None if there is None else np.flatnonzero(there), table
+        part = None if there is None else np.flatnonzero(there)
+        source = table
         n_rows = table.n_rows if part is None else len(part)
         if n_rows > MOST_ROWS:
             some = sampled_rows(n_rows, MOST_ROWS)
@@ -62,11 +63,13 @@ class FamilySelectionRows(NamedTuple):
         if part is not None:
             table = table.rows(part)
             weight, codes, fold = (None if each is None else each[part] for each in (weight, codes, fold))
-        n_classes, n_folds = 1, 1 if fold is None else int(fold.max()) + 1
+        n_classes = 1
+        n_folds = 1 if fold is None else int(fold.max()) + 1
         group = None if codes is None and fold is None else np.zeros(table.n_rows, dtype=np.intp)
         if group is not None and codes is not None:
             seen = np.bincount(codes) > 0
-            n_classes, group = int(seen.sum()), (np.cumsum(seen) - 1)[codes]  # classes without a row are none
+            n_classes = int(seen.sum())
+            group = (np.cumsum(seen) - 1)[codes]  # classes without a row are none
         if group is not None and fold is not None:
             group = group + n_classes * fold.astype(np.intp)
         thinned = n_rows / max(1, table.n_rows)
@@ -94,7 +97,8 @@ class FamilySelectionRows(NamedTuple):
         order = np.argsort(column)
         every = column[order]
         n_known = int(every.searchsorted(np.nan))  # they are last
-        every, order = every[:n_known], order[:n_known]
+        every = every[:n_known]
+        order = order[:n_known]
         if n_known and not (math.isfinite(every[0]) and math.isfinite(every[-1])):
             self.refuse([name])
         weight = None if self.weight is None else self.weight[order]
@@ -150,7 +154,8 @@ def family_code_lengths(
     A length for each of the folds, without it, and the last for all rows.
     """
     found: dict[Name, list[tuple[Family, np.ndarray]]] = {one.name: [] for one in seen}
-    numbers, labels = [one for one in seen if one.is_number], [one for one in seen if not one.is_number]
+    numbers = [one for one in seen if one.is_number]
+    labels = [one for one in seen if not one.is_number]
     whole = {one.name: one.cells.is_integer for one in numbers}
     counts = [one for one in numbers if whole[one.name] and one.values[0] >= 0]
     coins = [one for one in counts if one.values[-1] <= 1]
@@ -236,7 +241,8 @@ def _measured_evidence(
     """
     if not numbers:
         return np.zeros((0, 1))
-    family, logs = Gaussian(), [np.log(one.column) for one in positive]
+    family = Gaussian()
+    logs = [np.log(one.column) for one in positive]
     width = len(numbers) + len(logs)
     try:
         moments = family.collect([*(one.column for one in numbers), *logs], rows.group, rows.n_groups, rows.weight)
@@ -266,7 +272,8 @@ def _level_evidence(rows: FamilySelectionRows, tables: Sequence[np.ndarray]) -> 
     sizes = [table.shape[1] for table in tables]
     flat = counts.swapaxes(0, 1).reshape(rows.n_classes, -1)
     nats = _of(Categorical(), Counts(flat, np.tile(sizes, len(counts))), len(tables))
-    pooled, ends = counts.sum(axis=1), np.cumsum([0, *sizes])
+    pooled = counts.sum(axis=1)
+    ends = np.cumsum([0, *sizes])
     for place, length in enumerate(nats):
         yield pooled[:, ends[place] : ends[place + 1]], length
 

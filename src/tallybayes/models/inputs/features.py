@@ -157,7 +157,8 @@ def check_feature_names(model: Any, X: Any, found: Iterable[Name]) -> None:
     try:
         _check_feature_names(model, X, reset=False)
     except ValueError as error:
-        known, found = list(model.feature_names_in_), list(found)
+        known = list(model.feature_names_in_)
+        found = list(found)
         extra = [name for name in found if name not in known]
         absent = [name for name in known if name not in found]
         raise DataError(f"{error}{did_you_mean(absent, extra)}") from None

@@ -74,7 +74,10 @@ class InputFormat(NamedTuple):
     def from_json(cls, state: dict[str, Any], tally: Tally) -> Self:
         """Return what `to_json` was called on; every field is checked, for a file may come from anyone."""
         found: Any = cls(*(from_json(state.pop(name)) for name in cls._fields))
-        dtype, names, n_features, columns = found.y_dtype, found.feature_names, found.n_features, found.columns
+        dtype = found.y_dtype
+        names = found.feature_names
+        n_features = found.n_features
+        columns = found.columns
         if dtype is not None and not _DTYPE.fullmatch(dtype):
             raise FileError(f"the labels of the model are of type {dtype!r:.60}; expected bool, numbers or text.")
         if str(found.target) not in tally.domains:
@@ -100,7 +103,8 @@ def read_initial_rows(X: Any, y: Any, sample_weight: Any) -> tuple[InputFormat, 
     columns = tuple(map(str, features)) if named else None
     if is_name(y):
         parts = with_parts_of_dates(table, keep=[y])
-        dtype, dates = target_dtype(table._column(y)), dates_among(table, parts)
+        dtype = target_dtype(table._column(y))
+        dates = dates_among(table, parts)
         return InputFormat(y, True, dtype, None, n_features, dates, columns), parts, weight
     y = only_column(y)
     column = check_target(y, table.n_rows)
@@ -129,7 +133,8 @@ def read_more_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Tabl
     """More rows of a fitted model: X and y as one table, checked against what was fitted, and the weights."""
     X = as_rows(X, model)
     table, weight = with_weight(open_features(X), sample_weight)
-    table, target = _as_fitted(model, X, table), model._shape.target
+    table = _as_fitted(model, X, table)
+    target = model._shape.target
     if not is_name(y):
         table = table.with_column(target, check_target(y, table.n_rows))
     elif y not in table.columns:
@@ -145,7 +150,8 @@ def read_codes(model: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[n
     table, weight = read_more_rows(model, X, y, sample_weight)
     if table.n_rows == 0:
         raise DataError("X has 0 rows; expected at least 1 labeled row.")
-    labels, domain = read_labels(table, model._target), model._class_domain
+    labels = read_labels(table, model._target)
+    domain = model._class_domain
     unknown = [
         level for level, n in zip(labels.domain.levels, labels.rows, strict=True) if n and level not in domain.index
     ]
@@ -242,7 +248,8 @@ def _as_fitted(model: Any, X: Any, table: Table) -> Table:
     if is_rows_of_mappings(X):
         read = {origin for name in names for origin in origins(name)} | {model._shape.target}
         return with_absent_keys(X, table, absent, read | {*dict(getattr(model, "_dropped_columns", ()))})
-    blocks, by_name = list(table.columns.values()), model._shape.by_name
+    blocks = list(table.columns.values())
+    by_name = model._shape.by_name
     if not by_name and len(names) == 1 and table.matrix is not None:
         return Table({names[0]: table.matrix})
     if not by_name and len(names) == len(blocks) == 1 and model._text_readers:

@@ -30,7 +30,7 @@ class Labels(NamedTuple):
         """How many rows have no label."""
         return len(self.codes) - int(self.rows.sum())
 
-    def refuse_missing(self, hint: str, marker: Any = None) -> None:
+    def check_complete(self, hint: str, marker: Any = None) -> None:
         """Name the first row that has no label, if there is one."""
         if self.n_missing:
             missing = np.flatnonzero(self.codes < 0)
@@ -40,7 +40,7 @@ class Labels(NamedTuple):
                 f"{len(self.codes)} are); expected a label for every row.\n    {hint}"
             )
 
-    def refuse_numbers(self, target: Name) -> None:
+    def check_categorical(self, target: Name) -> None:
         """Raise LabelError if the labels are whole numbers most of which occur once, so that folds lack classes."""
         n = int((self.rows > 0).sum())  # codes of a range of numbers may have levels without rows
         if self.domain.kind == "int" and n > _MOST_NUMBERS and n > len(self.codes) / 2:
@@ -71,10 +71,12 @@ def read_labels(table: Table, target: Name, marker: Any = None) -> Labels:
         found, (local,) = table.levels([target], lambda _: True)
     except LabelError as error:
         raise continuous_target(error) from None
-    codes, rows = np.asarray(found.columns[0]), table.rows_of_levels(target, ordered=True)
+    codes = np.asarray(found.columns[0])
+    rows = table.rows_of_levels(target, ordered=True)
     marked = [] if marker is None else [k for k, level in enumerate(local.levels) if _is_same(level, marker)]
     if marked:
-        codes, rows = np.where(np.isin(codes, marked), -1, codes.astype(np.intp)), rows.copy()
+        codes = np.where(np.isin(codes, marked), -1, codes.astype(np.intp))
+        rows = rows.copy()
         rows[marked] = 0
     return Labels(codes, local, rows)
 

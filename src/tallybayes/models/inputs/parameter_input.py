@@ -325,6 +325,6 @@ def check_strength(strength: Any) -> float:
     return float(strength)
 
 
-def belief_of(factor: Factor, parameters: Any, rows: np.ndarray) -> Any:
+def prior_from_parameters(factor: Factor, parameters: Any, rows: np.ndarray) -> Any:
     """The belief about a factor that is worth so many rows of every group."""
     return prior_of_strength(factor.family, parameters, rows, f"p({', '.join(map(str, factor.columns))} | …)")

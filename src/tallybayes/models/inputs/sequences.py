@@ -41,8 +41,10 @@ class Sequences(NamedTuple):
 
     def places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Which steps are the first of a sequence, which the last, and which follow another."""
-        some, follows = self.lengths > 0, np.ones(int(self.offsets[-1]), dtype=bool)
-        first, last = self.offsets[:-1][some], self.offsets[1:][some] - 1
+        some = self.lengths > 0
+        follows = np.ones(int(self.offsets[-1]), dtype=bool)
+        first = self.offsets[:-1][some]
+        last = self.offsets[1:][some] - 1
         follows[first] = False
         return first, last, np.flatnonzero(follows)
 

@@ -184,7 +184,7 @@ class NearestClassMean(ClassifierMixin, Model):
         return self._count_more_rows(table, weight, factors), None
 
     def _count_more_rows(self, table: Table, weight: Any, factors: list[Factor] | None = None) -> Tally:
-        read_labels(table, self._target).refuse_missing("Drop the unlabeled rows.")
+        read_labels(table, self._target).check_complete("Drop the unlabeled rows.")
         like = None if factors is not None else self.tally_
         return classifier_fit.count_rows(self, table, weight, factors or list(self.tally_.factors), like)
 
