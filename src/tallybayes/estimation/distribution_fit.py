@@ -1,4 +1,4 @@
-"""learn: one family, one set of values, every estimate."""
+"""fit_distribution: one family, one set of values, every estimate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ GROUP = "group"
 
 
 class DescriptionLength(NamedTuple):
-    """Code lengths in bits: the data given the MAP parameter, that parameter's density, and the data by evidence."""
+    """Code lengths in bits.
+
+    Of the data given the MAP parameters, of these parameters, and of the data by the evidence.
+    """
 
     data: Any
     model: Any
@@ -51,25 +54,26 @@ def fit_distribution(
     weight: Iterable[float] | None = None,
     group: Iterable[Any] | SparseMatrix | None = None,
 ) -> FittedDistribution:
-    """Learn a distribution from values, or from how often each occurred.
+    """Fit a distribution to values, or to counts of values.
 
     Parameters
     ----------
     values : array-like of shape (n,) or (n, columns)
         One column, or a block of like columns; None and NaN are missing.
     family : Family
-        What the values mean; in `WithMissing` it is learned, too, whether they are there.
+        The family of the values; in `WithMissing`, the probability of a missing value is estimated, too.
     counts : mapping from value to number, optional
-        Instead of `values`: how often each occurred; of a `Multinomial` how often each word did; by group if it is a
-        mapping from group to such mappings. A value that occurred 0 times is a level all the same.
+        The count of every value, instead of `values`; of a `Multinomial`, the count of every word; with groups, a
+        mapping from group to such mappings. A value with count 0 is a level.
     weight : array-like of shape (n,), optional
-        How often every row counts; 1 if left out.
+        The weight of every row; by default 1.
     group : array-like of shape (n,) or (n, groups), optional
-        The group of every row, as labels or codes (one statistic is kept per group), or soft shares in each group.
+        The group of every row, as labels or codes, or its responsibilities in every group. Every group has its own
+        statistics.
 
     Returns
     -------
-    Learned
+    FittedDistribution
         Or, in `WithMissing`, a `FittedWithMissing`.
 
     Examples
@@ -125,10 +129,12 @@ def fit_distribution(
 
 
 class FittedDistribution:
-    """A family and the statistics of the values it was shown. Made by `fit_distribution`; adds and subtracts.
+    """A family and the sufficient statistics of values. Returned by `fit_distribution`.
 
-    Results have the shape (groups, columns), without the axes that were not asked for: plain numbers for one column
-    without groups. Probabilities of labels come as a dictionary by level.
+    Objects can be added and subtracted.
+
+    Results have the shape (groups, columns), without the axes that the values do not have: plain numbers for one column
+    without groups. Probabilities of categorical values are dictionaries by level.
 
     Examples
     --------
@@ -148,12 +154,12 @@ class FittedDistribution:
 
     @property
     def family(self) -> Family:
-        """What the values mean."""
+        """The family of the values."""
         return self.tally.factors[0].family
 
     @property
     def statistics(self) -> Statistics:
-        """All that is kept of the values."""
+        """The sufficient statistics of the values."""
         return self.tally.statistics[0]
 
     @property
@@ -163,7 +169,7 @@ class FittedDistribution:
 
     @property
     def levels(self) -> Any:
-        """The levels of a column of labels, in the order of its probabilities; a list of them for several columns."""
+        """The levels of a categorical column, in the order of its probabilities; a list of them for several columns."""
         names = self.tally.factors[0].columns
         if self.family.bins:
             found = [self.family.bins] * self.statistics.n_columns  # type: ignore[attr-defined]
@@ -178,16 +184,16 @@ class FittedDistribution:
         return bool(self.tally.factors[0].given)
 
     def estimate(self, estimate: str = "bayes", *, prior: Prior = None) -> Any:
-        """Parameters: a point estimate.
+        """Return a point estimate of the parameters.
 
         Parameters
         ----------
         estimate : {"bayes", "mle", "unbiased", "map"}
-            The posterior mean; the parameters that make the data most probable; for Gaussians, R's n − 1 variances; the
+            The posterior mean; the maximum likelihood estimate; for Gaussians, variances with n − 1, as in R; the
             posterior mode.
-        prior : Belief, number, rule, "empirical" or None
-            For ``"bayes"`` and ``"map"``. A number (not under ``"map"``) is added to every level's count, None is the
-            default, ``"empirical"`` the prior under which the groups are most probable.
+        prior : ParameterDistribution, number, rule, "empirical" or None
+            The prior for ``"bayes"`` and ``"map"``. A number (not under ``"map"``) is a pseudo-count of every level.
+            None is the default prior. ``"empirical"`` maximizes the marginal likelihood of the groups.
 
         Returns
         -------
@@ -199,70 +205,70 @@ class FittedDistribution:
         if not read_estimate(estimate).has_prior:
             self._require_data(estimate)
         elif read_estimate(estimate).takes_mode:
-            self._prior(prior, estimate).update(self.statistics).mode()  # which says so where there is none
+            self._prior(prior, estimate).update(self.statistics).mode()  # which raises if there is no mode
         return self._show(parameters)
 
     estimates = estimates
 
     def posterior(self, prior: Prior = None) -> Any:
-        """The belief about the parameters after the data.
+        """Return the posterior distribution of the parameters.
 
         Parameters
         ----------
-        prior : Belief, number, rule or None
-            None is the family's default.
+        prior : ParameterDistribution, number, rule or None
+            None is the default prior of the family.
         """
         posterior = self._posterior(prior)
-        if isinstance(prior, Hypotheses):  # with the parameters in the user's own form, ready for more data
+        if isinstance(prior, Hypotheses):  # with parameters in the user's form, ready to be updated
             return prior.replace(log_weights=posterior.log_weights)  # type: ignore[attr-defined]
         return posterior.column(0) if self.single and self.family.columnwise else posterior
 
     def predictive(self, prior: Prior = None) -> Predictive:
-        """The distribution of the next row, parameters integrated out.
+        """Return the posterior predictive distribution: of the next row, with the parameters integrated out.
 
         Parameters
         ----------
-        prior : Belief, number, rule or None
-            None is the family's default.
+        prior : ParameterDistribution, number, rule or None
+            None is the default prior of the family.
         """
         return Predictive(self, self._posterior(prior))
 
     def log_evidence(self, prior: Prior = None) -> Any:
-        """The log marginal likelihood of the values in their order: log ∫ p(data | θ) p(θ) dθ."""
+        """Return the log marginal likelihood (log evidence) of the values in their order: log ∫ p(data | θ) p(θ) dθ."""
         return self._squeeze(self.family.log_evidence(self._prior(prior), self.statistics))
 
     def log_likelihood(self, parameters: Any) -> Any:
-        """log p(data | parameters), from the statistics alone.
+        """Return log p(data | parameters), computed from the sufficient statistics.
 
         Parameters
         ----------
-        parameters : the family's parameters, as `estimate` gives them
+        parameters : the family's parameters, as `estimate` returns them
         """
         return self._squeeze(self.family.log_likelihood(self._read(parameters), self.statistics))
 
     def cross_entropy(self, parameters: Any) -> Any:
-        """−log p(data | parameters) per row, in nats: the cost of coding the data's distribution by the model's."""
+        """Return −log p(data | parameters) per row, in nats: the cross-entropy of the data and the model."""
         return as_float(-np.asarray(self.log_likelihood(parameters)) / self._row_weight())
 
     def divergence(self, parameters: Any) -> Any:
-        """Kullback–Leibler divergence from the data to the model, in nats per row, above the best of the family.
+        """Return the Kullback–Leibler divergence from data to model in nats per row, above the minimum of the family.
 
-        For `Bernoulli` and `Categorical` it is the divergence from the empirical distribution, for other families that
-        less a constant; so maximum likelihood, whose divergence is 0, is its minimizer in every family.
+        For `Bernoulli` and `Categorical` it is the divergence from the empirical distribution; for other families the
+        same minus a constant. So the maximum likelihood estimate has divergence 0, the minimum, in every family.
         """
         best = self.estimate("mle")
         return as_float(np.asarray(self.cross_entropy(parameters)) - np.asarray(self.cross_entropy(best)))
 
     def description_length(self, prior: Prior = None) -> DescriptionLength:
-        """Code lengths: −log₂ of the likelihood and the density at the MAP parameter, and of the evidence.
+        """Return code lengths: −log₂ of the likelihood and the prior density at the MAP estimate, and of the evidence.
 
-        The density term may be negative: a density is no probability.
+        The term of the prior may be negative, because a density is not a probability.
         """
         belief = self._prior(prior)
         posterior = belief.update(self.statistics)
         mode = self.family.parameters_from(posterior, "mode")
         data = self.family.log_likelihood(mode, self.statistics)
-        shaped = belief.update(self.statistics.scale(0.0))  # the prior, in the shape of the statistics
+        shaped = belief.update(self.statistics.scale(0.0))  # the prior, broadcast to the shape of the statistics
         evidence = self.family.log_evidence(belief, self.statistics)
         model = shaped.log_prob(posterior.mode())
         return DescriptionLength(
@@ -270,20 +276,20 @@ class FittedDistribution:
         )
 
     def plot(self, prior: Prior = None, ax: Axes | None = None) -> Plot:
-        """A picture of prior, likelihood and posterior, with the estimates marked; needs matplotlib.
+        """Plot prior, likelihood and posterior with the estimates; of several groups or columns, every posterior.
 
-        Of several groups or columns, the posterior of each.
+        Needs matplotlib.
 
         Parameters
         ----------
-        prior : Belief, number, rule or None
-            None is the family's default.
+        prior : ParameterDistribution, number, rule or None
+            None is the default prior of the family.
         ax : matplotlib Axes, optional
-            Two where there are means and variances.
+            Two axes if there are means and variances.
 
         Returns
         -------
-        Picture
+        Plot
         """
         from tallybayes.plotting.parameter_distributions import plot_fitted_distribution
 
@@ -308,7 +314,10 @@ class FittedDistribution:
         return other.tally
 
     def isclose(self, other: FittedDistribution, tolerance: float = 1e-12) -> bool:
-        """Whether both learned the same, to rounding: sums of measurements depend on the order in the last digits."""
+        """Return whether two distributions were fitted to equal data, up to rounding.
+
+        Sums depend on the order of rows.
+        """
         return self.family == other.family and self.tally.isclose(other.tally, tolerance)
 
     def __eq__(self, other: object) -> bool:
@@ -324,7 +333,7 @@ class FittedDistribution:
         return f"{type(self).__name__}: {self.family!r}, weight {weight:.12g}{groups}"
 
     def _estimates(self) -> list[tuple[str, str]]:
-        """What is learned, by name and as text."""
+        """Return the estimates by name, as text."""
         found = []
         for name in ("mle", "bayes"):
             try:
@@ -348,11 +357,11 @@ class FittedDistribution:
         return self._prior(prior).update(self.statistics)
 
     def _row_weight(self) -> np.ndarray:
-        """The weight behind every log likelihood, in rows."""
+        """Return the total weight behind the log-likelihood, in rows."""
         return self._squeeze(self.family.row_weight(self.statistics))
 
     def _pooled_weight(self) -> np.ndarray:
-        """The weight of the rows of all groups, by column."""
+        """Return the weight of the rows of all groups, by column."""
         return self.family.row_weight(self.statistics.pool_groups())
 
     def _require_data(self, estimate: str) -> None:
@@ -367,14 +376,17 @@ class FittedDistribution:
             raise DataError.no_data(where, estimate)
 
     def _squeeze(self, values: Any) -> Any:
-        """Without the column axis of a single column."""
+        """Drop the column axis of a single column."""
         array = np.asarray(values)
         if self.single and self.family.columnwise and array.ndim and array.shape[-1] == 1:
             array = array[..., 0]
         return as_float(array)
 
     def _show(self, parameters: Any) -> Any:
-        """Parameters as a user wants them: labels as dictionaries, a single column without its axis."""
+        """Return parameters in the user's form.
+
+        Categorical probabilities as dictionaries, a single column without its axis.
+        """
         if isinstance(parameters, LevelProbabilities):
             names = [self.levels] if self.single else self.levels
             columns = parameters.segments.split(parameters.table)
@@ -388,7 +400,7 @@ class FittedDistribution:
         return self._squeeze(parameters) if isinstance(parameters, np.ndarray | float) else parameters
 
     def _read(self, parameters: Any) -> Any:
-        """A user's parameters in the family's own form: the inverse of `_show`."""
+        """Return a user's parameters in the family's form; the inverse of `_show`."""
         statistics = self.statistics
         if isinstance(statistics, Counts):
             if isinstance(parameters, LevelProbabilities):
@@ -408,13 +420,13 @@ class FittedDistribution:
 
 
 def _widen(parameter: Any) -> np.ndarray:
-    """An axis for the single column behind that of the groups."""
+    """Add the axis of the single column after those of the groups."""
     array = np.asarray(parameter, dtype=float)
     return array[..., None] if array.ndim == 1 else array
 
 
 def _has_one_axis(table: Table) -> bool:
-    """Whether the values came as a bare list or array; a frame or a mapping of one column is a table."""
+    """Return whether the values are a plain list or array; a frame or mapping of one column is a table."""
     return table.matrix is None and list(table.columns) == [0] and _is_column(table.columns[0])
 
 
@@ -423,7 +435,7 @@ def _is_column(values: Any) -> bool:
 
 
 def _open_group(group: Any) -> Any:
-    """A column of labels, or an array of shares of shape (n, groups)."""
+    """Return the groups: a categorical column, or an array of responsibilities of shape (n, groups)."""
     table = open_table(group)
     if table.matrix is not None:
         return table.matrix
@@ -434,7 +446,7 @@ def _open_group(group: Any) -> Any:
 
 
 def _free_name(name: str, taken: Mapping[Any, Any]) -> str:
-    """`name`, or a longer one where a column has it already."""
+    """Return `name`, or a longer name if a column has it."""
     while name in taken:
         name += "_"
     return name

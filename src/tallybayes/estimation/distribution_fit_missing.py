@@ -1,4 +1,4 @@
-"""LearnedWithMissing: values that are sometimes not there, learned as a pair: whether they are, and what they are."""
+"""FittedWithMissing: a distribution of values that may be missing, fitted as the pair of presence and value."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
 
 class Both(NamedTuple):
-    """Something of whether values are there, and the same of the values that are."""
+    """A result for the presence of values, and the same result for the observed values."""
 
     there: Any
     values: Any
 
 
 class FittedWithMissing(FittedDistribution):
-    """What `fit_distribution` learned in `WithMissing(family)`: whether values are there, and the values that are.
+    """Result of `fit_distribution` in `WithMissing(family)`: the distributions of presence and of observed values.
 
-    p(value) = p(there) · p(value | there), and p(missing) = 1 − p(there). Each half is a `FittedDistribution` of its own; what is
-    asked of both is answered by a pair or, where it is a log probability, by the sum.
+    p(value) = p(there) · p(value | there), and p(missing) = 1 − p(there). Each part is a `FittedDistribution`. Methods
+    return a pair of results or, for log probabilities, their sum.
 
     Attributes
     ----------
     there : FittedDistribution
-        Whether values are there, in the family `Bernoulli`.
+        Whether values are observed, in the family `Bernoulli`.
     values : FittedDistribution
-        The values that are there.
+        The observed values.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class FittedWithMissing(FittedDistribution):
       bayes  there 0.571429; mean 25, variance 32.3093, std 5.68413
     >>> salary.estimate("mle").there, salary.values.estimate("mle").mean
     (0.6, 25.0)
-    >>> round(salary.predictive().log_prob(None), 4)  # log 3/7: two of five, and add-one
+    >>> round(salary.predictive().log_prob(None), 4)  # log 3/7: two of five are missing, and add-one smoothing
     -0.8473
     """
 
@@ -67,64 +67,67 @@ class FittedWithMissing(FittedDistribution):
 
     @property
     def family(self) -> Family:
-        """What the values mean."""
+        """The family of the values."""
         return WithMissing(self.values.family)
 
     @property
     def statistics(self) -> Any:
-        """All that is kept of both."""
+        """The sufficient statistics of both parts."""
         return Both(self.there.statistics, self.values.statistics)
 
     @property
     def levels(self) -> Any:
-        """The levels of the values that are there."""
+        """The levels of the observed values."""
         return self.values.levels
 
     def estimate(self, estimate: str = "bayes", *, prior: Any = None) -> Any:
-        """Parameters of both: see `Learned.estimate`.
+        """Return the parameters of both parts; see `FittedDistribution.estimate`.
 
         Parameters
         ----------
         estimate : {"bayes", "mle", "unbiased", "map"}
         prior : mapping with "there", "values" or both, or None
-            What each is given as its prior; None is the family's default.
+            The prior of each part; None is the default prior of the family.
         """
         there, values = _priors(prior)
         return Both(self.there.estimate(estimate, prior=there), self.values.estimate(estimate, prior=values))
 
     def posterior(self, prior: Any = None) -> Any:
-        """The beliefs about the parameters of both after the data; see `estimate` for `prior`."""
+        """Return the posterior distributions of both parts; see `estimate` for `prior`."""
         there, values = _priors(prior)
         return Both(self.there.posterior(there), self.values.posterior(values))
 
     def predictive(self, prior: Any = None) -> PredictiveWithMissing:
-        """The distribution of the next row, parameters integrated out; see `estimate` for `prior`."""
+        """Return the posterior predictive distribution of the next value, which may be missing.
+
+        See `estimate` for `prior`.
+        """
         there, values = _priors(prior)
         return PredictiveWithMissing(self, self.there.predictive(there), self.values.predictive(values))
 
     def log_evidence(self, prior: Any = None) -> Any:
-        """The log marginal likelihood of both: that the values are there or not, and what they are."""
+        """Return the log marginal likelihood of presence and observed values."""
         there, values = _priors(prior)
         return as_float(np.asarray(self.there.log_evidence(there)) + self.values.log_evidence(values))
 
     def log_likelihood(self, parameters: Any) -> Any:
-        """log p(data | parameters), from the statistics alone.
+        """Return log p(data | parameters), computed from the sufficient statistics.
 
         Parameters
         ----------
-        parameters : pair of what both take, as `estimate` gives it
+        parameters : pair of the parameters of both parts, as `estimate` returns it
         """
         there, values = parameters
         return as_float(np.asarray(self.there.log_likelihood(there)) + self.values.log_likelihood(values))
 
     def description_length(self, prior: Any = None) -> DescriptionLength:
-        """Code lengths of both together."""
+        """Return the code lengths of both parts together."""
         there, values = _priors(prior)
         parts = zip(self.there.description_length(there), self.values.description_length(values), strict=True)
         return DescriptionLength(*(as_float(np.asarray(one) + other) for one, other in parts))
 
     def plot(self, prior: Any = None, ax: Axes | None = None) -> Plot:
-        """A picture of what is believed about the values that are there; ``there.plot()`` draws the other half."""
+        """Plot the posterior of the observed values; ``there.plot()`` plots that of the presence."""
         return self.values.plot(_priors(prior)[1], ax)
 
     def _estimates(self) -> list[tuple[str, str]]:
@@ -139,7 +142,10 @@ class FittedWithMissing(FittedDistribution):
 
 
 class PredictiveWithMissing(Predictive):
-    """The distribution of the next row, which may be absent. Made by `FittedWithMissing.predictive`."""
+    """The posterior predictive distribution of a value that may be missing.
+
+    Returned by `FittedWithMissing.predictive`.
+    """
 
     def __init__(self, learned: FittedDistribution, there: Predictive, values: Predictive) -> None:
         self._learned = learned
@@ -147,7 +153,9 @@ class PredictiveWithMissing(Predictive):
         self.values = values
 
     def log_prob(self, values: Any) -> Any:
-        """log p(value | data) of every row, as `Predictive.log_prob`; of a missing one, that it is absent.
+        """Return log p(value | data) of every row, as `Predictive.log_prob`.
+
+        Of a missing value, the log probability of missing.
 
         Parameters
         ----------
@@ -162,14 +170,14 @@ class PredictiveWithMissing(Predictive):
         names = tuple(table.columns)
         wanted = self.values._learned.tally.factors[0].columns
         if not self._learned.single and all(isinstance(name, str) for name in (*names, *wanted)):
-            names = wanted  # columns with names are found by them, as `Predictive` does
+            names = wanted  # columns are found by their names, as in `Predictive`
         there: Any = np.stack([np.asarray(table._column(indicator_name(name))) for name in names], axis=-1)
         known = self.there.log_prob(there[:, 0] if self._learned.single else there)
         found = known + np.asarray(self.values.log_prob([values] if one else values))
         return as_float(found[0]) if one else found
 
     def sample(self, n: int, *, random_state: RandomState = None) -> np.ndarray:
-        """`n` rows drawn from the predictive; NaN, or None among labels, where they are absent.
+        """Draw `n` rows; missing values are NaN, or None in categorical columns.
 
         Parameters
         ----------
@@ -184,7 +192,7 @@ class PredictiveWithMissing(Predictive):
 
 
 def _priors(prior: Any) -> tuple[Any, Any]:
-    """The priors of both halves."""
+    """Return the priors of both parts."""
     if prior is None:
         return None, None
     if not isinstance(prior, Mapping) or set(prior) - {"there", "values"}:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tallybayes.estimation.distribution_fit import FittedDistribution
 
-_MOST_LINES = 40  # of a printed table
+_MOST_LINES = 40  # rows of a printed table
 
 
 class ParameterEstimates(NamedTuple):
@@ -46,12 +46,12 @@ class ParameterEstimates(NamedTuple):
 
 
 class Estimates:
-    """Estimates of every parameter of a distribution side by side. Made by `Learned.estimates`.
+    """Estimates of every parameter of a distribution side by side. Returned by `FittedDistribution.estimates`.
 
     Attributes
     ----------
     rows : list of ParameterEstimates
-    prior : Belief
+    prior : ParameterDistribution
         The prior of the posterior mode, the posterior mean and the interval.
     mass : float
         The probability of the credible interval.
@@ -61,9 +61,9 @@ class Estimates:
     >>> import tallybayes as tb
     >>> tb.fit_distribution(["a", "b", "a", "a"], tb.Categorical()).estimates(tb.Dirichlet(2), mass=0.9)
     Estimates under the prior Dirichlet(2)
-      parameter  ML    MAP     posterior mean  90 % credible interval
-      a          0.75  0.6667  0.625           0.3413 to 0.8712
-      b          0.25  0.3333  0.375           0.1288 to 0.6587
+    parameter  ML    MAP     posterior mean  90 % credible interval
+    a          0.75  0.6667  0.625           0.3413 to 0.8712
+    b          0.25  0.3333  0.375           0.1288 to 0.6587
     """
 
     def __init__(self, rows: list[ParameterEstimates], prior: Any, mass: float, hidden: frozenset[str]) -> None:
@@ -73,7 +73,7 @@ class Estimates:
         self._hidden = hidden
 
     def to_frame(self) -> pd.DataFrame:
-        """The estimates as a pandas data frame, a row for every parameter."""
+        """Return the estimates as a pandas data frame, a row for every parameter."""
         import pandas as pd
 
         frame = pd.DataFrame(self.rows, columns=list(ParameterEstimates._fields))
@@ -160,14 +160,14 @@ def estimates(learned: FittedDistribution, prior: Prior = None, mass: float = 0.
 
 
 def _parts(parameters: Any) -> dict[str, Any]:
-    """Parameters by name, each an array (*given, columns or levels)."""
+    """Return the parameters by name, each an array (*given, columns or levels)."""
     if hasattr(parameters, "table"):
         return {"": parameters.table}
     return parameters._asdict() if hasattr(parameters, "_asdict") else {"": np.asarray(parameters)}
 
 
 def _labels(learned: FittedDistribution, posterior: Any) -> list[tuple[Any, Any]]:
-    """The column and the name of every parameter of a group; no name where parameters have their own."""
+    """Return the column and the name of every parameter of a group."""
     names = learned.tally.factors[0].columns
     if isinstance(learned.statistics, Counts):
         levels = [learned.levels] if learned.single else learned.levels
@@ -181,7 +181,7 @@ def _labels(learned: FittedDistribution, posterior: Any) -> list[tuple[Any, Any]
 
 
 def short(parameters: Any) -> str:
-    """Parameters on one line."""
+    """Return parameters on one line."""
     if isinstance(parameters, dict):
         return ", ".join(f"{level!r}: {short(p)}" for level, p in list(parameters.items())[:6])
     if isinstance(parameters, tuple) and hasattr(parameters, "_fields"):

@@ -1,4 +1,4 @@
-"""Rows out of a model: sampling whole rows, and filling in missing cells."""
+"""Sampling of rows from a model, and imputation of missing cells."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _DRAWS = 1_000_000  # numbers drawn at a time
 
 
 class MissingCellPrediction(NamedTuple):
-    """What a model believes about the missing cells of one column.
+    """Predictions of the missing cells of one column.
 
-    ``rows`` are the rows whose cell is missing, ``weights`` their class probabilities (rows, classes). For labels,
-    ``levels`` and their ``probabilities`` (rows, levels); for numbers, the ``means`` in each class (rows, classes).
+    ``rows`` are the rows whose cell is missing, ``weights`` their class probabilities (rows, classes). A categorical
+    column has ``levels`` and their ``probabilities`` (rows, levels); a numeric one the ``means`` in each class (rows,
+    classes).
     """
 
     rows: np.ndarray
@@ -31,12 +32,17 @@ class MissingCellPrediction(NamedTuple):
 
 
 def sample_factor(part: FactorScorer, codes: np.ndarray, statistics: Any, rng: np.random.Generator) -> np.ndarray:
-    """One row of a factor for every class code: (n, columns). Under a posterior, each row has its own parameters."""
+    """Draw one row of a factor for every class code: (n, columns).
+
+    Under a posterior, every row draws its own parameters.
+    """
     family = part.family
     n = len(codes)
     options = family.sampling_options(statistics)
     width = n_columns(part.family, statistics)
-    if not part.predictive or family.cell_type == "codes":  # of one label, the predictive distribution is the mean
+    if (
+        not part.predictive or family.cell_type == "codes"
+    ):  # of one value, the predictive distribution has the posterior mean as parameter
         parameters = family.parameters_from(part.parameters, "mean") if part.predictive else part.parameters
         out = np.zeros((n, width))
         for code in np.unique(codes):
@@ -54,24 +60,24 @@ def sample_factor(part: FactorScorer, codes: np.ndarray, statistics: Any, rng: n
 
 
 def _constant(rows: np.ndarray, part: FactorScorer, statistics: Any) -> np.ndarray:
-    """Rows where a column that was the same in every row still is, and one that no row showed is missing."""
+    """Return rows in which constant columns have their value; a column without observations is missing."""
     if len(part.constant):
         rows[..., part.constant] = part.family.pooled_value(statistics)[part.constant]
     return rows
 
 
 def expected_cells(part: FactorScorer, statistics: Any, cells: np.ndarray) -> np.ndarray:
-    """What every class expects of every cell, given the known cells of its row: (n, classes, columns)."""
+    """Return the conditional mean of every cell in every class, given the observed cells: (n, classes, columns)."""
     return _constant(np.array(part.family.conditional_means(part.parameters, cells)), part, statistics)
 
 
 def n_columns(family: Family, statistics: Any) -> int:
-    """The number of columns of a factor's rows."""
+    """Return the number of columns of a factor's rows."""
     return int(statistics.n_columns)
 
 
 def check_class(label: Any, levels: tuple[Any, ...]) -> int:
-    """The code of a class."""
+    """Return the code of a class."""
     if isinstance(label, np.generic):
         label = label.item()
     if label not in levels:
@@ -80,7 +86,10 @@ def check_class(label: Any, levels: tuple[Any, ...]) -> int:
 
 
 def counts_to_text(counts: np.ndarray, words: Sequence[str]) -> np.ndarray:
-    """Counts of words as text: each as often as it was drawn, in the order of the vocabulary; hashes by number."""
+    """Return word counts as text: each word as often as it was drawn, in the order of the vocabulary.
+
+    Hashes as numbers.
+    """
     out = np.empty(len(counts), dtype=object)
     for row, cells in enumerate(counts):
         places = np.repeat(np.arange(len(cells)), np.maximum(np.rint(cells), 0).astype(int))
@@ -91,7 +100,10 @@ def counts_to_text(counts: np.ndarray, words: Sequence[str]) -> np.ndarray:
 def missing_cells(
     part: FactorScorer, statistics: Any, table: Table, rows: Any, weights: np.ndarray, domains: list[Any]
 ) -> dict[int, MissingCellPrediction]:
-    """The belief about every missing cell of one factor, by column position; a level never seen is not missing."""
+    """Return the predictions of every missing cell of one factor, by column position.
+
+    An unseen level is not missing.
+    """
     if isinstance(rows, SparseRows):
         return {}
     cells = chunk_of(rows, slice(None))
@@ -118,12 +130,12 @@ def missing_cells(
 
 
 def is_labels(part: FactorScorer) -> bool:
-    """Whether a factor's columns hold labels."""
+    """Return whether the columns of a factor are categorical."""
     return part.family.cell_type == "codes"
 
 
 def impute_column(column: np.ndarray, cells: MissingCellPrediction, how: str) -> np.ndarray:
-    """A column with its missing cells filled in, unless there are no levels to do it with."""
+    """Return a column with imputed cells; it stays as it is if it has no known levels."""
     if cells.probabilities is not None:
         if not cells.levels:
             return column
@@ -132,7 +144,7 @@ def impute_column(column: np.ndarray, cells: MissingCellPrediction, how: str) ->
     else:
         assert cells.means is not None
         best = cells.weights.argmax(axis=1)
-        mean = (cells.weights * np.where(cells.weights > 0, cells.means, 0.0)).sum(axis=1)  # some classes have none
+        mean = (cells.weights * np.where(cells.weights > 0, cells.means, 0.0)).sum(axis=1)  # some classes may be empty
         values = cells.means[np.arange(len(best)), best] if how == "mode" else mean
     out = column.copy() if column.dtype.kind in "fO" else column.astype(object)
     for row, value in zip(cells.rows, values, strict=True):

@@ -52,7 +52,7 @@ class FeatureImportance:
     def of_losses(
         cls, columns: list[Name], base: np.ndarray, lost: list[np.ndarray], weight: np.ndarray | None
     ) -> Self:
-        """Make it from the loss of every row, its increase without each of the columns, and the weights of rows."""
+        """Return the result from row losses, their increase without each column, and the weights of rows."""
         share = np.full(len(base), 1.0 / len(base)) if weight is None else weight / weight.sum()
         rows = np.array(lost).reshape(len(columns), len(base))
         mean = rows @ share
@@ -66,7 +66,7 @@ class FeatureImportance:
         return pd.DataFrame({"column": self.columns, "increase": self.increase, "low": self.low, "high": self.high})
 
     def plot(self, ax: Axes | None = None, *, most: int = 20) -> Plot:
-        """Plot a bar with its 95 % interval for each of the most important columns; needs matplotlib.
+        """Plot the increase and its 95 % interval for the most important columns; needs matplotlib.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class FeatureImportance:
 
         Returns
         -------
-        Picture
+        Plot
         """
         from tallybayes.plotting.importance import plot_importance
 
@@ -99,7 +99,7 @@ class FeatureImportance:
 
 
 def chosen_columns(columns: Iterable[Name] | None, known: Sequence[Name]) -> list[Name]:
-    """Return the columns that are named, or all that are known."""
+    """Return the requested columns, or all known ones."""
     names = list(known if columns is None else columns)
     unknown = [name for name in names if name not in known]
     if unknown:

@@ -1,4 +1,4 @@
-"""Predictive: the distribution of the next row."""
+"""Predictive: the posterior predictive distribution."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUE = "value"
 
 
 class Predictive:
-    """The distribution of the next row, given the data. Made by `Learned.predictive`.
+    """The posterior predictive distribution of the next row. Returned by `FittedDistribution.predictive`.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Predictive:
         self._posterior = posterior
 
     def log_prob(self, values: Any) -> Any:
-        """log p(value | data) of every row: (n, groups, columns), without the axes that were not learned.
+        """Return log p(value | data) of every row: (n, groups, columns), without the axes that the data do not have.
 
         Parameters
         ----------
@@ -62,7 +62,7 @@ class Predictive:
             cells = None if family.columnwise else as_cells(form_of(family, self._posterior, predictive=True))
             if cells is not None:
                 return cells.score(rows)
-            rows = rows.dense()  # a number is asked for of every cell
+            rows = rows.dense()  # every cell has a log probability
         scored = getattr(self._posterior, "log_predictive", None)  # hypotheses average their own predictions
         return np.asarray(scored(rows) if scored else family.log_predictive(self._posterior, rows))
 
@@ -75,7 +75,7 @@ class Predictive:
             table = Table({VALUE: next(iter(table.columns.values()))})
             names = (VALUE,)
         elif all(isinstance(name, str) for name in (*names, *wanted)):
-            names = wanted  # columns with names are found by them, in whatever order they come
+            names = wanted  # columns are found by their names, in any order
         if learned.family.cell_type == "codes":
             if len(names) != len(wanted):
                 raise DataError.wrong_shape("values", (table.n_rows, len(names)), f"(rows, {len(wanted)})")
@@ -93,7 +93,7 @@ class Predictive:
         return rows
 
     def sample(self, n: int, *, random_state: RandomState = None) -> np.ndarray:
-        """`n` rows drawn from the predictive, each with its own parameters drawn from the posterior.
+        """Draw `n` rows, each with its own parameters drawn from the posterior.
 
         Parameters
         ----------
@@ -112,14 +112,14 @@ class Predictive:
         return rows[..., 0] if self._learned.single and family.columnwise else rows
 
     def _labels(self, codes: np.ndarray) -> np.ndarray:
-        """Codes of levels as the levels they stand for."""
+        """Return the levels of codes."""
         domains = [self._learned.tally.domains[str(name)] for name in self._learned.tally.factors[0].columns]
         levels = unmerged([labels_of(domain.levels, None) for domain in domains])
         return np.stack([known[codes[..., place]] for place, known in enumerate(levels)], axis=-1)
 
 
 def _recode(table: Table, names: tuple[Any, ...], domains: list[Domain]) -> np.ndarray:
-    """Labels as codes of levels already known; an unknown one is an error."""
+    """Return the codes of labels among known levels; raise LabelError for an unknown label."""
     codes, found = table.levels(names, lambda _: False)
     assert isinstance(codes, Codes)
     columns = codes.columns
@@ -136,7 +136,7 @@ def _recode(table: Table, names: tuple[Any, ...], domains: list[Domain]) -> np.n
 
 
 def _check_cells(family: Family, rows: np.ndarray | SparseRows, names: tuple[Any, ...]) -> None:
-    """Refuse what could not be counted either, but for missing cells, which a full covariance can predict around."""
+    """Raise DataError for cells that the family cannot have; a full covariance accepts missing cells."""
     wrong = family.first_invalid_cell(rows)
     if wrong is not None:
         row, column = wrong

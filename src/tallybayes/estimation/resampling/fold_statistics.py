@@ -1,4 +1,4 @@
-"""What was counted by fold and class, without each fold: whole − fold, for all folds in one array."""
+"""Leave-fold-out statistics by subtraction: statistics of all rows minus those of each fold, in one array."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from tallybayes.statistics.sufficient_statistics import subtract_counts
 
 
 def leave_fold_out(counted: np.ndarray) -> np.ndarray:
-    """Counts (folds, …) less those of each fold, and at the end all of them: (folds + 1, …). Of one fold, itself."""
+    """Return counts (folds, …) without each fold, and those of all rows last: (folds + 1, …).
+
+    One fold stays as it is.
+    """
     if len(counted) == 1:
         return counted
     whole = counted.sum(axis=0)
@@ -20,10 +23,10 @@ def leave_fold_out(counted: np.ndarray) -> np.ndarray:
 
 
 def folds_as_columns(statistics: Any, n_folds: int) -> Any:
-    """Statistics of (folds · classes) groups as those of the classes, a column for each without every fold.
+    """Return statistics of (folds · classes) groups as statistics of the classes, with one column per held-out fold.
 
-    Columns are estimated each by itself, so that all folds are estimated at once: first the columns without the first
-    fold, then those without the second, …, and at the end those of all rows. Of one fold, the statistics themselves.
+    Columns are estimated independently, so all folds are estimated at once: first the columns without the first fold,
+    then those without the second, …, and last those of all rows. With one fold, the statistics themselves.
 
     Parameters
     ----------
@@ -42,7 +45,7 @@ def folds_as_columns(statistics: Any, n_folds: int) -> Any:
         return np.tile(np.broadcast_to(array, (n_classes, n_columns)), (1, n_folds + 1))
 
     def apart(array: np.ndarray) -> np.ndarray:
-        out = np.zeros((n_classes, n_folds + 1, n_columns))  # nothing is taken from the last
+        out = np.zeros((n_classes, n_folds + 1, n_columns))  # nothing is subtracted from the last
         out[:, :n_folds] = np.broadcast_to(array, (n_folds, n_classes, n_columns)).swapaxes(0, 1)
         return out.reshape(n_classes, width)
 

@@ -1,4 +1,4 @@
-"""Folds: which rows are held out together."""
+"""Folds for cross-validation: random, by group, by time, or given by the user."""
 
 from __future__ import annotations
 
@@ -12,35 +12,37 @@ from tallybayes.errors import DataError
 
 
 def random_folds(codes: np.ndarray, n_folds: int, random_state: Any) -> np.ndarray:
-    """A fold for every row, at random, every class spread evenly over the folds."""
+    """Return a random fold for every row, stratified by class."""
     _check_number(n_folds, len(codes), "rows")
     rng = np.random.default_rng(random_state)
     n_rounds = -(-len(codes) // n_folds)
     deal = rng.permuted(np.tile(np.arange(n_folds, dtype=np.int32), (n_rounds, 1)), axis=1).ravel()[: len(codes)]
     fold = np.empty(len(codes), dtype=np.int32)
     by_class = np.concatenate(rows_by_code(codes, int(codes.max()) + 1))
-    fold[by_class] = deal  # each round of rows to all folds
+    fold[by_class] = deal  # deals rows to the folds in turn
     return fold
 
 
 def group_folds(groups: Any, n_rows: int, n_folds: int, random_state: Any) -> np.ndarray:
-    """A fold for every row, such that rows of one group share theirs and the folds are about equal."""
+    """Return a fold for every row: rows of one group share a fold, and folds have about equal size."""
     codes, n_groups = _codes(groups, n_rows, "groups")
     _check_number(n_folds, n_groups, "groups")
     sizes = np.bincount(codes, minlength=n_groups)
     shuffled = np.random.default_rng(random_state).permutation(n_groups)
     load = np.zeros(n_folds)
     fold_of = np.empty(n_groups, dtype=np.int32)
-    for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:  # the largest first, to the emptiest fold
+    for group in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:  # the largest group first, to the smallest fold
         fold_of[group] = load.argmin()
         load[fold_of[group]] += sizes[group]
     return fold_of[codes]
 
 
 def ordered_folds(order: Any, n_rows: int, n_folds: int) -> np.ndarray:
-    """Stretches of time, 0 to `n_folds`: each is predicted from those before it, the first is only learned from.
+    """Return consecutive time intervals 0 to `n_folds`: each is predicted from all earlier ones.
 
-    Rows of one time are never parted.
+    The first is for training only.
+
+    Rows with the same time are in the same interval.
     """
     values = np.asarray(order)
     if values.shape != (n_rows,):
@@ -52,21 +54,21 @@ def ordered_folds(order: Any, n_rows: int, n_folds: int) -> np.ndarray:
         raise DataError.wrong_type("order", "partly missing", "a time or a number for every row")
     times, place = np.unique(values, return_inverse=True)
     _check_number(n_folds, len(times) - 1, "times after the first")
-    before = np.cumsum(np.bincount(place)) - np.bincount(place)  # rows earlier than each time
+    before = np.cumsum(np.bincount(place)) - np.bincount(place)  # number of rows earlier than each time
     stretch = np.minimum(before * (n_folds + 1) // n_rows, n_folds)
     return np.unique(stretch, return_inverse=True)[1].astype(np.int32)[place]
 
 
 def given_folds(folds: Any, n_rows: int) -> np.ndarray:
-    """The user's own folds, as numbers."""
+    """Return the user's folds as integers."""
     codes, n_folds = _codes(folds, n_rows, "folds")
     _check_number(n_folds, n_rows, "rows")
     return codes
 
 
 def rows_by_code(codes: np.ndarray, n_codes: int) -> list[np.ndarray]:
-    """The numbers of the rows of every code from 0 up, rising; those of code −1 are left out."""
-    kind = np.uint8 if n_codes < 2**8 else np.uint16 if n_codes < 2**16 else np.int64  # short ones by counting
+    """Return the row numbers of every code from 0 up, in increasing order; code −1 is skipped."""
+    kind = np.uint8 if n_codes < 2**8 else np.uint16 if n_codes < 2**16 else np.int64  # a counting sort for short types
     order = np.argsort(np.where(codes < 0, n_codes, codes).astype(kind), kind="stable")
     stops = np.cumsum(np.bincount(codes[codes >= 0].astype(np.intp), minlength=n_codes))
     return np.split(order, stops)[:-1]

@@ -1,6 +1,6 @@
-"""Held: rows or sequences held out of a model of any kind, and the model of the rest.
+"""HoldOut: rows or sequences held out of a fitted model of any kind, and the model of the rest.
 
-Where the counts are of rows, that is the whole less what is held out; where EM expected some, it is fitted again.
+The statistics of the held-out rows are subtracted from those of all rows. After EM, the model is refitted instead.
 """
 
 from __future__ import annotations
@@ -22,33 +22,35 @@ from tallybayes.tally.tally import Tally
 
 
 class Split(NamedTuple):
-    """What is asked about, and what is not learned from: by number. All else is learned from."""
+    """The row numbers to predict, and those to leave out of the training rows; all others are training rows."""
 
     test: np.ndarray
     out: np.ndarray
 
 
 def kfold_splits(fold: np.ndarray, held: np.ndarray) -> list[Split]:
-    """Every fold against all others. Of a fold, only what is `held` is asked about; fold −1 is always learned from."""
+    """Yield every fold against all others. Only rows of `held` are predicted.
+
+    Rows of fold −1 are training rows always.
+    """
     return [Split(part[held[part]], part) for part in rows_by_code(fold, int(fold.max(initial=-1)) + 1)]
 
 
 def forward_splits(stretch: np.ndarray, held: np.ndarray) -> list[Split]:
-    """Every stretch of time but the first against all before it."""
+    """Yield every time interval but the first, against all earlier ones."""
     parts = rows_by_code(stretch, int(stretch.max(initial=-1)) + 1)
     return [Split(part[held[part]], np.flatnonzero(stretch >= k)) for k, part in enumerate(parts) if k]
 
 
 class HoldOut(ABC):
-    """What can be held out of a model: rows or sequences, by number.
+    """Rows or sequences that can be held out of a model, by number.
 
     Attributes
     ----------
-    whole : fitted model
-        Of all of them: its priors and levels are held.
+    full_model : fitted model
+        The model of all rows; its priors and levels are fixed.
     codes : ndarray of int of shape (n,)
-        Their classes, by which folds are made alike; −1 for what is only learned from, since nothing tells how well it
-        was answered.
+        The class codes, for stratified folds; −1 for rows without a label, which are training rows only.
     weight : ndarray of shape (n,), or None
     """
 
@@ -58,25 +60,25 @@ class HoldOut(ABC):
 
     @property
     def requires_refit(self) -> bool:
-        """Whether nothing can be subtracted, so that every model is fitted again."""
+        """Return whether the statistics cannot be subtracted, so that every model is refitted."""
         return bool(self.full_model.tally_.soft)
 
     @abstractmethod
     def fit(self, model: Any, chosen: np.ndarray) -> Any:
-        """The model fitted on some of them."""
+        """Return the model fitted to some rows."""
 
     @abstractmethod
     def count(self, chosen: np.ndarray) -> Tally:
-        """The tally of some of them."""
+        """Return the tally of some rows."""
 
     def models(self, splits: list[Split]) -> Iterator[tuple[np.ndarray, Any]]:
-        """What is asked about, and the model that has not seen it."""
+        """Yield the rows to predict, and the model without them."""
         asked = [split for split in splits if len(split.test)]
         for test, out in progress(asked, "fitting without each fold" if self.requires_refit else "holding out"):
             yield test, self.model_without(out)
 
     def model_without(self, out: np.ndarray) -> Any:
-        """The model of all others, its priors and levels those of all."""
+        """Return the model of all other rows, with the priors and levels of the full model."""
         whole = self.full_model
         every = np.arange(len(self.codes))
         if self.requires_refit:
@@ -89,32 +91,32 @@ class HoldOut(ABC):
         return whole._with_tally(subtract_tally(whole.tally_, self.count(out)))
 
     def _fit_again(self, chosen: np.ndarray) -> Any:
-        """The model fitted on some of them; EM climbs under the priors of all."""
+        """Return the model refitted to some rows, with the priors of the full model."""
         model = clone(self.full_model)
         if not hasattr(model, "prior") or not read_estimate(model.estimate).has_prior:
             return self.fit(model, chosen)
         try:
             return self.fit(clone(model).set_params(prior=self.full_model.prior_), chosen)
-        except PriorError:  # an array by levels, some of which are not there now; what EM expects hardly depends on it
+        except PriorError:  # a prior array by levels, if some levels are absent in these rows
             return self.fit(model, chosen)
 
     def some_weight(self, chosen: np.ndarray) -> np.ndarray | None:
-        """The weights of some of them."""
+        """Return the weights of some rows."""
         return None if self.weight is None else self.weight[chosen]
 
 
 class HoldOutRows(HoldOut):
-    """Rows of a table, answered one by one."""
+    """Rows of a table, predicted one by one."""
 
     table: Table
-    n_classes: int  # 0 where only the density of rows is told
+    n_classes: int  # 0 if only the density of rows is evaluated
 
     @abstractmethod
     def predict_rows(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
-        """What a model says of some rows: log p(class | row) and log p(row)."""
+        """Return log p(class | row) and log p(row) of some rows under a model."""
 
     def score(self, splits: list[Split]) -> ClassPosterior:
-        """The answers about every row by the model that has not seen it; NaN for those that were not held out."""
+        """Return the predictions of every row by the model without it; NaN for rows that were not held out."""
         n_rows = len(self.codes)
         out = ClassPosterior(np.full((n_rows, self.n_classes), np.nan), np.full(n_rows, np.nan))
         for test, model in self.models(splits):
@@ -123,6 +125,6 @@ class HoldOutRows(HoldOut):
 
 
 def subtract_tally(whole: Tally, gone: Tally) -> Tally:
-    """A tally without what is known to be part of it, over the same levels."""
+    """Return a tally minus a part of it, over the same levels."""
     pairs = zip(whole.statistics, gone.reindex_like(whole).statistics, strict=True)
     return Tally(whole.factors, [a._subtract(b) for a, b in pairs], whole.domains, whole.schema)

@@ -1,4 +1,4 @@
-"""Leave-one-out: log p(row | class) from the counts of all other rows, as the families say it, or counted out."""
+"""Leave-one-out: log p(row | class) from the counts of all other rows, in closed form or by subtraction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MEANT = ("collect", "maximum_likelihood", "unbiased", "parameters_from", "log_p
 
 
 def is_cellwise(family: Family, sparse: bool) -> bool:
-    """Whether leaving rows out makes something of the size of all their cells."""
+    """Return whether leaving rows out needs arrays with as many elements as the rows have cells."""
     return not family.low_memory_scoring and not (
         sparse and is_not_overridden(family, "leave_one_out_log_prob", *_MEANT)
     )
@@ -32,28 +32,28 @@ def leave_one_out_log_prob(
     weight: np.ndarray | None,
     constant: np.ndarray,
 ) -> np.ndarray:
-    """log p(row | group), the row itself not counted.
+    """Return log p(row | group) with the row itself left out of the statistics.
 
     Parameters
     ----------
     family : Family
     statistics : Statistics of shape (groups, …)
-        Of all rows, these among them.
-    prior : Belief or None
+        The statistics of all rows, these included.
+    prior : ParameterDistribution or None
     estimate : {"bayes", "map", "mle", "unbiased"}
     block : array of shape (n, columns), `Codes` or `SparseRows`
         The rows.
     group : array of int of shape (n,)
-        The group every row was counted in.
+        The group of every row.
     weight : array of shape (n,), optional
-        With what weight.
+        The weight of every row.
     constant : array of int
-        Positions of columns that say nothing.
+        Positions of constant columns.
 
     Returns
     -------
-    ndarray of shape (n, groups) where `Family.left_out_together`, else (n, 1), of the row's own group
-        NaN where no closed form is to be trusted, and the row has to be counted out.
+    ndarray of shape (n, groups) if `Family.leave_one_out_changes_all_groups`, else (n, 1), of the row's own group
+        NaN where the closed form is not precise enough; such rows are subtracted.
     """
     terms = None
     together = family.leave_one_out_changes_all_groups
@@ -64,7 +64,7 @@ def leave_one_out_log_prob(
             terms = family.leave_one_out_log_prob(
                 counted, RemovedRows(block, group, unit if weight is None else weight, constant)
             )
-        if terms is None and (together or not family.columnwise):  # no row is a group of its own, or not for its size
+        if terms is None and (together or not family.columnwise):  # one group per row is impossible, or too large
             terms = np.full((len(group), statistics.given_shape[0] if together else 1), np.nan)
         if terms is not None:
             return terms
@@ -77,7 +77,7 @@ def leave_one_out_log_prob(
 def leave_one_out_tables(
     family: Family, statistics: Any, prior: Any, estimate: str, constant: np.ndarray
 ) -> tuple[np.ndarray, ...] | None:
-    """log p(row | group) without the row, which counted once, as tables for the scoring kernels.
+    """Return tables of log p(row | group) without the row, which has weight one, for the scoring kernels.
 
     Parameters
     ----------
@@ -86,9 +86,9 @@ def leave_one_out_tables(
 
     Returns
     -------
-    tuple of arrays of shape (columns or cells, groups), or None where there is no such table
+    tuple of arrays of shape (columns or cells, groups), or None if there is no such table
         `Categorical`: log probabilities. `Bernoulli`: log p(1) and log p(0). `Gaussian`: mean, inverse spread, power
-        and log norm of a factor ``"left_out"``. NaN in groups whose rows have to be counted out.
+        and log norm of a factor ``"left_out"``. NaN in groups whose rows have to be subtracted.
     """
     if not is_not_overridden(family, "leave_one_out_tables", *_MEANT):
         return None
@@ -97,7 +97,7 @@ def leave_one_out_tables(
 
 
 def _counted_out(family: Family, counted: GroupStatistics, block: Block, group: np.ndarray, weight: Any) -> np.ndarray:
-    """Every row as a group of its own: the statistics of its class less its own, exactly as forgetting would."""
+    """Score every row as a group of its own: the statistics of its class minus those of the row."""
     (statistics, prior, estimate), n_rows = counted, len(group)
     if not n_rows:
         return np.zeros(0)
@@ -115,6 +115,6 @@ def _counted_out(family: Family, counted: GroupStatistics, block: Block, group: 
 
 
 def _of_groups(belief: Any, group: np.ndarray) -> Any:
-    """A belief about groups as one about rows: every row has that of its group."""
+    """Return a distribution with one group per row, from one with a group per class."""
     arrays = {field.name: getattr(belief, field.name) for field in dataclasses.fields(belief)}
     return belief.replace(**{name: a[group] for name, a in arrays.items() if isinstance(a, np.ndarray)})

@@ -1,4 +1,4 @@
-"""Bayes' rule: from log p(class, row) to log p(class | row) and log p(row)."""
+"""Bayes' rule: log p(class | row) and log p(row) from log p(class, row)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from tallybayes import kernels
 
 
 class ClassPosterior(NamedTuple):
-    """log p(class | row), of shape (n, classes), and log p(row); rows that no class allows have the class prior."""
+    """log p(class | row) of shape (n, classes), and log p(row).
+
+    Rows that are impossible in every class get the class prior.
+    """
 
     log_proba: np.ndarray
     log_density: np.ndarray
 
     @property
     def impossible(self) -> np.ndarray:
-        """Which rows no class allows."""
+        """Whether a row is impossible in every class."""
         return self.log_density == -np.inf
 
 
 def apply_bayes_rule(joint: np.ndarray, log_prior: np.ndarray) -> ClassPosterior:
-    """Bayes' rule, from log p(class, row) of shape (n, classes), which is overwritten.
+    """Apply Bayes' rule to log p(class, row) of shape (n, classes), which is overwritten.
 
-    ``log_prior``, for rows that no class allows, is of shape (classes,), or (n, classes) where rows have their own.
+    ``log_prior``, for impossible rows, has shape (classes,), or (n, classes) if it differs by row.
     """
     n_rows, n_classes = joint.shape
     own = log_prior.ndim == 2

@@ -1,6 +1,6 @@
-"""Rows far from every class: their log densities are so low that the digits which tell the classes apart are lost.
+"""Rows far from every class, whose log densities are too large for float64 to tell classes apart.
 
-At x = 1e17 the squares (x − 0)² and (x − 1)² are the same float64, and at 1e160 neither is one. Here a row is written
+At x = 1e17 the squares (x − 0)² and (x − 1)² are the same float64, and at 1e160 they overflow. Here a row is written
 as s·u with |u| ≤ 1, squared lengths as s²·A − 2s·B + C, and classes are compared by the differences of A, B and C.
 """
 
@@ -29,35 +29,40 @@ if TYPE_CHECKING:
     from tallybayes.estimation.scoring.row_scorer import RowScorer
 
 Measured = NormalForm | StudentTForm | MultivariateNormalForm | MultivariateTForm
-LOST = -1e15  # log probabilities below this are rounded to a tenth, or to more
+LOST = -1e15  # log probabilities below this have a rounding error of 0.1 or more
 
 
 def rows_without_precision(best: np.ndarray) -> np.ndarray | None:
-    """The rows whose largest log p(class, row) has lost its digits, or None."""
+    """Return the rows whose largest log p(class, row) has lost its precision, or None."""
     if not len(best) or best.min() >= LOST:
         return None
     return np.flatnonzero(~(best >= LOST))
 
 
 def rescore_extreme_rows(plan: RowScorer, table: Table, found: ClassPosterior) -> ClassPosterior:
-    """Bayes' rule with the rows compared once more that are far from every class."""
+    """Return the class posteriors with rows far from every class scored again, precisely."""
     lost = rows_without_precision(found.log_density)
     forms = {} if lost is None else _measured_forms(plan)
     if lost is None or not forms:
         return found
     joint, common = far_joint(plan, table.rows(lost), forms)
-    possible = np.isfinite(joint).any(axis=1)  # by labels, for example, a row can be impossible in every class
+    possible = np.isfinite(joint).any(
+        axis=1
+    )  # a row can be impossible in every class, for example by a categorical column
     joint = joint[possible]
     common = common[possible]
     lost = lost[possible]
     total = logsumexp(joint, axis=1)
     found.log_proba[lost] = joint - total[:, None]
-    found.log_density[lost] = np.maximum(common + total, np.finfo(float).min)  # −inf is for what cannot be
+    found.log_density[lost] = np.maximum(common + total, np.finfo(float).min)  # −inf is for impossible rows
     return found
 
 
 def settled_best(plan: RowScorer, table: Table, best: np.ndarray, lost: np.ndarray | None) -> np.ndarray:
-    """The most probable classes, found once more for the rows that are `lost`; where none is possible, by the prior."""
+    """Return the most probable classes, with `lost` rows scored again.
+
+    Impossible rows get the class of highest prior.
+    """
     if lost is not None:
         rows = table.rows(lost)
         forms = _measured_forms(plan)
@@ -68,21 +73,21 @@ def settled_best(plan: RowScorer, table: Table, best: np.ndarray, lost: np.ndarr
 
 
 def _measured_forms(plan: RowScorer) -> dict[int, Measured]:
-    """By number, what the log probabilities look like that fall with the square of a distance."""
+    """Return the forms that are quadratic in the row, by the number of their factor."""
     forms = [form_of(part.family, part.parameters, part.predictive) for part in plan.scored]
     return {number: form for number, form in enumerate(forms) if isinstance(form, Measured)}
 
 
 def far_joint(plan: RowScorer, table: Table, forms: dict[int, Measured]) -> tuple[np.ndarray, np.ndarray]:
-    """log p(class, row), less a number of each row's own, and that number: −inf where no float64 holds it.
+    """Return log p(class, row) minus a number per row, and that number; −inf where float64 cannot represent it.
 
     Parameters
     ----------
-    plan : Plan
+    scorer : RowScorer
     table : Table
-        Rows that no class has near.
+        Rows that are far from every class.
     forms : dict
-        By the factor's number, those that fall with the square of a distance; there is one.
+        The quadratic forms, by the number of their factor; at least one.
 
     Returns
     -------
@@ -104,7 +109,7 @@ def far_joint(plan: RowScorer, table: Table, forms: dict[int, Measured]) -> tupl
     size = np.ones(n_rows)
     for x in cells.values():
         np.maximum(size, np.nanmax(np.abs(np.where(np.isnan(x), 0.0, x)), axis=1, initial=0.0), out=size)
-    lengths = np.zeros((3, n_rows, n_classes))  # A, B and C of what falls with the square itself
+    lengths = np.zeros((3, n_rows, n_classes))  # A, B and C of the quadratic terms
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         for number, x in cells.items():
             _add(forms[number], x / size[:, None], size, joint, lengths)
@@ -114,13 +119,13 @@ def far_joint(plan: RowScorer, table: Table, forms: dict[int, Measured]) -> tupl
 def _compared(
     joint: np.ndarray, lengths: np.ndarray, size: np.ndarray, impossible: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The joint less half the squared lengths s²·A − 2s·B + C: beyond that of a row's best class, and of that one."""
+    """Return the joint minus half of s²·A − 2s·B + C, relative to the best class of the row, and that class value."""
     every = np.arange(len(joint))
     s = size[:, None]
     joint[:, impossible] = -np.inf
     lengths[:, :, impossible] = 0.0
     best = joint.argmax(axis=1)
-    for _ in range(joint.shape[1]):  # an infinite lead says which class leads, not which of those leads most
+    for _ in range(joint.shape[1]):  # an infinite difference does not say by how much a class leads
         a, b, c = (part - part[every, best, None] for part in lengths)
         lead = joint - joint[every, best, None] - 0.5 * ((a * s - 2 * b) * s + c)
         lead = np.where(np.isnan(lead), -np.inf, lead)
@@ -133,7 +138,7 @@ def _compared(
 
 
 def far_leads(rows: np.ndarray, means: np.ndarray, projection: np.ndarray) -> np.ndarray:
-    """−½ ‖W(row − mean)‖² for every mean, beyond that of the nearest: the squares of the row itself cancel."""
+    """Return −½ ‖W(row − mean)‖² for every mean, relative to the nearest; the squares of the row itself cancel."""
     middle = means.mean(axis=0)
     size = np.abs(rows).max(axis=1, initial=1.0)
     means = (means - middle) @ projection.T
@@ -145,7 +150,7 @@ def far_leads(rows: np.ndarray, means: np.ndarray, projection: np.ndarray) -> np
 
 
 def _add(form: Measured, u: np.ndarray, size: np.ndarray, joint: np.ndarray, lengths: np.ndarray) -> None:
-    """Add one factor's logarithms to the joint, and its squares, if they are not within a logarithm, to the lengths."""
+    """Add one factor's log probabilities to the joint, and its squares to the quadratic terms."""
     if isinstance(form, MultivariateNormalForm | MultivariateTForm):
         _add_rows(form, u, size, joint, lengths)
         return
@@ -187,7 +192,7 @@ def _add_rows(
 
 
 def _log1p(lengths: Sequence[np.ndarray] | np.ndarray, size: np.ndarray) -> np.ndarray:
-    """log(1 + s²·A − 2s·B + C), with nothing squared that would overflow."""
+    """Return log(1 + s²·A − 2s·B + C) without overflow of squares."""
     a, b, c = lengths
     scaled = np.maximum(a - 2 * b / size + (c + 1) / size / size, 0.0)
     return np.where(scaled > 0, 2 * np.log(size) + np.log(np.where(scaled > 0, scaled, 1.0)), 0.0)

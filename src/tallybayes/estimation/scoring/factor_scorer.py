@@ -1,4 +1,4 @@
-"""Scoring: log p(row | class) of every class, from the parameters of every factor."""
+"""FactorScorer: log p(cells of a factor | class) for every class."""
 
 from __future__ import annotations
 
@@ -26,16 +26,19 @@ from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 
 NO_COLUMNS = np.zeros(0, dtype=np.intp)  # positions of no column
-_CELLS = 4_000_000  # cells of a chunk's largest array: rows are scored in chunks, so that memory does not grow
+_CELLS = 4_000_000  # cells of the largest array of a chunk: rows are scored in chunks, so that memory is bounded
 
 
 class FactorScorer(NamedTuple):
-    """One factor ready to score: plug-in parameters, or the posterior whose predictive is used."""
+    """One factor ready to score rows.
+
+    Point estimates of its parameters, or the posterior for its predictive distribution.
+    """
 
     factor: Factor
     parameters: Any
     predictive: bool
-    constant: np.ndarray  # positions of columns without any spread, which say nothing
+    constant: np.ndarray  # positions of columns of zero variance, which do not change any score
 
     @property
     def family(self) -> Family:
@@ -43,7 +46,10 @@ class FactorScorer(NamedTuple):
         return self.factor.family
 
     def log_prob(self, rows: np.ndarray) -> np.ndarray:
-        """log p of every cell or row of a chunk: (n, classes, columns), or (n, classes) for whole rows."""
+        """Return log p of every cell or row of a chunk.
+
+        (n, classes, columns), or (n, classes) for families of whole rows.
+        """
         score = self.family.log_predictive if self.predictive else self.family.log_prob
         return score(self.parameters, self._varied(rows))
 
@@ -54,12 +60,12 @@ class FactorScorer(NamedTuple):
 
     @property
     def display_parameters(self) -> Any:
-        """The parameters as they are told of: columns that are the same in every row have no spread."""
+        """The parameters for display: constant columns have variance zero."""
         return self.family.remove_unit_variance(self.point, self.constant) if len(self.constant) else self.point
 
     @property
     def form(self) -> Form | None:
-        """What the log probability looks like, constant columns left out; None where its family says nothing."""
+        """The form of the log probability without constant columns; None if the family defines none."""
         form = form_of(self.family, self.parameters, self.predictive)
         if not len(self.constant) or form is None:
             return form
@@ -71,39 +77,39 @@ class FactorScorer(NamedTuple):
 
     @property
     def cells(self) -> CellSumForm | None:
-        """The log probability as a sum over cells, by which sparse rows are scored; None where there is none."""
+        """The log probability as a sum over cells, which scores sparse rows; None if there is none."""
         return as_cells(self.form)
 
     def contributions(self, rows: np.ndarray) -> np.ndarray:
-        """What every column adds to the log probability of each class: (n, classes, columns)."""
+        """Return the contribution of every column to the log probability of each class: (n, classes, columns)."""
         if self.family.columnwise:
             return self.log_prob(rows)
         return self.family.column_contributions(self.parameters, self._varied(rows), self.predictive)
 
     def _varied(self, rows: np.ndarray) -> np.ndarray:
-        """Rows whose cells in constant columns are missing, so that they add nothing."""
+        """Return rows in which the cells of constant columns are missing, so that they add zero."""
         if len(self.constant):
-            rows = rows.astype(np.float64)  # a copy, in which whole numbers can be missing too
+            rows = rows.astype(np.float64)  # a copy; float64, so that integers can be missing, too
             rows[:, self.constant] = np.nan
         return rows
 
     def describe(self, column: int) -> dict[str, np.ndarray]:
-        """The parameters behind one column's numbers, by name, a number for every class."""
+        """Return the parameters of one column by name, a number for every class."""
         return {name: part[:, column] for name, part in self.family.named_parameters(self.parameters).items()}
 
 
 class ResolvedPrior(NamedTuple):
-    """What a factor starts from, found from all rows; cross-validation holds it while rows come and go."""
+    """The prior of a factor, resolved from all rows; cross-validation keeps it fixed."""
 
-    prior: Any  # a belief; None where the estimate needs none
-    constant: np.ndarray  # positions of columns without any spread
+    prior: Any  # a ParameterDistribution; None if the estimate uses no prior
+    constant: np.ndarray  # positions of columns of zero variance
 
 
 def resolve_prior(factor: Factor, statistics: Any, prior: Any, estimate: str) -> ResolvedPrior:
-    """The belief a factor starts from; columns without any spread get a unit of it."""
+    """Return the prior of a factor as a distribution; constant columns get unit variance."""
     constant = np.zeros(0, dtype=np.intp)
     family = factor.family
-    if prior is None or isinstance(prior, str):  # both look at the spread
+    if prior is None or isinstance(prior, str):  # these depend on the variance
         constant = family.constant_columns(statistics)
         statistics = family.add_unit_variance(statistics, constant)
     return ResolvedPrior(family.resolve_prior(prior, statistics, estimate), constant)
@@ -117,7 +123,7 @@ def make_factor_scorer(
     *,
     plug_in: bool = False,
 ) -> FactorScorer:
-    """The parameters, or the posterior, that score one factor; `plug_in` takes parameters under every estimate."""
+    """Return the scorer of one factor: its posterior or, with `plug_in` or a point estimate, its parameters."""
     family, (belief, constant) = factor.family, resolved
     statistics = family.add_unit_variance(statistics, constant) if len(constant) else statistics
     if read_estimate(estimate).integrates and not plug_in:
@@ -126,7 +132,7 @@ def make_factor_scorer(
 
 
 def check_nonzero_variance(scored: FactorScorer, statistics: Any, groups: Sequence[Any]) -> None:
-    """Under maximum likelihood, a group without spread has no density: say which."""
+    """Raise EstimateError if a group has zero variance, and so no density, under maximum likelihood."""
     lost = None if scored.predictive else scored.family.first_degenerate_group(scored.parameters, statistics)
     if lost is None:
         return
@@ -141,7 +147,7 @@ def check_nonzero_variance(scored: FactorScorer, statistics: Any, groups: Sequen
 
 
 def undefined_parameters(scored: FactorScorer) -> list[tuple[int, Any]]:
-    """The classes and columns whose point estimate has no row to go by."""
+    """Return the (class, column) pairs whose point estimate has no rows."""
     if scored.predictive:
         return []
     lost = scored.family.is_undefined(scored.parameters)
@@ -149,7 +155,7 @@ def undefined_parameters(scored: FactorScorer) -> list[tuple[int, Any]]:
 
 
 def factor_cells(table: Table, names: Sequence[Name], family: Family, domains: Sequence[Domain], unseen: str) -> Any:
-    """The cells of one factor, ready for `FactorScorer.log_prob`: numbers, or codes of the model's own levels."""
+    """Return the cells of one factor, ready for `FactorScorer.log_prob`: numbers, or codes of the model's levels."""
     if family.cell_type == "codes":
         return _codes(table, names, domains, unseen)
     block = table.numbers(names)
@@ -159,7 +165,10 @@ def factor_cells(table: Table, names: Sequence[Name], family: Family, domains: S
 
 
 def _codes(table: Table, names: Sequence[Name], domains: Sequence[Domain], unseen: str) -> np.ndarray:
-    """Codes of known levels; −1 for missing cells and, by default, for unseen ones; one past the end for "smooth"."""
+    """Return codes of known levels; −1 for missing cells and, by default, for unseen levels.
+
+    One past the end for "smooth".
+    """
     codes, found = table.levels(names, lambda _: False)
     out = np.full((table.n_rows, len(names)), -1, dtype=np.int64)
     for place, (local, known) in enumerate(zip(found, domains, strict=True)):
@@ -170,7 +179,7 @@ def _codes(table: Table, names: Sequence[Name], domains: Sequence[Domain], unsee
 
 
 def map_to_known_levels(column: np.ndarray, local: Domain, known: Domain, name: Name, unseen: str) -> np.ndarray:
-    """Where a batch's own levels are among the model's: −1 for missing, one past the end for "smooth"."""
+    """Return the positions of a batch's levels among the model's; −1 for missing, one past the end for "smooth"."""
     local = local.in_kind_of(known.renamed(str(name)))
     where = known.positions_of(local.levels)
     strange = where < 0
@@ -187,7 +196,7 @@ def map_to_known_levels(column: np.ndarray, local: Domain, known: Domain, name: 
 
 
 def chunk_of(rows: Any, part: slice) -> np.ndarray:
-    """Some rows of a factor's cells as one array."""
+    """Return some rows of a factor's cells as one array."""
     if isinstance(rows, SparseRows):
         return rows.dense(part)
     if isinstance(rows, list):
@@ -196,5 +205,5 @@ def chunk_of(rows: Any, part: slice) -> np.ndarray:
 
 
 def chunk_rows(n_classes: int, n_columns: int) -> int:
-    """How many rows to score at a time."""
+    """Return the number of rows to score at a time."""
     return max(1, _CELLS // max(1, n_classes * n_columns))

@@ -1,4 +1,4 @@
-"""LeftOutPlan: how rows of one class are scored, each by the counts of all other rows."""
+"""LeaveOneOutScorer: score the rows of one class, each without its own counts."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tallybayes.tally.domain import Domain
 
 
 class LeaveOneOutScorer(RowScorer):
-    """The factors of a classifier, prepared to score rows of one class, none of which counts itself.
+    """Scores rows of one class by the kernels; every row is left out of the statistics of its class.
 
-    What a row's absence does to its own class is again a table; the other classes are as they were.
+    Leaving a row out of its own class gives another table; the tables of other classes stay.
 
     Parameters
     ----------
     scored, log_prior, domains, unseen
-        As for `RowScorer`; ``log_prior`` without one row of the class.
+        As for `RowScorer`; ``log_prior`` is that without one row of the class.
     own : list of tuples of arrays
-        The tables of every factor, as `leave_one_out_tables` makes them.
+        The tables of every factor, as `leave_one_out_tables` returns them.
     code : int
         The class.
     """
@@ -62,7 +62,7 @@ class LeaveOneOutScorer(RowScorer):
         return (kind, *tables)
 
     def _bells(self, numbers: Sequence[int]) -> list[int]:
-        """Those of the factors that have bells: what is left of one is scored apart."""
+        """Return the numbers of factors with normal or Student t forms, which have their own leave-one-out tables."""
         return [number for number in numbers if isinstance(self.forms[number], StudentTForm)]
 
     def _more_factors(self, numbers: Sequence[int]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Plan: how a fitted classifier scores rows; the common families by kernels, the others by NumPy, in chunks."""
+"""RowScorer: log p(class, row) of a fitted classifier; common families by the kernels, others by NumPy in chunks."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from tallybayes.kernels.base_measure import log_base_csr
 from tallybayes.statistics.sufficient_statistics import take_or_zero
 from tallybayes.tally.domain import Domain
 
-_DIRECT_LEVELS = 4096  # whole numbers below this are looked up in the log tables by their value
-_TOGETHER = 262_144  # bytes of log tables that are looked up in turn: more would not stay in cache
+_DIRECT_LEVELS = 4096  # integers below this are looked up in the log tables directly
+_TOGETHER = 262_144  # bytes of log tables that are looked up together, so that they stay in the cache
 _NATIVE = {np.dtype(name) for name in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")}
 
 
 class RowScorer:
-    """The factors of a classifier, prepared to score any rows.
+    """The factors of a classifier, prepared to score rows.
 
     Parameters
     ----------
-    scored : list of Scored
+    scored : list of FactorScorer
     log_prior : ndarray of shape (classes,)
     domains : list of lists of Domain
-        The levels of every column of every factor of labels; empty lists for the others.
+        The levels of every column of every categorical factor; empty lists for the others.
     unseen : {"missing", "smooth", "error"}
     """
 
@@ -60,7 +60,7 @@ class RowScorer:
         self._scorers: dict[Any, kernels.Scorer] = {}
 
     def joint(self, table: Table, *, whole: bool = True) -> np.ndarray:
-        """log p(class, row) of every row: (n, classes); unless `whole`, less what its classes have in common."""
+        """Return log p(class, row), shape (n, classes); unless `whole`, without the terms that all classes share."""
         numbers, scorer, blocks = self._kernel_parts(table, whole=whole)
         out = self._run(scorer.joint, numbers, blocks, table.n_rows)
         for number in range(len(self.forms)):
@@ -70,11 +70,14 @@ class RowScorer:
                     out += base[:, None]
             else:
                 self._add_terms(out, table, number)
-        out[:, self._impossible] = -np.inf  # such a class may have no parameters either
+        out[:, self._impossible] = -np.inf  # such a class may have undefined parameters
         return out
 
     def posterior(self, table: Table, *, whole: bool = False) -> ClassPosterior:
-        """log p(class | row) of every row, and log p(row); unless `whole`, less what its classes have in common."""
+        """Return log p(class | row) and log p(row).
+
+        Unless `whole`, log p(row) lacks the terms that all classes share.
+        """
         numbers, scorer, blocks = self._kernel_parts(table, whole=whole)
         if len(numbers) < len(self.scored):
             return rescore_extreme_rows(self, table, apply_bayes_rule(self.joint(table, whole=whole), self.log_prior))
@@ -84,7 +87,7 @@ class RowScorer:
         return rescore_extreme_rows(self, table, found)
 
     def uses_kernels(self, table: Table) -> bool:
-        """Whether kernels score every factor of this table's rows."""
+        """Return whether the kernels score every factor of these rows."""
         return len(self._kernel_parts(table, counted=True)[0]) >= len(self.scored)
 
     def posterior_of(
@@ -92,8 +95,7 @@ class RowScorer:
     ) -> None:
         """Write log p(class | row) and log p(row) of some rows, by number, that were counted before.
 
-        ``log_base`` keeps what the classes of the table's rows have in common, by the factor's number: it is the same
-        whatever was counted.
+        ``log_base`` caches the terms that all classes share, by the number of the factor.
         """
         numbers, scorer, blocks = self._kernel_parts(table, counted=True)
         if len(numbers) < len(self.scored):
@@ -105,7 +107,7 @@ class RowScorer:
             out.log_density[rows] += base[rows]
 
     def _log_bases(self, blocks: Sequence[Any], kept: dict[int, np.ndarray]) -> Iterator[np.ndarray]:
-        """What the classes have in common, of every factor that has such a part."""
+        """Yield the terms that all classes share, of every factor that has some."""
         for number in range(len(self.forms)):
             if number not in kept:
                 base = self._log_base(number, blocks[number])
@@ -114,7 +116,7 @@ class RowScorer:
                 yield kept[number]
 
     def argmax(self, table: Table) -> np.ndarray:
-        """The most probable class of every row, as a code; ties go to the first."""
+        """Return the code of the most probable class of every row; ties go to the first class."""
         numbers, scorer, blocks = self._kernel_parts(table, whole=False)
         if len(numbers) < len(self.scored):
             joint = self.joint(table, whole=False)
@@ -123,7 +125,7 @@ class RowScorer:
         return settled_best(self, table, *self._run(scorer.argmax_and_lost, numbers, blocks, table.n_rows))
 
     def argmax_array(self, X: np.ndarray) -> np.ndarray | None:
-        """As `argmax` for a plain array whose columns are the model's own, or None where that is not so simple."""
+        """Return `argmax` of a plain array with the model's columns; None if the kernels cannot read it directly."""
         if X.dtype not in _NATIVE:
             return None
         blocks = []
@@ -162,9 +164,9 @@ class RowScorer:
     def _kernel_parts(
         self, table: Table, *, counted: bool = False, whole: bool = True
     ) -> tuple[list[int], kernels.Scorer, list[Any]]:
-        """The factors that a kernel scores, the scorer, and their blocks of this table; `counted` ones are right.
+        """Return the factors that the kernels score, their scorer, and their blocks of the table.
 
-        Unless their `whole` log probability is wanted, words are looked up while they are found.
+        `counted` rows are valid and not checked. Unless `whole`, words are looked up while text is tokenized.
         """
         numbers: list[int] = []
         blocks: list[Any] = []
@@ -196,7 +198,7 @@ class RowScorer:
         return numbers, self._scorer(tuple(forms), numbers), blocks
 
     def _scorer(self, forms: tuple[Any, ...], numbers: Sequence[int] | None = None) -> kernels.Scorer:
-        """A scorer of some factors in some forms; kept unless a form is this table's own."""
+        """Return the kernel scorer of some factors in some forms; it is cached unless a form depends on the table."""
         chosen = tuple(range(len(forms))) if numbers is None else tuple(numbers)
         own = any(not isinstance(form, str) for form in forms)
         key = (forms, chosen) if not own else None
@@ -220,11 +222,14 @@ class RowScorer:
         return scorer
 
     def _more_factors(self, numbers: Sequence[int]) -> list[Any]:
-        """Factors that look once more at blocks of these."""
+        """Return additional factors that read the blocks of these factors again."""
         return []
 
     def _word_scores(self, table: Table, number: int) -> np.ndarray | None:
-        """What the words of every row of text add, (n, classes); None where it is no text, or rows are missing."""
+        """Return the contribution of words to every row, (n, classes).
+
+        None if the column is not text or has missing rows.
+        """
         texts = table.columns.get(self.scored[number].factor.columns[0])
         if not isinstance(texts, Texts) or self._sparse_table(number) is None:
             return None
@@ -236,7 +241,7 @@ class RowScorer:
         return texts.scores(self._words[number])
 
     def _add_terms(self, out: np.ndarray, table: Table, number: int) -> None:
-        """Add a factor's log probabilities by NumPy, some rows at a time."""
+        """Add the log probabilities of a factor in NumPy, a chunk of rows at a time."""
         part = self.scored[number]
         rows = factor_cells(table, part.factor.columns, part.family, self.domains[number], self.unseen)
         cells = as_cells(self.forms[number]) if isinstance(rows, SparseRows) else None
@@ -244,8 +249,8 @@ class RowScorer:
             check_cells(part, rows)
             out += cells.score(rows)
             return
-        # Turning rows by a covariance makes nothing of the size (rows, classes, columns), so an array goes in one piece
-        # (after each of its own products NumPy's threads keep the cores busy); a forbidden cell shows in the result.
+        # Whitening rows needs no array of shape (rows, classes, columns), so an array is scored in one piece: NumPy's
+        # threads then stay busy. An invalid cell shows in the result.
         light = part.family.low_memory_scoring
         step = chunk_rows((out.shape[1] + 1) * (4 if isinstance(rows, SparseRows) else 1), n_columns(rows))
         if light:
@@ -254,15 +259,17 @@ class RowScorer:
             piece = chunk_of(rows, slice(start, start + step))
             if not light:
                 check_cells(part, piece, start)
-            with np.errstate(invalid="ignore" if light else "warn", over="ignore"):  # far rows are looked at again
+            with np.errstate(
+                invalid="ignore" if light else "warn", over="ignore"
+            ):  # rows far from every class are scored again
                 terms = part.log_prob(piece)
             if light and not np.isfinite(terms).all():
                 check_cells(part, piece, start)
             out[start : start + step] += terms.sum(axis=-1) if part.family.columnwise else terms
 
     def _check_rows(self, number: int, block: Any) -> None:
-        """Refuse missing or negative cells where rows have to be whole; kernels check all others' cells."""
-        if self.scored[number].family.transforms:  # the kernels do not see the cells themselves
+        """Raise DataError for missing or negative cells if rows have to be complete; the kernels check other cells."""
+        if self.scored[number].family.transforms:  # the kernels see transformed cells
             check_cells(self.scored[number], chunk_of(_as_rows(block), slice(None)))
         elif _is_whole(self.forms[number]) and not isinstance(block, SparseRows) and n_columns(block):
             columns = [block] if isinstance(block, np.ndarray) else block
@@ -270,12 +277,12 @@ class RowScorer:
                 check_cells(self.scored[number], chunk_of(_as_rows(block), slice(None)))
 
     def _tables(self, number: int, *, sparse: bool) -> Any:
-        """What a kernel needs of a factor of numbers, (columns, classes); None where NumPy scores it."""
+        """Return the kernel tables (columns, classes) of a numeric factor; None if NumPy scores it."""
         match self.forms[number]:
             case LinearLogForm(weight, bias, support) if sparse:
                 return self._bounded(("sparse", weight.T, bias.T, support), sparse)
             case LinearLogForm(weight, bias, support):
-                check = "finite" if support == "nonnegative" else support  # kernels look no further for such cells
+                check = "finite" if support == "nonnegative" else support  # the kernels check only this
                 return self._bounded(("linear", weight.T, np.broadcast_to(bias, weight.shape).T, check), sparse)
             case NormalForm(mean, precision, log_norm, _) if not sparse:
                 return self._bounded(("normal", mean.T, precision.T, log_norm.T), sparse)
@@ -287,7 +294,7 @@ class RowScorer:
         return None
 
     def _log_base(self, number: int, block: Any) -> np.ndarray | None:
-        """The part of a row's log probability that is the same in every class, which forms leave out."""
+        """Return the terms of log p(row) that all classes share and forms leave out."""
         part = self.scored[number]
         if part.family.transforms:
             moved = chunk_of(_as_rows(block), slice(None))
@@ -295,22 +302,27 @@ class RowScorer:
         return _log_base(self.forms[number], block)
 
     def _bounded(self, found: Any, sparse: bool) -> Any:
-        """Tables without what classes that cannot be may lack; None where a kernel could not look them up."""
+        """Return the tables with zeros for impossible classes.
+
+        None if they have values that a kernel cannot look up.
+        """
         kind, *tables = found
         if self._impossible.any():
             tables = [np.where(self._impossible, 0.0, t) if isinstance(t, np.ndarray) else t for t in tables]
         arrays = [t for t in tables if isinstance(t, np.ndarray)]
-        bounded = all(np.isfinite(t).all() or (sparse and (t < np.inf).all()) for t in arrays)  # −inf, but no NaN
+        bounded = all(
+            np.isfinite(t).all() or (sparse and (t < np.inf).all()) for t in arrays
+        )  # −inf is allowed, NaN is not
         return (kind, *tables) if bounded else None
 
     def _dense_table(self, number: int) -> Any:
-        """A factor for dense rows; None where there is none."""
+        """Return the kernel factor for dense rows; None if there is none."""
         if number not in self._dense:
             self._dense[number] = self._tables(number, sparse=False)
         return self._dense[number]
 
     def _sparse_table(self, number: int) -> Any:
-        """A factor for sparse rows, and what the zeros of a whole row add to the start; None where there is none."""
+        """Return the kernel factor for sparse rows, and the sum over a row of zeros; None if there is none."""
         if number not in self._sparse:
             found = self._tables(number, sparse=True)
             if found is not None:
@@ -321,13 +333,13 @@ class RowScorer:
         return self._sparse[number]
 
     def _log_table(self, number: int) -> tuple[np.ndarray, Any]:
-        """log p(level | class), (cells, classes), and how the cells fall into columns."""
+        """Return log p(level | class), (cells, classes), and the segments of the columns."""
         form = self.forms[number]
         assert isinstance(form, LogTableForm)
         return np.where(self._impossible, 0.0, form.log_p.T), form.segments
 
     def _direct_table(self, number: int) -> Any:
-        """A log table looked up by the labels' own values, where they are small whole numbers, else None."""
+        """Return a log table that is indexed by the values of small integer columns; None for other columns."""
         domains = self.domains[number]
         if self.unseen != "missing" or not domains:
             return None
@@ -337,19 +349,19 @@ class RowScorer:
         sizes = [int(max(domain.levels)) + 1 for domain in domains]
         parts = []
         for domain, size, cells in zip(domains, sizes, segments.split(log_table.T), strict=True):
-            table = np.zeros((size, log_table.shape[1]))  # a number between the levels is unseen: it adds nothing
+            table = np.zeros((size, log_table.shape[1]))  # an integer between the levels is unseen: it adds zero
             table[np.array(domain.levels, dtype=np.intp)] = cells.T
             parts.append(table)
         return ("codes", np.array(sizes), np.concatenate(parts), "missing")
 
     def _reads_directly(self, number: int, dtype: np.dtype) -> bool:
-        """Whether an array's own numbers serve as codes of a factor's labels, which are of the same kind."""
+        """Return whether the integers of an array are the codes of a categorical factor."""
         kinds = {domain.kind for domain in self.domains[number]}
         same = kinds == {"int"} if dtype.kind in "iu" else kinds == {"bool"} and dtype.kind == "b"
         return same and self._direct[number] is not None
 
     def _label_block(self, table: Table, number: int) -> tuple[Dense, Any]:
-        """Columns of labels as codes, and the factor that scores them: rows are never rewritten, the table is."""
+        """Return categorical columns as codes, and the kernel factor for them; the table is permuted, not the rows."""
         names = self.scored[number].factor.columns
         domains = self.domains[number]
         matrix = table.matrix
@@ -376,9 +388,11 @@ def posterior_by_fold(
     out: ClassPosterior,
     log_base: dict[int, np.ndarray],
 ) -> bool:
-    """Compute `RowScorer.posterior_of` for all rows in one pass, each by the scorer of its fold; False if not possible.
+    """Compute `RowScorer.posterior_of` for all rows in one pass, with the scorer of their fold.
 
-    ``part`` is of shape (n,), −1 for rows to leave alone.
+    Return False if not possible.
+
+    ``part`` has shape (n,); −1 skips a row.
     """
     first = next(plans)
     if not first.uses_kernels(table):
@@ -388,7 +402,7 @@ def posterior_by_fold(
         return False
     everyone = [first, *plans]
     scorers = [scorer, *(plan._kernel_parts(table, counted=True)[1] for plan in everyone[1:])]
-    if len({each.shape for each in scorers}) > 1:  # some tables hold what a kernel cannot score
+    if len({each.shape for each in scorers}) > 1:  # some tables have values that a kernel cannot score
         return False
     log_prior = np.stack([plan.log_prior for plan in everyone])
 
@@ -402,7 +416,7 @@ def posterior_by_fold(
 
 
 def check_cells(part: FactorScorer, rows: np.ndarray | SparseRows, start: int = 0) -> None:
-    """Refuse cells that could not have been counted either, by name."""
+    """Raise DataError for cells that the family cannot have."""
     wrong = part.family.first_invalid_cell(rows)
     if wrong is not None:
         row, column = wrong
@@ -411,7 +425,7 @@ def check_cells(part: FactorScorer, rows: np.ndarray | SparseRows, start: int = 
 
 
 def _is_whole(form: Any) -> bool:
-    """Whether a row may lack no cell."""
+    """Return whether rows have to be complete."""
     return isinstance(form, LinearLogForm) and form.support == "nonnegative"
 
 
@@ -420,7 +434,7 @@ def _as_rows(block: Any) -> Any:
 
 
 def _log_base(form: Any, block: Any) -> np.ndarray | None:
-    """The part of a row's log probability that is the same in every class, which the linear kernels leave out."""
+    """Return the terms of log p(row) that all classes share and the linear kernels leave out."""
     if not isinstance(form, LinearLogForm) or form.base is None:
         return None
     if isinstance(block, SparseRows):
