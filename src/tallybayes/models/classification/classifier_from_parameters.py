@@ -17,11 +17,11 @@ from tallybayes.models.inputs.features import free_name
 from tallybayes.models.inputs.input_format import InputFormat
 from tallybayes.models.inputs.parameter_input import (
     ParameterBlock,
-    prior_from_parameters,
     check_strength,
     families_of,
     is_marginal,
     nested_mapping,
+    prior_from_parameters,
     read_columns_stated,
     read_groups,
     read_labels,
