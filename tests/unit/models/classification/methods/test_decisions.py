@@ -420,7 +420,7 @@ def test_a_threshold_among_several_classes():
     assert achieved(decided, y[300:], "b")[0] >= 0.97
     others = decided != "b"
     assert set(decided[others]) == {"a", "c"}
-    with pytest.raises(tb.DataError, match=r"positive is not given and there are 3 classes.*\n.*'a', 'b', 'c'"):
+    with pytest.raises(tb.DataError, match=r"positive is missing and there are 3 classes.*\n.*'a', 'b', 'c'"):
         model.decide(X, precision=0.9, held_out=(X, y))
     with pytest.raises(tb.LabelError, match="'d'"):
         model.decide(X, precision=0.9, held_out=(X, y), positive="d")
