@@ -91,19 +91,19 @@ def serial_share(contender: Contender, prepare: Contender | None = None, rounds:
 
     `prepare` makes anew what holds objects of the kernels, such as a fitted model that shall predict.
     """
-    from tallybayes import kernels
+    from tallybayes.kernels import active
 
-    before, shares = kernels._kernels, []
+    before, shares = active.module, []
     for _ in range(rounds):
         spent = [0.0]
-        kernels._kernels = Timed(before, spent)  # type: ignore[assignment]
+        active.module = Timed(before, spent)  # type: ignore[assignment]
         try:
             if prepare is not None:
                 prepare()
                 spent[0] = 0.0
             whole = _seconds(contender)
         finally:
-            kernels._kernels = before
+            active.module = before
         shares.append(1 - spent[0] / whole)
     return statistics.median(shares)
 

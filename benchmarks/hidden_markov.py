@@ -24,6 +24,7 @@ from markov_peers import dynamax, pomegranate
 import tallybayes as tb
 from tallybayes import kernels
 from tallybayes.kernels import hmm as chain
+from tallybayes.kernels.hmm import HMMInput
 
 try:
     from hmmlearn import hmm
@@ -109,7 +110,9 @@ def of_size(n_states: int, n_sequences: int, length: int, neighbors: int | None 
         "log-likelihood": lambda: ours.score_samples(steps, lengths),
         "log-likelihood of a list of arrays": lambda: ours.score_samples(parts),
         "Viterbi": lambda: ours.predict(steps, lengths),
-        "expected counts": lambda: chain.expected(*given),  # the step of Baum–Welch that looks at the sequences
+        "expected counts": lambda: chain.expected(
+            HMMInput(*given)
+        ),  # the step of Baum–Welch that looks at the sequences
     }
     others = {
         "hmmlearn": {

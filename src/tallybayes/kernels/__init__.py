@@ -1,35 +1,34 @@
-"""The loops over rows: everything the library learns from data passes through one of these functions, once.
+"""Kernels: functions that loop over the rows of the data, compiled from C++ or in NumPy.
 
-Each function exists twice with the same signature and the same results: compiled from C++ for the machine at hand, and
-in NumPy (`tallybayes.kernels.reference.sums`). The environment variable ``TALLYBAYES_KERNELS`` forces a choice
+Every function has two implementations with the same signature and the same results: the compiled module, and the
+reference in NumPy (`tallybayes.kernels.reference`). The environment variable ``TALLYBAYES_KERNELS`` selects one
 (``reference``; ``baseline``; ``v3`` or ``v4``, the x86-64 levels). `implementation` returns the active one.
 
 Conventions shared by all functions:
 
 group
-    ``None`` (every row in group 0) or n integer codes of any width, read in place. −1, or the largest value of an
-    unsigned type where it is no valid code, skips the row. Other codes outside ``[0, n_groups)`` are an `IndexError`.
+    ``None`` (every row belongs to group 0) or n integer codes of any width, read without copying. −1, or the largest
+    value of an unsigned type if it is not a valid code, skips the row. Other codes outside ``[0, n_groups)`` raise
+    IndexError.
 weight
-    ``None`` (1 for every row), float64 of shape (n,), or float64 of shape (n, n_groups): one weight for every row and
-    group, with ``group=None``. What has weight 0 is absent: its values are not looked at. Weights must be finite and
-    not negative; this is the caller's promise.
+    ``None`` (1 for every row), float64 of shape (n,), or float64 of shape (n, n_groups): one weight per row and group,
+    with ``group=None``. Rows of weight 0 are ignored without reading their values. Weights must be finite and
+    nonnegative; the kernels do not check this.
 columns
-    A 2-D array (n, d) of any layout, or a list of d 1-D arrays. Read in place, read-only arrays included.
+    A 2-D array (n, d) of any memory layout, or a list of d 1-D arrays. Read without copying; may be read-only.
 threads
-    0 for as many as `set_threads` allows. The result is the same to the last bit for every number of threads.
+    Maximum number of threads; 0 for the maximum of `set_threads`. The result is bitwise the same for every number.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
 
+from tallybayes.kernels import active
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
-from tallybayes.kernels.choice import choose
-from tallybayes.kernels.reference import sums as _reference  # noqa: F401 - of the facades
 from tallybayes.kernels.scoring import Scorer, column_ranges, posterior_by_part
 from tallybayes.kernels.threads import threads as n_threads
 
@@ -52,11 +51,8 @@ Sums = tuple[Float64Array, Float64Array, Float64Array]
 Moments = tuple[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array]
 
 
-_kernels, _name = choose(os.environ.get("TALLYBAYES_KERNELS"))
-
-
 def implementation() -> str:
-    """Tell which kernels run: ``"reference"``, or ``"compiled"`` and the instruction set.
+    """Return the name of the active kernels: ``"reference"``, or ``"compiled"`` and the instruction set.
 
     Examples
     --------
@@ -64,27 +60,27 @@ def implementation() -> str:
     >>> kernels.implementation().split()[0] in ("compiled", "reference")
     True
     """
-    return _name
+    return active.name
 
 
 def count_groups(
     group: AnyArray | None, n_groups: int, weight: Float64Array | None = None, n_rows: int | None = None
 ) -> tuple[Int64Array, Float64Array]:
-    """Count the rows of every group and add up their weights.
+    """Count the rows of every group and sum their weights.
 
     Parameters
     ----------
     group, n_groups, weight
         See the module's conventions.
     n_rows : int, optional
-        Needed where neither group nor weight tells the number of rows.
+        Number of rows; required if neither group nor weight is given.
 
     Returns
     -------
     rows : int64 array of shape (n_groups,)
-        The number of rows with a weight above 0.
+        Number of rows with a weight above 0.
     weight : float64 array of shape (n_groups,)
-        Their total weight.
+        Total weight.
 
     Examples
     --------
@@ -93,15 +89,15 @@ def count_groups(
     >>> kernels.count_groups(np.array([0, 1, 1, -1]), 2, weight=np.array([1.0, 0.5, 0.0, 1.0]))
     (array([1, 1]), array([1. , 0.5]))
     """
-    known = _arguments.known_rows(group, weight)
-    if known is None and n_rows is None:
+    given = _arguments.known_rows(group, weight)
+    if given is None and n_rows is None:
         raise ValueError("the number of rows is unknown; pass group, weight or n_rows")
-    n = int(n_rows) if known is None and n_rows is not None else known or 0
+    n = int(n_rows) if given is None and n_rows is not None else given or 0
     if n < 0 or (n_rows is not None and n_rows != n):
         raise ValueError(f"n_rows is {n_rows}, but group or weight has {n} rows; they must agree")
     _arguments.check_groups(group, n_groups, weight, n)
-    rows, total = _kernels.count_groups(group, n_groups, weight, n)
-    return rows.view(np.int64), total  # one of C's two 64-bit types; NumPy shows the other as dtype=int64
+    rows, total = active.module.count_groups(group, n_groups, weight, n)
+    return rows.view(np.int64), total  # C has two 64-bit integer types; NumPy displays one of them as dtype=int64
 
 
 def count_codes(
@@ -112,27 +108,27 @@ def count_codes(
     weight: Float64Array | None = None,
     threads: int = 0,
 ) -> Float64Array:
-    """Count how often every code occurs in every column and group.
+    """Count the codes of every column in every group.
 
     Parameters
     ----------
     columns : (n, d) array or list of d (n,) arrays, bool or any integer type
-        Codes in ``[0, size)``. −1, or the largest value of an unsigned type where it is no valid code, is a missing
-        cell and skipped.
+        Codes in ``[0, size)``. −1, or the largest value of an unsigned type if it is not a valid code, is a missing
+        value and skipped.
     sizes : sequence of d int
-        The number of levels of every column.
+        Number of levels of every column.
     group, n_groups, weight, threads
         See the module's conventions.
 
     Returns
     -------
     float64 array of shape (n_groups, sum(sizes))
-        The total weight of every level, the columns one after another.
+        Total weight of every level, with the levels of all columns concatenated.
 
     Raises
     ------
     CellError
-        At the first cell, by row then column, whose code is neither valid nor missing.
+        If a code is neither valid nor missing; the error names the first such cell, by row, then column.
 
     Examples
     --------
@@ -146,7 +142,7 @@ def count_codes(
     n, d = _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, _arguments.known_rows(group, weight))
     levels = _arguments.check_sizes(sizes, d)
     _arguments.check_groups(group, n_groups, weight, n)
-    return _kernels.count_codes(columns, levels, group, n_groups, weight, n_threads(threads))
+    return active.module.count_codes(columns, levels, group, n_groups, weight, n_threads(threads))
 
 
 def sum_dense(
@@ -157,31 +153,31 @@ def sum_dense(
     weight: Float64Array | None = None,
     threads: int = 0,
 ) -> Sums:
-    """Sum the cells of every column in every group.
+    """Sum the values of every column in every group.
 
     Parameters
     ----------
     X : (n, d) array or list of d (n,) arrays, bool, any integer type, float32 or float64
-        The cells. A float NaN is a missing cell and skipped, except for multinomials.
+        Values. NaN is a missing value and skipped; for multinomials it is an error.
     kind : {"binary", "poisson", "multinomial"}
-        What a cell may be: 0 or 1; a whole number ≥ 0; any finite number ≥ 0.
+        Allowed values: 0 or 1; nonnegative integers; finite nonnegative numbers.
     group, n_groups, weight, threads
         See the module's conventions.
 
     Returns
     -------
     weight : float64 array of shape (n_groups, d), or (n_groups, 1) if no cell was missing
-        Σw over the cells that are there. Always (n_groups, 1) for multinomials.
+        Σw over the values that are not missing. Always (n_groups, 1) for multinomials.
     total : float64 array of shape (n_groups, d)
         Σw·x.
     log_base : float64 array
         Σw·log h(x): zeros of shape (n_groups, 1) for "binary"; −Σw·log x! of shape (n_groups, d) for "poisson";
-        Σw·(log Γ(N + 1) − Σⱼ log Γ(xⱼ + 1)) of shape (n_groups, 1) for "multinomial", N the sum of the row.
+        Σw·(log Γ(N + 1) − Σⱼ log Γ(xⱼ + 1)) of shape (n_groups, 1) for "multinomial", where N is the sum of the row.
 
     Raises
     ------
     CellError
-        At the first cell, by row then column, that the kind forbids.
+        If `kind` does not allow a value; the error names the first such cell, by row, then column.
 
     Examples
     --------
@@ -195,7 +191,7 @@ def sum_dense(
     _arguments.check_kind(kind)
     n, _ = _arguments.check_columns(X, "X", _arguments.NUMBER_TYPES, _arguments.known_rows(group, weight))
     _arguments.check_groups(group, n_groups, weight, n)
-    return _kernels.sum_dense(X, kind, group, n_groups, weight, n_threads(threads))
+    return active.module.sum_dense(X, kind, group, n_groups, weight, n_threads(threads))
 
 
 def sum_csr(
@@ -209,14 +205,14 @@ def sum_csr(
     weight: Float64Array | None = None,
     threads: int = 0,
 ) -> Sums:
-    """Do what `sum_dense` does on a sparse matrix in compressed rows.
+    """Sum the values of every column in every group, as `sum_dense`, for a sparse matrix in CSR format.
 
     Parameters
     ----------
     indptr : int32 or int64 array of shape (n + 1,)
     indices : int32 or int64 array of shape (nnz,)
-        Within one row no index may occur twice; this is the caller's promise (``sum_duplicates`` makes it so).
-    data : array of shape (nnz,), any type `sum_dense` takes
+        No row may contain an index twice (see ``sum_duplicates`` of SciPy); the kernel does not check this.
+    data : array of shape (nnz,), any type of `sum_dense`
     n_columns : int
     kind, group, n_groups, weight, threads
         As in `sum_dense`.
@@ -224,14 +220,14 @@ def sum_csr(
     Returns
     -------
     weight, total, log_base
-        As `sum_dense` gives for the dense matrix.
+        Same values as `sum_dense` for the dense matrix.
 
     Raises
     ------
     CellError
-        At the first stored cell, by row then column, that the kind forbids.
+        If `kind` does not allow a stored value; the error names the first such cell, by row, then column.
     IndexError
-        Where indptr or indices point outside the matrix.
+        If indptr or indices are outside the matrix.
 
     Examples
     --------
@@ -246,7 +242,7 @@ def sum_csr(
     _arguments.check_groups(group, n_groups, weight, n)
     threads = n_threads(threads)
     indptr, indices, data = (_arguments.contiguous(array) for array in (indptr, indices, data))
-    return _kernels.sum_csr(indptr, indices, data, n_columns, kind, group, n_groups, weight, threads)
+    return active.module.sum_csr(indptr, indices, data, n_columns, kind, group, n_groups, weight, threads)
 
 
 def sum_moments(
@@ -257,19 +253,20 @@ def sum_moments(
     weight: Float64Array | None = None,
     threads: int = 0,
 ) -> Moments:
-    """Sum weights, distances from an anchor and their squares, each as a double-double pair.
+    """Sum weights, deviations from an anchor and their squares in double-double arithmetic.
 
-    With v = x − anchor, rounded once to float64, the pairs high + low hold Σw, Σw·v and Σw·v² to about 1e-30 of the
-    sum of the terms' magnitudes, so that rows can be subtracted again later.
+    With v = x − anchor, rounded once to float64, the pairs high + low are Σw, Σw·v and Σw·v² with an error of about
+    1e-30 times the sum of the terms' magnitudes. Rows can therefore be subtracted later.
 
-    Sums with soft weights, one for every row and group, are never subtracted: blocks of rows are added up in float64
-    near the group's mean, then moved to the anchor. Weight, mean and scatter are good to about 1e-13.
+    With one weight per row and group, the result is never subtracted from: blocks of rows are summed in float64 about
+    the group's mean and then moved to the anchor. Weight, mean and scatter have relative errors of about 1e-13.
 
     Parameters
     ----------
     X : (n, d) array or list of d (n,) arrays, any integer type, float32 or float64
-        NaN is a missing cell and skipped. Integers beyond 2⁵³ are rounded to float64 first.
+        NaN is a missing value and skipped. Integers beyond 2⁵³ are first rounded to float64.
     anchor : sequence of d float
+        Reference point of every column.
     group, n_groups, weight, threads
         See the module's conventions.
 
@@ -282,8 +279,8 @@ def sum_moments(
     Raises
     ------
     CellError
-        At the first cell, by row then column, that is infinite or whose w·v² exceeds 1e300 (further than 1e150 from the
-        anchor): the sum of its like would overflow.
+        If a value is infinite or its w·v² exceeds 1e300, so that the sum could overflow; the error names the first such
+        cell, by row, then column.
 
     Examples
     --------
@@ -296,7 +293,7 @@ def sum_moments(
     n, d = _arguments.check_columns(X, "X", _arguments.MOMENT_TYPES, _arguments.known_rows(group, weight))
     anchors = _arguments.check_anchor(anchor, d)
     _arguments.check_groups(group, n_groups, weight, n)
-    return _kernels.sum_moments(X, anchors, group, n_groups, weight, n_threads(threads))
+    return active.module.sum_moments(X, anchors, group, n_groups, weight, n_threads(threads))
 
 
 def sum_scatter(
@@ -307,15 +304,17 @@ def sum_scatter(
     weight: Float64Array | None = None,
     threads: int = 0,
 ) -> Moments:
-    """Sum weights, distances from an anchor and their outer products, each as a double-double pair.
+    """Sum weights, deviations from an anchor and their outer products in double-double arithmetic.
 
     Blocks of rows are centered near their mean, multiplied in float64, then moved to the anchor and added in
-    double-double arithmetic: good to about 1e-15 of the scatter (1e-13 with soft weights) however far the anchor is.
+    double-double arithmetic. The relative error of the scatter is about 1e-15 (1e-13 with one weight per row and group)
+    for any anchor.
 
     Parameters
     ----------
     X : (n, d) array or list of d (n,) arrays, any integer type, float32 or float64
     anchor : sequence of d float
+        Reference point of every column.
     group, n_groups, weight, threads
         See the module's conventions.
 
@@ -328,7 +327,7 @@ def sum_scatter(
     Raises
     ------
     CellError
-        At the first cell, by row then column, that is NaN or infinite, or whose w·(x − anchor)² exceeds 1e300.
+        If a value is NaN or infinite, or its w·(x − anchor)² exceeds 1e300; the error names the first such cell.
 
     Examples
     --------
@@ -342,29 +341,29 @@ def sum_scatter(
     n, d = _arguments.check_columns(X, "X", _arguments.MOMENT_TYPES, _arguments.known_rows(group, weight))
     anchors = _arguments.check_anchor(anchor, d)
     _arguments.check_groups(group, n_groups, weight, n)
-    return _kernels.sum_scatter(X, anchors, group, n_groups, weight, n_threads(threads))
+    return active.module.sum_scatter(X, anchors, group, n_groups, weight, n_threads(threads))
 
 
 def squared_lengths(
     X: Columns, center: Float64Array, roots: Float64Array, shifts: Float64Array, threads: int = 0
 ) -> Float64Array:
-    """Squared Mahalanobis lengths: ‖A(x − center) − shift‖² of every row, for several lower triangular A.
+    """Return squared Mahalanobis distances ‖A(x − center) − shift‖² of every row, for several lower triangular A.
 
     Parameters
     ----------
     X : (n, d) array or list of d (n,) arrays, any integer type, float32 or float64
     center : float64 array of shape (d,)
-        Taken from every row first, so that the products keep their digits.
+        Subtracted from every row first, so that the products keep their digits.
     roots : float64 array of shape (K, d, d)
-        Lower triangular matrices; what is above the diagonal is not read.
+        Lower triangular matrices A; elements above the diagonal are ignored.
     shifts : float64 array of shape (K, d)
     threads : int
-        0 for as many as there are cores.
+        See the module's conventions.
 
     Returns
     -------
     float64 array of shape (n, K)
-        NaN where a cell of the row is NaN.
+        NaN for rows that contain NaN.
 
     Examples
     --------
@@ -374,20 +373,21 @@ def squared_lengths(
     array([[25.]])
     """
     n, d = _arguments.check_columns(X, "X", _arguments.MOMENT_TYPES, None)
-    roots, shifts = np.ascontiguousarray(roots, dtype=np.float64), np.ascontiguousarray(shifts, dtype=np.float64)
+    roots = np.ascontiguousarray(roots, dtype=np.float64)
+    shifts = np.ascontiguousarray(shifts, dtype=np.float64)
     if roots.ndim != 3 or roots.shape[1:] != (d, d) or shifts.shape != (len(roots), d):
         raise ValueError(
             f"roots and shifts have shapes {roots.shape} and {shifts.shape}, expected (K, {d}, {d}), (K, {d})"
         )
-    middle = _arguments.check_anchor(center, d)
+    centers = _arguments.check_anchor(center, d)
     if n == 0 or d == 0:
         return np.zeros((n, len(roots)))
     workers = n_threads(threads)
-    return _kernels.squared_lengths(X, middle, roots.reshape(-1), shifts.reshape(-1), len(roots), workers)
+    return active.module.squared_lengths(X, centers, roots.reshape(-1), shifts.reshape(-1), len(roots), workers)
 
 
 def read_bytes(array: AnyArray, threads: int = 0) -> int:
-    """Read every byte of a contiguous array as fast as the machine can: the floor that benchmarks compare with.
+    """Read every byte of a contiguous array as fast as possible: the lower bound in benchmarks of other kernels.
 
     Parameters
     ----------
@@ -398,7 +398,7 @@ def read_bytes(array: AnyArray, threads: int = 0) -> int:
     Returns
     -------
     int
-        The bytes, taken eight at a time as unsigned numbers, added up modulo 2⁶⁴.
+        Sum of the array's bytes, read as unsigned 64-bit integers, modulo 2⁶⁴.
 
     Examples
     --------
@@ -409,4 +409,4 @@ def read_bytes(array: AnyArray, threads: int = 0) -> int:
     """
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         raise ValueError(f"the array of shape {array.shape} and strides {array.strides} is not contiguous")
-    return int(_kernels.read_bytes(array, n_threads(threads)))
+    return int(active.module.read_bytes(array, n_threads(threads)))

@@ -1,6 +1,6 @@
-"""The checks every kernel call passes before a row is read, shared by both implementations so that they refuse alike.
+"""Validation of the arguments of kernels, shared by both implementations so that they raise the same errors.
 
-Only shapes and types are checked here; values (codes, cells) are checked where they are read, in the kernels.
+Only shapes and types are checked here. The kernels check values (codes, cells) when they read them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ LEVEL_TYPES: Types = CODE_TYPES | {np.dtype("?")}
 INDEX_TYPES: Types = frozenset({np.dtype("i4"), np.dtype("i8")})
 KINDS = ("binary", "poisson", "multinomial")
 FLOAT64 = np.dtype(np.float64)
-LARGEST_GROUP_COUNT = 2**31 - 2
-FEW = 64
+MAX_GROUPS = 2**31 - 2
+_FEW = 64  # arrays of up to this length are checked in Python, which is faster than a NumPy reduction
 
 
 def check_array(array: object, name: str, dimensions: int, types: Types) -> None:
-    """Refuse anything but a NumPy array of that many dimensions and one of these types."""
+    """Raise TypeError or ValueError unless `array` is a NumPy array of these dimensions and one of these types."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a NumPy array, found {type(array).__name__}; convert it with numpy.asarray")
     if array.dtype not in types:
@@ -41,7 +41,7 @@ def check_array(array: object, name: str, dimensions: int, types: Types) -> None
 
 
 def check_columns(columns: Columns, name: str, types: Types, n_rows: int | None) -> tuple[int, int]:
-    """Return (rows, columns) of a 2-D array or of a list of equally long 1-D arrays; `n_rows` serves an empty list."""
+    """Return (rows, columns) of a 2-D array or of a list of 1-D arrays; an empty list has `n_rows` rows."""
     if isinstance(columns, np.ndarray):
         check_array(columns, name, 2, types)
         return columns.shape[0], columns.shape[1]
@@ -60,7 +60,7 @@ def check_columns(columns: Columns, name: str, types: Types, n_rows: int | None)
 
 
 def known_rows(group: AnyArray | None, weight: Float64Array | None) -> int | None:
-    """Return the number of rows that group or weight alone tells, for inputs without a column."""
+    """Return the number of rows of group or weight, or None."""
     if isinstance(group, np.ndarray) and group.ndim == 1:
         return len(group)
     if isinstance(weight, np.ndarray) and weight.ndim >= 1:
@@ -69,9 +69,9 @@ def known_rows(group: AnyArray | None, weight: Float64Array | None) -> int | Non
 
 
 def check_groups(group: AnyArray | None, n_groups: int, weight: Float64Array | None, n_rows: int) -> None:
-    """Refuse group codes, weights and numbers of groups that do not fit each other or the rows."""
-    if not 0 <= n_groups <= LARGEST_GROUP_COUNT:
-        raise ValueError(f"n_groups is {n_groups}, expected 0 to {LARGEST_GROUP_COUNT}")
+    """Raise TypeError or ValueError unless group codes, weights and number of groups fit each other and the rows."""
+    if not 0 <= n_groups <= MAX_GROUPS:
+        raise ValueError(f"n_groups is {n_groups}, expected 0 to {MAX_GROUPS}")
     soft = False
     if weight is not None:
         if not isinstance(weight, np.ndarray):
@@ -94,13 +94,13 @@ def check_groups(group: AnyArray | None, n_groups: int, weight: Float64Array | N
 
 
 def check_kind(kind: str) -> None:
-    """Refuse a kind of sum that does not exist."""
+    """Raise ValueError unless this kind of sum exists."""
     if kind not in KINDS:
         raise ValueError(f"kind is {kind!r}, expected one of {', '.join(KINDS)}")
 
 
 def check_sizes(sizes: Sequence[int] | Int64Array, n_columns: int) -> Int64Array:
-    """Return the numbers of levels as int64, one for each column."""
+    """Return the numbers of levels of all columns as int64."""
     levels = np.ascontiguousarray(sizes)
     if levels.size == 0:
         levels = levels.astype(np.int64)
@@ -109,29 +109,27 @@ def check_sizes(sizes: Sequence[int] | Int64Array, n_columns: int) -> Int64Array
     if levels.shape != (n_columns,):
         raise ValueError(f"sizes has shape {levels.shape}, expected ({n_columns},): one size for each column")
     levels = levels.astype(np.int64, copy=False)
-    # Python's own functions on a few numbers: a NumPy reduction costs as much as a small call of a kernel.
-    few = levels[:FEW].tolist()
-    smallest, largest = min(few, default=0), max(few, default=0)
-    if n_columns > FEW:
-        smallest, largest = int(levels.min()), int(levels.max())
-    if not 0 <= smallest <= largest <= LARGEST_GROUP_COUNT:
-        raise ValueError(f"sizes run from {smallest} to {largest}, expected 0 to {LARGEST_GROUP_COUNT}")
+    few = levels[:_FEW].tolist()
+    smallest = min(few, default=0) if n_columns <= _FEW else int(levels.min())
+    largest = max(few, default=0) if n_columns <= _FEW else int(levels.max())
+    if not 0 <= smallest <= largest <= MAX_GROUPS:
+        raise ValueError(f"sizes run from {smallest} to {largest}, expected 0 to {MAX_GROUPS}")
     return levels
 
 
 def check_anchor(anchor: Sequence[float] | Float64Array, n_columns: int) -> Float64Array:
-    """Return the anchors as contiguous float64, one for each column."""
+    """Return the anchors of all columns as contiguous float64."""
     values = np.ascontiguousarray(anchor, dtype=np.float64)
     if values.shape != (n_columns,):
         raise ValueError(f"anchor has shape {values.shape}, expected ({n_columns},): one anchor for each column")
-    finite = all(map(math.isfinite, values.tolist())) if n_columns <= FEW else bool(np.isfinite(values).all())
+    finite = all(map(math.isfinite, values.tolist())) if n_columns <= _FEW else bool(np.isfinite(values).all())
     if not finite:
-        raise ValueError("anchor holds a value that is not finite; pass finite anchors, 0 if in doubt")
+        raise ValueError("anchor has a value that is not finite; pass finite anchors, 0 if in doubt")
     return values
 
 
 def check_sparse(indptr: AnyArray, indices: AnyArray, data: AnyArray, n_columns: int) -> int:
-    """Return the number of rows of a CSR matrix after checking the shapes and types of its three arrays."""
+    """Return the number of rows of a CSR matrix after checking shapes and types of its three arrays."""
     check_array(indptr, "indptr", 1, INDEX_TYPES)
     check_array(indices, "indices", 1, INDEX_TYPES)
     check_array(data, "data", 1, NUMBER_TYPES)
@@ -145,22 +143,22 @@ def check_sparse(indptr: AnyArray, indices: AnyArray, data: AnyArray, n_columns:
 
 
 def contiguous(array: AnyArray) -> AnyArray:
-    """Return the array itself if its elements lie side by side and aligned, else a copy of which that is true."""
+    """Return the array if it is contiguous and aligned, otherwise a contiguous copy."""
     return array if array.flags.c_contiguous and array.flags.aligned else array.copy()
 
 
 def group_error(row: int, code: int, n_groups: int) -> IndexError:
-    """Return the error for a group code outside its range."""
+    """Return the error for an invalid group code."""
     return IndexError(f"row {row} has group code {code}, expected 0 to {n_groups - 1}, or -1 to skip the row")
 
 
 def indptr_error(row: int, start: int, stop: int, n_entries: int) -> IndexError:
-    """Return the error for a CSR row whose extent lies outside the stored entries or runs backwards."""
+    """Return the error for a CSR row whose extent is invalid."""
     return IndexError(
         f"indptr gives row {row} the entries {start} to {stop}, expected a rising range within 0 to {n_entries}"
     )
 
 
 def index_error(row: int, index: int, n_columns: int) -> IndexError:
-    """Return the error for a CSR column index outside the matrix."""
+    """Return the error for an invalid CSR column index."""
     return IndexError(f"row {row} has column index {index}, expected 0 to {n_columns - 1}")

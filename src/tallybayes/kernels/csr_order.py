@@ -1,7 +1,8 @@
-"""In which order the entries of sparse rows lie."""
+"""Order of the column indices within the rows of sparse matrices."""
 
 from __future__ import annotations
 
+from tallybayes.kernels import active
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.arguments import AnyArray
 from tallybayes.kernels.threads import threads as n_threads
@@ -10,7 +11,7 @@ __all__ = ["row_order"]
 
 
 def row_order(indptr: AnyArray, indices: AnyArray, n_columns: int, threads: int = 0) -> str:
-    """Tell how the column indices within the rows of a sparse matrix lie, at worst.
+    """Return the order of the column indices within the rows of a CSR matrix, the worst over all rows.
 
     Parameters
     ----------
@@ -18,17 +19,17 @@ def row_order(indptr: AnyArray, indices: AnyArray, n_columns: int, threads: int 
     indices : int32 or int64 array of shape (nnz,)
     n_columns : int
     threads : int, default 0
-        0 for as many as there are cores.
+        See the conventions of `tallybayes.kernels`.
 
     Returns
     -------
     {"rising", "distinct", "repeated"}
-        Every row rises; or none has an index twice; or some row has. Sums need no order, but no index twice.
+        Every row is sorted without duplicates; no row has duplicates; some row has duplicates.
 
     Raises
     ------
     IndexError
-        Where indptr or indices point outside the matrix.
+        If indptr or indices are outside the matrix.
 
     Examples
     --------
@@ -37,8 +38,6 @@ def row_order(indptr: AnyArray, indices: AnyArray, n_columns: int, threads: int 
     >>> row_order(np.array([0, 2, 4]), np.array([0, 2, 1, 0]), 3)
     'distinct'
     """
-    from tallybayes import kernels
-
     _arguments.check_array(indptr, "indptr", 1, _arguments.INDEX_TYPES)
     _arguments.check_array(indices, "indices", 1, _arguments.INDEX_TYPES)
     if len(indptr) == 0:
@@ -46,4 +45,4 @@ def row_order(indptr: AnyArray, indices: AnyArray, n_columns: int, threads: int 
     if n_columns < 0:
         raise ValueError(f"n_columns is {n_columns}, expected 0 or more")
     indptr, indices = (_arguments.contiguous(array) for array in (indptr, indices))
-    return str(kernels._kernels.row_order(indptr, indices, n_columns, n_threads(threads)))
+    return str(active.module.row_order(indptr, indices, n_columns, n_threads(threads)))

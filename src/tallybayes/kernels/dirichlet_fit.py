@@ -1,13 +1,12 @@
-"""The Dirichlet under which the counts of several groups are most probable, climbed to column by column."""
+"""Maximum likelihood fit of Dirichlet distributions to the counts of several groups (empirical Bayes)."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import Float64Array, Int64Array
-from tallybayes.kernels.reference import dirichlet_fit as _reference_dirichlet
+from tallybayes.kernels.reference import dirichlet_fit as _reference
 
 __all__ = ["fit_dirichlet_newton"]
 
@@ -15,22 +14,23 @@ __all__ = ["fit_dirichlet_newton"]
 def fit_dirichlet_newton(
     counts: Float64Array, rows: Float64Array, many: Float64Array, sizes: Int64Array, n_levels: Int64Array
 ) -> Float64Array:
-    """Concentrations that maximize Σ_groups [log Γ(A)/Γ(A + N) + Σ_k log Γ(α_k + n_k)/Γ(α_k)], per column; A = Σα.
+    """Return the concentrations α of every column that maximize the Dirichlet–multinomial likelihood.
 
-    Of no more bits than add up exactly with whole counts, and 1 in a column without any.
+    The objective is Σ_groups [log Γ(A) − log Γ(A + N) + Σ_k log Γ(α_k + n_k) − log Γ(α_k)] with A = Σα. The results
+    are rounded to so few bits that sums with integer counts are exact. Columns without counts have α = 1.
 
     Parameters
     ----------
     counts : float64 array of shape (cells, groups)
-        How often every group has a level, rising: which group has which count does not matter.
+        Counts of every level, sorted in ascending order over the groups: the fit does not depend on their order.
     rows : float64 array of shape (columns, groups)
-        The sums over the levels of every column, rising.
+        Sums over the levels of every column, sorted in ascending order.
     many : float64 array of shape (cells,)
-        How many levels of its column a cell stands for, which were counted alike.
+        Number of levels with these counts that a cell represents.
     sizes : int64 array of shape (columns,)
-        The number of cells of every column.
+        Number of cells of every column.
     n_levels : int64 array of shape (columns,)
-        The number of its levels.
+        Number of levels of every column.
 
     Returns
     -------
@@ -40,9 +40,9 @@ def fit_dirichlet_newton(
     --------
     >>> import numpy as np
     >>> from tallybayes.kernels.dirichlet_fit import fit_dirichlet_newton
-    >>> counts = np.array([[1.0, 4.0, 6.0], [3.0, 5.0, 9.0]])                        # a coin in three groups
-    >>> rows, one = np.array([[9.0, 9.0, 10.0]]), np.array([2])
-    >>> fit_dirichlet_newton(counts, rows, np.ones(2), one, one).round(2)
+    >>> counts = np.array([[1.0, 4.0, 6.0], [3.0, 5.0, 9.0]])                        # a binary column in three groups
+    >>> rows, two = np.array([[9.0, 9.0, 10.0]]), np.array([2])
+    >>> fit_dirichlet_newton(counts, rows, np.ones(2), two, two).round(2)
     array([2.48, 3.78])
     """
     n_cells, n_groups = counts.shape
@@ -52,12 +52,4 @@ def fit_dirichlet_newton(
             "(cells, groups), (columns, groups), (cells,) and (columns,)"
         )
     parts = (np.ascontiguousarray(part).reshape(-1) for part in (counts, rows, many, sizes, n_levels))
-    found: Float64Array = _implementation().climb_dirichlet(*parts, n_groups)
-    return found
-
-
-def _implementation() -> Any:
-    """Return the module that does the work: the compiled one, or the reference where that was chosen."""
-    from tallybayes import kernels
-
-    return _reference_dirichlet if kernels._kernels is kernels._reference else kernels._kernels
+    return np.asarray(implementation_for(_reference).climb_dirichlet(*parts, n_groups))

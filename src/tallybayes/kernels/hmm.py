@@ -1,48 +1,38 @@
-"""Chains of hidden states: what hidden Markov models compute, for many sequences at once.
+"""Inference in hidden Markov models, for many sequences at once: likelihoods, Viterbi, forward–backward.
 
-Step t of a sequence has a hidden state sₜ and emits what is seen. A path of states and a sequence have the probability
-start[s₁] · Π transition[sₜ₋₁, sₜ] · Π emission[t, sₜ] · end[last s]. Everything is given as logarithms.
+Step t of a sequence has a hidden state sₜ and an observation. The joint probability of a path of states and a sequence
+is start[s₁] · Π transition[sₜ₋₁, sₜ] · Π emission[t, sₜ] · end[last s]. `HMMInput` holds these as logarithms.
 
-Conventions shared by all functions, S being the number of states:
-
-start
-    Shape (S,). May hold −inf, as may `transition`, `end` and `emission`; none may hold NaN or +inf.
-transition
-    Shape (S, S), from row to column. Or `GappedTransitions`, with the number of unobserved steps before every step:
-    computed by NumPy, with the states of unobserved steps summed out.
-end
-    Shape (S,), or None if a sequence may end in any state, at no cost.
-emission
-    ``float64`` of shape (N, S): log p(step | state), up to a factor that the states of a step share. Or a pair of codes
-    (N,), any integer type, and a table (L, S) of log p(level | state); a missing code, −1 or the largest value of an
-    unsigned type where that is no level, says nothing: it adds 0 in every state.
-offsets
-    Whole numbers of shape (M + 1,): the N steps lie end to end, and sequence m is those from ``offsets[m]`` up to
-    ``offsets[m + 1]``. A sequence may be empty: its likelihood is 1 whatever `start` and `end` say.
-threads
-    0 for as many as there are cores. The result is the same to the last bit for every number of threads, and a
-    sequence's does not depend on the others.
-
-A sequence that the model cannot produce has log likelihood −inf; nothing ever is NaN. However small the probabilities,
-and however far apart, none is lost.
+``threads`` is the maximum number of threads, 0 for the maximum of `set_threads`. The result for a sequence depends
+neither on it nor on the other sequences. A sequence that the model cannot generate has log likelihood −inf; results are
+never NaN. Arbitrarily small probabilities do not underflow.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import Float64Array, Int64Array
-from tallybayes.kernels.hmm_arguments import Emission, check, check_uniform, dispatch_gaps, implementation
+from tallybayes.kernels.hmm_arguments import (
+    CheckedInput,
+    GappedTransitions,
+    HMMInput,
+    check,
+    check_uniform,
+    check_weight,
+    unpacked,
+)
+from tallybayes.kernels.reference import hmm as _reference
+from tallybayes.kernels.reference import hmm_gaps as _gaps
 from tallybayes.kernels.reference.hmm import ExpectedTransitions
-from tallybayes.kernels.reference.hmm_gaps import GappedTransitions
 from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = [
     "ExpectedTransitions",
     "GappedTransitions",
+    "HMMInput",
     "best_paths",
     "draw_paths",
     "expected",
@@ -50,24 +40,17 @@ __all__ = [
     "log_likelihood",
     "posterior",
     "viterbi",
-]  # fmt: skip
+]
 
 
-@dispatch_gaps
-def log_likelihood(
-    start: npt.ArrayLike,
-    transition: npt.ArrayLike,
-    end: npt.ArrayLike | None,
-    emission: Emission,
-    offsets: npt.ArrayLike,
-    threads: int = 0,
-) -> Float64Array:
-    """Return log p(sequence) of every sequence.
+@unpacked
+def log_likelihood(model: HMMInput, threads: int = 0) -> Float64Array:
+    """Return log p(sequence) of every sequence (forward algorithm).
 
     Parameters
     ----------
-    start, transition, end, emission, offsets, threads
-        See the module's conventions.
+    model : HMMInput
+    threads : int, default 0
 
     Returns
     -------
@@ -76,49 +59,44 @@ def log_likelihood(
     Raises
     ------
     IndexError
-        At the first code that is neither a level nor missing.
+        If a code is neither a level nor missing; the error names the first one.
     ValueError, TypeError
-        Where an array has another shape or type, or holds NaN or +inf.
+        If an array has a wrong shape or type, or contains NaN or +inf.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from tallybayes.kernels import hmm as chain
+    >>> from tallybayes.kernels import hmm
     >>> start, transition = np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.2, 0.8]])
     >>> table = np.log([[0.7, 0.1], [0.3, 0.9]])
-    >>> found = chain.log_likelihood(start, transition, None, (np.array([0, 0, 1]), table), [0, 1, 3])
-    >>> np.exp(found).round(4)
+    >>> model = hmm.HMMInput(start, transition, None, (np.array([0, 0, 1]), table), [0, 1, 3])
+    >>> np.exp(hmm.log_likelihood(model)).round(4)
     array([0.4  , 0.165])
     """
-    model = check(start, transition, end, emission, offsets)
-    found = np.empty(len(model[-1]) - 1)
-    implementation().chain_log_likelihood(*model, found, n_threads(threads))
-    return found
+    checked = check(model)
+    if checked.gaps is not None:
+        return _gaps.log_likelihood(checked)
+    logs = np.empty(checked.n_sequences)
+    implementation_for(_reference).chain_log_likelihood(*checked.arrays, logs, n_threads(threads))
+    return logs
 
 
-@dispatch_gaps
-def viterbi(
-    start: npt.ArrayLike,
-    transition: npt.ArrayLike,
-    end: npt.ArrayLike | None,
-    emission: Emission,
-    offsets: npt.ArrayLike,
-    threads: int = 0,
-) -> tuple[Int64Array, Float64Array]:
-    """Return the most probable states of every sequence.
+@unpacked
+def viterbi(model: HMMInput, threads: int = 0) -> tuple[Int64Array, Float64Array]:
+    """Return the most probable state sequence (Viterbi path) of every sequence.
 
     Parameters
     ----------
-    start, transition, end, emission, offsets, threads
-        See the module's conventions.
+    model : HMMInput
+    threads : int, default 0
 
     Returns
     -------
     path : int64 array of shape (N,)
-        Of several best paths the one whose last state is the lowest; of these the one whose last but one is, and so on.
-        All −1 where the sequence is impossible.
+        Among equally probable paths the one with the lowest last state, then the lowest previous state, and so on.
+        −1 if the sequence is impossible.
     score : float64 array of shape (M,)
-        log p(path, sequence); −inf where the sequence is impossible.
+        log p(path, sequence); −inf if the sequence is impossible.
 
     Raises
     ------
@@ -128,45 +106,39 @@ def viterbi(
     Examples
     --------
     >>> import numpy as np
-    >>> from tallybayes.kernels import hmm as chain
+    >>> from tallybayes.kernels import hmm
     >>> start, transition = np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.2, 0.8]])
     >>> table = np.log([[0.7, 0.1], [0.3, 0.9]])
-    >>> path, score = chain.viterbi(start, transition, None, (np.array([0, 0, 1, 1, 1]), table), [0, 5])
+    >>> path, score = hmm.viterbi(hmm.HMMInput(start, transition, None, (np.array([0, 0, 1, 1, 1]), table), [0, 5]))
     >>> path.tolist(), np.exp(score).round(5).tolist()
     ([0, 0, 1, 1, 1], [0.01029])
     """
-    model = check(start, transition, end, emission, offsets)
-    path, score = np.empty(model[-1][-1], dtype=np.int64), np.empty(len(model[-1]) - 1)
-    implementation().chain_viterbi(*model, path, score, n_threads(threads))
+    checked = check(model)
+    if checked.gaps is not None:
+        return _gaps.viterbi(checked)
+    path = np.empty(checked.n_steps, dtype=np.int64)
+    score = np.empty(checked.n_sequences)
+    implementation_for(_reference).chain_viterbi(*checked.arrays, path, score, n_threads(threads))
     return path, score
 
 
-@dispatch_gaps
-def best_paths(
-    start: npt.ArrayLike,
-    transition: npt.ArrayLike,
-    end: npt.ArrayLike | None,
-    emission: Emission,
-    offsets: npt.ArrayLike,
-    n_paths: int,
-    threads: int = 0,
-) -> tuple[Int64Array, Float64Array]:
-    """Return the most probable paths of every sequence, several of each.
+@unpacked
+def best_paths(model: HMMInput, n_paths: int, threads: int = 0) -> tuple[Int64Array, Float64Array]:
+    """Return the `n_paths` most probable state sequences of every sequence (list Viterbi).
 
     Parameters
     ----------
-    start, transition, end, emission, offsets, threads
-        See the module's conventions.
+    model : HMMInput
     n_paths : int
         At least 1.
+    threads : int, default 0
 
     Returns
     -------
     paths : int64 array of shape (N, n_paths)
-        Best first, and of equally good ones in the order of `viterbi`, whose path is the first. −1 where there are
-        fewer.
+        Most probable first; ties are broken as in `viterbi`, whose path is the first. −1 if there are fewer paths.
     score : float64 array of shape (M, n_paths)
-        log p(path, sequence); −inf where there are fewer.
+        log p(path, sequence); −inf if there are fewer paths.
 
     Raises
     ------
@@ -176,46 +148,40 @@ def best_paths(
     Examples
     --------
     >>> import numpy as np
-    >>> from tallybayes.kernels import hmm as chain
+    >>> from tallybayes.kernels import hmm
     >>> start, transition = np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.2, 0.8]])
     >>> table = np.log([[0.7, 0.1], [0.3, 0.9]])
-    >>> paths, score = chain.best_paths(start, transition, None, (np.array([0, 0, 1]), table), [0, 3], 2)
+    >>> paths, score = hmm.best_paths(hmm.HMMInput(start, transition, None, (np.array([0, 0, 1]), table), [0, 3]), 2)
     >>> paths.T.tolist(), np.exp(score).round(4).tolist()
     ([[0, 0, 0], [0, 0, 1]], [[0.0595, 0.0198]])
     """
-    model = check(start, transition, end, emission, offsets)
-    most = (2**32 - 1) // len(model[0])
+    checked = check(model)
+    if checked.gaps is not None:
+        return _gaps.best_paths(checked, n_paths)
+    most = (2**32 - 1) // checked.n_states
     if not 1 <= n_paths <= most:
         raise ValueError(f"n_paths is {n_paths}, expected 1 to {most}")
-    paths = np.empty((model[-1][-1], n_paths), dtype=np.int64)
-    score = np.empty((len(model[-1]) - 1, n_paths))
-    implementation().chain_best_paths(*model, paths, score, n_threads(threads))
+    paths = np.empty((checked.n_steps, n_paths), dtype=np.int64)
+    score = np.empty((checked.n_sequences, n_paths))
+    implementation_for(_reference).chain_best_paths(*checked.arrays, paths, score, n_threads(threads))
     return paths, score
 
 
-@dispatch_gaps
-def draw_paths(
-    start: npt.ArrayLike,
-    transition: npt.ArrayLike,
-    end: npt.ArrayLike | None,
-    emission: Emission,
-    offsets: npt.ArrayLike,
-    uniform: Float64Array,
-    threads: int = 0,
-) -> tuple[Int64Array, Float64Array]:
-    """Return paths of states drawn from p(path | whole sequence).
+@unpacked
+def draw_paths(model: HMMInput, uniform: npt.ArrayLike, threads: int = 0) -> tuple[Int64Array, Float64Array]:
+    """Draw state sequences from p(path | sequence) (forward filtering, backward sampling).
 
     Parameters
     ----------
-    start, transition, end, emission, offsets, threads
-        See the module's conventions.
+    model : HMMInput
     uniform : float64 array of shape (N, paths)
-        By which to draw: from 0 up to, but not including, 1.
+        Uniform random numbers in [0, 1).
+    threads : int, default 0
 
     Returns
     -------
     paths : int64 array of shape (N, paths)
-        −1 where the sequence is impossible.
+        −1 if the sequence is impossible.
     log_likelihood : float64 array of shape (M,)
 
     Raises
@@ -226,40 +192,37 @@ def draw_paths(
     Examples
     --------
     >>> import numpy as np
-    >>> from tallybayes.kernels import hmm as chain
+    >>> from tallybayes.kernels import hmm
     >>> start, transition = np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.2, 0.8]])
-    >>> emission = np.log([[0.7, 0.1], [0.3, 0.9]])
-    >>> chain.draw_paths(start, transition, None, emission, [0, 2], np.array([[0.1, 0.9], [0.5, 0.9]]))[0].T
+    >>> model = hmm.HMMInput(start, transition, None, np.log([[0.7, 0.1], [0.3, 0.9]]), [0, 2])
+    >>> hmm.draw_paths(model, np.array([[0.1, 0.9], [0.5, 0.9]]))[0].T
     array([[0, 0],
            [1, 1]])
     """
-    model = check(start, transition, end, emission, offsets)
-    drawn = check_uniform(uniform, int(model[-1][-1]))
-    paths, found = np.empty(drawn.shape, dtype=np.int64), np.empty(len(model[-1]) - 1)
-    implementation().chain_draw_paths(*model, drawn, paths, found, n_threads(threads))
-    return paths, found
+    checked = check(model)
+    if checked.gaps is not None:
+        return _gaps.draw_paths(checked, np.asarray(uniform))
+    numbers = check_uniform(uniform, checked.n_steps)
+    paths = np.empty(numbers.shape, dtype=np.int64)
+    logs = np.empty(checked.n_sequences)
+    implementation_for(_reference).chain_draw_paths(*checked.arrays, numbers, paths, logs, n_threads(threads))
+    return paths, logs
 
 
-@dispatch_gaps
-def filter(
-    start: npt.ArrayLike,
-    transition: npt.ArrayLike,
-    end: npt.ArrayLike | None,
-    emission: Emission,
-    offsets: npt.ArrayLike,
-    threads: int = 0,
-) -> tuple[Float64Array, Float64Array]:
-    """Return p(state | this step and those before it) of every step.
+@unpacked
+def filter(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64Array]:
+    """Return the filtered state probabilities p(state | observations up to this step) of every step.
 
     Parameters
     ----------
-    start, transition, end, emission, offsets, threads
-        See the module's conventions.
+    model : HMMInput
+        `end` affects only the log likelihood.
+    threads : int, default 0
 
     Returns
     -------
     probabilities : float64 array of shape (N, S)
-        Rows add up to 1; from the first impossible step of a sequence on they are 0. `end` says nothing here.
+        Rows sum to 1; they are 0 from the first impossible step of a sequence on.
     log_likelihood : float64 array of shape (M,)
 
     Raises
@@ -270,36 +233,31 @@ def filter(
     Examples
     --------
     >>> import numpy as np
-    >>> from tallybayes.kernels import hmm as chain
+    >>> from tallybayes.kernels import hmm
     >>> start, transition = np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.2, 0.8]])
-    >>> emission = np.log([[0.7, 0.1], [0.3, 0.9]])
-    >>> chain.filter(start, transition, None, emission, [0, 2])[0].round(3)
+    >>> hmm.filter(hmm.HMMInput(start, transition, None, np.log([[0.7, 0.1], [0.3, 0.9]]), [0, 2]))[0].round(3)
     array([[0.875, 0.125],
            [0.591, 0.409]])
     """
-    return _rows("chain_filter", start, transition, end, emission, offsets, threads)
+    checked = check(model)
+    if checked.gaps is not None:
+        return _gaps.filter(checked)
+    return _state_probabilities("chain_filter", checked, threads)
 
 
-@dispatch_gaps
-def posterior(
-    start: npt.ArrayLike,
-    transition: npt.ArrayLike,
-    end: npt.ArrayLike | None,
-    emission: Emission,
-    offsets: npt.ArrayLike,
-    threads: int = 0,
-) -> tuple[Float64Array, Float64Array]:
-    """Return p(state | whole sequence) of every step.
+@unpacked
+def posterior(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64Array]:
+    """Return the smoothed state probabilities p(state | sequence) of every step (forward–backward algorithm).
 
     Parameters
     ----------
-    start, transition, end, emission, offsets, threads
-        See the module's conventions.
+    model : HMMInput
+    threads : int, default 0
 
     Returns
     -------
     probabilities : float64 array of shape (N, S)
-        Rows add up to 1; those of an impossible sequence are 0.
+        Rows sum to 1; those of an impossible sequence are 0.
     log_likelihood : float64 array of shape (M,)
 
     Raises
@@ -310,39 +268,33 @@ def posterior(
     Examples
     --------
     >>> import numpy as np
-    >>> from tallybayes.kernels import hmm as chain
+    >>> from tallybayes.kernels import hmm
     >>> start, transition = np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.2, 0.8]])
-    >>> emission = np.log([[0.7, 0.1], [0.3, 0.9]])
-    >>> chain.posterior(start, transition, None, emission, [0, 2])[0].round(3)
+    >>> hmm.posterior(hmm.HMMInput(start, transition, None, np.log([[0.7, 0.1], [0.3, 0.9]]), [0, 2]))[0].round(3)
     array([[0.764, 0.236],
            [0.591, 0.409]])
     """
-    return _rows("chain_posterior", start, transition, end, emission, offsets, threads)
+    checked = check(model)
+    if checked.gaps is not None:
+        return _gaps.posterior(checked)
+    return _state_probabilities("chain_posterior", checked, threads)
 
 
-@dispatch_gaps
-def expected(
-    start: npt.ArrayLike,
-    transition: npt.ArrayLike,
-    end: npt.ArrayLike | None,
-    emission: Emission,
-    offsets: npt.ArrayLike,
-    weight: Float64Array | None = None,
-    threads: int = 0,
-) -> ExpectedTransitions:
-    """Return what is expected to have happened in the sequences, added up: the counts Baum-Welch learns from.
+@unpacked
+def expected(model: HMMInput, weight: npt.ArrayLike | None = None, threads: int = 0) -> ExpectedTransitions:
+    """Return the expected sufficient statistics of all sequences: the E-step of Baum–Welch.
 
     Parameters
     ----------
-    start, transition, end, emission, offsets, threads
-        See the module's conventions.
+    model : HMMInput
     weight : array of shape (M,), optional
-        How often each sequence counts, finite and at least 0; once by default.
+        Weight of every sequence, finite and nonnegative; 1 by default.
+    threads : int, default 0
 
     Returns
     -------
-    Expected
-        Impossible sequences and those of weight 0 add nothing, and their rows are 0.
+    ExpectedTransitions
+        Impossible sequences and those of weight 0 contribute nothing, and their rows are 0.
 
     Raises
     ------
@@ -352,36 +304,31 @@ def expected(
     Examples
     --------
     >>> import numpy as np
-    >>> from tallybayes.kernels import hmm as chain
+    >>> from tallybayes.kernels import hmm
     >>> start, transition = np.log([0.5, 0.5]), np.log([[0.9, 0.1], [0.2, 0.8]])
     >>> table = np.log([[0.7, 0.1], [0.3, 0.9]])
-    >>> found = chain.expected(start, transition, None, (np.array([0, 1, -1]), table), [0, 3])
-    >>> found.start.round(3), found.transition.sum().round(3)
+    >>> counts = hmm.expected(hmm.HMMInput(start, transition, None, (np.array([0, 1, -1]), table), [0, 3]))
+    >>> counts.start.round(3), counts.transition.sum().round(3)
     (array([0.764, 0.236]), np.float64(2.0))
-    >>> found.emission.round(3)  # a missing step is not counted
+    >>> counts.emission.round(3)  # a missing observation is not counted
     array([[0.764, 0.236],
            [0.591, 0.409]])
     """
-    model = check(start, transition, end, emission, offsets)
-    n_sequences, n_states = len(model[-1]) - 1, len(model[0])
-    weights = None
-    if weight is not None:
-        weights = np.ascontiguousarray(weight, dtype=np.float64)
-        if weights.shape != (n_sequences,):
-            raise ValueError(f"weight has shape {weights.shape}, expected ({n_sequences},): one for each sequence")
-        if weights.size and not (weights.min() >= 0.0 and weights.max() < np.inf):
-            raise ValueError(f"weight runs from {weights.min()} to {weights.max()}, expected finite numbers from 0 on")
-    rows = np.empty((len(model[3][1]) if isinstance(model[3], tuple) else len(model[3]), n_states))
-    found = np.empty(n_sequences)
-    workers = n_threads(threads)
-    starts, moves, ends = implementation().chain_expected(*model, weights, rows, found, workers)
-    return ExpectedTransitions(starts, moves, ends, rows, found)
+    checked = check(model)
+    weights = check_weight(weight, checked.n_sequences)
+    if checked.gaps is not None:
+        return _gaps.expected(checked, weights)
+    emission = checked.emission
+    counts = np.empty((len(emission[1] if isinstance(emission, tuple) else emission), checked.n_states))
+    logs = np.empty(checked.n_sequences)
+    kernels = implementation_for(_reference)
+    starts, transitions, ends = kernels.chain_expected(*checked.arrays, weights, counts, logs, n_threads(threads))
+    return ExpectedTransitions(starts, transitions, ends, counts, logs)
 
 
-def _rows(name: str, *arguments: Any) -> tuple[Float64Array, Float64Array]:
-    """Call the implementation of that name with room for a row of each step."""
-    *given, threads = arguments
-    model = check(*given)
-    rows, found = np.empty((model[-1][-1], len(model[0]))), np.empty(len(model[-1]) - 1)
-    getattr(implementation(), name)(*model, rows, found, n_threads(threads))
-    return rows, found
+def _state_probabilities(function: str, checked: CheckedInput, threads: int) -> tuple[Float64Array, Float64Array]:
+    """Return the probabilities of the states of every step by a function of the active implementation."""
+    rows = np.empty((checked.n_steps, checked.n_states))
+    logs = np.empty(checked.n_sequences)
+    getattr(implementation_for(_reference), function)(*checked.arrays, rows, logs, n_threads(threads))
+    return rows, logs

@@ -1,69 +1,161 @@
-"""What the functions of `chain` take, checked; and the same questions where silent steps lie between those seen."""
+"""Arguments of the kernels of hidden Markov models, and their validation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
-from tallybayes.kernels.reference import hmm as _reference_chain
-from tallybayes.kernels.reference import hmm_gaps as _reference_gaps
-from tallybayes.kernels.reference.hmm_gaps import GappedTransitions
 
+__all__ = ["CheckedInput", "Emission", "GappedTransitions", "HMMInput", "check", "check_uniform", "check_weight"]
+
+_Result = TypeVar("_Result")
 Emission = Float64Array | tuple[AnyArray, npt.ArrayLike]
-Checked = tuple[Float64Array, Float64Array, Float64Array | None, Any, Int64Array]
-Answer = TypeVar("Answer", bound=Callable[..., Any])
-_MOST_LEVELS = 2**31 - 2
+_MAX_LEVELS = 2**31 - 2
 
 
-def implementation() -> Any:
-    """Return the module that does the work: the compiled one, or the reference where that was chosen."""
-    from tallybayes import kernels
+class GappedTransitions(NamedTuple):
+    """Log transition matrix, and the number of unobserved time steps before every step.
 
-    return _reference_chain if kernels._kernels is kernels._reference else kernels._kernels
+    The states of unobserved steps are summed out. The computation is in NumPy.
+    """
 
-
-def dispatch_gaps(question: Answer) -> Answer:
-    """The same question where silent steps lie between those that are seen, as `reference_gaps` answers it."""
-
-    @wraps(question)
-    def asked(start: Any, transition: Any, end: Any, emission: Any, offsets: Any, *more: Any, **options: Any) -> Any:
-        if not isinstance(transition, GappedTransitions):
-            return question(start, transition, end, emission, offsets, *more, **options)
-        first, moves, last, rows, cuts = check(start, transition.transition, end, emission, offsets)
-        options.pop("threads", None)
-        gapped = GappedTransitions(moves, transition.gaps)
-        return getattr(_reference_gaps, question.__name__)(first, gapped, last, rows, cuts, *more, **options)
-
-    return asked  # type: ignore[return-value]
+    transition: npt.ArrayLike
+    gaps: Int64Array
 
 
-def _logarithms(values: npt.ArrayLike, name: str, shape: tuple[int | None, ...]) -> Float64Array:
-    """Return contiguous float64 of that shape, None standing for any length; refuse NaN and +inf."""
-    found = np.ascontiguousarray(values, dtype=np.float64)
+class HMMInput(NamedTuple):
+    """Parameters of a hidden Markov model and the sequences to evaluate, all probabilities as logarithms.
+
+    Attributes
+    ----------
+    start : array of shape (S,)
+        Log initial state probabilities. These and all other logarithms may be −inf, but not NaN or +inf.
+    transition : array of shape (S, S), or GappedTransitions
+        Log transition probabilities from row to column.
+    end : array of shape (S,), or None
+        Log probabilities of ending in each state. None if sequences may end in any state (all zeros).
+    emission : float64 array of shape (N, S), or pair of codes and table
+        log p(observation | state) of every step, up to a constant per step. Or codes (N,) of any integer type and a
+        table (L, S) of log p(level | state). A missing code, −1 or the largest value of an unsigned type if that is not
+        a level, has log probability 0 in every state.
+    offsets : integer array of shape (M + 1,)
+        The N steps of M sequences are concatenated; sequence m has the steps ``offsets[m]`` to ``offsets[m + 1] − 1``.
+        The likelihood of an empty sequence is 1.
+    """
+
+    start: npt.ArrayLike
+    transition: npt.ArrayLike | GappedTransitions
+    end: npt.ArrayLike | None
+    emission: Emission
+    offsets: npt.ArrayLike
+
+
+class CheckedInput(NamedTuple):
+    """A validated `HMMInput`, as contiguous arrays; `gaps` is None without unobserved steps."""
+
+    start: Float64Array
+    transition: Float64Array
+    end: Float64Array | None
+    emission: Float64Array | tuple[AnyArray, Float64Array]
+    offsets: Int64Array
+    gaps: Int64Array | None
+
+    @property
+    def arrays(self) -> tuple[object, ...]:
+        """The first arguments of the compiled functions."""
+        return self[:5]
+
+    @property
+    def n_states(self) -> int:
+        """Number of states S."""
+        return len(self.start)
+
+    @property
+    def n_steps(self) -> int:
+        """Number of steps N of all sequences."""
+        return int(self.offsets[-1])
+
+    @property
+    def n_sequences(self) -> int:
+        """Number of sequences M."""
+        return len(self.offsets) - 1
+
+
+def unpacked(function: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Accept the five fields of `HMMInput` as separate arguments too."""
+
+    @wraps(function)
+    def call(model: Any, *rest: Any, **options: Any) -> _Result:
+        if not isinstance(model, HMMInput):
+            model, rest = HMMInput(model, *rest[:4]), rest[4:]
+        return function(model, *rest, **options)
+
+    return call
+
+
+def check(model: HMMInput) -> CheckedInput:
+    """Return the input as contiguous arrays, or raise ValueError or TypeError. The kernels check the emissions."""
+    start = _logarithms(model.start, "start", (None,))
+    n_states = len(start)
+    if not n_states:
+        raise ValueError("start is empty, expected at least one state")
+    gapped = model.transition if isinstance(model.transition, GappedTransitions) else None
+    transition = _logarithms(gapped.transition if gapped else model.transition, "transition", (n_states, n_states))
+    end = None if model.end is None else _logarithms(model.end, "end", (n_states,))
+    emission, n_steps = _check_emission(model.emission, n_states)
+    offsets = _check_offsets(model.offsets, n_steps)
+    return CheckedInput(start, transition, end, emission, offsets, gapped.gaps if gapped else None)
+
+
+def check_weight(weight: npt.ArrayLike | None, n_sequences: int) -> Float64Array | None:
+    """Return the weights of the sequences as contiguous float64, or raise ValueError."""
+    if weight is None:
+        return None
+    weights = np.ascontiguousarray(weight, dtype=np.float64)
+    if weights.shape != (n_sequences,):
+        raise ValueError(f"weight has shape {weights.shape}, expected ({n_sequences},): one for each sequence")
+    if weights.size and not (weights.min() >= 0.0 and weights.max() < np.inf):
+        raise ValueError(f"weight runs from {weights.min()} to {weights.max()}, expected finite numbers from 0 on")
+    return weights
+
+
+def check_uniform(uniform: npt.ArrayLike, n_steps: int) -> Float64Array:
+    """Return uniform random numbers as contiguous float64 of shape (N, paths), or raise ValueError."""
+    numbers = np.ascontiguousarray(uniform, dtype=np.float64)
+    if numbers.ndim != 2 or len(numbers) != n_steps:
+        raise ValueError(f"uniform has shape {numbers.shape}, expected ({n_steps}, any): a row for each step")
+    if numbers.size and not (numbers.min() >= 0.0 and numbers.max() < 1.0):
+        raise ValueError(f"uniform runs from {numbers.min()} to {numbers.max()}, expected numbers from 0 up to 1")
+    return numbers
+
+
+def _logarithms(values: object, name: str, shape: tuple[int | None, ...]) -> Float64Array:
+    """Return contiguous float64 of this shape, where None is any length; raise ValueError for NaN and +inf."""
+    logs = np.ascontiguousarray(values, dtype=np.float64)
     expected_shape = "(" + ", ".join("any" if n is None else str(n) for n in shape) + (",)" if len(shape) == 1 else ")")
-    if found.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, found.shape, strict=True)):
-        raise ValueError(f"{name} has shape {found.shape}, expected {expected_shape}")
-    if found.size and not found.max() < np.inf:
+    if logs.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, logs.shape, strict=True)):
+        raise ValueError(f"{name} has shape {logs.shape}, expected {expected_shape}")
+    if logs.size and not logs.max() < np.inf:
         raise ValueError(f"{name} holds NaN or inf, expected logarithms: numbers or -inf")
-    return found
+    return logs
 
 
-def _check_emission(emission: Emission, n_states: int) -> tuple[Any, int]:
-    """Return the emission as the loops take it, and the number of steps. Its values are checked where they are read."""
+def _check_emission(emission: Emission, n_states: int) -> tuple[Float64Array | tuple[AnyArray, Float64Array], int]:
+    """Return the emissions as contiguous arrays, and the number of steps."""
     if isinstance(emission, tuple):
         if len(emission) != 2:
             raise ValueError(f"emission is a tuple of {len(emission)}, expected codes and a table")
         codes, table = emission
         _arguments.check_array(codes, "the codes of emission", 1, _arguments.CODE_TYPES)
         logs = _logarithms(table, "the table of emission", (None, n_states))
-        if len(logs) > _MOST_LEVELS:
-            raise ValueError(f"the table of emission has {len(logs)} levels, expected at most {_MOST_LEVELS}")
+        if len(logs) > _MAX_LEVELS:
+            raise ValueError(f"the table of emission has {len(logs)} levels, expected at most {_MAX_LEVELS}")
         return (codes, logs), len(codes)
     _arguments.check_array(emission, "emission", 2, frozenset({_arguments.FLOAT64}))
     if emission.shape[1] != n_states:
@@ -71,41 +163,18 @@ def _check_emission(emission: Emission, n_states: int) -> tuple[Any, int]:
     return _arguments.contiguous(emission), len(emission)
 
 
-def check(
-    start: npt.ArrayLike,
-    transition: npt.ArrayLike,
-    end: npt.ArrayLike | None,
-    emission: Emission,
-    offsets: npt.ArrayLike,
-) -> Checked:
-    """Return the arguments as the loops take them, or say what is wrong with them."""
-    first = _logarithms(start, "start", (None,))
-    n_states = len(first)
-    if not n_states:
-        raise ValueError("start is empty, expected at least one state")
-    moves = _logarithms(transition, "transition", (n_states, n_states))
-    last = None if end is None else _logarithms(end, "end", (n_states,))
-    rows, n_steps = _check_emission(emission, n_states)
-    cuts = np.ascontiguousarray(offsets)
-    if cuts.ndim != 1 or not len(cuts):
-        raise ValueError(f"offsets has shape {cuts.shape}, expected one axis with at least one number")
-    if cuts.dtype.kind not in "iu":
-        raise TypeError(f"offsets has dtype {cuts.dtype}, expected whole numbers")
-    cuts = cuts.astype(np.int64, copy=False)
-    if cuts[0] != 0 or cuts[-1] != n_steps:
-        raise ValueError(f"offsets runs from {cuts[0]} to {cuts[-1]}, expected 0 to {n_steps}, the number of steps")
-    falls = cuts[1:] < cuts[:-1]
+def _check_offsets(offsets: npt.ArrayLike, n_steps: int) -> Int64Array:
+    """Return the offsets of the sequences as int64."""
+    bounds = np.ascontiguousarray(offsets)
+    if bounds.ndim != 1 or not len(bounds):
+        raise ValueError(f"offsets has shape {bounds.shape}, expected one axis with at least one number")
+    if bounds.dtype.kind not in "iu":
+        raise TypeError(f"offsets has dtype {bounds.dtype}, expected whole numbers")
+    bounds = bounds.astype(np.int64, copy=False)
+    if bounds[0] != 0 or bounds[-1] != n_steps:
+        raise ValueError(f"offsets runs from {bounds[0]} to {bounds[-1]}, expected 0 to {n_steps}, the number of steps")
+    falls = bounds[1:] < bounds[:-1]
     if falls.any():
         k = int(falls.argmax())
-        raise ValueError(f"offsets falls from {cuts[k]} to {cuts[k + 1]} at sequence {k}, expected rising numbers")
-    return first, moves, last, rows, cuts
-
-
-def check_uniform(uniform: Float64Array, n_steps: int) -> Float64Array:
-    """Return numbers to draw by as the loops take them, or say what is wrong with them."""
-    found = np.ascontiguousarray(uniform, dtype=np.float64)
-    if found.ndim != 2 or len(found) != n_steps:
-        raise ValueError(f"uniform has shape {found.shape}, expected ({n_steps}, any): a row for each step")
-    if found.size and not (found.min() >= 0.0 and found.max() < 1.0):
-        raise ValueError(f"uniform runs from {found.min()} to {found.max()}, expected numbers from 0 up to 1")
-    return found
+        raise ValueError(f"offsets falls from {bounds[k]} to {bounds[k + 1]} at sequence {k}, expected rising numbers")
+    return bounds

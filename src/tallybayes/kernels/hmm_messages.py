@@ -1,7 +1,4 @@
-"""What is read of chains step by step, in NumPy: messages, the trellis, pairs of states, what was expected of a step.
-
-Arguments are those of `chain`, silent steps between those that are seen included.
-"""
+"""Step-by-step results of hidden Markov models in NumPy: messages, trellis, pairs of states, one-step predictions."""
 
 from __future__ import annotations
 
@@ -9,27 +6,25 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tallybayes.kernels import hmm as _chain
+from tallybayes.kernels import hmm as _hmm
 from tallybayes.kernels.arguments import Float64Array, Int64Array
-from tallybayes.kernels.hmm_arguments import Emission, check, dispatch_gaps
-from tallybayes.kernels.reference import hmm as _reference_chain
-from tallybayes.kernels.reference import hmm_gaps as _reference_gaps
-from tallybayes.kernels.reference.hmm_gaps import GappedTransitions
+from tallybayes.kernels.hmm_arguments import CheckedInput, HMMInput, check, unpacked
+from tallybayes.kernels.reference import hmm as _reference
+from tallybayes.kernels.reference import hmm_gaps as _gaps
 
 
 class Best(NamedTuple):
-    """The best paths of one sequence: to every state of every step, and the best of all.
+    """Most probable paths of one sequence: to every state of every step, and overall.
 
     Attributes
     ----------
     log_delta : array of shape (N, S)
-        log p(steps so far, the best path that is in this state now).
+        log p(observations up to this step, most probable path to this state).
     pointers : int64 array of shape (N, S)
-        The state before on that path; −1 at the first step, and where no path leads.
+        Previous state on that path; −1 at the first step, and if there is no path.
     path : int64 array of shape (N,)
-        As `viterbi` gives it.
+        Result of `viterbi`.
     log_prob : float
         log p(path, sequence).
     """
@@ -40,143 +35,124 @@ class Best(NamedTuple):
     log_prob: float
 
 
-def trellis(
-    start: npt.ArrayLike,
-    transition: npt.ArrayLike | GappedTransitions,
-    end: npt.ArrayLike | None,
-    emission: Emission,
-    offsets: npt.ArrayLike,
-) -> list[Best]:
-    """Return all that `viterbi` goes by.
+@unpacked
+def trellis(model: HMMInput) -> list[Best]:
+    """Return the Viterbi trellis of every sequence.
 
     Parameters
     ----------
-    start, transition, end, emission, offsets
-        See the conventions of `chain`.
+    model : HMMInput
 
     Returns
     -------
     list of Best
     """
-    path, score = _chain.viterbi(start, transition, end, emission, offsets)
-    if isinstance(transition, GappedTransitions):
-        first, moves, last, given, cuts = check(start, transition.transition, end, emission, offsets)
-        log_delta, pointers = _reference_gaps.trellis(
-            first, GappedTransitions(moves, transition.gaps), last, given, cuts
-        )
-    else:
-        first, moves, _, given, cuts = check(start, transition, end, emission, offsets)
-        rows, coded = _reference_chain._rows(given), isinstance(given, tuple)
-        log_delta, pointers = np.empty(rows.shape), np.full(rows.shape, -1, dtype=np.int64)
-        for _, steps in _reference_chain._sequences(cuts):
-            scores, taken = _reference_chain.trellis(first, moves, rows[steps], coded=coded)
-            log_delta[steps] = scores + taken.sum(axis=0).cumsum()[:, None]
-            for t in range(1, len(scores)):
-                pointers[steps.start + t] = (scores[t - 1][:, None] + moves).argmax(axis=0)
+    path, score = _hmm.viterbi(model)
+    checked = check(model)
+    log_delta, pointers = _trellis(checked) if checked.gaps is None else _gaps.trellis(checked)
     pointers[np.isneginf(log_delta)] = -1
     return [
         Best(log_delta[a:b], pointers[a:b], path[a:b], float(score[k]))
-        for k, (a, b) in enumerate(pairwise(cuts.tolist()))
+        for k, (a, b) in enumerate(pairwise(checked.offsets.tolist()))
     ]
 
 
-def messages(
-    start: npt.ArrayLike,
-    transition: npt.ArrayLike | GappedTransitions,
-    end: npt.ArrayLike | None,
-    emission: Emission,
-    offsets: npt.ArrayLike,
-) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return the forward and the backward messages of every step in logs, however small.
+def _trellis(checked: CheckedInput) -> tuple[Float64Array, Int64Array]:
+    """Return log_delta and pointers of all steps, without unobserved steps."""
+    rows = _reference.emission_rows(checked.emission)
+    log_delta = np.empty(rows.shape)
+    pointers = np.full(rows.shape, -1, dtype=np.int64)
+    for _, steps in _reference.nonempty_sequences(checked.offsets):
+        coded = isinstance(checked.emission, tuple)
+        scores, shifts = _reference.trellis(checked.start, checked.transition, rows[steps], coded=coded)
+        log_delta[steps] = scores + shifts.sum(axis=0).cumsum()[:, None]
+        for t in range(1, len(scores)):
+            pointers[steps.start + t] = (scores[t - 1][:, None] + checked.transition).argmax(axis=0)
+    return log_delta, pointers
+
+
+@unpacked
+def messages(model: HMMInput) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return the forward and backward messages of every step, as logarithms that do not underflow.
 
     Parameters
     ----------
-    start, transition, end, emission, offsets
-        See the conventions of `chain`.
+    model : HMMInput
 
     Returns
     -------
     forward : array of shape (N, S)
-        log p(steps so far, state).
+        log p(observations up to this step, state).
     backward : array of shape (N, S)
-        log p(steps to come, and that it ends there | state).
+        log p(later observations, end of the sequence | state).
     log_likelihood : array of shape (M,)
     """
-    moves, gaps = transition if isinstance(transition, GappedTransitions) else (transition, None)
-    first, checked, last, rows, cuts = check(start, moves, end, emission, offsets)
-    gapped = GappedTransitions(checked, np.zeros(cuts[-1], dtype=np.int64) if gaps is None else gaps)
-    return _reference_gaps.messages(first, gapped, last, rows, cuts)
+    return _gaps.messages(_gaps.with_gaps(check(model)))
 
 
-@dispatch_gaps
-def pairs(
-    start: npt.ArrayLike,
-    transition: npt.ArrayLike,
-    end: npt.ArrayLike | None,
-    emission: Emission,
-    offsets: npt.ArrayLike,
-) -> tuple[list[Float64Array], Float64Array]:
-    """Return p(state, state of the next step that is seen | whole sequence) of every two steps in a row.
+@unpacked
+def pairs(model: HMMInput) -> tuple[list[Float64Array], Float64Array]:
+    """Return p(state, state of the next observed step | sequence) of every two consecutive steps.
 
     Parameters
     ----------
-    start, transition, end, emission, offsets
-        See the conventions of `chain`.
+    model : HMMInput
 
     Returns
     -------
     pairs : list of arrays of shape (steps − 1, S, S)
     log_likelihood : array of shape (M,)
     """
-    given = (start, transition, end, emission, offsets)
-    (filtered, _), (smoothed, found) = _chain.filter(*given), _chain.posterior(*given)
-    moves, out = np.exp(np.asarray(transition, dtype=np.float64)), []
-    for a, b in pairwise(np.asarray(offsets).tolist()):
-        before, after = filtered[a:b], smoothed[a:b]
-        out.append(before[:-1, :, None] * moves * smoothing_ratios(before, after, moves)[:, None, :])
-    return out, found
+    checked = check(model)
+    if checked.gaps is not None:
+        return _gaps.pairs(checked)
+    filtered, _ = _hmm.filter(model)
+    smoothed, logs = _hmm.posterior(model)
+    transition = np.exp(checked.transition)
+    out = []
+    for a, b in pairwise(checked.offsets.tolist()):
+        ratios = smoothing_ratios(filtered[a:b], smoothed[a:b], transition)
+        out.append(filtered[a:b][:-1, :, None] * transition * ratios[:, None, :])
+    return out, logs
 
 
-def smoothing_ratios(before: Float64Array, after: Float64Array, transition: Float64Array) -> Float64Array:
-    """What the whole sequence makes of the next step's states, beside what the steps so far expect: a ratio."""
-    expected = before[:-1] @ transition
-    return np.divide(after[1:], expected, out=np.zeros_like(expected), where=expected > 0)
+def smoothing_ratios(filtered: Float64Array, smoothed: Float64Array, transition: Float64Array) -> Float64Array:
+    """Return p(state | sequence) / p(state | earlier observations) of every step after the first; 0 if impossible."""
+    predicted = filtered[:-1] @ transition
+    return np.divide(smoothed[1:], predicted, out=np.zeros_like(predicted), where=predicted > 0)
 
 
-@dispatch_gaps
-def one_step_predictive(
-    start: npt.ArrayLike,
-    transition: npt.ArrayLike,
-    end: npt.ArrayLike | None,
-    emission: Emission,
-    offsets: npt.ArrayLike,
-) -> tuple[Float64Array, Float64Array]:
-    """Return what the steps before every step expect of it; `end` says nothing here.
+@unpacked
+def one_step_predictive(model: HMMInput) -> tuple[Float64Array, Float64Array]:
+    """Return the predictive distribution of every step given the earlier steps; `end` has no effect.
 
     Parameters
     ----------
-    start, transition, end, emission, offsets
-        See the conventions of `chain`.
+    model : HMMInput
 
     Returns
     -------
     states : array of shape (N, S)
-        log p(state, and that it goes on | steps before).
+        log p(state, the sequence continues | earlier observations).
     log_prob : array of shape (N,)
-        log p(step | steps before); −inf from an impossible step on.
+        log p(observation | earlier observations); −inf from the first impossible step on.
     """
-    first, moves, _, given, cuts = check(start, transition, None, emission, offsets)
-    filtered, score = _chain.filter(first, moves, None, given, cuts)
-    rows = _reference_chain._rows(given)
+    endless = model._replace(end=None)
+    checked = check(endless)
+    if checked.gaps is not None:
+        return _gaps.one_step_predictive(checked)
+    filtered, score = _hmm.filter(endless)
+    rows = _reference.emission_rows(checked.emission)
     with np.errstate(divide="ignore"):
-        before = np.log(filtered @ np.exp(moves))
-    before[1:] = before[:-1].copy()  # each was of the step after
-    before[cuts[:-1][np.diff(cuts) > 0]] = first
-    told = np.logaddexp.reduce(before + rows, axis=1)
-    for k, steps in _reference_chain._sequences(cuts):
-        if np.isfinite(score[k]) and not np.isclose(told[steps].sum(), score[k], rtol=1e-9, atol=1e-6):
-            # A state that matters had less than floats can tell: once more, in logs.
+        following = np.log(filtered @ np.exp(checked.transition))
+    states = np.empty_like(following)
+    states[1:] = following[:-1]
+    states[checked.offsets[:-1][np.diff(checked.offsets) > 0]] = checked.start
+    log_prob = np.logaddexp.reduce(states + rows, axis=1)
+    for k, steps in _reference.nonempty_sequences(checked.offsets):
+        if np.isfinite(score[k]) and not np.isclose(log_prob[steps].sum(), score[k], rtol=1e-9, atol=1e-6):
+            # The filtered probability of a relevant state underflowed: repeat the sequence in logarithms.
             n = steps.stop - steps.start
-            gapped, alone = GappedTransitions(moves, np.zeros(n, dtype=np.int64)), np.array([0, n])
-            before[steps], told[steps] = _reference_gaps.one_step_predictive(first, gapped, None, rows[steps], alone)
-    return before, told
+            single = checked._replace(emission=rows[steps], offsets=np.array([0, n]))
+            states[steps], log_prob[steps] = _gaps.one_step_predictive(_gaps.with_gaps(single))
+    return states, log_prob

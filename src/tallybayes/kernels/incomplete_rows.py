@@ -1,62 +1,62 @@
-"""Rows of codes of which some are missing, under a product of tables: what the rest of each row makes probable.
+"""Exact inference in discrete Bayesian networks for many rows with missing values.
 
-These are the rows of a Bayesian network. Given what is known of a row, its missing cells fall apart into components
-that tell nothing about each other, most of them of one or two cells; rows that agree around one are answered together.
+Given the observed values of a row, its missing variables separate into independent components, most of them of one or
+two variables. Rows with equal observed values around a component share its computation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from tallybayes.kernels import arguments as _arguments
-from tallybayes.kernels.arguments import AnyArray, Float64Array
-from tallybayes.kernels.reference import incomplete_rows as _reference_partly_known
+from tallybayes.kernels.active import implementation_for
+from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
+from tallybayes.kernels.reference import incomplete_rows as _reference
 from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["IncompleteRows"]
 
 
 class IncompleteRows:
-    """Rows of codes of which some are missing; all that does not depend on the numbers in the tables is found once.
+    """Rows with missing values under a product of factors; prepares everything that does not depend on the tables.
 
     Parameters
     ----------
     codes : int32 array of shape (n, d)
-        Codes in ``[0, size)``; −1 where one is missing.
+        Codes in ``[0, size)``; −1 is a missing value.
     sizes : sequence of d int
-        The number of levels of every variable, at least 1.
+        Number of levels of every variable, at least 1.
     scopes : sequence of sequences of int
-        The variables of every factor, in the order of its table's axes. Every variable is in one at least.
+        Variables of every factor, in the order of its table's axes. Every variable is in at least one scope.
     order : sequence of d int
-        The order in which variables are summed out where several are missing that hang together.
+        Elimination order of the variables within a component.
     by_row : int, default 0
-        How many of the factors, the last ones, have a table for every row.
+        Number of factors, the last ones, with a separate table for every row.
     weight : float64 array of shape (n,), optional
-        1 for every row if left out.
+        Sample weights, 1 by default.
     sums_to_one : sequence of int, optional
-        The variable over which each factor sums to one, −1 for none, so that it need not be looked at where nothing
-        is known of that variable nor of what depends on it; without, nothing is left out.
-    asked : sequence of int, optional
-        The variables that may be asked for, all if left out.
+        Variable over which each factor sums to one, −1 for none. A factor is skipped if this variable and all its
+        descendants are missing (barren nodes). By default no factor is skipped.
+    requested : sequence of int, optional
+        Variables whose posterior can be computed; all by default.
 
     Attributes
     ----------
     cells : float
-        The cells of all tables that a row needs at a time, at most.
+        Largest total number of table cells of a component.
 
     Raises
     ------
     ValueError, TypeError
-        Where an array has another shape or type, a code is neither valid nor −1, or a factor names no variables, one
-        twice, or one that does not exist.
+        If an array has a wrong shape or type, a code is invalid, or a scope is empty, repeats a variable or contains an
+        unknown variable.
 
     Examples
     --------
-    Rain makes the grass wet. Of the second of two days only that is known:
+    Rain makes the grass wet. The second row has wet grass, and rain is missing:
 
     >>> import numpy as np
     >>> from tallybayes.kernels.incomplete_rows import IncompleteRows
@@ -84,7 +84,7 @@ class IncompleteRows:
         by_row: int = 0,
         weight: Float64Array | None = None,
         sums_to_one: Sequence[int] | None = None,
-        asked: Sequence[int] | None = None,
+        requested: Sequence[int] | None = None,
     ) -> None:
         _arguments.check_array(codes, "codes", 2, frozenset({np.dtype(np.int32)}))
         n, d = codes.shape
@@ -92,104 +92,118 @@ class IncompleteRows:
         if levels.shape != (d,) or not d or levels.min() < 1:
             raise ValueError(f"sizes are {levels.tolist()}, expected {d} whole numbers of at least 1")
         if n and (codes.min() < -1 or (codes >= levels).any()):
-            raise ValueError("codes has one that is no level, expected −1 or less than its variable's size")
+            raise ValueError("codes has an invalid code, expected −1 or less than the size of its variable")
         _arguments.check_groups(None, 1, weight, n)
-        chosen = [tuple(map(int, scope)) for scope in scopes]
-        if not all(scope and len(set(scope)) == len(scope) for scope in chosen):
-            raise ValueError("a scope is empty or names a variable twice, expected every one once")
-        if {place for scope in chosen for place in scope} != set(range(d)):
-            raise ValueError(f"the scopes do not name all variables and no others, expected 0 to {d - 1}")
+        members = _check_scopes(scopes, d)
         if sorted(order) != list(range(d)):
             raise ValueError(f"order is {list(order)}, expected every variable from 0 to {d - 1} once")
-        if not 0 <= by_row <= len(chosen):
-            raise ValueError(f"by_row is {by_row}, expected 0 to {len(chosen)}")
-        normal = np.full(len(chosen), -1) if sums_to_one is None else np.asarray(sums_to_one)
-        if normal.shape != (len(chosen),) or not all(
-            k < 0 or k in scope for k, scope in zip(normal, chosen, strict=True)
-        ):
-            raise ValueError("sums_to_one has to name a variable of every factor, or −1")
-        kept = np.ones(d, dtype=np.uint8)
-        if asked is not None:
-            kept[:] = 0
-            kept[list(asked)] = 1
-        self._n_rows, self._sizes, self._n_shared = n, levels, len(chosen) - by_row
-        self._shapes = [tuple(levels[list(scope)].tolist()) for scope in chosen]
-        self._rows = _implementation().PartlyKnown(
+        if not 0 <= by_row <= len(members):
+            raise ValueError(f"by_row is {by_row}, expected 0 to {len(members)}")
+        allowed = np.ones(d, dtype=np.uint8) if requested is None else _flags(requested, d)
+        self._n_rows = n
+        self._sizes = levels
+        self._n_shared = len(members) - by_row
+        self._shapes = [tuple(levels[list(scope)].tolist()) for scope in members]
+        self._rows = implementation_for(_reference).PartlyKnown(
             np.ascontiguousarray(codes).reshape(-1),
             levels,
-            np.array([place for scope in chosen for place in scope], dtype=np.int64),
-            np.cumsum([len(scope) for scope in chosen], dtype=np.int64),
-            (np.arange(len(chosen)) >= self._n_shared).astype(np.uint8),
-            np.full(len(chosen), -1, dtype=np.int64)
-            if sums_to_one is None
-            else np.asarray(sums_to_one, dtype=np.int64),
+            np.array([variable for scope in members for variable in scope], dtype=np.int64),
+            np.cumsum([len(scope) for scope in members], dtype=np.int64),
+            (np.arange(len(members)) >= self._n_shared).astype(np.uint8),
+            _check_sums_to_one(sums_to_one, members),
             np.asarray(order, dtype=np.int64),
-            kept,
+            allowed,
             weight,
         )
         self.cells = float(self._rows.cells)
 
     def expected_counts(self, tables: Sequence[AnyArray], threads: int = 0) -> tuple[list[Float64Array], float]:
-        """Return the expected weight of every cell of each table, over all rows, and the log likelihood.
+        """Return the expected weight of every cell of each table, summed over all rows, and the log likelihood.
 
-        Factors of which a row misses no variable are left out of both: they are to be counted once.
+        For rows in which all variables of a factor are observed, the factor is excluded from both.
 
         Parameters
         ----------
         tables : sequence of arrays
-            Of every factor, one axis a variable; of those by row their logarithms, rows first.
+            Table of every factor, with one axis per variable. Tables by row contain logarithms, and their first axis is
+            the row.
         threads : int, default 0
-            0 for as many as there are cores. The result is the same to the last bit for every number of threads.
+            See the conventions of `tallybayes.kernels`.
         """
-        flat, logs = self._numbers(tables)
+        flat, logs = self._flatten(tables)
         counts, log_likelihood = self._rows.expect(flat, logs, n_threads(threads))
         ends = np.cumsum([0, *(np.size(table) for table in tables)])
         parts = [counts[first:last] for first, last in pairwise(ends.tolist())]
         return [part.reshape(np.shape(table)) for part, table in zip(parts, tables, strict=True)], float(log_likelihood)
 
     def posterior(
-        self, tables: Sequence[AnyArray], asked: Sequence[int] = (), threads: int = 0
+        self, tables: Sequence[AnyArray], requested: Sequence[int] = (), threads: int = 0
     ) -> tuple[list[Float64Array], Float64Array]:
-        """Return the distribution of some variables where they are missing, (n, levels), and the rows' log likelihood.
+        """Return the posterior of some variables where they are missing, (n, levels), and the rows' log likelihoods.
 
-        What is known has zeros in the former; factors of which a row misses no variable are left out of the latter.
+        The posterior of an observed variable is 0. Factors whose variables are all observed are excluded from the log
+        likelihood.
 
         Parameters
         ----------
         tables : sequence of arrays
-            As for `expected_counts`.
-        asked : sequence of int
-            Rising.
+            As in `expected_counts`.
+        requested : sequence of int
+            Variables in ascending order.
         threads : int, default 0
         """
-        flat, logs = self._numbers(tables)
-        flags = np.zeros(len(self._sizes), dtype=np.uint8)
-        flags[list(asked)] = 1
-        found, log_likelihood = self._rows.answer(flat, logs, flags, n_threads(threads))
-        sizes = [int(self._sizes[variable]) for variable in asked]
+        flat, logs = self._flatten(tables)
+        flags = _flags(requested, len(self._sizes))
+        probabilities, log_likelihood = self._rows.answer(flat, logs, flags, n_threads(threads))
+        sizes = [int(self._sizes[variable]) for variable in requested]
         ends = np.cumsum([0, *(self._n_rows * size for size in sizes)]).tolist()
-        parts = [found[first:last].reshape(-1, size) for (first, last), size in zip(pairwise(ends), sizes, strict=True)]
+        parts = [
+            probabilities[first:last].reshape(-1, size)
+            for (first, last), size in zip(pairwise(ends), sizes, strict=True)
+        ]
         return parts, log_likelihood
 
-    def _numbers(self, tables: Sequence[AnyArray]) -> tuple[Float64Array, Float64Array]:
-        """All tables in one line, and their logarithms."""
+    def _flatten(self, tables: Sequence[AnyArray]) -> tuple[Float64Array, Float64Array]:
+        """Return all tables concatenated, and their logarithms."""
         for number, (table, shape) in enumerate(zip(tables, self._shapes, strict=True)):
-            wanted = shape if number < self._n_shared else (self._n_rows, *shape)
-            if np.shape(table) != wanted:
-                raise ValueError(f"table {number} has shape {np.shape(table)}, expected {wanted}")
+            expected = shape if number < self._n_shared else (self._n_rows, *shape)
+            if np.shape(table) != expected:
+                raise ValueError(f"table {number} has shape {np.shape(table)}, expected {expected}")
         shared = [np.ravel(table) for table in tables[: self._n_shared]]
         flat = np.concatenate(shared, dtype=np.float64) if shared else np.zeros(0)
         with np.errstate(divide="ignore"):
             logs = np.log(flat)
-        own = [np.ravel(table) for table in tables[self._n_shared :]]
-        if not own:
+        by_row = [np.ravel(table) for table in tables[self._n_shared :]]
+        if not by_row:
             return flat, logs
-        more = np.concatenate(own, dtype=np.float64)
-        return np.concatenate([flat, np.exp(more)]), np.concatenate([logs, more])
+        row_logs = np.concatenate(by_row, dtype=np.float64)
+        return np.concatenate([flat, np.exp(row_logs)]), np.concatenate([logs, row_logs])
 
 
-def _implementation() -> Any:
-    """Return the module that does the work: the compiled one, or the reference where that was chosen."""
-    from tallybayes import kernels
+def _flags(variables: Sequence[int], n_variables: int) -> AnyArray:
+    """Return 1 for the given variables and 0 for all others."""
+    flags = np.zeros(n_variables, dtype=np.uint8)
+    flags[list(variables)] = 1
+    return flags
 
-    return _reference_partly_known if kernels._kernels is kernels._reference else kernels._kernels
+
+def _check_scopes(scopes: Sequence[Sequence[int]], n_variables: int) -> list[tuple[int, ...]]:
+    """Return the scopes as tuples of int, or raise ValueError."""
+    members = [tuple(map(int, scope)) for scope in scopes]
+    if not all(scope and len(set(scope)) == len(scope) for scope in members):
+        raise ValueError("a scope is empty or repeats a variable, expected distinct variables")
+    if {variable for scope in members for variable in scope} != set(range(n_variables)):
+        raise ValueError(f"the scopes do not cover exactly the variables, expected 0 to {n_variables - 1}")
+    return members
+
+
+def _check_sums_to_one(sums_to_one: Sequence[int] | None, members: list[tuple[int, ...]]) -> Int64Array:
+    """Return the variable over which each factor sums to one, −1 for none, or raise ValueError."""
+    if sums_to_one is None:
+        return np.full(len(members), -1, dtype=np.int64)
+    variables = np.asarray(sums_to_one, dtype=np.int64)
+    if variables.shape != (len(members),) or any(
+        k >= 0 and k not in scope for k, scope in zip(variables, members, strict=True)
+    ):
+        raise ValueError("sums_to_one has to name a variable of every factor, or −1")
+    return variables

@@ -1,20 +1,20 @@
-"""Pairs of columns: their counts, and scores by every column in turn as the parent of all others."""
+"""Counts of pairs of columns, and scores of averaged one-dependence estimators (AODE)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from tallybayes.kernels import arguments as _arguments
+from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
-from tallybayes.kernels.reference import pair_counts as _reference_pairs
+from tallybayes.kernels.reference import pair_counts as _reference
 from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["count_pairs", "panels_of", "score_pairs"]
 
-_CLASSES = 8  # rows of the tables are padded to whole lines of the cache
+_CLASSES = 8  # rows of the tables are padded to a multiple of this, whole cache lines
 
 
 def count_pairs(
@@ -24,27 +24,28 @@ def count_pairs(
     n_groups: int,
     weight: Float64Array | None = None,
 ) -> AnyArray:
-    """Count how often every group has each pair of levels of two columns.
+    """Count all pairs of levels of two columns in every group.
 
     Parameters
     ----------
     columns : (n, d) array or list of d (n,) arrays, bool or any integer type
-        Codes in ``[0, size)``. −1, or the largest value of an unsigned type where it is no valid code, is a missing
-        cell, which is in no pair.
+        Codes in ``[0, size)``. −1, or the largest value of an unsigned type if it is not a valid code, is a missing
+        value; its pairs are not counted.
     sizes : sequence of d int
-        The number of levels of every column.
-    group, n_groups : as everywhere in `tallybayes.kernels`
+        Number of levels of every column.
+    group, n_groups
+        See the conventions of `tallybayes.kernels`.
     weight : float64 array of shape (n,), optional
 
     Returns
     -------
-    float32 array of shape (n_groups, levels, levels), float64 under weights and of 2²⁴ rows or more
-        All levels of all columns with each other, in both orders; 0 for two levels of one column.
+    float32 array of shape (n_groups, levels, levels); float64 with weights or at least 2²⁴ rows
+        Counts of all levels of all columns with each other, in both orders; 0 for two levels of the same column.
 
     Raises
     ------
     CellError
-        At the first cell, by row then column, whose code is neither valid nor missing.
+        If a code is neither valid nor missing; the error names the first such cell, by row, then column.
 
     Examples
     --------
@@ -59,15 +60,14 @@ def count_pairs(
     _arguments.check_groups(group, n_groups, weight, n)
     if weight is not None and weight.ndim != 1:
         raise ValueError(f"weight has shape {weight.shape}, expected ({n},)")
-    counted: AnyArray = _implementation().count_pairs(columns, levels, group, n_groups, weight)
-    return counted
+    return np.asarray(implementation_for(_reference).count_pairs(columns, levels, group, n_groups, weight))
 
 
 def panels_of(n_levels: int, n_classes: int) -> Float64Array:
-    """Room for log terms as `score_pairs` looks them up: padded, a row of zeros for missing cells before every panel.
+    """Return an empty lookup table of log terms for `score_pairs`, padded, with a row of zeros for missing values.
 
-    ``panels[a, 1 + b, k]`` is what a row that has level b adds in class k while a is the parent's. A level with itself
-    has the parent's own part, log p(class, parent); the parent's other levels have 0.
+    ``panels[a, 1 + b, k]`` is the term of level b in class k if level a is that of the parent column. The term of a
+    level with itself is log p(class, parent level); the terms of the parent column's other levels are 0.
 
     Returns
     -------
@@ -83,20 +83,20 @@ def score_pairs(
     n_classes: int,
     threads: int = 0,
 ) -> Float64Array:
-    """log Σᵢ exp(Σⱼ terms[level of column i, level of column j]) of every row and class.
+    """Return log Σᵢ exp(Σⱼ terms[level of column i, level of column j]) of every row and class.
 
     Parameters
     ----------
     columns : (n, d) array or list of d (n,) arrays, bool or any integer type
-        Codes in ``[0, size)``; all others are missing cells. A missing cell adds nothing; as a parent, it is any of its
-        levels: their terms are added up.
+        Codes in ``[0, size)``; all other values are missing. A missing value adds no term; as the parent, the terms of
+        all its levels are summed.
     sizes : sequence of d int
-        The number of levels of every column, 1 at least.
+        Number of levels of every column, at least 1.
     panels : float64 array
-        As `panels_of` gives them.
+        Lookup table in the layout of `panels_of`.
     n_classes : int
     threads : int, default 0
-        0 for as many as there are cores. The result is the same to the last bit for every number of threads.
+        See the conventions of `tallybayes.kernels`.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def score_pairs(
     --------
     >>> import numpy as np
     >>> from tallybayes.kernels.pair_counts import panels_of, score_pairs
-    >>> terms = np.log(np.array([[.6, 1., .5], [1., .4, .2], [.7, .1, .5]]))[:, :, None]   # levels 0, 1 and, apart, 0
+    >>> terms = np.log(np.array([[.6, 1., .5], [1., .4, .2], [.7, .1, .5]]))[:, :, None]   # levels 0, 1 and 0
     >>> panels = panels_of(3, 1)
     >>> panels[:, 1:, :1] = terms
     >>> np.exp(score_pairs(np.array([[0, 0], [0, -1], [-1, -1]]), [2, 1], panels, 1)).round(3).ravel()
@@ -124,11 +124,5 @@ def score_pairs(
         raise ValueError(f"sizes is {levels.tolist()}, expected at least one level in every column")
     if n == 0 or d == 0:
         return np.full((n, n_classes), -np.inf)
-    return _implementation().score_pairs(columns, levels, panels.reshape(-1), n_classes, n_threads(threads))
-
-
-def _implementation() -> Any:
-    """Return the module that does the work: the compiled one, or the reference where that was chosen."""
-    from tallybayes import kernels
-
-    return _reference_pairs if kernels._kernels is kernels._reference else kernels._kernels
+    kernels = implementation_for(_reference)
+    return np.asarray(kernels.score_pairs(columns, levels, panels.reshape(-1), n_classes, n_threads(threads)))

@@ -1,16 +1,17 @@
-"""Scoring rows: log p(row, class) of every class, and the class where it is largest."""
+"""Scoring of rows: log p(row, class) of every class, and the most probable class."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tallybayes.kernels import arguments as _arguments
+from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
-from tallybayes.kernels.reference import scoring as _reference_scoring
+from tallybayes.kernels.reference import scoring as _reference
 from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["Scorer", "column_ranges", "posterior_by_part"]
@@ -18,13 +19,9 @@ __all__ = ["Scorer", "column_ranges", "posterior_by_part"]
 Block = Columns | tuple[AnyArray, AnyArray, AnyArray]
 Factor = tuple[Any, ...]
 
-_LENGTHS = {"codes": 4, "linear": 4, "normal": 4, "student": 5, "left_out": 6, "sparse": 3, "terms": 1}
-_CHECKS = {"linear": ("binary", "count", "finite"), "sparse": ("binary", "count", "finite", "nonnegative")}
-_BEYOND = ("missing", "error")
-
 
 class _Prepared(Protocol):
-    """What both implementations offer."""
+    """Scorer of the compiled module or of the reference."""
 
     def joint(self, blocks: Sequence[Block], n_rows: int, threads: int) -> Float64Array: ...
     def argmax(self, blocks: Sequence[Block], n_rows: int, threads: int) -> Int64Array: ...
@@ -40,31 +37,24 @@ class _Prepared(Protocol):
     ) -> None: ...
 
 
-def _implementation() -> Any:
-    """Return the module that does the work: the compiled one, or the reference where that was chosen."""
-    from tallybayes import kernels
-
-    return _reference_scoring if kernels._kernels is kernels._reference else kernels._kernels
-
-
 def column_ranges(columns: Columns, threads: int = 0) -> tuple[Int64Array, Int64Array]:
-    """Find the smallest and the largest value of every integer column.
+    """Return the smallest and the largest value of every integer column.
 
     Parameters
     ----------
     columns : (n, d) array or list of d (n,) arrays, any integer type or bool
     threads : int
-        0 for as many as there are cores.
+        See the conventions of `tallybayes.kernels`.
 
     Returns
     -------
     low, high : int64 arrays of shape (d,)
-        0 and −1 where there are no rows.
+        0 and −1 if there are no rows.
 
     Raises
     ------
     OverflowError
-        Where an unsigned number exceeds 2⁶³ − 1.
+        If an unsigned number exceeds 2⁶³ − 1.
 
     Examples
     --------
@@ -75,42 +65,42 @@ def column_ranges(columns: Columns, threads: int = 0) -> tuple[Int64Array, Int64
     ([0, -1], [3, 7])
     """
     _arguments.check_columns(columns, "columns", _arguments.LEVEL_TYPES, None)
-    found: tuple[Int64Array, Int64Array] = _implementation().column_ranges(columns, n_threads(threads))
-    return found
+    low, high = implementation_for(_reference).column_ranges(columns, n_threads(threads))
+    return low, high
 
 
 class Scorer:
-    """The factors of a classifier, prepared once to score any number of rows.
+    """The factors of a classifier, prepared to score any number of rows.
 
-    The score of row x for class k is ``start[k]`` plus what every factor adds. A factor is a tuple; K is the number of
-    classes, d the number of columns of its block:
+    The score of a row for class k is ``start[k]`` plus the term of every factor. A factor is a tuple. K is the number
+    of classes, and d the number of columns of the factor's block:
 
     ``("codes", sizes (d,), table (sum(sizes), K), beyond)``
-        adds ``table[offset_j + code]`` for every column j, ``offset_j`` being the sum of the earlier sizes. Entries may
-        be −inf. A missing code (−1, or the largest value of an unsigned type where that is no valid code) adds 0; any
-        other code outside ``[0, size)`` too if `beyond` is ``"missing"``, and is an error if it is ``"error"``.
+        adds ``table[offset_j + code]`` for every column j, where ``offset_j`` is the sum of the previous sizes. Entries
+        may be −inf. A missing code (−1, or the largest value of an unsigned type if it is not a valid code) adds 0. Any
+        other code outside ``[0, size)`` adds 0 if `beyond` is ``"missing"``, and raises if it is ``"error"``.
     ``("linear", weight (d, K), bias (d, K), check)``
-        adds Σ x·weight + bias. `check`: which cells are allowed, ``"binary"``, ``"count"`` or ``"finite"``.
+        adds Σ x·weight + bias. `check` are the allowed values: ``"binary"``, ``"count"`` or ``"finite"``.
     ``("normal", mean (d, K), precision (d, K), log_norm (d, K))``
         adds Σ log_norm − ½·precision·(x − mean)².
     ``("student", mean (d, K), inverse_spread (d, K), power (d, K), log_norm (d, K))``
-        adds Σ log_norm − power·log(1 + (x − mean)²·inverse_spread). One logarithm for each row and class if the columns
-        of a class share their power.
+        adds Σ log_norm − power·log(1 + (x − mean)²·inverse_spread). One logarithm per row and class if all columns of a
+        class have the same power.
     ``("left_out", k, mean (d,), inverse_spread (d,), power (d,), log_norm (d,))``
-        adds Σ log_norm + power·log(1 − (x − mean)²·inverse_spread) to class k alone: a Student t from which the row
-        itself was taken out. NaN where 1 − … is below 1e-5, which is too little to go by.
+        adds Σ log_norm + power·log(1 − (x − mean)²·inverse_spread) to class k only: the leave-one-out Student t. NaN if
+        1 − … is below 1e-5, where the formula loses all digits.
     ``("sparse", weight (d, K), check)``
         adds Σ x·weight over the stored entries of CSR rows. `check` may also be ``"nonnegative"``. Weights may be −inf,
-        except with ``"finite"``; a stored 0 adds nothing even there.
+        except with ``"finite"``; a stored 0 adds nothing.
     ``("terms",)``
-        adds its block, a float64 array of shape (n, K), as it is.
+        adds its block, a float64 array of shape (n, K).
 
-    Dense cells that are NaN are missing and add nothing. Infinite cells are errors, and so is a stored NaN.
+    NaN in dense blocks is a missing value and adds nothing. Infinite values raise, as does a stored NaN.
 
     Parameters
     ----------
     start : array of shape (K,)
-        log p(class); may hold −inf.
+        log p(class); may be −inf.
     factors : sequence of tuples
 
     Examples
@@ -128,28 +118,28 @@ class Scorer:
     __slots__ = ("_prepared", "_sparse", "n_bytes", "n_classes", "shape")
 
     def __init__(self, start: npt.ArrayLike, factors: Sequence[Factor]) -> None:
-        first = np.ascontiguousarray(start, dtype=np.float64)
-        if first.ndim != 1 or not len(first):
-            raise ValueError(f"start has shape {first.shape}, expected one axis with at least one class")
-        _refuse_unbounded(first, "start")
-        checked = [_check_factor(factor, f"factors[{i}]", len(first)) for i, factor in enumerate(factors)]
-        self.n_classes = len(first)
+        log_prior = np.ascontiguousarray(start, dtype=np.float64)
+        if log_prior.ndim != 1 or not len(log_prior):
+            raise ValueError(f"start has shape {log_prior.shape}, expected one axis with at least one class")
+        _check_log_values(log_prior, "start")
+        checked = [_check_factor(factor, f"factors[{i}]", len(log_prior)) for i, factor in enumerate(factors)]
+        self.n_classes = len(log_prior)
         self.n_bytes = sum(part.nbytes for factor in checked for part in factor if isinstance(part, np.ndarray))
-        self.shape = (len(first), *((part[0], len(part[-2]) if len(part) > 1 else 0) for part in checked))
+        self.shape = (len(log_prior), *((part[0], len(part[-2]) if len(part) > 1 else 0) for part in checked))
         self._sparse = [i for i, factor in enumerate(checked) if factor[0] == "sparse"]
-        self._prepared: _Prepared = _implementation().Scorer(first, checked)
+        self._prepared: _Prepared = implementation_for(_reference).Scorer(log_prior, checked)
 
     def joint(self, blocks: Sequence[Block], n_rows: int, threads: int = 0) -> Float64Array:
         """Return log p(row, class) of every row and class.
 
         Parameters
         ----------
-        blocks : sequence, one block of data for each factor
-            A 2-D array of any layout or a list of 1-D columns (codes: integers; otherwise bool, integers, float32 or
-            float64); for a sparse factor a tuple ``(indptr, indices, data)``. Read in place.
+        blocks : sequence, one block of data per factor
+            A 2-D array of any memory layout or a list of 1-D columns (integers for codes; otherwise bool, integers,
+            float32 or float64); for a sparse factor a tuple ``(indptr, indices, data)``. Read without copying.
         n_rows : int
         threads : int
-            0 for as many as there are cores. The result is the same to the last bit for every number.
+            See the conventions of `tallybayes.kernels`.
 
         Returns
         -------
@@ -158,19 +148,17 @@ class Scorer:
         Raises
         ------
         CellError
-            At the first cell, by factor, then row, then column, that its factor refuses; its attribute ``factor`` is
-            the factor's position.
+            If its factor does not allow a value; the error names the first such cell, by factor, row and column. Its
+            attribute ``factor`` is the index of the factor.
         IndexError
-            Where indptr or indices point outside the matrix.
+            If indptr or indices are outside the matrix.
         ValueError, TypeError
-            Where a block does not have `n_rows` rows, the factor's columns, or a type that can be read.
+            If a block does not have `n_rows` rows and the factor's columns, or has a wrong type.
         """
-        if n_rows < 0:
-            raise ValueError(f"n_rows is {n_rows}, expected 0 or more")
-        return self._prepared.joint(self._readable(blocks), n_rows, n_threads(threads))
+        return self._prepared.joint(self._readable(blocks, n_rows), n_rows, n_threads(threads))
 
     def argmax(self, blocks: Sequence[Block], n_rows: int, threads: int = 0) -> Int64Array:
-        """Return the class with the largest score of every row, the first of them where several are equal.
+        """Return the class with the largest score of every row, the first one if several are equal.
 
         Parameters
         ----------
@@ -192,16 +180,16 @@ class Scorer:
     def argmax_and_lost(
         self, blocks: Sequence[Block], n_rows: int, threads: int = 0
     ) -> tuple[Int64Array, Int64Array | None]:
-        """As `argmax`, and the rows whose largest score is below −1e15, or NaN: ties there may be due to rounding.
+        """Return the result of `argmax`, and the rows whose largest score is NaN or below −1e15.
+
+        In such rows the differences between classes may be rounding errors.
 
         Returns
         -------
         best : int64 array of shape (n_rows,)
-        lost : int64 array, or None where there are none
+        lost : int64 array, or None if there are no such rows
         """
-        if n_rows < 0:
-            raise ValueError(f"n_rows is {n_rows}, expected 0 or more")
-        best = self._prepared.argmax(self._readable(blocks), n_rows, n_threads(threads))
+        best = self._prepared.argmax(self._readable(blocks, n_rows), n_rows, n_threads(threads))
         if not n_rows or best.min() >= 0:
             return best, None
         lost = np.flatnonzero(best < 0)
@@ -225,23 +213,24 @@ class Scorer:
         blocks, n_rows, threads
             As in `joint`.
         log_prior : array of shape (K,)
-            log p(class), for rows that are −inf in every class; it need not sum to 1.
+            log p(class), the result for rows with −inf in every class; need not be normalized.
         rows : int64 array, optional
-            The numbers of the rows to score, each at most once; all of them by default.
+            Indices of the rows to score, without duplicates; all rows by default.
         log_proba : float64 array of shape (n_rows, K), optional
-            Where to write, at the rows scored; by default a new array, NaN at all others. May be the block of a factor
-            ``("terms",)``.
+            Output array; only the scored rows are written. By default a new array with NaN in all other rows. May be
+            the block of a factor ``("terms",)``.
         log_density : float64 array of shape (n_rows,), optional
+            Output array.
 
         Returns
         -------
         log_proba, log_density
-            A row that is −inf in every class has `log_prior`, normalized, and a density of −inf.
+            A row with −inf in every class has the normalized `log_prior` and a density of −inf.
 
         Raises
         ------
         CellError, IndexError, ValueError, TypeError
-            As in `joint`, for the rows to score; IndexError also where a number of a row is none.
+            As in `joint`, for the scored rows; also IndexError for an invalid row index.
 
         Examples
         --------
@@ -253,24 +242,53 @@ class Scorer:
         (array([[0.818, 0.182],
                [0.111, 0.889]]), array([0.55, 0.45]))
         """
-        if n_rows < 0:
-            raise ValueError(f"n_rows is {n_rows}, expected 0 or more")
+        readable = self._readable(blocks, n_rows)
         prior = _check_prior(log_prior, (self.n_classes,))
-        make = np.empty if rows is None else _nothing
+        make = np.empty if rows is None else _filled_with_nan
         log_proba = make((n_rows, self.n_classes)) if log_proba is None else log_proba
-        log_density = make(n_rows) if log_density is None else log_density
-        _check_result(log_proba, "log_proba", (n_rows, self.n_classes))
-        _check_result(log_density, "log_density", (n_rows,))
+        log_density = make((n_rows,)) if log_density is None else log_density
+        _check_output(log_proba, "log_proba", (n_rows, self.n_classes))
+        _check_output(log_density, "log_density", (n_rows,))
         if rows is not None and (rows.dtype != np.int64 or rows.ndim != 1):
             raise TypeError(f"rows is {rows.dtype} with {rows.ndim} axes, expected int64 with one")
-        chosen = None if rows is None else np.ascontiguousarray(rows)
-        self._prepared.posterior(
-            self._readable(blocks), n_rows, prior, chosen, log_proba, log_density, n_threads(threads)
-        )
+        rows = None if rows is None else np.ascontiguousarray(rows)
+        self._prepared.posterior(readable, n_rows, prior, rows, log_proba, log_density, n_threads(threads))
         return log_proba, log_density
 
-    def _readable(self, blocks: Sequence[Block]) -> Sequence[Block]:
-        """Return the blocks with the arrays of CSR matrices made contiguous; those that are, are not copied."""
+    @staticmethod
+    def posterior_by_part(
+        scorers: Sequence[Scorer],
+        blocks: Sequence[Block],
+        n_rows: int,
+        part: AnyArray,
+        log_prior: npt.ArrayLike,
+        log_proba: Float64Array,
+        log_density: Float64Array,
+        threads: int = 0,
+    ) -> None:
+        """Write the posterior of every row under the scorer of its part; see the function `posterior_by_part`."""
+        if n_rows < 0 or not scorers:
+            raise ValueError(f"n_rows is {n_rows} and scorers {len(scorers)}, expected 0 and 1 or more")
+        shapes = {scorer.shape for scorer in scorers}
+        if len(shapes) > 1:
+            raise ValueError(f"the scorers have {shapes} classes, kinds and columns, expected the same in all")
+        n_classes = scorers[0].n_classes
+        prior = _check_prior(log_prior, (len(scorers), n_classes))
+        _check_output(log_proba, "log_proba", (n_rows, n_classes))
+        _check_output(log_density, "log_density", (n_rows,))
+        if part.shape != (n_rows,) or part.dtype.kind not in "iu":
+            raise ValueError(f"part is {part.dtype} of shape {part.shape}, expected whole numbers of shape ({n_rows},)")
+        codes = np.ascontiguousarray(part, dtype=np.int32)
+        prepared = [scorer._prepared for scorer in scorers]
+        readable = scorers[0]._readable(blocks, n_rows)
+        implementation_for(_reference).posterior_by_part(
+            prepared, readable, n_rows, codes, prior, log_proba, log_density, n_threads(threads)
+        )
+
+    def _readable(self, blocks: Sequence[Block], n_rows: int) -> Sequence[Block]:
+        """Return the blocks, with the arrays of CSR matrices copied unless they are contiguous."""
+        if n_rows < 0:
+            raise ValueError(f"n_rows is {n_rows}, expected 0 or more")
         if not self._sparse or len(blocks) <= self._sparse[-1]:
             return blocks
         readable: list[Any] = list(blocks)
@@ -290,23 +308,25 @@ def posterior_by_part(
     log_density: Float64Array,
     threads: int = 0,
 ) -> None:
-    """Write log p(class | row) and log p(row) of every row, each by the scorer of its part, in one pass.
+    """Write log p(class | row) and log p(row) of every row under the scorer of its part, in one pass.
 
-    What ``Scorer.posterior`` does for the rows of one part after another, quicker as long as the tables of all scorers
-    fit the cache together.
+    Equivalent to ``Scorer.posterior`` for the rows of each part, but faster if the tables of all scorers fit into the
+    cache together.
 
     Parameters
     ----------
     scorers : sequence of P scorers
-        Of the same kinds of factors, columns and classes.
+        Scorers with the same kinds of factors, columns and classes.
     blocks, n_rows, threads
         As in `Scorer.joint`.
     part : int array of shape (n_rows,)
-        From 0 to P − 1, or −1 for rows to leave alone.
+        From 0 to P − 1, or −1 for rows that are not written.
     log_prior : array of shape (P, K)
-        log p(class), for rows that are −inf in every class; they need not sum to 1.
+        log p(class), the result for rows with −inf in every class; need not be normalized.
     log_proba : float64 array of shape (n_rows, K)
+        Output array.
     log_density : float64 array of shape (n_rows,)
+        Output array.
 
     Raises
     ------
@@ -324,114 +344,127 @@ def posterior_by_part(
     array([[0.25, 0.75],
            [0.5 , 0.5 ]])
     """
-    if n_rows < 0 or not scorers:
-        raise ValueError(f"n_rows is {n_rows} and scorers {len(scorers)}, expected 0 and 1 or more")
-    shapes = {scorer.shape for scorer in scorers}
-    if len(shapes) > 1:
-        raise ValueError(f"the scorers have {shapes} classes, kinds and columns, expected the same in all")
-    n_classes = scorers[0].n_classes
-    prior = _check_prior(log_prior, (len(scorers), n_classes))
-    _check_result(log_proba, "log_proba", (n_rows, n_classes))
-    _check_result(log_density, "log_density", (n_rows,))
-    if part.shape != (n_rows,) or part.dtype.kind not in "iu":
-        raise ValueError(f"part is {part.dtype} of shape {part.shape}, expected whole numbers of shape ({n_rows},)")
-    codes = np.ascontiguousarray(part, dtype=np.int32)
-    prepared = [scorer._prepared for scorer in scorers]
-    readable = scorers[0]._readable(blocks)
-    _implementation().posterior_by_part(
-        prepared, readable, n_rows, codes, prior, log_proba, log_density, n_threads(threads)
-    )
+    Scorer.posterior_by_part(scorers, blocks, n_rows, part, log_prior, log_proba, log_density, threads)
 
 
 def _check_prior(log_prior: npt.ArrayLike, shape: tuple[int, ...]) -> Float64Array:
-    """Return the priors, normalized."""
+    """Return the log priors, normalized."""
     prior = np.ascontiguousarray(log_prior, dtype=np.float64)
     if prior.shape != shape:
         raise ValueError(f"log_prior has shape {prior.shape}, expected {shape}")
-    with np.errstate(invalid="ignore"):  # −inf less −inf: where nothing is possible at all
+    with np.errstate(invalid="ignore"):  # −inf − −inf, if every class is impossible
         return np.ascontiguousarray(prior - np.logaddexp.reduce(prior, axis=-1, keepdims=True))
 
 
-def _nothing(shape: Any) -> Float64Array:
+def _filled_with_nan(shape: tuple[int, ...]) -> Float64Array:
+    """Return a new array of NaN."""
     return np.full(shape, np.nan)
 
 
-def _check_result(array: Float64Array, name: str, shape: tuple[int, ...]) -> None:
-    """Refuse an array that results cannot be written to."""
+def _check_output(array: Float64Array, name: str, shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless results can be written to the array."""
     if array.shape != shape:
         raise ValueError(f"{name} has shape {array.shape}, expected {shape}")
     if array.dtype != np.float64 or not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
         raise ValueError(f"{name} cannot be written to, expected contiguous float64")
 
 
-def _refuse_unbounded(values: Float64Array, name: str) -> None:
-    """Refuse NaN and +inf."""
+def _check_log_values(values: Float64Array, name: str) -> None:
+    """Raise ValueError for NaN and +inf."""
     if values.size and not values.max() < np.inf:
         raise ValueError(f"{name} holds NaN or inf, expected logarithms: numbers or -inf")
 
 
 def _check_table(values: npt.ArrayLike, name: str, n_classes: int, finite: bool = True) -> Float64Array:
-    """Return a table of one factor as contiguous float64 with a column for every class."""
+    """Return a table of a factor as contiguous float64 with one column per class."""
     table = np.ascontiguousarray(values, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != n_classes:
         raise ValueError(f"{name} has shape {table.shape}, expected two axes, the second of length {n_classes}")
     if not finite:
-        _refuse_unbounded(table, name)
+        _check_log_values(table, name)
     elif not np.isfinite(table).all():
         raise ValueError(f"{name} holds a number that is not finite")
     return table
 
 
-def _check_choice(found: object, name: str, known: tuple[str, ...]) -> str:
-    if found not in known:
-        raise ValueError(f"{name} is {found!r}, expected one of {', '.join(known)}")
-    return str(found)
-
-
-def _check_factor(factor: Factor, name: str, n_classes: int) -> Factor:
-    """Return the factor with its tables as contiguous float64, or say what is wrong with it."""
-    kind = factor[0] if isinstance(factor, tuple) and factor else None
-    if kind not in _LENGTHS:
-        raise ValueError(f"{name} is of kind {kind!r}, expected a tuple that starts with one of {', '.join(_LENGTHS)}")
-    if len(factor) != _LENGTHS[kind]:
-        raise ValueError(f"{name} of kind {kind} has {len(factor)} parts, expected {_LENGTHS[kind]}")
-    if kind == "codes":
-        sizes = _arguments.check_sizes(factor[1], np.size(factor[1]))
-        table = _check_table(factor[2], f"the table of {name}", n_classes, finite=False)
-        if len(table) != sizes.sum():
-            raise ValueError(f"the table of {name} has {len(table)} rows, expected {sizes.sum()}: the sum of the sizes")
-        return kind, sizes, table, _check_choice(factor[3], f"beyond of {name}", _BEYOND)
-    if kind == "sparse":
-        check = _check_choice(factor[2], f"check of {name}", _CHECKS[kind])
-        return kind, _check_table(factor[1], f"the weight of {name}", n_classes, finite=check == "finite"), check
-    if kind == "terms":
-        return (kind,)
-    if kind == "left_out":
-        return _check_left_out(factor, name, n_classes)
-    n_tables = 2 if kind == "linear" else len(factor) - 1
-    tables = [
-        _check_table(part, f"part {i} of {name}", n_classes) for i, part in enumerate(factor[1 : n_tables + 1], 1)
-    ]
+def _check_tables(parts: Sequence[npt.ArrayLike], name: str, n_classes: int, first: int = 1) -> list[Float64Array]:
+    """Return tables with one row per column; error messages number them from `first`."""
+    tables = [_check_table(part, f"part {i} of {name}", n_classes) for i, part in enumerate(parts, first)]
     rows = [len(table) for table in tables]
     if len(set(rows)) > 1:
         raise ValueError(f"the tables of {name} have {rows} rows, expected as many in each: one for each column")
-    if kind == "linear":
-        return kind, *tables, _check_choice(factor[3], f"check of {name}", _CHECKS[kind])
-    for table in tables[1:-1]:
-        if table.size and table.min() < 0.0:
-            raise ValueError(f"{name} holds a negative precision, spread or power, expected 0 or more")
-    return kind, *tables
+    return tables
+
+
+def _check_nonnegative(tables: Sequence[Float64Array], name: str) -> None:
+    """Raise ValueError for a negative precision, spread or power."""
+    if any(table.size and table.min() < 0.0 for table in tables):
+        raise ValueError(f"{name} holds a negative precision, spread or power, expected 0 or more")
+
+
+def _check_choice(choice: object, name: str, allowed: tuple[str, ...]) -> str:
+    """Return the choice, or raise ValueError."""
+    if choice not in allowed:
+        raise ValueError(f"{name} is {choice!r}, expected one of {', '.join(allowed)}")
+    return str(choice)
+
+
+def _check_codes(factor: Factor, name: str, n_classes: int) -> Factor:
+    sizes = _arguments.check_sizes(factor[1], np.size(factor[1]))
+    table = _check_table(factor[2], f"the table of {name}", n_classes, finite=False)
+    if len(table) != sizes.sum():
+        raise ValueError(f"the table of {name} has {len(table)} rows, expected {sizes.sum()}: the sum of the sizes")
+    return "codes", sizes, table, _check_choice(factor[3], f"beyond of {name}", ("missing", "error"))
+
+
+def _check_linear(factor: Factor, name: str, n_classes: int) -> Factor:
+    tables = _check_tables(factor[1:3], name, n_classes)
+    return "linear", *tables, _check_choice(factor[3], f"check of {name}", ("binary", "count", "finite"))
+
+
+def _check_density(factor: Factor, name: str, n_classes: int) -> Factor:
+    tables = _check_tables(factor[1:], name, n_classes)
+    _check_nonnegative(tables[1:-1], name)
+    return factor[0], *tables
 
 
 def _check_left_out(factor: Factor, name: str, n_classes: int) -> Factor:
-    """Return the factor of one class, its tables with one column."""
-    kind, of_class, *parts = factor
-    if not 0 <= of_class < n_classes:
-        raise ValueError(f"{name} is of class {of_class}, expected 0 to {n_classes - 1}")
-    columns = [np.asarray(part, dtype=np.float64).reshape(-1, 1) for part in parts]
-    tables = [_check_table(column, f"part {i} of {name}", 1)[:, 0] for i, column in enumerate(columns, 2)]
-    if len({len(table) for table in tables}) > 1:
-        raise ValueError(f"the tables of {name} differ in length, expected as many in each: one for each column")
-    if any(table.size and table.min() < 0.0 for table in tables[1:3]):
-        raise ValueError(f"{name} holds a negative spread or power, expected 0 or more")
-    return kind, int(of_class), *tables
+    if not 0 <= factor[1] < n_classes:
+        raise ValueError(f"{name} is of class {factor[1]}, expected 0 to {n_classes - 1}")
+    columns = [np.asarray(part, dtype=np.float64).reshape(-1, 1) for part in factor[2:]]
+    tables = [table[:, 0] for table in _check_tables(columns, name, 1, first=2)]
+    _check_nonnegative(tables[1:-1], name)
+    return "left_out", int(factor[1]), *tables
+
+
+def _check_sparse(factor: Factor, name: str, n_classes: int) -> Factor:
+    check = _check_choice(factor[2], f"check of {name}", ("binary", "count", "finite", "nonnegative"))
+    return "sparse", _check_table(factor[1], f"the weight of {name}", n_classes, finite=check == "finite"), check
+
+
+def _check_terms(factor: Factor, name: str, n_classes: int) -> Factor:
+    return ("terms",)
+
+
+# By kind of factor: the length of the tuple, and the function that validates it.
+_CHECKS: dict[object, tuple[int, Callable[[Factor, str, int], Factor]]] = {
+    "codes": (4, _check_codes),
+    "linear": (4, _check_linear),
+    "normal": (4, _check_density),
+    "student": (5, _check_density),
+    "left_out": (6, _check_left_out),
+    "sparse": (3, _check_sparse),
+    "terms": (1, _check_terms),
+}
+
+
+def _check_factor(factor: Factor, name: str, n_classes: int) -> Factor:
+    """Return the factor with its tables as contiguous float64, or raise ValueError."""
+    kind = factor[0] if isinstance(factor, tuple) and factor else None
+    if kind not in _CHECKS:
+        kinds = ", ".join(map(str, _CHECKS))
+        raise ValueError(f"{name} is of kind {kind!r}, expected a tuple that starts with one of {kinds}")
+    length, check = _CHECKS[kind]
+    if len(factor) != length:
+        raise ValueError(f"{name} of kind {kind} has {len(factor)} parts, expected {length}")
+    return check(factor, name, n_classes)

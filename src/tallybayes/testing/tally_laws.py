@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tallybayes import kernels
 from tallybayes.errors import StatisticsError
+from tallybayes.kernels import active
 from tallybayes.models.io import load
 from tallybayes.statistics.double_double import DoubleDouble
 from tallybayes.tally.domain import Domain
@@ -198,13 +198,13 @@ def check_kernels(rows: WeightedRows, first: ModuleType, second: ModuleType) -> 
     first, second : modules with the functions of `tallybayes.kernels`
     """
     tallies = []
-    running = kernels._kernels
+    running = active.module
     for module in (first, second):
-        kernels._kernels = module
+        active.module = module
         try:
             tallies.append(rows.count())
         finally:
-            kernels._kernels = running
+            active.module = running
     assert_statistics_close(tallies[1], tallies[0], exact=rows.exact, law="compiled kernels = reference kernels")
 
 

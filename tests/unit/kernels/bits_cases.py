@@ -13,6 +13,7 @@ from tallybayes.kernels import hmm
 from tallybayes.kernels.base_measure import log_base_csr
 from tallybayes.kernels.contingency_tables import count_joint
 from tallybayes.kernels.dirichlet_fit import fit_dirichlet_newton
+from tallybayes.kernels.hmm import HMMInput
 from tallybayes.kernels.temperature import temperature_sums
 from tests.unit.kernels.kernel_cases import lay_out
 
@@ -190,8 +191,15 @@ def chains(draw: Draw) -> list[Any]:
             rows[draw.uniform(n, n_states) < 0.05] = -np.inf
             for emission in ((draw.whole(-1, 5, n), table), rows):
                 given = (start, transition, end, emission, offsets)
-                found += [hmm.log_likelihood(*given), hmm.viterbi(*given), hmm.filter(*given)]
-                found += [hmm.posterior(*given), tuple(hmm.expected(*given, weight=draw.uniform(len(offsets) - 1)))]
+                found += [
+                    hmm.log_likelihood(HMMInput(*given)),
+                    hmm.viterbi(HMMInput(*given)),
+                    hmm.filter(HMMInput(*given)),
+                ]
+                found += [
+                    hmm.posterior(HMMInput(*given)),
+                    tuple(hmm.expected(HMMInput(*given), weight=draw.uniform(len(offsets) - 1))),
+                ]
     return found
 
 
@@ -215,8 +223,15 @@ def wide_chains(draw: Draw) -> list[Any]:
             table, rows = -draw.uniform(5, n_states), -3.0 * draw.uniform(n, n_states)
             for emission in ((draw.whole(-1, 5, n), table), rows):
                 given = (start, transition, None, emission, offsets)
-                found += [hmm.log_likelihood(*given), hmm.viterbi(*given), hmm.filter(*given)]
-                found += [hmm.posterior(*given), tuple(hmm.expected(*given, weight=draw.uniform(len(offsets) - 1)))]
+                found += [
+                    hmm.log_likelihood(HMMInput(*given)),
+                    hmm.viterbi(HMMInput(*given)),
+                    hmm.filter(HMMInput(*given)),
+                ]
+                found += [
+                    hmm.posterior(HMMInput(*given)),
+                    tuple(hmm.expected(HMMInput(*given), weight=draw.uniform(len(offsets) - 1))),
+                ]
     return found
 
 
@@ -231,7 +246,7 @@ def chain_paths(draw: Draw) -> list[Any]:
             transition[draw.uniform(n_states, n_states) < 0.1] = -np.inf
             for emission in ((draw.whole(-1, 5, n), table), -far * draw.uniform(n, n_states)):
                 given = (start, transition, end, emission, offsets)
-                found += [hmm.best_paths(*given, 4), hmm.draw_paths(*given, draw.uniform(n, 3))]
+                found += [hmm.best_paths(HMMInput(*given), 4), hmm.draw_paths(HMMInput(*given), draw.uniform(n, 3))]
     return found
 
 

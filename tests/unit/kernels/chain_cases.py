@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tallybayes import kernels
-from tallybayes.kernels import hmm
+from tallybayes.kernels import active, hmm
 from tallybayes.kernels.reference import sums as reference_sums
 from tests.unit.kernels.kernel_cases import INTEGERS, TIERS
 
@@ -18,19 +17,25 @@ IMPLEMENTATIONS = ["reference", *TIERS]
 
 
 def run(implementation: str, name: str, *arguments: Any, **options: Any) -> list[Any]:
-    """Call a function of `chain` on "reference" or one tier, and return its results as a list."""
-    before = kernels._kernels
+    """Call a function of `hmm` on "reference" or one tier, and return its results as a list.
+
+    The fields of `HMMInput` are the first five arguments, or given by name.
+    """
+    if not arguments:
+        arguments = tuple(options.pop(field) for field in hmm.HMMInput._fields)
+    model, rest = hmm.HMMInput(*arguments[:5]), arguments[5:]
+    before = active.module
     if implementation == "reference":
-        kernels._kernels = reference_sums
+        active.module = reference_sums
     else:
         from tallybayes.kernels import _compiled
 
         _compiled.use_tier(implementation)
-        kernels._kernels = _compiled
+        active.module = _compiled
     try:
-        found = getattr(hmm, name)(*arguments, **options)
+        found = getattr(hmm, name)(model, *rest, **options)
     finally:
-        kernels._kernels = before
+        active.module = before
         if implementation != "reference":
             _compiled.use_tier(TIERS[-1])
     return list(found) if isinstance(found, tuple) else [found]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tallybayes import kernels
+from tallybayes.kernels import active
 from tallybayes.kernels.reference import sums as reference_sums
 
 try:
@@ -25,17 +26,17 @@ LAYOUTS = ("rows", "columns", "list", "sliced", "reversed", "unaligned", "read-o
 
 def run(implementation: str, name: str, *arguments: Any, **options: Any) -> Any:
     """Call a kernel through the public function, on "reference" or one tier of the compiled module."""
-    before = kernels._kernels
+    before = active.module
     if implementation == "reference":
-        kernels._kernels = reference_sums
+        active.module = reference_sums
     else:
         assert _compiled is not None
         _compiled.use_tier(implementation)
-        kernels._kernels = _compiled
+        active.module = _compiled
     try:
         return getattr(kernels, name)(*arguments, **options)
     finally:
-        kernels._kernels = before
+        active.module = before
         if _compiled:
             _compiled.use_tier(TIERS[-1])
 

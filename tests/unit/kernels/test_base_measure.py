@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes import kernels
+from tallybayes.kernels import active
 from tallybayes.kernels.base_measure import log_base_csr
 from tallybayes.kernels.reference import sums as reference_sums
 from tests.unit.kernels.kernel_cases import INTEGERS, TIERS
@@ -26,18 +27,18 @@ def by_hand(rows: list[list[float]], kind: str) -> list[float]:
 
 def on(implementation: str, *arguments: Any, **options: Any) -> np.ndarray:
     """Call `log_base_csr` on "reference" or one tier of the compiled module."""
-    before = kernels._kernels
+    before = active.module
     if implementation == "reference":
-        kernels._kernels = reference_sums
+        active.module = reference_sums
     else:
         from tallybayes.kernels import _compiled
 
         _compiled.use_tier(implementation)
-        kernels._kernels = _compiled
+        active.module = _compiled
     try:
         return log_base_csr(*arguments, **options)
     finally:
-        kernels._kernels = before
+        active.module = before
         if implementation != "reference":
             _compiled.use_tier(TIERS[-1])
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tallybayes import kernels
+from tallybayes.kernels import active
 from tallybayes.kernels.concatenate import join_arrays
 from tallybayes.kernels.reference import sums as reference_sums
 from tests.unit.kernels.kernel_cases import needs_compiled
@@ -17,13 +17,13 @@ BIG = np.arange(-70_000, 70_000)
 
 def both(parts: list[Any], **options: Any) -> list[Any]:
     """What the compiled kernels and the reference say."""
-    before, found = kernels._kernels, []
+    before, found = active.module, []
     for which in (before, reference_sums):
-        kernels._kernels = which
+        active.module = which
         try:
             found.append(join_arrays(parts, **options))
         finally:
-            kernels._kernels = before
+            active.module = before
     return found
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes import kernels
+from tallybayes.kernels import active
 from tallybayes.kernels.csr_order import row_order
 from tallybayes.kernels.reference import sums as reference_sums
 
@@ -17,7 +18,7 @@ BUILDS = ["compiled", "reference"] if kernels.implementation() != "reference" el
 @pytest.fixture(params=BUILDS)
 def build(request, monkeypatch):
     if request.param == "reference":
-        monkeypatch.setattr(kernels, "_kernels", reference_sums)
+        monkeypatch.setattr(active, "module", reference_sums)
     return request.param
 
 
@@ -39,7 +40,7 @@ ROWS = st.lists(st.one_of(ROW, ROW.map(lambda row: sorted(set(row))), ROW.map(la
 
 @given(rows=ROWS, pointer=TYPES, index=TYPES)
 def test_against_sets(rows, pointer, index):
-    for implementation in (kernels._kernels, reference_sums):
+    for implementation in (active.module, reference_sums):
         indptr, indices = csr(rows, pointer, index)
         assert implementation.row_order(indptr, indices, 131, 0) == by_sets(rows)
 

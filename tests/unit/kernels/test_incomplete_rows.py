@@ -65,7 +65,7 @@ def implementation(request, monkeypatch):
     module = _compiled if request.param == "compiled" else reference_incomplete_rows
     if module is None:
         pytest.skip("tallybayes was installed without compiled kernels")
-    monkeypatch.setattr(incomplete_rows, "_implementation", lambda: module)
+    monkeypatch.setattr(incomplete_rows, "implementation_for", lambda reference: module)
 
 
 @pytest.mark.slow_after(7)
@@ -97,7 +97,7 @@ def test_what_nothing_is_known_below_is_left_out(seed, implementation):
     codes, sizes, scopes, tables, weight = case(seed, by_row=0, zeros=False)
     d, asked = len(sizes), [seed % 5]
     _, logs, posteriors = written_out(codes, sizes, scopes, tables, weight, 0)
-    rows = IncompleteRows(codes, sizes, scopes, range(d), sums_to_one=range(d), asked=asked)
+    rows = IncompleteRows(codes, sizes, scopes, range(d), sums_to_one=range(d), requested=asked)
     (found,), each = rows.posterior(tables, asked)
     np.testing.assert_allclose(each, logs, atol=1e-12)
     np.testing.assert_allclose(found, posteriors[asked[0]], atol=1e-12)
@@ -114,7 +114,7 @@ def test_compiled_and_numpy_agree(seed):
     made = []
     for module in (_compiled, reference_incomplete_rows):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(incomplete_rows, "_implementation", lambda module=module: module)
+            patch.setattr(incomplete_rows, "implementation_for", lambda reference, module=module: module)
             made.append(IncompleteRows(codes, sizes, scopes, range(14), by_row=1, weight=weight))
     fast, slow = made
     assert fast._rows.instances == slow._rows.instances
@@ -165,12 +165,12 @@ GOOD = {"codes": np.zeros((2, 2), dtype=np.int32), "sizes": [2, 2], "scopes": [(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"codes": np.full((2, 2), 2, dtype=np.int32)}, "no level"),
-        ({"codes": np.full((2, 2), -2, dtype=np.int32)}, "no level"),
+        ({"codes": np.full((2, 2), 2, dtype=np.int32)}, "an invalid code"),
+        ({"codes": np.full((2, 2), -2, dtype=np.int32)}, "an invalid code"),
         ({"sizes": [2]}, "sizes are"),
         ({"sizes": [0, 2]}, "sizes are"),
-        ({"scopes": [(0,)]}, "do not name all"),
-        ({"scopes": [(0,), (1, 1)]}, "twice"),
+        ({"scopes": [(0,)]}, "do not cover exactly the variables"),
+        ({"scopes": [(0,), (1, 1)]}, "repeats a variable"),
         ({"scopes": [(0,), ()]}, "empty"),
         ({"order": [0, 0]}, "order is"),
         ({"by_row": 3}, "by_row is 3"),

@@ -1,1 +1,1 @@
-"""The kernels in NumPy: the definition that compiled kernels must agree with."""
+"""Reference implementation of the kernels in NumPy, which defines the results of the compiled kernels."""

@@ -1,4 +1,4 @@
-"""Joint counts in NumPy: the truth the compiled ones are tested against, and what runs where nothing was compiled."""
+"""Contingency tables in NumPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tallybayes.kernels.reference.groups import present_rows, rows_of, valid_cod
 def count_joint(
     columns: Columns, sizes: Int64Array, sets: list[tuple[int, ...]], weight: Float64Array | None, threads: int
 ) -> Float64Array:
-    """Count the combinations of codes in every set of columns, one table after another in a flat array."""
+    """Count the combinations of codes in every set of columns; returns the tables concatenated and flattened."""
     tables = [np.zeros(0)]
     for members, (keys, weights) in zip(sets, _keys(columns, sizes, sets, weight), strict=True):
         n_cells = math.prod(int(sizes[j]) for j in members)
@@ -32,21 +32,21 @@ def sum_joint(
     weight: Float64Array | None,
     threads: int,
 ) -> Float64Array:
-    """Sum the terms of the cells that occur in every set, less those of its lines."""
+    """Sum the terms of the nonzero cells of every table, minus those of its rows."""
     sums = np.zeros(len(sets))
     for k, (members, (keys, weights)) in enumerate(zip(sets, _keys(columns, sizes, sets, weight), strict=True)):
-        cells, place = np.unique(keys, return_inverse=True)
-        counts = np.bincount(place, weights=weights, minlength=len(cells))
+        cells, inverse = np.unique(keys, return_inverse=True)
+        counts = np.bincount(inverse, weights=weights, minlength=len(cells))
         sums[k] = _terms(counts, cell_starts[k])
         if line_starts and len(cells):
-            lines, place = np.unique(cells // int(sizes[members[-1]]), return_inverse=True)
-            sums[k] -= _terms(np.bincount(place, weights=counts, minlength=len(lines)), line_starts[k])
+            rows, inverse = np.unique(cells // int(sizes[members[-1]]), return_inverse=True)
+            sums[k] -= _terms(np.bincount(inverse, weights=counts, minlength=len(rows)), line_starts[k])
     return sums
 
 
 def _terms(counts: np.ndarray, start: float) -> float:
-    """Σ log Γ(start + n) − log Γ(start), or Σ n log n where the start is 0."""
-    from scipy.special import gammaln, xlogy  # here, because importing scipy takes longer than most calls
+    """Return Σ log Γ(start + n) − log Γ(start), or Σ n log n if start is 0."""
+    from scipy.special import gammaln, xlogy  # imported here because it takes longer than most calls
 
     counts = counts[counts > 0]
     return float((xlogy(counts, counts) if start == 0 else gammaln(start + counts) - gammaln(start)).sum())
@@ -55,22 +55,22 @@ def _terms(counts: np.ndarray, start: float) -> float:
 def _keys(
     columns: Columns, sizes: Int64Array, sets: list[tuple[int, ...]], weight: Float64Array | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """For every set the cells of the rows that know all its columns, and their weights."""
-    each = columns.T if isinstance(columns, np.ndarray) else columns
+    """Yield, for every set, the cells of the rows without missing values in its columns, and their weights."""
+    by_column = columns.T if isinstance(columns, np.ndarray) else columns
     present = present_rows(None, 1, weight, rows_of(columns, None, weight))
-    known = []  # for every column a mask of the rows that count
-    culprits = []
+    observed = []  # for every column a mask of the rows with a valid code
+    invalid = []
     for j, size in enumerate(sizes.tolist()):
-        valid, bad = valid_codes(each[j], size)
+        valid, bad = valid_codes(by_column[j], size)
         bad &= present
         if bad.any():
-            culprits.append((int(bad.argmax()), j))
-        known.append(valid & present)
-    if culprits:
-        raise CellError(*min(culprits))
+            invalid.append((int(bad.argmax()), j))
+        observed.append(valid & present)
+    if invalid:
+        raise CellError(*min(invalid))
     for members in sets:
-        rows = np.flatnonzero(np.logical_and.reduce([known[j] for j in members]))
+        rows = np.flatnonzero(np.logical_and.reduce([observed[j] for j in members]))
         keys = np.zeros(len(rows), dtype=np.int64)
         for j in members:
-            keys = keys * int(sizes[j]) + each[j][rows].astype(np.int64)
+            keys = keys * int(sizes[j]) + by_column[j][rows].astype(np.int64)
         yield keys, None if weight is None else weight[rows]

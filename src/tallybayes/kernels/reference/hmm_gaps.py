@@ -1,259 +1,255 @@
-"""Chains in which silent steps lie between those that are seen: the questions of `chain`, step by step, in logarithms.
+"""Hidden Markov models with unobserved time steps between the observed ones, in logarithms.
 
-Before step t of a sequence lie ``gaps[t]`` steps of which nothing is known, so that its state follows the one before by
-Aᵍ⁺¹, and the first state the start by Aᵍ. A power takes about log₂ g products of matrices, once for every length of a
-gap; what is expected to have happened within the gaps of one length takes as many, whatever their number.
+Before step t of a sequence there are ``gaps[t]`` unobserved steps. Its transition matrix is therefore Aᵍ⁺¹, and the
+first state has the distribution start · Aᵍ. A matrix power takes about log₂ g products, once for every distinct gap.
+The expected transitions within all gaps of one length take as many products, regardless of their number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tallybayes.kernels.arguments import Float64Array, Int64Array
-from tallybayes.kernels.reference.hmm import ExpectedTransitions, _rows, _sequences, drawn, several
+from tallybayes.kernels.hmm_arguments import CheckedInput
+from tallybayes.kernels.reference.hmm import (
+    ExpectedTransitions,
+    emission_rows,
+    end_or_zeros,
+    n_best_paths,
+    nonempty_sequences,
+    sample_paths,
+)
 
-_CELLS = 1 << 21  # of pairs of states that are looked at together
-
-
-class GappedTransitions(NamedTuple):
-    """The transitions of a chain, as logarithms, and how many silent steps lie before every step."""
-
-    transition: Float64Array
-    gaps: Int64Array
+_MAX_CELLS = 1 << 21  # of the matrices of pairs of states that are computed at once
 
 
 class _Steps(NamedTuple):
-    """What all questions go by: the logs of the powers, which is each step's, and log p(step | state)."""
+    """The steps of all sequences, with the log transition matrix that leads to each."""
 
     start: Float64Array
-    powers: Float64Array
-    which: Int64Array
-    lengths: Int64Array  # of the powers, as they stand
+    powers: Float64Array  # logs of the distinct powers of the transition matrix
+    power_of: Int64Array  # index of the power of every step
+    exponents: Int64Array  # of the powers
     end: Float64Array
     emission: Float64Array
     offsets: Int64Array
 
     def rounds(self) -> list[tuple[Int64Array, bool]]:
-        """The steps of all sequences that are as far from their first, a few at a time, and whether they are first."""
-        found = []
-        most = max(1, _CELLS // len(self.start) ** 2)
-        sizes, begins = np.diff(self.offsets), self.offsets[:-1]
-        for place in range(int(sizes.max(initial=0))):
-            steps = begins[sizes > place] + place
-            found += [(steps[k : k + most], place == 0) for k in range(0, len(steps), most)]
-        return found
+        """Return batches of steps with the same position in their sequences, and whether these are first steps."""
+        batches = []
+        most = max(1, _MAX_CELLS // len(self.start) ** 2)
+        sizes = np.diff(self.offsets)
+        for position in range(int(sizes.max(initial=0))):
+            steps = self.offsets[:-1][sizes > position] + position
+            batches += [(steps[k : k + most], position == 0) for k in range(0, len(steps), most)]
+        return batches
 
-    def moves_from(self, begin: int) -> Callable[[int], Float64Array]:
-        """The moves that lead to every step of the sequence that begins there."""
-        return lambda t: self.powers[self.which[begin + t]]
+    def transitions_from(self, first: int) -> Callable[[int], Float64Array]:
+        """Return a function from t to the transition matrix to step t of the sequence that starts at `first`."""
+        return lambda t: self.powers[self.power_of[first + t]]
+
+    def last_steps(self) -> Int64Array:
+        """Return the last step of every nonempty sequence."""
+        return self.offsets[1:][np.diff(self.offsets) > 0] - 1
 
 
-def log_likelihood(start: Any, moves: GappedTransitions, end: Any, emission: Any, offsets: Any) -> Float64Array:
+def with_gaps(checked: CheckedInput) -> CheckedInput:
+    """Return the input with gaps of length 0 unless it has gaps."""
+    return checked if checked.gaps is not None else checked._replace(gaps=np.zeros(checked.n_steps, dtype=np.int64))
+
+
+def log_likelihood(checked: CheckedInput) -> Float64Array:
     """Return log p(sequence) of every sequence."""
-    steps = _prepared(start, moves, end, emission, offsets)
+    steps = _prepare(checked)
     return _total(steps, _forward(steps))
 
 
-def viterbi(
-    start: Any, moves: GappedTransitions, end: Any, emission: Any, offsets: Any
-) -> tuple[Int64Array, Float64Array]:
-    """Return the most probable states of the steps that are seen, those of silent ones summed out."""
-    steps = _prepared(start, moves, end, emission, offsets)
+def viterbi(checked: CheckedInput) -> tuple[Int64Array, Float64Array]:
+    """Return the most probable states of the observed steps; states of unobserved steps are summed out."""
+    steps = _prepare(checked)
     best, pointers = _trellis(steps)
-    path, score = np.full(len(best), -1, dtype=np.int64), np.zeros(len(steps.offsets) - 1)
-    for k, (a, b) in enumerate(zip(steps.offsets[:-1], steps.offsets[1:], strict=True)):
-        if b > a:
-            last = best[b - 1] + steps.end
-            score[k] = last.max()
-            if score[k] > -np.inf:
-                path[b - 1] = last.argmax()
-                for t in range(b - 1, a, -1):
-                    path[t - 1] = pointers[t, path[t]]
+    path = np.full(len(best), -1, dtype=np.int64)
+    score = np.zeros(checked.n_sequences)
+    for k, part in nonempty_sequences(steps.offsets):
+        final = best[part.stop - 1] + steps.end
+        score[k] = final.max()
+        if score[k] > -np.inf:
+            path[part.stop - 1] = final.argmax()
+            for t in range(part.stop - 1, part.start, -1):
+                path[t - 1] = pointers[t, path[t]]
     return path, score
 
 
-def trellis(
-    start: Any, moves: GappedTransitions, end: Any, emission: Any, offsets: Any
-) -> tuple[Float64Array, Int64Array]:
-    """Return the scores of the best paths to every state, and the states before on them; −1 at first steps."""
-    return _trellis(_prepared(start, moves, end, emission, offsets))
+def trellis(checked: CheckedInput) -> tuple[Float64Array, Int64Array]:
+    """Return the log probabilities of the best paths to every state, and their previous states; −1 at first steps."""
+    return _trellis(_prepare(checked))
 
 
-def best_paths(
-    start: Any, moves: GappedTransitions, end: Any, emission: Any, offsets: Any, n_paths: int
-) -> tuple[Int64Array, Float64Array]:
-    """Return several paths of the steps that are seen, as `chain.best_paths` does."""
-    steps = _prepared(start, moves, end, emission, offsets)
+def best_paths(checked: CheckedInput, n_paths: int) -> tuple[Int64Array, Float64Array]:
+    """Return the most probable paths of the observed steps, as `tallybayes.kernels.hmm.best_paths`."""
+    steps = _prepare(checked)
     paths = np.full((len(steps.emission), n_paths), -1, dtype=np.int64)
-    score = np.full((len(steps.offsets) - 1, n_paths), -np.inf)
+    score = np.full((checked.n_sequences, n_paths), -np.inf)
     score[np.diff(steps.offsets) == 0, 0] = 0.0
-    for k, part in _sequences(steps.offsets):
-        begun = _begun(steps, np.array([part.start]))[0]
-        rows = steps.emission[part]
-        places, found = several(begun, steps.moves_from(part.start), steps.end, rows, n_paths, coded=False)
-        paths[part, : len(found)], score[k, : len(found)] = places, found
+    for k, part in nonempty_sequences(steps.offsets):
+        first = _first_states(steps, np.array([part.start]))[0]
+        transitions = steps.transitions_from(part.start)
+        states, logs = n_best_paths(first, transitions, steps.end, steps.emission[part], n_paths, coded=False)
+        paths[part, : len(logs)] = states
+        score[k, : len(logs)] = logs
     return paths, score
 
 
-def draw_paths(
-    start: Any, moves: GappedTransitions, end: Any, emission: Any, offsets: Any, uniform: Float64Array
-) -> tuple[Int64Array, Float64Array]:
-    """Return paths of the steps that are seen, drawn as `chain.draw_paths` does."""
-    steps = _prepared(start, moves, end, emission, offsets)
+def draw_paths(checked: CheckedInput, uniform: Float64Array) -> tuple[Int64Array, Float64Array]:
+    """Draw states of the observed steps, as `tallybayes.kernels.hmm.draw_paths`."""
+    steps = _prepare(checked)
     alpha = _forward(steps)
-    found, paths = _total(steps, alpha), np.full(uniform.shape, -1, dtype=np.int64)
-    for k, part in _sequences(steps.offsets):
-        if not np.isneginf(found[k]):
-            paths[part] = drawn(alpha[part], steps.moves_from(part.start), steps.end, uniform[part])
-    return paths, found
+    logs = _total(steps, alpha)
+    paths = np.full(uniform.shape, -1, dtype=np.int64)
+    for k, part in nonempty_sequences(steps.offsets):
+        if not np.isneginf(logs[k]):
+            paths[part] = sample_paths(alpha[part], steps.transitions_from(part.start), steps.end, uniform[part])
+    return paths, logs
 
 
-def messages(
-    start: Any, moves: GappedTransitions, end: Any, emission: Any, offsets: Any
-) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return log p(steps so far, state), log p(steps to come | state) and log p(sequence)."""
-    steps = _prepared(start, moves, end, emission, offsets)
+def messages(checked: CheckedInput) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return log p(observations so far, state), log p(later observations | state) and log p(sequence)."""
+    steps = _prepare(checked)
     alpha = _forward(steps)
     return alpha, _backward(steps), _total(steps, alpha)
 
 
-def pairs(
-    start: Any, moves: GappedTransitions, end: Any, emission: Any, offsets: Any
-) -> tuple[list[Float64Array], Float64Array]:
-    """Return p(state, state of the next step that is seen | whole sequence) of every sequence."""
-    steps = _prepared(start, moves, end, emission, offsets)
-    alpha, beta = _forward(steps), _backward(steps)
-    found, out = _total(steps, alpha), []
+def pairs(checked: CheckedInput) -> tuple[list[Float64Array], Float64Array]:
+    """Return p(state, state of the next observed step | sequence) for every sequence."""
+    steps = _prepare(checked)
+    alpha = _forward(steps)
+    beta = _backward(steps)
+    logs = _total(steps, alpha)
+    out = []
     for k, (a, b) in enumerate(zip(steps.offsets[:-1].tolist(), steps.offsets[1:].tolist(), strict=True)):
-        ways = alpha[a : max(b - 1, a), :, None] + steps.powers[steps.which[a + 1 : b]]
-        ways += (steps.emission[a + 1 : b] + beta[a + 1 : b])[:, None, :]
-        out.append(np.exp(ways - _finite(found[k])))
-    return out, found
+        joint = alpha[a : max(b - 1, a), :, None] + steps.powers[steps.power_of[a + 1 : b]]
+        joint += (steps.emission[a + 1 : b] + beta[a + 1 : b])[:, None, :]
+        out.append(np.exp(joint - _finite(logs[k])))
+    return out, logs
 
 
-def one_step_predictive(
-    start: Any, moves: GappedTransitions, end: Any, emission: Any, offsets: Any
-) -> tuple[Float64Array, Float64Array]:
-    """Return log p(state, and that it goes on | steps before) and log p(step | steps before) of every step."""
-    steps = _prepared(start, moves, None, emission, offsets)
+def one_step_predictive(checked: CheckedInput) -> tuple[Float64Array, Float64Array]:
+    """Return log p(state | earlier observations) and log p(observation | earlier observations) of every step."""
+    steps = _prepare(checked)
     alpha = _forward(steps)
-    so_far = _sum(alpha, 1)
-    first = steps.offsets[:-1][np.diff(steps.offsets) > 0]
+    so_far = _log_sum(alpha, 1)
     before = np.roll(so_far, 1)
-    before[first] = 0.0
-    expected = np.empty_like(alpha)
-    for rows, begins in steps.rounds():
-        expected[rows] = _ahead(steps, alpha, rows, begins)
-    with np.errstate(invalid="ignore"):  # after what could not be
-        told = np.where(np.isneginf(so_far), -np.inf, so_far - before)
-    return np.where(np.isneginf(before)[:, None], -np.inf, expected - _finite(before)[:, None]), told
+    before[steps.offsets[:-1][np.diff(steps.offsets) > 0]] = 0.0
+    predicted = np.empty_like(alpha)
+    for rows, first in steps.rounds():
+        predicted[rows] = _predict(steps, alpha, rows, first)
+    with np.errstate(invalid="ignore"):  # −inf − −inf after an impossible step
+        log_prob = np.where(np.isneginf(so_far), -np.inf, so_far - before)
+    return np.where(np.isneginf(before)[:, None], -np.inf, predicted - _finite(before)[:, None]), log_prob
 
 
-def filter(
-    start: Any, moves: GappedTransitions, end: Any, emission: Any, offsets: Any
-) -> tuple[Float64Array, Float64Array]:
-    """Return p(state | this step and those before it) of every step."""
-    steps = _prepared(start, moves, end, emission, offsets)
+def filter(checked: CheckedInput) -> tuple[Float64Array, Float64Array]:
+    """Return p(state | observations up to this step) of every step."""
+    steps = _prepare(checked)
     alpha = _forward(steps)
-    return np.exp(alpha - _finite(_sum(alpha, 1))[:, None]), _total(steps, alpha)
+    return np.exp(alpha - _finite(_log_sum(alpha, 1))[:, None]), _total(steps, alpha)
 
 
-def posterior(
-    start: Any, moves: GappedTransitions, end: Any, emission: Any, offsets: Any
-) -> tuple[Float64Array, Float64Array]:
-    """Return p(state | whole sequence) of every step."""
-    steps = _prepared(start, moves, end, emission, offsets)
+def posterior(checked: CheckedInput) -> tuple[Float64Array, Float64Array]:
+    """Return p(state | sequence) of every step."""
+    steps = _prepare(checked)
     alpha = _forward(steps)
-    found = _total(steps, alpha)
-    return _shares(steps, alpha, _backward(steps), found), found
+    logs = _total(steps, alpha)
+    return _smoothed(steps, alpha, _backward(steps), logs), logs
 
 
-def expected(
-    start: Any, moves: GappedTransitions, end: Any, emission: Any, offsets: Any, weight: Any = None
-) -> ExpectedTransitions:
-    """Return starts, moves within gaps and without, ends, emissions and log likelihoods, as `chain.expected` does."""
-    steps = _prepared(start, moves, end, emission, offsets)
-    alpha, beta = _forward(steps), _backward(steps)
-    found, sizes = _total(steps, alpha), np.diff(steps.offsets)
-    weights = np.ones(len(found)) if weight is None else np.asarray(weight, dtype=np.float64)
-    weights = np.repeat(np.where(np.isneginf(found), 0.0, weights), sizes)
-    total = np.repeat(_finite(found), sizes)
-    pairs, starts = np.zeros_like(steps.powers), np.zeros(len(steps.start))
+def expected(checked: CheckedInput, weight: Float64Array | None) -> ExpectedTransitions:
+    """Return the expected sufficient statistics, including the transitions within gaps."""
+    steps = _prepare(checked)
+    alpha = _forward(steps)
+    beta = _backward(steps)
+    logs = _total(steps, alpha)
+    sizes = np.diff(steps.offsets)
+    weights = np.repeat(np.where(np.isneginf(logs), 0.0, 1.0 if weight is None else weight), sizes)
+    total = np.repeat(_finite(logs), sizes)
+    pairs = np.zeros_like(steps.powers)
+    starts = np.zeros(checked.n_states)
     for rows, first in steps.rounds():
         before = np.broadcast_to(steps.start, (len(rows), len(starts))) if first else alpha[rows - 1]
-        ways = before[:, :, None] + steps.powers[steps.which[rows]]
-        ways += (steps.emission[rows] + beta[rows] - total[rows, None])[:, None, :]
-        happened = np.exp(ways) * weights[rows, None, None]
-        np.add.at(pairs, steps.which[rows], happened)
+        joint = before[:, :, None] + steps.powers[steps.power_of[rows]]
+        joint += (steps.emission[rows] + beta[rows] - total[rows, None])[:, None, :]
+        probabilities = np.exp(joint) * weights[rows, None, None]
+        np.add.at(pairs, steps.power_of[rows], probabilities)
         if first:
-            starts += happened.sum(axis=(0, 2))
-    transition = np.exp(moves.transition)
-    went = sum(
-        (_within(transition, int(length), some, power)
-         for length, some, power in zip(steps.lengths, pairs, steps.powers, strict=True) if length),
-        np.zeros_like(transition),
-    )  # fmt: skip
-    shares = _shares(steps, alpha, beta, found) * weights[:, None]
-    last = steps.offsets[1:][sizes > 0] - 1
-    ends = shares[last].sum(axis=0)
-    if isinstance(emission, tuple):
-        codes, table = emission
-        known = (codes >= 0) & (codes < len(table))
-        counts = np.zeros((len(table), len(starts)))
-        np.add.at(counts, codes[known].astype(np.intp), shares[known])
-        shares = counts
-    return ExpectedTransitions(starts, went, ends, shares, found)
+            starts += probabilities.sum(axis=(0, 2))
+    transition = np.exp(checked.transition)
+    transitions = np.zeros_like(transition)
+    for n, counts, power in zip(steps.exponents.tolist(), pairs, steps.powers, strict=True):
+        if n:
+            transitions += _transitions_within(transition, n, counts, power)
+    states = _smoothed(steps, alpha, beta, logs) * weights[:, None]
+    ends = states[steps.last_steps()].sum(axis=0)
+    if not isinstance(checked.emission, tuple):
+        return ExpectedTransitions(starts, transitions, ends, states, logs)
+    codes, table = checked.emission
+    valid = (codes >= 0) & (codes < len(table))
+    counts = np.zeros((len(table), len(starts)))
+    np.add.at(counts, codes[valid].astype(np.intp), states[valid])
+    return ExpectedTransitions(starts, transitions, ends, counts, logs)
 
 
-def _prepared(start: Any, moves: GappedTransitions, end: Any, emission: Any, offsets: Any) -> _Steps:
-    offsets = np.asarray(offsets, dtype=np.int64)
-    rows = np.asarray(_rows(emission), dtype=np.float64)
-    length = np.asarray(moves.gaps, dtype=np.int64) + 1
-    length[offsets[:-1][np.diff(offsets) > 0]] -= 1  # nothing but the start lies before
-    lengths, which = np.unique(length, return_inverse=True)
-    powers = np.zeros((len(lengths), len(start), len(start)))  # none where no sequence has a step
-    for k, n in enumerate(lengths):
-        powers[k] = log_power(moves.transition, int(n))
-    return _Steps(
-        np.asarray(start), powers, which.ravel(), lengths, np.zeros(len(start)) if end is None else end, rows, offsets
-    )
+def _prepare(checked: CheckedInput) -> _Steps:
+    """Return the emissions of all steps and the powers of the transition matrix."""
+    offsets = checked.offsets
+    exponent = np.asarray(checked.gaps, dtype=np.int64) + 1
+    exponent[offsets[:-1][np.diff(offsets) > 0]] -= 1  # the first step has no observed step before it
+    exponents, index = np.unique(exponent, return_inverse=True)
+    powers = np.zeros((len(exponents), checked.n_states, checked.n_states))  # empty without steps
+    for k, n in enumerate(exponents):
+        powers[k] = log_power(checked.transition, int(n))
+    rows = np.asarray(emission_rows(checked.emission), dtype=np.float64)
+    end = end_or_zeros(checked.start, checked.end)
+    return _Steps(checked.start, powers, index.ravel(), exponents, end, rows, offsets)
 
 
 def log_power(logs: Float64Array, n: int) -> Float64Array:
-    """The logs of a power of a matrix of these logs; scaled on the way, so that it does not vanish."""
+    """Return the log of the n-th power of the matrix exp(logs), rescaled during the computation to avoid underflow."""
     if n == 1:
-        return logs  # however small
-    out, scale = _scaled_power(np.exp(logs), n)
+        return logs
+    power, log_scale = _scaled_power(np.exp(logs), n)
     with np.errstate(divide="ignore"):
-        return np.log(out) + scale
+        return np.log(power) + log_scale
+
+
+def _rescale(matrix: Float64Array, log_scale: float) -> tuple[Float64Array, float]:
+    """Divide by the largest element, and add its logarithm to the scale."""
+    largest = matrix.max()
+    return (matrix / largest, log_scale + float(np.log(largest))) if largest > 0 else (matrix, log_scale)
 
 
 def _scaled_power(matrix: Float64Array, n: int) -> tuple[Float64Array, float]:
-    """A power of a matrix, and the log of what it is to be multiplied by."""
-    out, scale = np.eye(len(matrix)), 0.0
-    square, rising = matrix, 0.0
+    """Return a power of a matrix up to a factor, and the log of that factor (exponentiation by squaring)."""
+    power = np.eye(len(matrix))
+    log_scale = 0.0
+    square = matrix
+    square_scale = 0.0
     while n:
         if n & 1:
-            out, scale = out @ square, scale + rising
-            largest = out.max()
-            if largest > 0:
-                out, scale = out / largest, scale + float(np.log(largest))
+            power, log_scale = _rescale(power @ square, log_scale + square_scale)
         n >>= 1
         if n:
-            square, rising = square @ square, 2 * rising
-            largest = square.max()
-            if largest > 0:
-                square, rising = square / largest, rising + float(np.log(largest))
-    return out, scale
+            square, square_scale = _rescale(square @ square, 2 * square_scale)
+    return power, log_scale
 
 
-def _within(transition: Float64Array, n: int, pairs: Float64Array, log_power: Float64Array) -> Float64Array:
-    """What is expected of n moves whose ends are in these pairs of states: A ∘ Σₘ (Aᵀ)ᵐ (pairs / Aⁿ) (Aᵀ)ⁿ⁻¹⁻ᵐ.
+def _transitions_within(transition: Float64Array, n: int, pairs: Float64Array, log_power: Float64Array) -> Float64Array:
+    """Return the expected transitions among n consecutive ones with these counts of first and last states.
 
-    The sum is a corner of the n-th power of [[Aᵀ, pairs / Aⁿ], [0, Aᵀ]].
+    They are A ∘ Σₘ (Aᵀ)ᵐ (pairs / Aⁿ) (Aᵀ)ⁿ⁻¹⁻ᵐ. The sum is the upper right block of the n-th power of the block matrix
+    [[Aᵀ, pairs / Aⁿ], [0, Aᵀ]].
     """
     if n == 1 or not pairs.any():
         return pairs if n == 1 else np.zeros_like(pairs)
@@ -264,73 +260,78 @@ def _within(transition: Float64Array, n: int, pairs: Float64Array, log_power: Fl
     block = np.zeros((2 * size, 2 * size))
     block[:size, :size] = block[size:, size:] = transition.T
     block[:size, size:] = np.exp(ratio - shift)
-    power, scale = _scaled_power(block, n)
+    power, log_scale = _scaled_power(block, n)
     with np.errstate(divide="ignore"):
-        logs = np.log(transition) + np.log(power[:size, size:]) + scale + shift
+        logs = np.log(transition) + np.log(power[:size, size:]) + log_scale + shift
     return np.exp(logs)
 
 
-def _begun(steps: _Steps, rows: Int64Array) -> Float64Array:
-    """log p(state) of the first steps, before they are seen."""
-    return _sum(steps.start[None, :, None] + steps.powers[steps.which[rows]], 1)
+def _first_states(steps: _Steps, rows: Int64Array) -> Float64Array:
+    """Return log p(state) of first steps, before their observation."""
+    return _log_sum(steps.start[None, :, None] + steps.powers[steps.power_of[rows]], 1)
 
 
 def _forward(steps: _Steps) -> Float64Array:
-    """log p(steps so far, state)."""
-    out = np.empty_like(steps.emission)
+    """Return log p(observations so far, state) of every step."""
+    alpha = np.empty_like(steps.emission)
     for rows, first in steps.rounds():
-        out[rows] = _ahead(steps, out, rows, first) + steps.emission[rows]
-    return out
+        alpha[rows] = _predict(steps, alpha, rows, first) + steps.emission[rows]
+    return alpha
 
 
-def _ahead(steps: _Steps, alpha: Float64Array, rows: Int64Array, first: bool) -> Float64Array:
-    """log p(steps before, state) of some steps, from what the ones before them say."""
-    return _begun(steps, rows) if first else _sum(alpha[rows - 1][:, :, None] + steps.powers[steps.which[rows]], 1)
+def _predict(steps: _Steps, alpha: Float64Array, rows: Int64Array, first: bool) -> Float64Array:
+    """Return log p(earlier observations, state) of some steps, from the forward messages of the previous steps."""
+    if first:
+        return _first_states(steps, rows)
+    return _log_sum(alpha[rows - 1][:, :, None] + steps.powers[steps.power_of[rows]], 1)
 
 
 def _trellis(steps: _Steps) -> tuple[Float64Array, Int64Array]:
-    """log p(steps so far, the best path to the state), and the state before on it."""
-    best, pointers = np.empty_like(steps.emission), np.full(steps.emission.shape, -1, dtype=np.int64)
+    """Return log p(observations so far, best path to the state), and the previous state on that path."""
+    best = np.empty_like(steps.emission)
+    pointers = np.full(steps.emission.shape, -1, dtype=np.int64)
     for rows, first in steps.rounds():
         if first:
-            best[rows] = _begun(steps, rows)
+            best[rows] = _first_states(steps, rows)
         else:
-            ways = best[rows - 1][:, :, None] + steps.powers[steps.which[rows]]
-            pointers[rows], best[rows] = ways.argmax(axis=1), ways.max(axis=1)
+            joint = best[rows - 1][:, :, None] + steps.powers[steps.power_of[rows]]
+            pointers[rows] = joint.argmax(axis=1)
+            best[rows] = joint.max(axis=1)
         best[rows] += steps.emission[rows]
     return best, pointers
 
 
 def _backward(steps: _Steps) -> Float64Array:
-    """log p(steps to come | state)."""
-    out = np.empty_like(steps.emission)
-    out[steps.offsets[1:][np.diff(steps.offsets) > 0] - 1] = steps.end
+    """Return log p(later observations | state) of every step."""
+    beta = np.empty_like(steps.emission)
+    beta[steps.last_steps()] = steps.end
     for rows, first in reversed(steps.rounds()):
         if not first:
-            ahead = (steps.emission[rows] + out[rows])[:, None, :]
-            out[rows - 1] = _sum(steps.powers[steps.which[rows]] + ahead, 2)
-    return out
+            ahead = (steps.emission[rows] + beta[rows])[:, None, :]
+            beta[rows - 1] = _log_sum(steps.powers[steps.power_of[rows]] + ahead, 2)
+    return beta
 
 
-def _shares(steps: _Steps, alpha: Float64Array, beta: Float64Array, found: Float64Array) -> Float64Array:
-    total = np.repeat(_finite(found), np.diff(steps.offsets))
+def _smoothed(steps: _Steps, alpha: Float64Array, beta: Float64Array, logs: Float64Array) -> Float64Array:
+    """Return p(state | sequence) of every step from the messages and the log likelihoods."""
+    total = np.repeat(_finite(logs), np.diff(steps.offsets))
     return np.exp(alpha + beta - total[:, None])
 
 
 def _total(steps: _Steps, alpha: Float64Array) -> Float64Array:
-    found = np.zeros(len(steps.offsets) - 1)
-    some = np.flatnonzero(np.diff(steps.offsets))
-    found[some] = _sum(alpha[steps.offsets[1:][some] - 1] + steps.end, 1)
-    return found
+    """Return log p(sequence) of every sequence from the forward messages; 0 for empty sequences."""
+    logs = np.zeros(len(steps.offsets) - 1)
+    logs[np.diff(steps.offsets) > 0] = _log_sum(alpha[steps.last_steps()] + steps.end, 1)
+    return logs
 
 
-def _sum(logs: Float64Array, axis: int) -> Float64Array:
-    """The log of a sum of what these are the logs of."""
-    top = _finite(logs.max(axis=axis, keepdims=True))
+def _log_sum(logs: Float64Array, axis: int) -> Float64Array:
+    """Return log Σ exp(logs) along an axis."""
+    largest = _finite(logs.max(axis=axis, keepdims=True))
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(logs - top).sum(axis=axis)) + top.squeeze(axis))
+        return np.asarray(np.log(np.exp(logs - largest).sum(axis=axis)) + largest.squeeze(axis))
 
 
 def _finite(logs: Float64Array) -> Float64Array:
-    """Logs, 0 where there is nothing."""
+    """Return the logarithms, with 0 in place of −inf."""
     return np.where(np.isneginf(logs), 0.0, logs)

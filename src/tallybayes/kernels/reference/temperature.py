@@ -1,4 +1,4 @@
-"""Sums over tempered rows in NumPy: the truth the compiled ones are tested against."""
+"""Objective of temperature scaling with contamination, and its derivatives, in NumPy."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ def sum_tempered(
     sharpness: float,
     doubt: float,
 ) -> Float64Array:
-    """All six sums, from the probabilities of all rows."""
+    """Return the six sums of `tallybayes.kernels.temperature.temperature_sums`."""
     score = scores.reshape(n_classes, -1)
     power = np.exp(sharpness * score)
-    total, weighted = power.sum(axis=0), power * score
-    mean, square = weighted.sum(axis=0) / total, (weighted * score).sum(axis=0) / total
-    told = (1 - doubt) * np.exp(sharpness * truth) / total
-    own = told / (told + doubt * base)  # how far a row is put down to the model, rather than to doubt
-    torn, lean = own * (1 - own), sharpness * (truth - mean)
-    bend = torn * lean**2 + own * (lean - sharpness**2 * (square - mean**2))
-    parts = (np.log(told + doubt * base), own * lean, 1 - own - doubt, bend, torn * lean, torn - doubt * (1 - doubt))
+    total = power.sum(axis=0)
+    mean = (power * score).sum(axis=0) / total
+    square = (power * score * score).sum(axis=0) / total
+    scaled = (1 - doubt) * np.exp(sharpness * truth) / total
+    mixture = scaled + doubt * base
+    own = scaled / mixture  # posterior probability of the model against the contamination
+    variance = own * (1 - own)
+    slope = sharpness * (truth - mean)
+    curvature = variance * slope**2 + own * (slope - sharpness**2 * (square - mean**2))
+    second_doubt = variance - doubt * (1 - doubt)
+    parts = (np.log(mixture), own * slope, 1 - own - doubt, curvature, variance * slope, second_doubt)
     return np.array([weights @ part for part in parts])

@@ -1,1 +1,1 @@
-"""Kernels that turn strings into tokens and counts."""
+"""Kernels that tokenize strings and count tokens."""

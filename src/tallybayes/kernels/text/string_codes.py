@@ -1,14 +1,13 @@
-"""Strings as codes: which rows have the same one."""
+"""Encoding of strings as integer codes."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import AnyArray, Int64Array
-from tallybayes.kernels.reference import string_codes as _reference_strings
+from tallybayes.kernels.reference import string_codes as _reference
 
 __all__ = ["distinct_strings"]
 
@@ -18,29 +17,30 @@ _OFFSETS = (np.dtype(np.int32), np.dtype(np.int64))
 def distinct_strings(
     offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int, codes: npt.NDArray[np.int32]
 ) -> Int64Array:
-    """Number strings in the order in which they first occur. One thread works; others may run.
+    """Number distinct strings in order of first occurrence. The kernel is single-threaded and releases the GIL.
 
     Parameters
     ----------
     offsets : int32 or int64 array of shape (n + 1,)
-        Where the bytes of every string begin, and the last one ends: row k has ``data[offsets[k] : offsets[k + 1]]``.
+        Start of every string, and end of the last: row k is ``data[offsets[k] : offsets[k + 1]]`` (Arrow's layout).
     data : uint8 array
+        The strings in UTF-8, concatenated.
     valid : uint8 array, or None
-        Bits, the lowest first: 0 where there is no string. None: there is one in every row.
+        Bits, least significant first: 0 for a missing string. None if no string is missing.
     skipped : int
-        How many bits stand before that of the first row.
+        Number of bits before that of the first row.
     codes : int32 array of shape (n,)
-        Where the number of every row's string is written; −1 where there is none.
+        Output: the number of every row's string, −1 for a missing string.
 
     Returns
     -------
     int64 array
-        By number: the first row that has the string.
+        First row with each string.
 
     Raises
     ------
     IndexError
-        Where an offset leads out of the bytes.
+        If an offset is outside the data.
 
     Examples
     --------
@@ -56,15 +56,5 @@ def distinct_strings(
     if skipped < 0 or (valid is not None and 8 * len(valid) < len(offsets) - 1 + skipped):
         raise ValueError(f"valid has too few bits for {len(offsets) - 1} rows after {skipped}")
     if codes.shape != (len(offsets) - 1,) or codes.dtype != np.int32 or not codes.flags.c_contiguous:
-        raise ValueError(
-            f"codes is {codes.dtype} {codes.shape}, expected int32 in one piece for {len(offsets) - 1} rows"
-        )
-    first: Int64Array = _implementation().distinct_strings(offsets, data, valid, skipped, codes)
-    return first
-
-
-def _implementation() -> Any:
-    """Return the module that does the work: the compiled one, or the reference where that was chosen."""
-    from tallybayes import kernels
-
-    return kernels._kernels if hasattr(kernels._kernels, "distinct_strings") else _reference_strings
+        raise ValueError(f"codes is {codes.dtype} {codes.shape}, expected contiguous int32 for {len(offsets) - 1} rows")
+    return np.asarray(implementation_for(_reference).distinct_strings(offsets, data, valid, skipped, codes))

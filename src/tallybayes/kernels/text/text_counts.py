@@ -1,13 +1,14 @@
-"""Text as counts: tokenized, counted and scored in one pass over the bytes (`tallybayes.kernels.text.tokenizer`)."""
+"""Tokenizing, counting and scoring of texts in one pass over the bytes (see `tallybayes.kernels.text.tokenizer`)."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from tallybayes.kernels import arguments as _arguments
+from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
-from tallybayes.kernels.reference import text_counts as _reference_text
-from tallybayes.kernels.text.tokenizer import TokenRule, implementation
+from tallybayes.kernels.reference import text_counts as _reference
+from tallybayes.kernels.text.tokenizer import TokenRule
 from tallybayes.kernels.text.word_index import WordIndex, check_hashing, check_texts
 from tallybayes.kernels.threads import threads as n_threads
 
@@ -23,11 +24,11 @@ __all__ = [
 ]
 
 _TERMS: _arguments.Types = frozenset({_arguments.FLOAT64})
-_MOST_GROUPS = 64  # whose counts lie side by side for every word; for more, rows are made and added up
+_MAX_GROUPS = 64  # more groups are counted row by row and then summed, which needs less memory
 
 
 class TextRows(NamedTuple):
-    """The tokens of texts, counted in compressed rows; the words that were numbered as they came, or None."""
+    """Counts of the tokens of texts in CSR format, and the numbered words, or None."""
 
     indptr: Int64Array
     indices: AnyArray
@@ -37,7 +38,7 @@ class TextRows(NamedTuple):
 
 
 class TextCounts(NamedTuple):
-    """The tokens of texts, counted in every group; the words that were numbered as they came, or None."""
+    """Counts of the tokens of texts in every group, and the numbered words, or None."""
 
     data: AnyArray | None
     offsets: Int64Array | None
@@ -47,7 +48,7 @@ class TextCounts(NamedTuple):
 
 
 def joined_texts(strings: list[Any], threads: int = 0) -> tuple[Int64Array, AnyArray] | None:
-    """Put strings one after the other, as the functions here take them.
+    """Concatenate strings in the layout that the functions of this module read.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def joined_texts(strings: list[Any], threads: int = 0) -> tuple[Int64Array, AnyA
     Returns
     -------
     offsets, data : int64 array of shape (n + 1,) and uint8 array, or None
-        None where something else than a str is among them, or one has half a character.
+        None if an element is not a str, or contains a surrogate.
 
     Examples
     --------
@@ -65,8 +66,9 @@ def joined_texts(strings: list[Any], threads: int = 0) -> tuple[Int64Array, AnyA
     >>> [part.tolist() for part in joined_texts(["ab", "é"])]
     [[0, 2, 4], [97, 98, 195, 169]]
     """
-    found: tuple[Int64Array, AnyArray] | None = implementation().joined_texts(strings, n_threads(threads))
-    return found
+    kernels = implementation_for(_reference)
+    result: tuple[Int64Array, AnyArray] | None = kernels.joined_texts(strings, n_threads(threads))
+    return result
 
 
 def text_rows(
@@ -85,20 +87,20 @@ def text_rows(
     Parameters
     ----------
     offsets, data, valid, skipped
-        Strings as Arrow has them; see `tallybayes.kernels.text.string_codes`. A missing one has no tokens.
-    rule : Rule
+        Strings in Arrow's layout; see `tallybayes.kernels.text.string_codes`. A missing string has no tokens.
+    rule : TokenRule
     hashing : int, optional
-        Tokens fall into ``2**hashing`` buckets.
-    vocabulary : Vocabulary, optional
-        Only its words are counted. Without both, words are numbered in the order in which they first occur.
+        Hash tokens into ``2**hashing`` buckets.
+    vocabulary : WordIndex, optional
+        Count only these words. By default all words are counted, numbered in order of first occurrence.
     threads : int, default 0
-        The result is the same for every number of threads.
+        See the conventions of `tallybayes.kernels`.
 
     Returns
     -------
     TextRows
-        indptr (int64), indices and counts (int32): in a row every word once, in the order in which they first occur
-        there. data and offsets: the words that were numbered, as `WordIndex` takes them.
+        indptr (int64), indices and counts (int32), with words in order of first occurrence in the row. data and
+        offsets are the numbered words, in the layout of `WordIndex`.
 
     Examples
     --------
@@ -111,9 +113,9 @@ def text_rows(
     ([0, 2, 4], [0, 1, 2, 0], [2, 1, 1, 1])
     """
     check_texts(offsets, data, valid, skipped)
-    bits, index = _destination(hashing, vocabulary)
-    found = implementation().text_rows(offsets, data, valid, skipped, rule, bits, index, n_threads(threads))
-    return TextRows(*found)
+    bits, index = _word_numbers(hashing, vocabulary)
+    kernels = implementation_for(_reference)
+    return TextRows(*kernels.text_rows(offsets, data, valid, skipped, rule, bits, index, n_threads(threads)))
 
 
 def count_texts(
@@ -130,45 +132,45 @@ def count_texts(
     hashing: int | None = None,
     threads: int = 0,
 ) -> TextCounts:
-    """Count the tokens of the texts of every group: `text_rows` and `tallybayes.kernels.sum_csr` in one.
+    """Count the tokens of the texts in every group: `text_rows` and `tallybayes.kernels.sum_csr` in one pass.
 
     Parameters
     ----------
     offsets, data, valid, skipped, rule, hashing, threads
-        As `text_rows` takes them. Missing texts are rows of no group.
+        As in `text_rows`. Missing texts belong to no group.
     group, n_groups, weight
         See the conventions of `tallybayes.kernels`.
     presence : bool, default False
-        Count the texts that have a token, not how often they have it.
+        Count the texts that contain a token instead of its occurrences.
 
     Returns
     -------
     TextCounts
-        data and offsets: the words, as `WordIndex` takes them, in the order in which they first occur in rows that
-        belong to a group. weight (n_groups,): of the texts. total (n_groups, words). log_base (n_groups,):
-        Σw·(log N! − Σ log xⱼ!), or 0 under ``presence``.
+        data and offsets are the words in the layout of `WordIndex`, in order of first occurrence in rows that belong to
+        a group. weight (n_groups,) is the weight of the texts, total (n_groups, words) the counts. log_base (n_groups,)
+        is Σw·(log N! − Σ log xⱼ!), or 0 with ``presence``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from tallybayes.kernels.text.text_counts import TokenRule, count_texts
     >>> text = np.frombuffer(b"Win win now!A win", np.uint8)
-    >>> found = count_texts(np.array([0, 12, 17]), text, None, 0, TokenRule(), np.array([0, 1]), 2)
-    >>> found.total
+    >>> counts = count_texts(np.array([0, 12, 17]), text, None, 0, TokenRule(), np.array([0, 1]), 2)
+    >>> counts.total
     array([[2., 1., 0.],
            [1., 0., 1.]])
     """
     n_rows = check_texts(offsets, data, valid, skipped)
     _arguments.check_groups(group, n_groups, weight, n_rows)
-    bits, _ = _destination(hashing, None)
-    work = implementation()
-    few = n_groups <= _MOST_GROUPS and int(offsets[-1]) - int(offsets[0]) < 2**32  # counts are kept in 32 bits
-    if work is not _reference_text and weight is None and few:
-        some = (offsets, data, valid, skipped, rule, bits, group, n_groups, presence, n_threads(threads))
-        return TextCounts(*work.count_texts(*some))
-    return _reference_text.count_texts(
-        offsets, data, valid, skipped, rule, bits, group, n_groups, weight, presence, threads
-    )
+    bits, _ = _word_numbers(hashing, None)
+    kernels = implementation_for(_reference)
+    few = n_groups <= _MAX_GROUPS and int(offsets[-1]) - int(offsets[0]) < 2**32  # the kernel counts in 32 bits
+    if kernels is not _reference and weight is None and few:
+        workers = n_threads(threads)
+        return TextCounts(
+            *kernels.count_texts(offsets, data, valid, skipped, rule, bits, group, n_groups, presence, workers)
+        )
+    return _reference.count_texts(offsets, data, valid, skipped, rule, bits, group, n_groups, weight, presence, threads)
 
 
 def score_texts(
@@ -184,23 +186,23 @@ def score_texts(
     presence: bool = False,
     threads: int = 0,
 ) -> Float64Array:
-    """Add up the terms of the tokens of every text.
+    """Sum the terms of the tokens of every text.
 
     Parameters
     ----------
     offsets, data, valid, skipped, rule, threads
-        As `text_rows` takes them.
+        As in `text_rows`.
     terms : float64 array of shape (words, k)
-        What a token adds; −inf stays −inf. Words that are not in the vocabulary add nothing.
-    vocabulary : Vocabulary, or hashing : int
-        Which row of the terms is a token's.
+        Terms of every word; may be −inf. Words that are not in the vocabulary are ignored.
+    vocabulary : WordIndex, or hashing : int
+        Assigns tokens to the rows of `terms`.
     presence : bool, default False
-        Every word once, however often it occurs.
+        Add the terms of every word once, regardless of its number of occurrences.
 
     Returns
     -------
     float64 array of shape (n, k)
-        Added in the order of the tokens.
+        Sums in the order of the tokens.
 
     Examples
     --------
@@ -214,25 +216,25 @@ def score_texts(
            [ 1. ,  0. ]])
     """
     check_texts(offsets, data, valid, skipped)
-    bits, index = _destination(hashing, vocabulary)
+    bits, index = _word_numbers(hashing, vocabulary)
     if not bits and index is None:
-        raise ValueError("expected a vocabulary or hashing, for terms are by word or by bucket")
+        raise ValueError("neither vocabulary nor hashing is given, expected one that assigns tokens to rows of terms")
     _arguments.check_array(terms, "terms", 2, _TERMS)
     n_words = len(vocabulary) if vocabulary is not None else 1 << bits
     if len(terms) != n_words:
         raise ValueError(f"terms has {len(terms)} rows, expected one for each of {n_words} words")
     terms = _arguments.contiguous(terms)
-    threads = n_threads(threads)
-    scores: Float64Array = implementation().score_texts(
-        offsets, data, valid, skipped, rule, bits, index, terms, presence, threads
+    kernels = implementation_for(_reference)
+    scores: Float64Array = kernels.score_texts(
+        offsets, data, valid, skipped, rule, bits, index, terms, presence, n_threads(threads)
     )
     return scores
 
 
-def _destination(hashing: int | None, vocabulary: WordIndex | None) -> tuple[int, Any]:
-    """Where tokens go: the bits of a bucket or 0, and the index of a vocabulary or None."""
+def _word_numbers(hashing: int | None, vocabulary: WordIndex | None) -> tuple[int, Any]:
+    """Return the number of bits of a hash bucket or 0, and the index of a vocabulary or None."""
     if hashing is None:
-        return 0, None if vocabulary is None else vocabulary._index
+        return 0, None if vocabulary is None else vocabulary.index
     if vocabulary is not None:
         raise ValueError("hashing and a vocabulary both number the words; pass only one of them")
     check_hashing(hashing)

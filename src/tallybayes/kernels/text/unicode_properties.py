@@ -1,4 +1,4 @@
-"""What Unicode says of code points, of one version whatever the running Python's: both kernels make tokens by it."""
+"""Properties of Unicode code points, of a fixed version of Unicode, for tokenization by both implementations."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tallybayes.kernels.text.unicode_table import PACKED, VERSION
 
 __all__ = ["VERSION", "Unicode", "unicode"]
 
-# What a code point is to a word: the lowest three bits of its properties.
+# Role of a code point in tokenization: the lowest three bits of its properties.
 SEPARATOR, LETTER, DIGIT, MARK, LONE, PICTURE, JOINER, IGNORED = range(8)
-# Python's \w and \s, and what the lower case of a sigma depends on.
+# Bits: Python's \w and \s, and the properties that determine the lower case of a sigma.
 WORD, SPACE, CASE_IGNORABLE, CASED = 8, 16, 32, 64
 
 
 class Unicode(NamedTuple):
-    """The table, packed in two stages: ``blocks[block_of[code >> 8], code & 255]`` is the number of a record.
+    """Two-stage table: ``blocks[block_of[code >> 8], code & 255]`` is the index of a code point's record.
 
-    ``properties`` and ``lower`` (how far away the lower case is) are of records. Every column of ``pairs`` has a
-    letter, a mark and what both are as one, sorted.
+    ``properties`` and ``lower`` (offset of the lower-case code point) are indexed by record. Every column of ``pairs``
+    contains a letter, a mark and their composition, sorted.
     """
 
     properties: npt.NDArray[np.int32]
@@ -34,13 +34,13 @@ class Unicode(NamedTuple):
     pairs: npt.NDArray[np.uint32]
 
     def records(self) -> npt.NDArray[np.uint8]:
-        """The number of the record of every code point."""
+        """Return the index of every code point's record."""
         return self.blocks[self.block_of].ravel()
 
 
 @cache
 def unicode() -> Unicode:
-    """The table; unpacked once.
+    """Return the table, which is decompressed once.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Words in their order, and where each of them stands, without a Python object for any of them."""
+"""Hash index of words stored in one buffer, without Python objects for single words."""
 
 from __future__ import annotations
 
@@ -8,40 +8,42 @@ from typing import Any
 import numpy as np
 
 from tallybayes.kernels import arguments as _arguments
+from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import AnyArray, Int64Array
-from tallybayes.kernels.text.tokenizer import implementation
+from tallybayes.kernels.reference import text_counts as _reference
 
 __all__ = ["WordIndex", "buckets"]
 
-_MOST_BITS = 30
+_MAX_BITS = 30
 _BYTES: _arguments.Types = frozenset({np.dtype(np.uint8)})
 
 
 class WordIndex:
-    """Words in their order, and where each of them stands. No Python object for any of them.
+    """Words in a fixed order, with a hash index of their positions.
 
     Parameters
     ----------
     data : uint8 array
-        The words in UTF-8, one after another.
+        The words in UTF-8, concatenated.
     offsets : int64 array of shape (n + 1,)
-        Where each begins, and the last one ends. Every word occurs once.
+        Start of every word, and end of the last. Words must be distinct.
 
     Examples
     --------
     >>> import numpy as np
     >>> from tallybayes.kernels.text.word_index import WordIndex
-    >>> known = WordIndex(np.frombuffer(b"clicktowin", np.uint8), np.array([0, 5, 7, 10]))
-    >>> known.positions(np.frombuffer(b"winmoneyto", np.uint8), np.array([0, 3, 8, 10])).tolist()
+    >>> vocabulary = WordIndex(np.frombuffer(b"clicktowin", np.uint8), np.array([0, 5, 7, 10]))
+    >>> vocabulary.positions(np.frombuffer(b"winmoneyto", np.uint8), np.array([0, 3, 8, 10])).tolist()
     [2, -1, 1]
-    >>> len(known), known.words()
+    >>> len(vocabulary), vocabulary.words()
     (3, ['click', 'to', 'win'])
     """
 
     def __init__(self, data: AnyArray, offsets: Int64Array) -> None:
         check_words(data, offsets)
-        self.data, self.offsets = data, offsets
-        self._index = implementation().Vocabulary(data, offsets)
+        self.data = data
+        self.offsets = offsets
+        self.index = implementation_for(_reference).Vocabulary(data, offsets)  # hash table of the kernels
 
     def __reduce__(self) -> tuple[Any, ...]:
         return WordIndex, (self.data, self.offsets)
@@ -50,26 +52,25 @@ class WordIndex:
         return len(self.offsets) - 1
 
     def positions(self, data: AnyArray, offsets: Int64Array) -> Int64Array:
-        """Where other words stand in this vocabulary; −1 for those that do not."""
+        """Return the positions of other words in this vocabulary, −1 for unknown words."""
         check_words(data, offsets)
-        found: Int64Array = self._index.positions(data, offsets)
-        return found
+        return np.asarray(self.index.positions(data, offsets))
 
     def words(self) -> list[str]:
-        """The words as strings."""
-        whole, ends = self.data.tobytes(), self.offsets.tolist()
-        return [whole[start:stop].decode("utf-8") for start, stop in pairwise(ends)]
+        """Return the words as strings."""
+        buffer = self.data.tobytes()
+        return [buffer[start:stop].decode("utf-8") for start, stop in pairwise(self.offsets.tolist())]
 
 
 def buckets(data: AnyArray, offsets: Int64Array, hashing: int) -> Int64Array:
-    """The buckets that words fall into.
+    """Return the hash buckets of words.
 
     Parameters
     ----------
     data, offsets
-        As `WordIndex` takes them.
+        Words in the layout of `WordIndex`.
     hashing : int
-        There are ``2**hashing`` buckets.
+        Logarithm of the number of buckets, to base 2.
 
     Returns
     -------
@@ -84,12 +85,11 @@ def buckets(data: AnyArray, offsets: Int64Array, hashing: int) -> Int64Array:
     """
     check_words(data, offsets)
     check_hashing(hashing)
-    found: Int64Array = implementation().buckets(data, offsets, hashing)
-    return found
+    return np.asarray(implementation_for(_reference).buckets(data, offsets, hashing))
 
 
 def check_texts(offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int) -> int:
-    """Refuse what cannot be strings; the number of rows."""
+    """Return the number of strings, or raise TypeError or ValueError if the arrays cannot contain strings."""
     _arguments.check_array(offsets, "offsets", 1, _arguments.INDEX_TYPES)
     _arguments.check_array(data, "data", 1, _BYTES)
     n_rows = len(offsets) - 1
@@ -101,11 +101,13 @@ def check_texts(offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipp
 
 
 def check_words(data: AnyArray, offsets: Int64Array) -> None:
+    """Raise TypeError or ValueError unless the arrays can contain words."""
     if offsets.dtype != np.int64:
         raise TypeError(f"offsets has dtype {offsets.dtype}, expected int64; convert it with .astype")
     check_texts(offsets, data, None, 0)
 
 
 def check_hashing(hashing: int) -> None:
-    if not 1 <= hashing <= _MOST_BITS:
-        raise ValueError(f"hashing is {hashing}, expected 1 to {_MOST_BITS}: the buckets are 2**hashing")
+    """Raise ValueError unless `hashing` is a valid number of bits."""
+    if not 1 <= hashing <= _MAX_BITS:
+        raise ValueError(f"hashing is {hashing}, expected 1 to {_MAX_BITS}: the buckets are 2**hashing")

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln, xlogy
 
-from tallybayes import kernels
 from tallybayes.errors import CellError
-from tallybayes.kernels import contingency_tables
+from tallybayes.kernels import active, contingency_tables
 from tallybayes.kernels.reference import sums as reference_sums
 from tests.examples import examples
 from tests.unit.kernels.kernel_cases import TIERS, lay_out, layouts, seeds
@@ -22,18 +21,18 @@ IMPLEMENTATIONS = ["reference", *TIERS]
 
 def run(implementation: str, *arguments: Any, **options: Any) -> np.ndarray:
     """Call `sum_joint` on "reference" or one tier of the compiled module."""
-    before = kernels._kernels
+    before = active.module
     if implementation == "reference":
-        kernels._kernels = reference_sums
+        active.module = reference_sums
     else:
         from tallybayes.kernels import _compiled
 
         _compiled.use_tier(implementation)
-        kernels._kernels = _compiled
+        active.module = _compiled
     try:
         return contingency_tables.sum_joint(*arguments, **options)
     finally:
-        kernels._kernels = before
+        active.module = before
         if implementation != "reference":
             _compiled.use_tier(TIERS[-1])
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallybayes import kernels
 from tallybayes.errors import CellError
-from tallybayes.kernels import contingency_tables
+from tallybayes.kernels import active, contingency_tables
 from tallybayes.kernels.reference import sums as reference_sums
 from tests.examples import examples
 from tests.unit.kernels.kernel_cases import INTEGERS, LAYOUTS, TIERS, lay_out, layouts, needs_compiled, seeds
@@ -23,18 +22,18 @@ every_implementation = pytest.mark.parametrize("implementation", IMPLEMENTATIONS
 
 def run(implementation: str, *arguments: Any, **options: Any) -> list[np.ndarray]:
     """Call `count_joint` on "reference" or one tier of the compiled module."""
-    before = kernels._kernels
+    before = active.module
     if implementation == "reference":
-        kernels._kernels = reference_sums
+        active.module = reference_sums
     else:
         from tallybayes.kernels import _compiled
 
         _compiled.use_tier(implementation)
-        kernels._kernels = _compiled
+        active.module = _compiled
     try:
         return contingency_tables.count_joint(*arguments, **options)
     finally:
-        kernels._kernels = before
+        active.module = before
         if implementation != "reference":
             _compiled.use_tier(TIERS[-1])
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tallybayes.kernels import hmm
+from tallybayes.kernels.hmm import HMMInput
 from tests.unit.kernels.chain_cases import FUNCTIONS, IMPLEMENTATIONS, emissions, logs, model, run, same_everywhere
 
 
@@ -152,7 +153,7 @@ def test_the_path_of_a_sequence_of_several_segments(n_states: int, coded: bool) 
     start, transition, _ = model(rng, n_states, 0.0, ends=False)
     table, codes = logs(rng.dirichlet(np.ones(n_states), 5)), rng.integers(0, 5, 600_003)
     emission = (codes, table) if coded else table[codes]
-    path, score = hmm.viterbi(start, transition, None, emission, np.array([0, len(codes)]))
+    path, score = hmm.viterbi(HMMInput(start, transition, None, emission, np.array([0, len(codes)])))
     along = start[path[0]] + transition[path[:-1], path[1:]].sum() + table[codes, path].sum()
     assert score[0] == pytest.approx(along, rel=1e-12)
     assert len(path) == len(codes)
@@ -234,10 +235,10 @@ class TestNothingIsLost:
         stay = np.array([[0.75, 0.25], [0.25, 0.75]])
         codes = np.zeros(n, dtype=np.int8)
         arguments = (logs([0.5, 0.5]), logs(stay), None, (codes, logs([[0.5, 0.5]])), [0, n])
-        np.testing.assert_allclose(hmm.log_likelihood(*arguments), [n * np.log(0.5)], rtol=1e-14)
-        found = hmm.expected(*arguments)
+        np.testing.assert_allclose(hmm.log_likelihood(HMMInput(*arguments)), [n * np.log(0.5)], rtol=1e-14)
+        found = hmm.expected(HMMInput(*arguments))
         np.testing.assert_allclose(found.emission, [[n / 2, n / 2]], rtol=1e-11)
         np.testing.assert_allclose(found.transition, stay * (n - 1) / 2, rtol=1e-11)
-        path, score = hmm.viterbi(*arguments)
+        path, score = hmm.viterbi(HMMInput(*arguments))
         assert not path.any()
         np.testing.assert_allclose(score, [(n + 1) * np.log(0.5) + (n - 1) * np.log(0.75)], rtol=1e-12)

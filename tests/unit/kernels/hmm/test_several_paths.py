@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes.kernels import hmm
+from tallybayes.kernels.hmm import HMMInput
 from tests.examples import examples
 from tests.unit.kernels.chain_cases import IMPLEMENTATIONS, as_rows, cut, emissions, logs, model, run
 from tests.unit.kernels.kernel_cases import TIERS, assert_same_bits, seeds
@@ -140,11 +141,11 @@ def test_long_sequences_are_found_segment_by_segment() -> None:
     start, transition, end = model(rng, 70, 0.0, ends=True)
     emission = emissions(rng, 12_000, 70, True, 0.0)
     given = (start, transition, end, emission, [0, 12_000])
-    paths, score = hmm.best_paths(*given, 20)  # more pointers than are kept at once
-    fewer, some = hmm.best_paths(*given, 3)
+    paths, score = hmm.best_paths(HMMInput(*given), 20)  # more pointers than are kept at once
+    fewer, some = hmm.best_paths(HMMInput(*given), 3)
     np.testing.assert_array_equal(paths[:, :3], fewer)
     np.testing.assert_array_equal(score[:, :3], some)
-    np.testing.assert_array_equal(paths[:, 0], hmm.viterbi(*given)[0])
+    np.testing.assert_array_equal(paths[:, 0], hmm.viterbi(HMMInput(*given))[0])
     assert len(np.unique(paths, axis=1).T) == 20
     assert (np.diff(score[0]) <= 0).all()
     np.testing.assert_allclose(joint_scores(given, paths), score[0], rtol=1e-12)
@@ -159,8 +160,8 @@ def test_draws_of_a_long_sequence(coded: bool) -> None:
     n_steps = 120_000
     emission = emissions(rng, n_steps, 40, coded, 0.0)
     given, uniform = (start, transition, end, emission, [0, n_steps]), rng.random((n_steps, 1))
-    paths, likelihood = hmm.draw_paths(*given, uniform)
-    filtered, found = hmm.filter(*given)
+    paths, likelihood = hmm.draw_paths(HMMInput(*given), uniform)
+    filtered, found = hmm.filter(HMMInput(*given))
     np.testing.assert_allclose(likelihood, found, rtol=1e-12)
     path = paths[:, 0]
     after = np.exp(np.vstack([transition.T[path[1:]], end[None]]))

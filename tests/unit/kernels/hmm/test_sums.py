@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallybayes.kernels import hmm as chain
+from tallybayes.kernels.hmm import HMMInput
 from tests.examples import examples
 from tests.unit.kernels.chain_cases import (
     FUNCTIONS,
@@ -236,15 +237,15 @@ def test_hmmlearn(n_states: int) -> None:
     peer.startprob_, peer.transmat_, peer.emissionprob_ = start.copy(), moves.copy(), table.copy()
     arguments = (np.log(start), np.log(moves), None, (codes, np.log(table).T), offsets)
     score, rows = peer.score_samples(codes[:, None], lengths)
-    found, likelihood = chain.posterior(*arguments)
+    found, likelihood = chain.posterior(HMMInput(*arguments))
     np.testing.assert_allclose(found, rows, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(likelihood.sum(), score, rtol=1e-12)
     score, states = peer.decode(codes[:, None], lengths)
-    path, best = chain.viterbi(*arguments)
+    path, best = chain.viterbi(HMMInput(*arguments))
     np.testing.assert_allclose(best.sum(), score, rtol=1e-12)
     assert n_states == 2 or (path == states).all()  # with two states many paths are equally good
     peer.fit(codes[:, None], lengths)
-    counts = chain.expected(*arguments)
+    counts = chain.expected(HMMInput(*arguments))
     np.testing.assert_allclose(peer.startprob_, counts.start / counts.start.sum(), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(peer.transmat_, counts.transition / counts.transition.sum(axis=1)[:, None], rtol=1e-9)
     np.testing.assert_allclose(peer.emissionprob_.T, counts.emission / counts.emission.sum(axis=0), rtol=1e-9)

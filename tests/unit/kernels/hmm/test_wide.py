@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tallybayes.kernels import hmm
+from tallybayes.kernels.hmm import HMMInput
 from tests.unit.kernels.chain_cases import FUNCTIONS, cut, emissions, logs, model, run, same_everywhere
 from tests.unit.kernels.kernel_cases import assert_same_bits
 
@@ -154,14 +155,14 @@ def test_long_sequences_in_segments(coded: bool, spread: float) -> None:
     def near(found: Any, expected: Any) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
 
-    near(hmm.log_likelihood(*given), [truth.log_likelihood])
-    posterior, found = hmm.posterior(*given)
+    near(hmm.log_likelihood(HMMInput(*given)), [truth.log_likelihood])
+    posterior, found = hmm.posterior(HMMInput(*given))
     near(posterior, truth.posterior)
     near(found, [truth.log_likelihood])
-    filtered, found = hmm.filter(*given)
+    filtered, found = hmm.filter(HMMInput(*given))
     near(filtered, np.exp(truth.alpha - np.logaddexp.reduce(truth.alpha, axis=1)[:, None]))
     near(found, [truth.log_likelihood])
-    expected = hmm.expected(*given, [0.5])
+    expected = hmm.expected(HMMInput(*given), [0.5])
     near(expected.start, truth.posterior[0] / 2)
     near(expected.end, truth.posterior[-1] / 2)
     near(np.diag(expected.transition), truth.stays / 2)
@@ -171,7 +172,7 @@ def test_long_sequences_in_segments(coded: bool, spread: float) -> None:
         near(expected.emission, [truth.posterior[codes == level].sum(axis=0) / 2 for level in range(9)])
     else:
         near(expected.emission, truth.posterior / 2)
-    path, score = hmm.viterbi(*given)
+    path, score = hmm.viterbi(HMMInput(*given))
     near(score, [truth.delta[-1].max()])
     np.testing.assert_array_equal(path, truth.path)
 
@@ -184,16 +185,16 @@ def test_several_long_sequences_are_what_each_is_alone() -> None:
         start, transition, end = model(rng, n_states, 0.0, ends=True)
         offsets = cut(lengths)
         emission = (rng.integers(0, 4, offsets[-1]).astype(np.int8), logs(rng.random((4, n_states))))
-        together = [hmm.log_likelihood(start, transition, end, emission, offsets)]
-        together += [*hmm.viterbi(start, transition, end, emission, offsets)]
+        together = [hmm.log_likelihood(HMMInput(start, transition, end, emission, offsets))]
+        together += [*hmm.viterbi(HMMInput(start, transition, end, emission, offsets))]
         for k in (0, 1, 2):
             steps = slice(offsets[k], offsets[k + 1])
             given = (start, transition, end, (emission[0][steps], emission[1]), [0, lengths[k]])
-            assert hmm.log_likelihood(*given)[0] == together[0][k]
-            path, score = hmm.viterbi(*given)
+            assert hmm.log_likelihood(HMMInput(*given))[0] == together[0][k]
+            path, score = hmm.viterbi(HMMInput(*given))
             assert score[0] == together[2][k]
             np.testing.assert_array_equal(path, together[1][steps])
-        found = hmm.expected(start, transition, end, emission, offsets)
+        found = hmm.expected(HMMInput(start, transition, end, emission, offsets))
         np.testing.assert_allclose(found.start.sum(), sum(n > 0 for n in lengths), rtol=1e-12)
         np.testing.assert_allclose(found.transition.sum(), sum(max(n - 1, 0) for n in lengths), rtol=1e-10)
         np.testing.assert_allclose(found.emission.sum(), offsets[-1], rtol=1e-10)
@@ -210,7 +211,8 @@ moves[abs(np.subtract.outer(np.arange(n_states), np.arange(n_states))) > 1] = -n
 table = np.log(rng.random((5, n_states)))
 def ask(n):
     given = (np.zeros(n_states), moves, None, (rng.integers(0, 5, n).astype(np.int8), table), [0, n])
-    return [chain.log_likelihood(*given), chain.viterbi(*given), chain.expected(*given)]
+    given = chain.HMMInput(*given)
+    return [chain.log_likelihood(given), chain.viterbi(given), chain.expected(given)]
 ask(1000)
 before = getrusage(RUSAGE_SELF).ru_maxrss
 ask(n)
@@ -236,7 +238,7 @@ def test_a_step_costs_what_its_transitions_cost() -> None:
         found = []
         for _ in range(3):
             begin = time.process_time()
-            getattr(hmm, name)(start, transition, None, (codes, table), offsets, threads=1)
+            getattr(hmm, name)(HMMInput(start, transition, None, (codes, table), offsets), threads=1)
             found.append(time.process_time() - begin)
         return min(found)
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tallybayes.kernels import hmm, hmm_messages
-from tallybayes.kernels.hmm import GappedTransitions
+from tallybayes.kernels.hmm import GappedTransitions, HMMInput
 from tests.examples import examples
 
 
@@ -41,16 +41,23 @@ def test_as_if_they_were_there(seed, n_states, ends, zeros):
     weight = rng.random(4)
     rows, cuts, seen = laid_out(emission, gaps, offsets)
     asked, whole = (start, GappedTransitions(moves, gaps), end, emission, offsets), (start, moves, end, rows, cuts)
-    np.testing.assert_allclose(hmm.log_likelihood(*asked), hmm.log_likelihood(*whole), atol=1e-12)
+    np.testing.assert_allclose(hmm.log_likelihood(HMMInput(*asked)), hmm.log_likelihood(HMMInput(*whole)), atol=1e-12)
     for question in (hmm.filter, hmm.posterior):
-        np.testing.assert_allclose(question(*asked)[0], question(*whole)[0][seen], atol=1e-12)
-    found, expected = hmm.expected(*asked, weight), hmm.expected(*whole, weight)
+        np.testing.assert_allclose(question(HMMInput(*asked))[0], question(HMMInput(*whole))[0][seen], atol=1e-12)
+    found, expected = hmm.expected(HMMInput(*asked), weight), hmm.expected(HMMInput(*whole), weight)
     for part in ("start", "transition", "end", "log_likelihood"):
         np.testing.assert_allclose(getattr(found, part), getattr(expected, part), atol=1e-10)
     np.testing.assert_allclose(found.emission, expected.emission[seen], atol=1e-12)
-    for found, expected in zip(hmm_messages.messages(*asked)[:2], hmm_messages.messages(*whole)[:2], strict=True):
+    for found, expected in zip(
+        hmm_messages.messages(HMMInput(*asked))[:2], hmm_messages.messages(HMMInput(*whole))[:2], strict=True
+    ):
         np.testing.assert_allclose(found, expected[seen], atol=1e-10)
-    _same_before(hmm_messages.one_step_predictive(*asked), hmm_messages.one_step_predictive(*whole), gaps, seen)
+    _same_before(
+        hmm_messages.one_step_predictive(HMMInput(*asked)),
+        hmm_messages.one_step_predictive(HMMInput(*whole)),
+        gaps,
+        seen,
+    )
 
 
 def _same_before(found, expected, gaps, seen):
@@ -80,10 +87,10 @@ def test_paths_and_pairs_by_adding_up_all(seed, n_states, ends):
         np.log(emission),
         offsets,
     )
-    paths, score = hmm.best_paths(*given, 4)
-    drawn, likelihood = hmm.draw_paths(*given, uniform)
-    pairs, _ = hmm_messages.pairs(*given)
-    trellis = hmm_messages.trellis(*given)
+    paths, score = hmm.best_paths(HMMInput(*given), 4)
+    drawn, likelihood = hmm.draw_paths(HMMInput(*given), uniform)
+    pairs, _ = hmm_messages.pairs(HMMInput(*given))
+    trellis = hmm_messages.trellis(HMMInput(*given))
     for k, (a, b) in enumerate(pairwise(offsets.tolist())):
         powers = [np.linalg.matrix_power(moves, gap + (t > 0)) for t, gap in enumerate(gaps[a:b])]
         every = {}
@@ -133,8 +140,8 @@ def test_codes_and_missing_ones():
     start, moves = np.log(rng.dirichlet(np.ones(2))), np.log(rng.dirichlet(np.ones(2), 2))
     table, codes, gaps = np.log(rng.random((3, 2))), np.array([0, -1, 2, 1]), np.array([0, 3, 0, 1])
     rows = np.where(codes[:, None] < 0, 0.0, table[np.maximum(codes, 0)])
-    found = hmm.expected(start, GappedTransitions(moves, gaps), None, (codes, table), [0, 4])
-    dense = hmm.expected(start, GappedTransitions(moves, gaps), None, rows, [0, 4])
+    found = hmm.expected(HMMInput(start, GappedTransitions(moves, gaps), None, (codes, table), [0, 4]))
+    dense = hmm.expected(HMMInput(start, GappedTransitions(moves, gaps), None, rows, [0, 4]))
     np.testing.assert_allclose(found.transition, dense.transition)
     np.testing.assert_allclose(found.emission, [dense.emission[codes == k].sum(axis=0) for k in range(3)])
 
@@ -151,7 +158,7 @@ def test_the_best_path_of_what_is_seen():
         for step in range(1, 4):
             value += np.log(powers[step][path[step - 1], path[step]]) + emission[step, path[step]]
         scores[path] = value
-    path, score = hmm.viterbi(start, GappedTransitions(np.log(moves), gaps), None, emission, [0, 4])
+    path, score = hmm.viterbi(HMMInput(start, GappedTransitions(np.log(moves), gaps), None, emission, [0, 4]))
     best = max(scores, key=scores.get)
     assert tuple(path.tolist()) == best
     assert score[0] == pytest.approx(scores[best])
@@ -162,12 +169,12 @@ def test_a_billion_silent_steps_cost_their_logarithm():
     start, moves = np.log(np.full(4, 0.25)), np.log(rng.dirichlet(np.ones(4), 4))
     emission = np.log(rng.random((50, 4)))
     begun = time.process_time()
-    found = hmm.expected(start, GappedTransitions(moves, np.full(50, 10**9)), None, emission, [0, 50])
+    found = hmm.expected(HMMInput(start, GappedTransitions(moves, np.full(50, 10**9)), None, emission, [0, 50]))
     assert time.process_time() - begun < 5.0  # step by step it would be hours
     assert found.transition.sum() == pytest.approx(50 * 10**9 + 49, rel=1e-6)
     shares = found.transition.sum(axis=1) / found.transition.sum()
     np.testing.assert_allclose(shares @ np.exp(moves), shares, atol=1e-6)  # it was there in the long run
     ends = moves + np.log(0.5)  # of which nothing is left, but for logarithms
     assert np.isfinite(
-        hmm.log_likelihood(start, GappedTransitions(ends, np.full(50, 10**6)), None, emission, [0, 50])
+        hmm.log_likelihood(HMMInput(start, GappedTransitions(ends, np.full(50, 10**6)), None, emission, [0, 50]))
     ).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tallybayes import kernels
+from tallybayes.kernels import active
 from tallybayes.kernels.reference import sums as reference_sums
 from tallybayes.kernels.text.string_codes import distinct_strings
 
@@ -21,8 +21,8 @@ CELLS = {
 @pytest.fixture(params=["compiled", "reference"])
 def encode(request, monkeypatch) -> Any:
     if request.param == "reference":
-        monkeypatch.setattr(kernels, "_kernels", reference_sums)
-    elif kernels._kernels is reference_sums:
+        monkeypatch.setattr(active, "module", reference_sums)
+    elif active.module is reference_sums:
         pytest.skip("nothing was compiled")
 
     def encode(offsets, data, valid=None, skipped=0):
@@ -88,7 +88,7 @@ def test_arguments_that_do_not_fit(encode):
     with pytest.raises(ValueError, match="too few bits"):
         encode(np.zeros(10, np.int32), data, np.zeros(1, np.uint8))
     for codes in (np.zeros(2, np.int32), np.zeros(1, np.int64), np.zeros((1, 1), np.int32)):
-        with pytest.raises(ValueError, match=r"codes is .* expected int32 in one piece for 1 rows"):
+        with pytest.raises(ValueError, match=r"codes is .* expected contiguous int32 for 1 rows"):
             distinct_strings(np.zeros(2, np.int32), data, None, 0, codes)
     with pytest.raises(ValueError, match="too few bits"):
         encode(np.zeros(2, np.int32), data, np.zeros(1, np.uint8), 8)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 import tallybayes as tb
-from tallybayes import kernels
 from tallybayes.errors import DataError
+from tallybayes.kernels import active
 from tallybayes.kernels.reference import sums as reference_sums
 from tallybayes.kernels.reference.text_counts import tokens as reference_tokens
 from tallybayes.kernels.text.text_counts import TokenRule
@@ -41,8 +41,8 @@ EXPECTED = {
 @pytest.fixture(params=["compiled", "reference"], autouse=True)
 def implementation(request, monkeypatch):
     if request.param == "reference":
-        monkeypatch.setattr(kernels, "_kernels", reference_sums)
-    elif kernels._kernels is reference_sums:
+        monkeypatch.setattr(active, "module", reference_sums)
+    elif active.module is reference_sums:
         pytest.skip("nothing was compiled")
 
 

@@ -11,7 +11,7 @@ import platform
 
 import pytest
 
-from tallybayes import kernels
+from tallybayes.kernels import active
 from tests.unit.kernels.bits_cases import CASES, Draw, arrays_of, digest
 from tests.unit.kernels.kernel_cases import TIERS
 
@@ -48,7 +48,7 @@ PLAIN = {
 def test_digest(tier: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from tallybayes.kernels import _compiled
 
-    monkeypatch.setattr(kernels, "_kernels", _compiled)
+    monkeypatch.setattr(active, "module", _compiled)
     _compiled.use_tier(tier)
     try:
         found = digest(arrays_of(CASES[name](Draw(1 + list(CASES).index(name)))))

@@ -5,6 +5,7 @@ import pytest
 
 import tallybayes as tb
 from tallybayes.errors import EstimateError
+from tallybayes.kernels.hmm import HMMInput
 from tallybayes.kernels import hmm as chain
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -48,7 +49,7 @@ def test_loaded_dice_are_found(seed):
     """Labels of which each would be one state's alone: EM could not move, and said that it had converged."""
     x = rolls(seed)
     steady = np.linalg.matrix_power(MOVES, 99)[0]
-    truth = chain.log_likelihood(np.log(steady), np.log(MOVES), None, (x, np.log(DICE.T)), [0, len(x)])[0]
+    truth = chain.log_likelihood(HMMInput(np.log(steady), np.log(MOVES), None, (x, np.log(DICE.T)), [0, len(x)]))[0]
     found = {
         estimate: tb.HiddenMarkovModel(2, tb.Categorical(), estimate=estimate, max_iter=500, n_init=3, random_state=0)
         for estimate in ("mle", "bayes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tallybayes import kernels
+from tallybayes.kernels import active
 
 if TYPE_CHECKING:
     from tallybayes.kernels._compiled import MailBatch, MailWords
@@ -19,12 +19,12 @@ def mail_batch(reference: dict[str, Any]) -> MailBatch | None:
     reference : dict
         Constants, word lists and rarely used functions of the reference.
     """
-    return kernels._kernels.MailBatch(reference) if hasattr(kernels._kernels, "MailBatch") else None
+    return active.module.MailBatch(reference) if hasattr(active.module, "MailBatch") else None
 
 
 def mail_words() -> MailWords | None:
     """Return an empty table of numbered words, or None if the kernels are not compiled."""
-    return kernels._kernels.MailWords() if hasattr(kernels._kernels, "MailWords") else None
+    return active.module.MailWords() if hasattr(active.module, "MailWords") else None
 
 
 def pack_words(
@@ -46,4 +46,4 @@ def pack_words(
     packed, ids, counts
         Packed bytes of each mail, the distinct ids in order, and the number of mails of each.
     """
-    return kernels._kernels.pack_words(ids, tokens, lengths) if hasattr(kernels._kernels, "pack_words") else None
+    return active.module.pack_words(ids, tokens, lengths) if hasattr(active.module, "pack_words") else None

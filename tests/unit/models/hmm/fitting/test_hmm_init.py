@@ -9,6 +9,7 @@ from sklearn.metrics import accuracy_score
 import tallybayes as tb
 from tallybayes.errors import DataError, PriorError
 from tallybayes.estimation.em.kmeans_init import DistanceFeatures
+from tallybayes.kernels.hmm import HMMInput
 from tallybayes.kernels import hmm
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -67,7 +68,9 @@ def test_the_first_step_is_what_the_labeled_ones_expect(n_words, unseen):
         if number == 0:  # to the labeled steps these words are new: missing, or as likely as those seen once
             share = (fixed[2][:, once].sum(axis=1, keepdims=True) + 0.5) / (fixed[2].sum(axis=1, keepdims=True) + 1)
             emits[:, never] = 0.0 if unseen == "missing" else np.log(share)
-        rest = hmm.expected(start, moves, None, (np.concatenate(X[3:]), np.ascontiguousarray(emits.T)), offsets)
+        rest = hmm.expected(
+            HMMInput(start, moves, None, (np.concatenate(X[3:]), np.ascontiguousarray(emits.T)), offsets)
+        )
         counts = [a + b for a, b in zip(fixed, (rest.start, rest.transition, rest.emission.T), strict=True)]
     for name, expected in zip(("start", "to", 0), counts, strict=True):
         np.testing.assert_allclose(found.tally_[name].table, expected, atol=1e-10)
