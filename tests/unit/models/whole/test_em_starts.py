@@ -5,8 +5,8 @@ import pytest
 
 import tallybayes as tb
 from tallybayes.errors import EstimateError
-from tallybayes.kernels.hmm import HMMInput
 from tallybayes.kernels import hmm as chain
+from tallybayes.kernels.hmm import HMMInput
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

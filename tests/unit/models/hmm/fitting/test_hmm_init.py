@@ -9,8 +9,8 @@ from sklearn.metrics import accuracy_score
 import tallybayes as tb
 from tallybayes.errors import DataError, PriorError
 from tallybayes.estimation.em.kmeans_init import DistanceFeatures
-from tallybayes.kernels.hmm import HMMInput
 from tallybayes.kernels import hmm
+from tallybayes.kernels.hmm import HMMInput
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
