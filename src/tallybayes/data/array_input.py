@@ -16,7 +16,10 @@ from tallybayes.tally.factor import Name
 
 
 def as_array(data: Any, name: Name = 0) -> np.ndarray:
-    """Values, or rows of them, as an array in which what differs still does: of objects, where NumPy would merge."""
+    """Convert values, or rows of values, to an array without merging different values.
+
+    The array has dtype object where NumPy would convert values to one type, for example 1 and "a" to strings.
+    """
     if isinstance(data, np.ndarray):
         return plain_array(data, name)
     if isinstance(data, list | tuple) and set(map(type, data)) == {str}:
@@ -30,7 +33,7 @@ def as_array(data: Any, name: Name = 0) -> np.ndarray:
         hint = "Pass a list, an array, a frame or a mapping of columns."
         hint = "Ask for its rows: data.collect()." if hasattr(data, "collect") else hint
         raise DataError.wrong_type("the data", short_repr(data), "rows of values", hint)
-    # Strings always do: [1, "a"] becomes two of them, and a NUL at the end is dropped.
+    # Strings are always merged: [1, "a"] becomes two strings, and a trailing NUL is dropped.
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and array.ndim == 1) or _merges(array, data):
         objects = np.empty(array.shape, dtype=object)
         data = data if hasattr(data, "__iter__") else array
@@ -40,19 +43,22 @@ def as_array(data: Any, name: Name = 0) -> np.ndarray:
 
 
 def _merges(array: np.ndarray, data: Any) -> bool:
-    """Whether numbers that NumPy made of a list tell less apart: True from 1, or 2⁶³ from 2⁶³ + 1 as floats."""
+    """Return whether NumPy's conversion of a list to numbers made different values equal.
+
+    Examples are True and 1, or 2⁶³ and 2⁶³ + 1 as floats.
+    """
     if array.dtype.kind not in "iuf" or array.ndim > 2 or not hasattr(data, "__iter__"):
         return False
     rows = [data] if array.ndim == 1 else [row for row in data if isinstance(row, list | tuple)]
     kinds = {kind for row in rows for kind in set(map(type, row))}
     if not kinds.isdisjoint((bool, np.bool_)):
         return True
-    whole = any(issubclass(kind, int | np.integer) for kind in kinds)
-    return whole and array.dtype.kind == "f" and bool((np.abs(array) >= 2.0**53).any())
+    has_integers = any(issubclass(kind, int | np.integer) for kind in kinds)
+    return has_integers and array.dtype.kind == "f" and bool((np.abs(array) >= 2.0**53).any())
 
 
 def unmerged(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Arrays to be put into one: as objects where NumPy would make one kind of two."""
+    """Return arrays for concatenation: as objects where a common type would merge different values."""
     kinds = {array.dtype.kind for array in arrays}
     merging = len(kinds) > 1 and not kinds.isdisjoint("USb")
     if not merging and len(kinds) > 1 and np.result_type(*arrays).kind == "f":
@@ -62,44 +68,43 @@ def unmerged(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def read_sparse(matrix: Any) -> SparseRows:
-    """A matrix of any of SciPy's formats; sorted and added up only where entries of a row repeat."""
+    """Convert a SciPy sparse matrix of any format to `SparseRows`.
+
+    Entries are copied, sorted and summed only if a row has repeated entries.
+    """
     if len(matrix.shape) != 2:
         raise DataError.wrong_shape("the sparse matrix", matrix.shape, "(rows, columns)")
-    if getattr(matrix, "format", "") == "csc":  # before SciPy believes it
+    if getattr(matrix, "format", "") == "csc":  # SciPy does not check it
         _check_compressed(matrix.indptr, matrix.indices, len(matrix.data), *matrix.shape[::-1])
     rows = matrix.tocsr()
     if _row_order(rows) == "repeated":
         rows = rows.copy()
-        rows.has_sorted_indices = rows.has_canonical_format = False  # whatever was true before
+        rows.has_sorted_indices = rows.has_canonical_format = False  # the flags may be wrong
         rows.sum_duplicates()
     return SparseRows(rows.indptr, rows.indices, numeric(rows.data, "x"), int(rows.shape[1]))
 
 
 def _row_order(rows: Any) -> str:
-    """How the entries of compressed rows lie; rows that point outside of what they hold are refused."""
+    """Return the order of the entries of compressed rows; raise DataError if an index is out of bounds."""
     n_entries = min(len(rows.indices), len(rows.data))
-    good = len(rows.indptr) == rows.shape[0] + 1 and rows.indptr[0] == 0 and rows.indptr[-1] <= n_entries
+    is_consistent = len(rows.indptr) == rows.shape[0] + 1 and rows.indptr[0] == 0 and rows.indptr[-1] <= n_entries
     try:
-        if good:
+        if is_consistent:
             return row_order(rows.indptr, rows.indices, int(rows.shape[1]))
     except IndexError:
         pass
-    _check_compressed(rows.indptr, rows.indices, len(rows.data), *rows.shape)  # says what is wrong
-    raise AssertionError("the kernels refused a sparse matrix that looks good")
+    _check_compressed(rows.indptr, rows.indices, len(rows.data), *rows.shape)
+    raise AssertionError("the kernels rejected a valid sparse matrix")
 
 
 def _check_compressed(indptr: np.ndarray, indices: np.ndarray, n_entries: int, n_lines: int, width: int) -> None:
-    """Refuse compressed rows or columns that point outside of what they hold."""
+    """Raise DataError if `indptr` or `indices` of compressed rows (or columns) are out of bounds."""
     if len(indptr) != n_lines + 1 or indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
-        found = "an indptr that does not fit it"
-        expected = f"{n_lines + 1} numbers that start at 0 and never fall"
+        problem = f"an invalid indptr; expected {n_lines + 1} non-decreasing numbers that start at 0"
     elif indptr[-1] > min(n_entries, len(indices)):
-        found = f"{len(indices)} indices and {n_entries} values"
-        expected = f"{indptr[-1]} of each, as indptr says"
+        problem = f"{len(indices)} indices and {n_entries} values; expected {indptr[-1]} of each, the last of indptr"
     elif len(indices) and not 0 <= indices.min() <= indices.max() < width:
-        found, expected = f"indices from {indices.min()} to {indices.max()}", f"0 to {width - 1}"
+        problem = f"indices from {indices.min()} to {indices.max()}; expected 0 to {width - 1}"
     else:
         return
-    raise DataError(
-        f"the sparse matrix has {found}; expected {expected}.\n    Make it anew, as with scipy.sparse.csr_array(...)."
-    )
+    raise DataError(f"the sparse matrix has {problem}.\n    Create it again, for example with scipy.sparse.csr_array.")

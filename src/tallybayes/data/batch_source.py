@@ -17,18 +17,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-_IN_MEMORY = 1 << 26  # bytes of an iterator's rows that are kept in memory, not in a file
+_IN_MEMORY = 1 << 26  # bytes of an iterator's rows that are stored in memory, not in a file
 
 
 class Batches(Source):
-    """Rows that come as frames or Arrow batches; those of an iterator are there once.
+    """Rows that come as data frames or Arrow batches, from an iterator or a function that makes one.
 
     Parameters
     ----------
     make : callable
-        Gives the parts in order, each time it is called, or once where `once`.
+        Returns the parts in order, at every call.
     name : str
     once : bool, default False
+        Whether `make` may be called only once, as for an iterator.
     """
 
     def __init__(self, make: Callable[[], Iterator[Any]], name: str, *, once: bool = False) -> None:
@@ -38,11 +39,11 @@ class Batches(Source):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns and their types, as the first batch has them."""
+        """The columns and their types in the first batch."""
         return self.first_batch().schema
 
     def first_batch(self) -> pa.Table:
-        """The first batch; it is given again when all are asked for."""
+        """Return the first batch; `batches` yields it again."""
         if self._first is None:
             parts = self._tables()
             self._first = next(parts, None)
@@ -52,7 +53,7 @@ class Batches(Source):
         return self._first
 
     def keep(self) -> None:
-        """Copy the rows of an iterator to a temporary file, from which they are read from then on."""
+        """Copy the rows of an iterator to a temporary file, from which they are read afterwards."""
         if not self._once:
             return
         file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 (it is closed with the source)
@@ -66,12 +67,12 @@ class Batches(Source):
         self._make, self._once = lambda: _kept_parts(file), False
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows, some at a time."""
+        """Yield the rows in batches."""
         first = self.first_batch()
         if self._once and self._parts is None:
             raise DataError(
-                f"the rows of {self.name} were read before, and an iterator gives them once.\n"
-                "    Pass a function that makes it: tb.table(lambda: ...); or write them to a file."
+                f"{self.name} was read before, and an iterator can be read only once.\n"
+                "    Pass a function that returns it, tb.table(lambda: ...), or write the rows to a file."
             )
         parts = chain([first], self._parts) if self._parts is not None else self._tables()
         self._parts = None
@@ -82,17 +83,17 @@ class Batches(Source):
             yield table if wanted is None else table.select(wanted)
 
     def _tables(self) -> Iterator[pa.Table]:
-        """Every part as an Arrow table, with the columns of the first."""
+        """Yield every part as an Arrow table with the columns of the first."""
         schema = None
         for number, part in enumerate(self._make()):
             table = _as_arrow(part, number)
             if schema is None:
                 schema = table.schema
             elif set(table.schema.names) != set(schema.names):
-                absent = sorted(set(schema.names) ^ set(table.schema.names))[0]
+                differing = sorted(set(schema.names) ^ set(table.schema.names))[0]
                 raise DataError(
-                    f"batch {number} of {self.name} and the first do not both have column {absent!r}; expected the "
-                    "same columns in all."
+                    f"batch {number} of {self.name} and the first have different columns, such as column {differing!r};"
+                    " expected the same columns in all."
                 )
             elif table.schema != schema:
                 table = _as_first(table.select(schema.names), schema, number)
@@ -100,37 +101,37 @@ class Batches(Source):
 
 
 def pa_stream(stream: Any, schema: pa.Schema) -> Any:
-    """A writer of Arrow's streams."""
+    """Return a writer of Arrow streams."""
     import pyarrow as pa
 
     return pa.ipc.new_stream(pa.PythonFile(stream), schema)
 
 
 def _kept_parts(file: Any) -> Iterator[pa.Table]:
-    """The parts of a temporary file, each a stream of Arrow's by itself: its codes may be its own."""
+    """Yield the parts of a temporary file, each an Arrow stream of its own, since dictionaries may differ."""
     import pyarrow as pa
 
-    place = 0
+    position = 0
     while True:
-        file.seek(place)
+        file.seek(position)
         size = int.from_bytes(file.read(8), "little")
         if not size:
             return
         yield pa.ipc.open_stream(pa.py_buffer(file.read(size))).read_all()
-        place += 8 + size
+        position += 8 + size
 
 
 def _as_first(table: pa.Table, schema: pa.Schema, number: int) -> pa.Table:
-    """A batch with the types of the first, which mean the same."""
+    """Convert a batch to the types of the first."""
     import pyarrow as pa
 
     columns = []
     for field in schema:
         column = table.column(field.name)
         if column.type != field.type:
-            as_it_is = pa.types.is_null(field.type) or any(map(pa.types.is_dictionary, (column.type, field.type)))
+            is_compatible = pa.types.is_null(field.type) or any(map(pa.types.is_dictionary, (column.type, field.type)))
             try:
-                column = column if as_it_is else column.cast(field.type)
+                column = column if is_compatible else column.cast(field.type)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
                 raise DataError(
                     f"column {field.name!r} is {field.type} in the first batch and {column.type} in batch {number}; "
@@ -156,7 +157,7 @@ def _as_arrow(part: Any, number: int) -> pa.Table:
     frame = nw.from_native(part, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         expected = "a data frame, an Arrow batch, or a dictionary of columns"
-        hint = "Put rows together: list(rows) is a table." if isinstance(part, Mapping) else ""
+        hint = "Pass rows as a list: list(rows)." if isinstance(part, Mapping) else ""
         raise DataError.wrong_type(f"batch {number}", short_repr(part), expected, hint)
     if not all(isinstance(name, str) for name in frame.columns):
         found = f"columns named {', '.join(map(repr, frame.columns[:3]))}"
@@ -167,14 +168,14 @@ def _as_arrow(part: Any, number: int) -> pa.Table:
 
 
 def _as_column(values: Any) -> Any:
-    """An array as Arrow has it; the rows of one with more than one axis are lists."""
+    """Convert an array to an Arrow array; the rows of an array of several axes become lists."""
     import pyarrow as pa
 
     return pa.array(values if getattr(values, "ndim", 1) == 1 else list(values), from_pandas=True)
 
 
 def lazy_frame(frame: Any) -> Source:
-    """The rows that a lazy frame of Polars stands for."""
+    """Return the rows of a Polars LazyFrame as a source."""
     if hasattr(frame, "collect_batches"):
         return Batches(lambda: iter(frame.collect_batches(chunk_size=BATCH)), "the lazy frame")
     return Batches(lambda: iter([frame.collect()]), "the lazy frame")
@@ -188,9 +189,10 @@ class View(Source):
     source : Source
     columns : sequence of names, optional
     where : pyarrow Expression, optional
+        Rows for which it holds.
     types : mapping from name to an Arrow type
-    null_values : sequence, optional
-        Labels that stand for a missing cell.
+    null_values : sequence of str, optional
+        Strings that represent a missing value.
     """
 
     def __init__(
@@ -213,21 +215,21 @@ class View(Source):
         """The columns and their types."""
         import pyarrow as pa
 
-        known = self.source.schema
-        names = known.names if self.columns is None else self.columns
-        return pa.schema([pa.field(name, self.types.get(name, known.field(name).type)) for name in names])
+        schema = self.source.schema
+        names = schema.names if self.columns is None else self.columns
+        return pa.schema([pa.field(name, self.types.get(name, schema.field(name).type)) for name in names])
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows there are, if that is known."""
+        """The number of rows, if it is known."""
         return self.source.n_rows if self.where is None else None
 
     def keep(self) -> None:
-        """Make rows that come once readable again."""
+        """Copy rows that can be read only once to a temporary file."""
         self.source.keep()
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows, some at a time."""
+        """Yield the rows in batches."""
         names = list(self.schema.names if columns is None else columns)
         self.check_columns(names)
         for batch in self.source.batches(names if self.where is None else None):
@@ -241,13 +243,13 @@ class View(Source):
         import pyarrow.compute as pc
 
         names, columns = table.column_names, []
-        for place, name in enumerate(names):
-            column, kind = table.column(place), self.types.get(name)
+        for position, name in enumerate(names):
+            column, kind = table.column(position), self.types.get(name)
             if pa.types.is_dictionary(column.type) and (self.null_values or kind is not None):
                 column = column.cast(column.type.value_type)
             if self.null_values and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-                gone = pc.is_in(column, pa.array(self.null_values, column.type))
-                column = pc.if_else(gone, pa.scalar(None, column.type), column)
+                is_null = pc.is_in(column, pa.array(self.null_values, column.type))
+                column = pc.if_else(is_null, pa.scalar(None, column.type), column)
             if kind is not None and column.type != kind:
                 try:
                     column = column.cast(kind)

@@ -1,4 +1,4 @@
-"""Apart: rows of arrays that lie apart, put together some at a time."""
+"""A table over several arrays that are concatenated in parts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tallybayes.kernels.concatenate import Joined, join_arrays
 
 
 class ConcatenatedTable(Table):
-    """The rows of several arrays of one kind, below each other.
+    """The rows of several arrays of one kind, concatenated.
 
-    A stretch of whole arrays is put together by itself, so that it is used while it is in cache, and no memory of the
-    size of all of them is needed. Whatever else is asked for needs all of them: they are joined then, once.
+    A slice that consists of whole arrays is concatenated alone. It is then used while it is in the processor's cache,
+    and the memory of all rows is not needed. Other access concatenates all arrays, once.
 
     Parameters
     ----------
@@ -28,26 +28,26 @@ class ConcatenatedTable(Table):
         self._arrays = arrays
         self._offsets = np.concatenate([[0], np.cumsum(lengths)])
         self.n_rows = int(self._offsets[-1])
-        self._nothing = open_table(arrays[int(np.argmax(lengths > 0))][:0])
+        self._empty = open_table(arrays[int(np.argmax(lengths > 0))][:0])
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_nothing" or name not in vars(self._nothing):
+        if name == "_empty" or name not in vars(self._empty):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         vars(self).update(vars(_open(self._arrays)))
         return vars(self)[name]
 
     @property
     def names(self) -> Any:
-        """What the columns are called."""
-        return self._nothing.names
+        """The names of the columns."""
+        return self._empty.names
 
     def rows(self, part: slice | np.ndarray) -> Table:
-        """Some of the rows, a stretch of them or by their numbers."""
+        """Return some rows, by a slice or by their numbers."""
         if isinstance(part, slice) and "columns" not in vars(self):
             start, stop, step = part.indices(self.n_rows)
             first, last = np.searchsorted(self._offsets, [start, stop])
             if step == 1 and self._offsets[first] == start and self._offsets[last] == stop:
-                return _open(self._arrays[first:last]) if start < stop else self._nothing
+                return _open(self._arrays[first:last]) if start < stop else self._empty
         return super().rows(part)
 
 

@@ -1,4 +1,4 @@
-"""Collecting: one pass over a table for a list of factors."""
+"""Counting: the sufficient statistics of a list of factors, in one pass over a table."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from tallybayes.typing import Rows, SampleWeights
 if TYPE_CHECKING:
     from tallybayes.families.text import Text
 
-# So many columns are counted together with their groups, or without any; more are counted as a block, group by group.
+# Up to so many columns of a factor, with or without groups, are counted as joint tables; more are counted as a block.
 _FEW, _FEW_ALONE = 8, 64
 
 
-LEAST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150  # of a row: beyond them, products with squares are no float64
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150  # of a row: products with squares are then in the range of float64
 
 
 def count(
@@ -48,23 +48,24 @@ def count(
     schema: Schema | None = None,
     like: Tally | None = None,
 ) -> Tally:
-    """Count a table: the statistics of every factor, in one pass.
+    """Count a table: return the sufficient statistics of every factor, in one pass.
 
-    A row with a missing cell is left out of the factors that need the cell, and of no other; unless absence is a level
-    of its column (``Schema(absent=...)``).
+    A row with a missing cell is skipped by the factors that need the cell, and by no other. With
+    ``Schema(absent=...)``, a missing value is a level of its column instead.
 
     Parameters
     ----------
     data : array, sparse matrix, data frame, mapping of columns or blocks, list of dicts, rows or values; path or source
     factors : iterable of Factor
-        One in `WithMissing` becomes two: of the cells that are there, and, of columns called ``"age (there)"``, whether
-        they are.
+        A factor with `WithMissing` becomes two factors: of the values, and of missing-value indicators, which are
+        columns named ``"age (there)"``.
     weight : array-like of shape (n,), optional
-        How often every row counts; of a source, the name of a column.
+        Sample weights; for a source, the name of a column.
     schema : Schema, optional
-        Which columns share a domain of levels, which domains are kept sorted, and of which absence is a level.
+        The columns that share a domain of levels, the domains that are kept sorted, and the domains in which a missing
+        value is a level.
     like : Tally, optional
-        A tally this one will be added to or taken from: its numeric anchors are used.
+        A tally that this one will be added to or subtracted from; its numeric anchors are used.
 
     Returns
     -------
@@ -85,24 +86,24 @@ def count(
         for name in absence:
             check_absence(first, name)
         data = first if source is None else data
-        factors = tuple(part for factor in factors for part in _with_presence(factor))
+        factors = tuple(tally for factor in factors for tally in _with_presence(factor))
     if source is None:
         return TallyBuilder(open_table(data), factors, weight, schema, like).collect()
     if weight is not None and not isinstance(weight, str):
         raise DataError.wrong_type("weight", "values beside a source", f"the name of a column of {source.name}")
-    known = source.schema.names
-    names = [name for factor in factors for name in (*factor.given, *factor.columns)] + ([weight] if weight else [])
-    names = [next((origin for origin in origins(name) if origin in known), name) for name in names]
-    source.check_columns(names)
-    wanted = [name for name in known if name in set(names)]
+    names_of_source = source.schema.names
+    requested = [name for factor in factors for name in (*factor.given, *factor.columns)] + ([weight] if weight else [])
+    requested = [next((origin for origin in origins(name) if origin in names_of_source), name) for name in requested]
+    source.check_columns(requested)
+    used = [name for name in names_of_source if name in set(requested)]
     total = source.count(factors, weight, schema, like)
     if total is not None:
         return total
-    for table in tables_of_batches(source, "counting", wanted):
+    for table in tables_of_batches(source, "counting", used):
         weights = None if weight is None else np.asarray(table.columns[weight])
         with with_file_location(table):
-            part = TallyBuilder(table, factors, weights, schema, like if total is None else total).collect()
-        total = part if total is None else total + part
+            tally = TallyBuilder(table, factors, weights, schema, like if total is None else total).collect()
+        total = tally if total is None else total + tally
     return (
         TallyBuilder(open_table(source.first_batch()), factors, None, schema, like).collect()
         if total is None
@@ -111,47 +112,52 @@ def count(
 
 
 def _with_presence(factor: Factor) -> list[Factor]:
-    """A factor, and whether its cells are there where that is a value, too."""
+    """Return a factor, followed by the factor of its missing-value indicators if its family has one."""
     if factor.family.present_family is None:
         return [factor]
-    there = Factor(tuple(map(indicator_name, factor.columns)), factor.given, Bernoulli())
-    return [factor.replace(family=factor.family.present_family), there]
+    indicator = Factor(tuple(map(indicator_name, factor.columns)), factor.given, Bernoulli())
+    return [factor.replace(family=factor.family.present_family), indicator]
 
 
 def numbers_of(table: Table, names: Sequence[Name], family: Family) -> Dense | SparseRows:
-    """The cells of numeric columns; labels as 0 and 1 where the family says which of them is a success."""
+    """Return numeric cells; 0 and 1 for a categorical column if the family has a success level."""
     if family.success is None:
         return table.numbers(names)
     codes, domains = table.levels(names, lambda _: False)
-    found = []
-    for place, domain in enumerate(domains):
-        code = np.asarray(codes.columns[:, place] if isinstance(codes.columns, np.ndarray) else codes.columns[place])
+    columns = []
+    for position, domain in enumerate(domains):
+        code = np.asarray(
+            codes.columns[:, position] if isinstance(codes.columns, np.ndarray) else codes.columns[position]
+        )
         (success,) = domain.positions_of((family.success,)) if len(domain.levels) else (-1,)
         missing = (code < 0) | (code >= len(domain.levels))
-        found.append(np.where(missing, np.nan, (code == success).astype(float)))
-    return found
+        columns.append(np.where(missing, np.nan, (code == success).astype(float)))
+    return columns
 
 
 class TallyBuilder:
-    """One collection. Rows are counted in each column's own codes; only the small tables are then aligned."""
+    """The computation of one tally.
+
+    Rows are counted in the codes of each column's own encoding. The tables of counts are then aligned to the domains.
+    """
 
     def __init__(
         self, table: Table, factors: tuple[Factor, ...], weight: Any, schema: Schema | None, like: Tally | None
     ) -> None:
-        absent = [name for f in factors for name in (*f.given, *f.columns) if name not in table.columns]
-        self.table = with_parts_of_dates(table, absent) if absent else table
+        derived = [name for f in factors for name in (*f.given, *f.columns) if name not in table.columns]
+        self.table = with_parts_of_dates(table, derived) if derived else table
         self.factors, self.like = factors, like
         self.schema = Schema() if schema is None else schema
         self._ordered = frozenset(self.schema.sorted_domains)
         if like is not None and [f.statistics_key for f in like.factors] != [f.statistics_key for f in factors]:
             raise factors_differ(like.factors, factors)
         self.weight = check_weight(weight, table.n_rows)
-        self.local: dict[Name, Domain] = {}  # the levels of each column as encoded here
-        self.together: dict[int, tuple[Counts, dict[Name, Domain]]] = {}  # by factor: what one pass over all counted
-        self._single: set[Name] = set()  # columns that were found to be no blocks
+        self.local: dict[Name, Domain] = {}  # the levels of each column's own encoding
+        self.together: dict[int, tuple[Counts, dict[Name, Domain]]] = {}  # by factor: counts of `_count_together`
+        self._single: set[Name] = set()  # columns that are known not to be blocks
 
     def collect(self) -> Tally:
-        """The tally, over the levels of all columns of every domain."""
+        """Return the tally over the united levels of every domain."""
         if self.schema.missing_level_domains:
             labels = dict.fromkeys(name for factor in self.factors for name in self._level_columns(factor))
             absent = [name for name in labels if self.schema.domain(name) in self.schema.missing_level_domains]
@@ -174,23 +180,23 @@ class TallyBuilder:
             domains[name] = self._declare(name, domains[name], levels, weights.get(name, []))
         statistics = []
         for factor, statistic in zip(self.factors, counted, strict=True):
-            where = {column: self._positions(column, domains) for column in self._level_columns(factor)}
-            where |= {column: self._positions(column, domains) for column in factor.word_columns}
-            moved = any(places is not None for places in where.values())
-            statistics.append(realign(factor, statistic, where) if moved else statistic)
+            positions = {column: self._positions(column, domains) for column in self._level_columns(factor)}
+            positions |= {column: self._positions(column, domains) for column in factor.word_columns}
+            changed = any(places is not None for places in positions.values())
+            statistics.append(realign(factor, statistic, positions) if changed else statistic)
         return Tally(self.factors, statistics, domains, self.schema).drop_unseen_levels()
 
     def _level_columns(self, factor: Factor) -> tuple[Name, ...]:
-        """Return the columns of a factor that have levels: its groups, and its columns of labels."""
+        """Return the columns of a factor that have levels: its groups, and its categorical columns."""
         return (*factor.given, *factor.level_columns)
 
     def _positions(self, column: Name, domains: dict[str, Domain]) -> np.ndarray | None:
-        """Where the united levels are among the column's own; None if they are the same."""
+        """Return the positions of the united levels among those of a column; None if they are the same."""
         levels = domains[self.schema.domain(column)].levels
         return None if levels == self.local[column].levels else self.local[column].positions_of(levels)
 
     def _count(self, factor: Factor, number: int) -> Statistics:
-        """The statistics of one factor, over the levels of each column's own encoding."""
+        """Return the statistics of one factor, over the levels of each column's own encoding."""
         if number in self.together:
             counts, domains_here = self.together[number]
             self.local.update(domains_here)
@@ -207,8 +213,10 @@ class TallyBuilder:
         like = None if self.like is None else self.like.statistics[number]
         n_groups = math.prod(sizes)
         if n_groups >= 2**31 - 1:
-            found = f"{n_groups} combinations of levels ({' × '.join(map(str, sizes))})"
-            raise DataError.wrong_type(f"given of {factor.columns}", found, "fewer than 2**31", "Give fewer columns.")
+            n_combinations = f"{n_groups} combinations of levels ({' × '.join(map(str, sizes))})"
+            raise DataError.wrong_type(
+                f"given of {factor.columns}", n_combinations, "fewer than 2**31", "Give fewer columns."
+            )
         check_size(factor, n_groups, width_of(block))
         try:
             statistic = factor.family.collect(block, group, n_groups, weight, like=like)
@@ -221,10 +229,10 @@ class TallyBuilder:
     def _count_words(
         self, factor: Factor, group: np.ndarray | None, sizes: list[int], weight: np.ndarray | None
     ) -> Statistics:
-        """The statistics of a column of text, over the words that occur in it here."""
+        """Return the statistics of a text column, over the words that occur in it."""
         name, family, n_groups = factor.columns[0], cast("Text", factor.family), math.prod(sizes)
         texts = self.table.texts(name, family)
-        if n_groups > FEW_GROUPS:  # few groups of all words are no more than the text itself
+        if n_groups > FEW_GROUPS:  # tables of few groups are not larger than the text
             read = as_word_factor(factor)
             check_size(read, n_groups, texts.n_words, scored=read.family)
         statistic, vocabulary = texts.count(group, n_groups, weight)
@@ -233,44 +241,44 @@ class TallyBuilder:
         return statistic.reshape_groups(tuple(sizes))
 
     def _count_together(self) -> None:
-        """Count the tables of a network, p(column | given) of a few columns of labels, in one pass over all."""
+        """Count the contingency tables of a network, p(column | given) of categorical columns, in one pass."""
         if not any(factor.given and factor.family.cell_type == "codes" for factor in self.factors):
             return
-        found = {number: factor for number, factor in enumerate(self.factors) if self._is_table(factor)}
-        if not any(factor.given for factor in found.values()):
+        table_factors = {number: factor for number, factor in enumerate(self.factors) if self._is_table(factor)}
+        if not any(factor.given for factor in table_factors.values()):
             return
-        used = {name for factor in found.values() for name in self._level_columns(factor)}
-        names = [name for name in self.table.columns if name in used]  # in their order an array's need no copy
+        used = {name for factor in table_factors.values() for name in self._level_columns(factor)}
+        names = [name for name in self.table.columns if name in used]  # in this order, arrays are not copied
         block, domains = self.table.levels(names, self._is_ordered)
         local = dict(zip(names, domains, strict=True))
-        place = {name: position for position, name in enumerate(names)}
+        position = {name: index for index, name in enumerate(names)}
         sizes = {name: len(local[name].levels) or 1 for name in names}
-        for number, factor in list(found.items()):
+        for number, factor in list(table_factors.items()):
             if math.prod(sizes[name] for name in factor.given) * max(sizes[c] for c in factor.columns) > MOST_CELLS:
-                del found[number]  # refused when it is counted alone
-        for factor in found.values():
+                del table_factors[number]  # `check_size` raises when it is counted alone
+        for factor in table_factors.values():
             width = sum(sizes[column] for column in factor.columns)
             check_size(factor, math.prod(sizes[name] for name in factor.given), width)
-        sets = [[place[name] for name in (*f.given, column)] for f in found.values() for column in f.columns]
+        sets = [[position[name] for name in (*f.given, column)] for f in table_factors.values() for column in f.columns]
         try:
             tables = iter(count_joint(block.columns, block.sizes, sets, self.weight))
         except CellError as error:
             value = cell(block, error.row, error.column)
             raise DataError.bad_cell(value, error.row, names[error.column], Categorical.allowed_values) from None
-        for number, factor in found.items():
+        for number, factor in table_factors.items():
             parts = [next(tables) for _ in factor.columns]
             table = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
             counts = Counts(table, [part.shape[-1] for part in parts])
             self.together[number] = counts, {name: local[name] for name in self._level_columns(factor)}
 
     def _is_table(self, factor: Factor) -> bool:
-        """Whether a factor is a few columns of labels, the levels of others their groups; or any given several."""
+        """Return whether a factor is counted with others: few categorical columns, or several columns given."""
         names = self._level_columns(factor)
         few = len(factor.given) > 1 or 1 <= len(factor.columns) <= (_FEW if factor.given else _FEW_ALONE)
         return factor.family.is_contingency_table and few and len(set(names)) == len(names) and self._are_single(names)
 
     def _are_single(self, names: tuple[Name, ...]) -> bool:
-        """Whether no name stands for a block; the same few stand in many factors."""
+        """Return whether no name refers to a block. Results are cached, since factors share columns."""
         if not self._single.issuperset(names):
             if any(map(self.table.is_block, names)):
                 return False
@@ -278,15 +286,19 @@ class TallyBuilder:
         return True
 
     def _groups(self, factor: Factor) -> tuple[np.ndarray | None, list[int], np.ndarray | None]:
-        """The group of every row, the numbers of groups along each axis, and the weights; soft groups are weights."""
+        """Return the group of every row, the number of groups along each axis, and the weights.
+
+        Soft groups are returned as weights.
+        """
         if not factor.given:
             return None, [], self.weight
         soft = self.table.columns.get(factor.given[0])
         if len(factor.given) == 1 and isinstance(soft, np.ndarray) and soft.ndim == 2:
             name, n_groups = factor.given[0], soft.shape[1]
             self.local[name] = Domain(range(n_groups), str(name), declared=range(n_groups))
-            shares = check_soft_groups(soft)
-            return None, [n_groups], shares if self.weight is None else shares * self.weight[:, None]
+            responsibilities = check_soft_groups(soft)
+            weights = responsibilities if self.weight is None else responsibilities * self.weight[:, None]
+            return None, [n_groups], weights
         block, domains = self.table.levels(factor.given, self._is_ordered)
         self.local.update(zip(factor.given, domains, strict=True))
         codes = [np.asarray(column) for column in block.columns]
@@ -295,7 +307,7 @@ class TallyBuilder:
             return codes[0], sizes, self.weight
         group = np.zeros(self.table.n_rows, dtype=np.int64)
         for column, size in zip(codes, sizes, strict=True):
-            codes_here = column.astype(np.int64)  # with unsigned ones NumPy would compute in floats
+            codes_here = column.astype(np.int64)  # products of unsigned and signed codes would be floats
             group = np.where((group < 0) | (codes_here < 0), -1, group * size + codes_here)
         return group, sizes, self.weight
 
@@ -305,41 +317,41 @@ class TallyBuilder:
 
     def _declared(self) -> dict[str, tuple[Any, ...]]:
         """Return the levels that families declare, by domain."""
-        found: dict[str, tuple[Any, ...]] = {}
+        declared_levels: dict[str, tuple[Any, ...]] = {}
         for factor in self.factors:
             declared = getattr(factor.family, "levels", None)
             if declared is not None:
                 for name in {self.schema.domain(column) for column in factor.columns}:
-                    before = found.get(name, ())
-                    found[name] = (*before, *(x for x in declared if x not in before))
-        return found
+                    previous = declared_levels.get(name, ())
+                    declared_levels[name] = (*previous, *(x for x in declared if x not in previous))
+        return declared_levels
 
     def _weights_of_levels(self, counted: list[Statistics]) -> dict[str, list[tuple[Name, np.ndarray]]]:
-        """By domain: the weight of every level of its columns, wherever they occur."""
-        found: dict[str, list[tuple[Name, np.ndarray]]] = {}
+        """Return, by domain, the columns of the domain with the weight of each of their levels."""
+        weights: dict[str, list[tuple[Name, np.ndarray]]] = {}
         for factor, statistic in zip(self.factors, counted, strict=True):
             for column, weight in _weights_of_levels(factor, statistic):
-                found.setdefault(self.schema.domain(column), []).append((column, weight))
-        return found
+                weights.setdefault(self.schema.domain(column), []).append((column, weight))
+        return weights
 
     def _declare(
         self, name: str, seen: Domain, levels: tuple[Any, ...], weights: list[tuple[Name, np.ndarray]]
     ) -> Domain:
-        """The declared levels; a label among the rows that is not one of them is an error."""
+        """Return the domain of declared levels; raise LabelError if another level has weight."""
         domain = Domain(
             levels, name, declared=levels, is_sorted=seen.is_sorted, has_missing_level=seen.has_missing_level
         )
         domain.union(seen)  # raises if the kinds differ
         for column, weight in weights:
             local = self.local[column]
-            for level, place, count in zip(local.levels, domain.positions_of(local.levels), weight, strict=True):
-                if count > 0 and place < 0:
+            for level, position, count in zip(local.levels, domain.positions_of(local.levels), weight, strict=True):
+                if count > 0 and position < 0:
                     raise LabelError.undeclared(level, str(column), domain.levels)
         return domain
 
 
 def width_of(block: Block) -> int:
-    """The number of columns, or of the levels of all columns of labels."""
+    """Return the number of columns, or of the levels of all categorical columns."""
     return int(np.sum(block.sizes)) if isinstance(block, Codes) else n_columns(block)
 
 
@@ -353,22 +365,22 @@ def check_size(
     copies: int = 1,
     hint: str = "",
 ) -> None:
-    """Refuse statistics that memory cannot hold, by name and before any of them is made.
+    """Raise an error if statistics do not fit into memory, before they are allocated.
 
     Parameters
     ----------
     factor : Factor
     n_groups : int
     width : int
-        The number of columns, or of the levels of all columns of labels.
+        The number of columns, or of the levels of all categorical columns.
     model : str, optional
-        Whose factor it is, for the message.
+        The model of the factor, for the message.
     scored : Family, optional
-        In what family rows will be scored by them.
+        The family in which rows will be scored by the statistics.
     copies : int, default 1
-        How many of such statistics there are at a time.
+        The number of copies of the statistics that exist at the same time.
     hint : str, optional
-        What to try; by default what the family says.
+        What to try; default the hint of the family.
     """
     numbers = copies * factor.family.n_numbers(width)[0] + (0 if scored is None else scored.n_numbers(width)[1])
     if 8 * n_groups * numbers <= SMALL:
@@ -381,7 +393,7 @@ def check_size(
 
 
 def _weights_of_levels(factor: Factor, statistic: Statistics) -> Iterator[tuple[Name, np.ndarray]]:
-    """The weight of every level of every column of labels: of the groups, and of the counted columns."""
+    """Yield the weight of every level of every categorical column: of the groups, and of the counted columns."""
     weight = statistic.group_weights()
     for axis, column in enumerate(factor.given):
         yield column, weight.sum(axis=tuple(a for a in range(weight.ndim) if a != axis))
@@ -390,9 +402,9 @@ def _weights_of_levels(factor: Factor, statistic: Statistics) -> Iterator[tuple[
 
 
 def check_weight(weight: Any, n_rows: int, *, any_size: bool = False) -> np.ndarray | None:
-    """Weights as float64, every one 0 or of a size that sums can hold; None if there are none.
+    """Return sample weights as float64, or None; raise DataError if one is negative, not finite, or too small or large.
 
-    `any_size`: for averages, where only their proportions matter.
+    With `any_size`, only the proportions of weights matter, and every finite weight of at least 0 is valid.
     """
     if weight is None:
         return None
@@ -406,23 +418,23 @@ def check_weight(weight: Any, n_rows: int, *, any_size: bool = False) -> np.ndar
 
 
 def check_weight_range(array: np.ndarray, least: float = LEAST_WEIGHT, largest: float = LARGEST_WEIGHT) -> np.ndarray:
-    """Weights, unless one is neither 0 nor between the two: then an error names its row."""
+    """Return weights; raise DataError with the row if one is neither 0 nor between `least` and `largest`."""
     if len(array) and not least <= array.min() <= array.max() <= largest:  # NaN is neither
-        wrong = ~((array >= least) & (array <= largest) | (array == 0))
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
+        is_invalid = ~((array >= least) & (array <= largest) | (array == 0))
+        if is_invalid.any():
+            row = int(np.flatnonzero(is_invalid)[0])
             raise DataError.bad_weight(float(array[row]), row)
     return array
 
 
-def check_soft_groups(shares: np.ndarray) -> np.ndarray:
-    """Soft groups as float64, every share finite and not negative."""
+def check_soft_groups(responsibilities: np.ndarray) -> np.ndarray:
+    """Return soft groups as float64; raise DataError if a responsibility is negative or not finite."""
     try:
-        array = np.asarray(shares, dtype=np.float64)
+        array = np.asarray(responsibilities, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError.wrong_type("group", "two axes of labels", "labels along one axis, or numeric shares") from None
-    wrong = ~((array >= 0) & (array <= LARGEST_WEIGHT))  # a share may be next to nothing, unlike a weight
-    if wrong.any():
-        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        raise DataError.wrong_type("group", "two axes of labels", "labels on one axis, or numeric weights") from None
+    is_invalid = ~((array >= 0) & (array <= LARGEST_WEIGHT))  # unlike weights, responsibilities may be tiny
+    if is_invalid.any():
+        row, column = (int(i) for i in np.argwhere(is_invalid)[0])
         raise DataError.bad_weight(float(array[row, column]), row)
     return array

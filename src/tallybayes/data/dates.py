@@ -1,4 +1,4 @@
-"""Dates: a column of dates stands for ordinary columns, its year, month, day of the week and hour."""
+"""Dates: a date column is read as columns of its year, month, day of the week and hour."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 PARTS = ("year", "month", "day_of_week", "hour")
 _LEVELS = {"month": range(1, 13), "day_of_week": range(7), "hour": range(24)}  # Monday is 0, as in pandas and Arrow
-_COARSE = {"Y": 1, "M": 2, "W": 3, "D": 3}  # how many of the parts NumPy's units of a day or more have
+_COARSE = {"Y": 1, "M": 2, "W": 3, "D": 3}  # number of parts of NumPy dates by unit, for units of a day or more
 _EXPECTED = "a date such as 2026-05-31 or 2026-05-31T08:00"
 
 
 def part_name(name: Any, part: str) -> str:
-    """The name of the column that holds a part of the dates of another column."""
+    """Return the name of the column with one part of the dates of another column."""
     return f"{name}.{part}"
 
 
 def dates_of(name: Any) -> list[Name]:
-    """The columns of dates that a name may be a part of."""
+    """Return the date columns of which a name may denote a part."""
     source, _, part = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     if part not in PARTS or not source:
         return []
@@ -39,24 +39,24 @@ def dates_of(name: Any) -> list[Name]:
 
 
 def origins(name: Any) -> list[Name]:
-    """A name, and the columns that it may be derived from: by whether cells are there, or as a part of dates."""
-    found = [name]
-    for one in found:
-        found += [*sources_of(one), *dates_of(one)]
-    return found
+    """Return a name and the columns it may be derived from, as a missing-value indicator or a part of dates."""
+    names = [name]
+    for other in names:
+        names += [*sources_of(other), *dates_of(other)]
+    return names
 
 
 def with_dates_whole(columns: Mapping[Name, int], dates: Collection[Name]) -> dict[Name, int]:
-    """Columns and their widths, the dates in place of their parts: as the rows were before these were read."""
+    """Return columns and their widths with date columns in place of their parts, as before the parts were read."""
     out: dict[Name, int] = {}
     for name, width in columns.items():
-        whole = [date for date in dates_of(name) if date in dates] if dates else []
-        out[whole[0] if whole else name] = 1 if whole else width
+        sources = [date for date in dates_of(name) if date in dates] if dates else []
+        out[sources[0] if sources else name] = 1 if sources else width
     return out
 
 
 def parts_of_type(kind: str) -> tuple[str, ...]:
-    """The parts that dates of a type have, in the words of Arrow or NumPy; none for other types."""
+    """Return the parts that dates of an Arrow or NumPy type have; none for other types."""
     if kind.startswith("datetime64"):
         return PARTS[: _COARSE.get(kind[11:-1].lstrip("0123456789"))]
     if kind.startswith("timestamp"):
@@ -65,22 +65,23 @@ def parts_of_type(kind: str) -> tuple[str, ...]:
 
 
 def type_of_objects(cells: Iterable[Any]) -> str:
-    """The type of a column of Python's dates, in Arrow's words; empty for other objects."""
-    found = ""
+    """Return the Arrow type of a column of Python dates; empty for other objects."""
+    kind = ""
     for cell in cells:
         if isinstance(cell, datetime | np.datetime64):
             return "timestamp[us]"
         if isinstance(cell, date):
-            found = "date32[day]"
+            kind = "date32[day]"
         elif not is_missing(cell):
             return ""
-    return found
+    return kind
 
 
 def type_of_times(column: pa.ChunkedArray) -> pa.DataType:
-    """The type of a column of JSON; of times in ISO 8601 with fractions of a second, which Arrow reads as strings, too.
+    """Return the type of a JSON column; strings of ISO 8601 times are times, also with fractions of a second.
 
-    Times are in microseconds, so that fractions may appear in later rows, and in UTC where they have a zone.
+    Arrow reads times with fractions as strings. The unit is microseconds, since later rows may have fractions. Times
+    with a time zone are in UTC.
     """
     import pyarrow as pa
 
@@ -98,7 +99,10 @@ def type_of_times(column: pa.ChunkedArray) -> pa.DataType:
 
 
 def part_of(column: Any, name: Name) -> Any:
-    """A part of every date of a column; missing where the date is missing or its type has no such part.
+    """Return one part of every date of a column; missing if the date is missing or its type has no such part.
+
+    The year is a numeric column. The other parts are categorical, Arrow dictionary arrays. Dates with a time zone are
+    in its local time. Strings are read as ISO 8601.
 
     The year is a column of whole numbers; the other parts are levels, a dictionary array of Arrow's. Dates of a time
     zone have the local time of that zone. Strings are read as ISO 8601.
@@ -114,22 +118,22 @@ def part_of(column: Any, name: Name) -> Any:
 
     source, _, part = str(name).rpartition(".")
     if isinstance(column, np.ndarray) and column.dtype.kind == "M":
-        unit, known = np.datetime_data(column.dtype)[0], part in parts_of_type(str(column.dtype))
+        unit, has_part = np.datetime_data(column.dtype)[0], part in parts_of_type(str(column.dtype))
         fine = "D" if unit in _COARSE else {"h": "s", "m": "s", "s": "s", "ms": "ms", "us": "us"}.get(unit, "ns")
         dates = pa.array(column.astype(f"datetime64[{fine}]"))
     else:
-        dates, known = _as_dates(column, source, part)
+        dates, has_part = _as_dates(column, source, part)
     levels = _LEVELS.get(part, (0,))
-    with reading(f"column {source!r}"):  # a time zone, or a date that no calendar has
-        found = getattr(pc, part)(dates) if known else pa.nulls(len(dates), pa.int64())
+    with reading(f"column {source!r}"):  # unknown time zones, dates out of range
+        values = getattr(pc, part)(dates) if has_part else pa.nulls(len(dates), pa.int64())
         if part == "year":
-            return found if found.null_count else found.to_numpy()
-        codes = pc.subtract(found, levels[0]).cast(pa.int8())
+            return values if values.null_count else values.to_numpy()
+        codes = pc.subtract(values, levels[0]).cast(pa.int8())
     return pa.DictionaryArray.from_arrays(codes, pa.array(levels, pa.int64()))
 
 
 def _as_dates(column: Any, name: Name, part: str) -> tuple[pa.Array, bool]:
-    """A column as dates of Arrow's, and whether these have a part."""
+    """Return a column as Arrow dates, and whether their type has a part."""
     import pyarrow as pa
 
     array = column.to_arrow() if hasattr(column, "to_arrow") else column
@@ -142,31 +146,31 @@ def _as_dates(column: Any, name: Name, part: str) -> tuple[pa.Array, bool]:
         return pa.array(dates, pa.timestamp("us")), True
     parts = parts_of_type(kind)
     if not parts:
-        raise DataError.wrong_type(f"column {name!r}", f"of type {kind}", "dates, as when the model was fitted")
+        raise DataError.wrong_type(f"column {name!r}", f"of type {kind}", "dates, as during fitting")
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array, part in parts
 
 
 def _as_datetime(cell: Any, row: int, name: Name, *, whole_days: bool) -> datetime | None:
-    """A date by its own clock; None where it is missing, or is a whole day and these are not wanted."""
+    """Return a date in local time; None if it is missing, or is a day without time and those are excluded."""
     if is_missing(cell) or cell == "":
         return None
     if isinstance(cell, np.datetime64):
         cell = cell.astype("datetime64[us]").item()
-    whole = not isinstance(cell, datetime)
+    is_day = not isinstance(cell, datetime)
     if isinstance(cell, str):
         try:
-            whole, cell = len(cell.strip()) <= len("2026-05-31"), datetime.fromisoformat(cell.strip())
+            is_day, cell = len(cell.strip()) <= len("2026-05-31"), datetime.fromisoformat(cell.strip())
         except ValueError:
             raise DataError.bad_cell(cell, row, name, _EXPECTED) from None
     if not isinstance(cell, date):
         raise DataError.bad_cell(cell, row, name, _EXPECTED)
-    if whole and not whole_days:
+    if is_day and not whole_days:
         return None
     return datetime(cell.year, cell.month, cell.day, getattr(cell, "hour", 0))
 
 
 def with_parts_of_dates(table: Table, wanted: Iterable[Name] | None = None, keep: Iterable[Name] = ()) -> Table:
-    """The same rows, columns of dates as their parts.
+    """Return the table with date columns replaced by their parts.
 
     Parameters
     ----------
@@ -177,28 +181,32 @@ def with_parts_of_dates(table: Table, wanted: Iterable[Name] | None = None, keep
         Columns that stay as they are.
     """
     if wanted is not None:
-        found: dict[Name, list[Name]] = {}
+        parts: dict[Name, list[Name]] = {}
         for part in wanted:
             dates = [name for name in dates_of(part) if name in table.columns and part not in table.columns]
             for name in dates:
-                found.setdefault(name, []).append(part)
+                parts.setdefault(name, []).append(part)
     elif table.matrix is not None:
         return table
     else:
         kept = set(keep)
         kinds = {name: table._type(name) for name in table.columns if name not in kept and table.kind(name) == "date"}
-        found = {name: [part_name(name, part) for part in parts_of_type(kind)] for name, kind in kinds.items()}
-    if not found:
+        parts = {name: [part_name(name, part) for part in parts_of_type(kind)] for name, kind in kinds.items()}
+    if not parts:
         return table
     columns: dict[Name, Any] = {}
     for name, column in table.columns.items():
-        for part in found.get(name, ()):
+        for part in parts.get(name, ()):
             if part in table.columns:
-                hint = f"Rename that column, or leave {name!r} out."
-                raise DataError(f"column {part!r} has the name of a part of the dates of {name!r}.\n    {hint}")
+                hint = f"Rename that column, or remove {name!r}."
+                raise DataError(f"column {part!r} has the name of a part of the dates in {name!r}.\n    {hint}")
             columns[part] = table._column(part)
-        if name not in found:
+        if name not in parts:
             columns[name] = column
-    out = table.replaced(columns)
-    out.invalid_cells, out.file_location, out.cache = table.invalid_cells, table.file_location, table.cache
-    return out
+    replaced = table.replaced(columns)
+    replaced.invalid_cells, replaced.file_location, replaced.cache = (
+        table.invalid_cells,
+        table.file_location,
+        table.cache,
+    )
+    return replaced

@@ -1,4 +1,4 @@
-"""Columns that say whether the cells of others are there."""
+"""Missing-value indicators as columns of a table."""
 
 from __future__ import annotations
 
@@ -14,59 +14,61 @@ from tallybayes.tally.factor import Name
 
 
 def is_presence(name: Any, columns: Container[Any]) -> bool:
-    """Whether a column says whether the cells of another one of these columns are there."""
+    """Return whether a name is the missing-value indicator of one of these columns."""
     return any(source in columns for source in sources_of(name))
 
 
 def hidden(table: Table, names: Iterable[Name]) -> Table:
-    """Return the rows with every cell of some columns unknown: missing, but not by itself informative."""
+    """Return the table with every cell of some columns unknown: missing, but not counted as missing by an indicator."""
     columns, unknown = dict(table.columns), dict(table.invalid_cells)
     for name in names:
         columns[name] = np.full(table.n_rows, *((np.nan,) if table.kind(name) == "number" else (None, object)))
         unknown[name] = np.ones(table.n_rows, dtype=bool)
-    found = Table(columns)
-    found.invalid_cells = unknown
-    return found
+    hidden_table = Table(columns)
+    hidden_table.invalid_cells = unknown
+    return hidden_table
 
 
 def with_unknown(table: Table, names: Iterable[Name], levels: Mapping[Name, Domain]) -> Table:
-    """The rows, where cells that are there but not known are neither there nor absent.
+    """Return the table with indicators missing where the cell of their column is unknown.
+
+    A cell is unknown if it is invalid, or its level was not seen during fitting.
 
     Parameters
     ----------
     table : Table
-        It knows which cells could not be what their columns were counted as.
+        Its `invalid_cells` are unknown.
     names : iterable of names
-        The columns that say whether others are there.
-    levels : mapping
-        The levels that are known, of columns of which others are not.
+        The indicators.
+    levels : mapping from name to Domain
+        The levels seen during fitting, for categorical columns where other levels are unknown.
     """
     for name in names:
         source = table.source_of(name)
         if source is None:
             continue
-        there = np.array(table.numbers([name])[0])
-        unknown = table.invalid_cells.get(source, np.zeros(len(there), dtype=bool))
+        indicator = np.array(table.numbers([name])[0])
+        unknown = table.invalid_cells.get(source, np.zeros(len(indicator), dtype=bool))
         if source in levels:
-            found, (local,) = table.levels([source], lambda _: False)
-            strange = np.append(levels[source].positions_of(local.levels) < 0, False)
-            unknown = unknown | strange[np.asarray(found.columns[0]).astype(np.intp)]
+            codes, (local,) = table.levels([source], lambda _: False)
+            is_unseen = np.append(levels[source].positions_of(local.levels) < 0, False)
+            unknown = unknown | is_unseen[np.asarray(codes.columns[0]).astype(np.intp)]
         if unknown.any():
-            there[unknown] = np.nan
-            table = table.with_column(name, there)
+            indicator[unknown] = np.nan
+            table = table.with_column(name, indicator)
     return table
 
 
 def with_absences(columns: dict[Name, Any]) -> dict[Name, Any]:
-    """Columns that were drawn, without the cells that were drawn to be absent."""
+    """Return sampled columns with missing cells where the sampled indicator is 0; indicators are removed."""
     out = {}
     for name, column in columns.items():
         if is_presence(name, columns):
             continue
-        there = columns.get(indicator_name(name))
-        if there is not None and not np.all(there == 1):
-            absent = np.asarray(there) == 0
-            nothing = np.nan if column.dtype.kind == "f" else None
-            column = np.where(absent, nothing, column if nothing is not None else column.astype(object))
+        indicator = columns.get(indicator_name(name))
+        if indicator is not None and not np.all(indicator == 1):
+            is_missing = np.asarray(indicator) == 0
+            missing_value = np.nan if column.dtype.kind == "f" else None
+            column = np.where(is_missing, missing_value, column if missing_value is not None else column.astype(object))
         out[name] = column
     return out

@@ -1,4 +1,4 @@
-"""Named: a matrix whose columns have names, for sparse blocks that have no frame to keep them in."""
+"""NamedMatrix: a matrix with column names, such as a sparse matrix of word counts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tallybayes.typing import SparseMatrix
 
 
 class NamedMatrix:
-    """A matrix with a name for every column, such as counts of words with the words.
+    """A matrix with a name for every column, such as word counts with the words.
 
-    It is taken wherever a matrix is, as X or in a mapping. A model remembers the names it was fitted with, in its file
-    too, and `explain` and pictures tell of columns by them.
+    It is accepted wherever a matrix is: as X, or in a mapping of columns. A model stores the names, and `explain` and
+    plots show them.
 
     Parameters
     ----------
@@ -37,9 +37,7 @@ class NamedMatrix:
         self.matrix, self.names = matrix, tuple(map(str, names))
         if len(getattr(matrix, "shape", ())) != 2 or matrix.shape[1] != len(self.names):
             shape = getattr(matrix, "shape", type(matrix).__name__)
-            raise DataError(
-                f"there are {len(self.names)} names for a matrix of {shape}; expected one for every column."
-            )
+            raise DataError(f"names has {len(self.names)} names for a matrix of {shape}; expected one per column.")
         check_unique_names(self.names, "the matrix")
 
     def __repr__(self) -> str:
@@ -47,14 +45,14 @@ class NamedMatrix:
 
 
 def check_unique_names(names: Iterable[Name], what: str) -> None:
-    """Raise DataError if a name occurs twice among those of columns."""
-    twice = next((name for name, n in Counter(names).items() if n > 1), None)
-    if twice is not None:
-        raise DataError(f"{what} has two columns {twice!r}; expected a name for every column.\n    Rename one of them.")
+    """Raise DataError if a column name occurs twice."""
+    repeated = next((name for name, n in Counter(names).items() if n > 1), None)
+    if repeated is not None:
+        raise DataError(f"{what} has two columns {repeated!r}; expected unique names.\n    Rename one of them.")
 
 
 def names_of_blocks(data: Any) -> dict[Name, tuple[str, ...]]:
-    """The names of the columns of blocks, where they were given."""
+    """Return the column names of every `NamedMatrix` in the data."""
     if isinstance(data, NamedMatrix):
         return {"x": data.names}
     if not isinstance(data, Mapping):

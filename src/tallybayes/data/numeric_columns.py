@@ -1,4 +1,4 @@
-"""Cells as numbers."""
+"""Conversion of columns to numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tallybayes.tally.factor import Name
 
 
 def numeric(column: Any, name: Name) -> np.ndarray:
-    """A column or block as an array of numbers; None and NA are NaN, True is 1."""
+    """Convert a column or block to an array of numbers; None and NA become NaN, True becomes 1."""
     if not isinstance(column, np.ndarray):
         column = column.to_numpy(zero_copy_only=False) if hasattr(column, "type") else np.asarray(column)
     column = plain_array(column, name)
@@ -23,27 +23,27 @@ def numeric(column: Any, name: Name) -> np.ndarray:
     cells = column.ravel().tolist() if column.dtype.kind in "OU" else list(column.ravel())
     for value in cells:
         if not is_missing(value) and not is_number(value):
-            found = f"partly {short_repr(value)} ({type(value).__name__})"
-            some = next((other for other in cells if not is_missing(other) and is_number(other)), None)
+            found_text = f"partly {short_repr(value)} ({type(value).__name__})"
+            example = next((other for other in cells if not is_missing(other) and is_number(other)), None)
             hint = (
                 conversion_hint(value)
-                or "Use Categorical() for labels, or in tb.fit_distribution Bernoulli(success=...)."
+                or "Use Categorical() for categories, or Bernoulli(success=...) in tb.fit_distribution."
             )
-            if isinstance(value, str) and (some is not None or _is_spelled(value)):
-                found += "" if some is None else f" and partly {short_repr(some)}"
-                hint = "For numbers, take pd.to_numeric(column, errors='coerce'); for labels, column.astype(str)."
-            raise DataError.wrong_type(f"column {name!r}", found, "numbers", hint)
+            if isinstance(value, str) and (example is not None or _is_spelled(value)):
+                found_text += "" if example is None else f" and partly {short_repr(example)}"
+                hint = "For numbers, use pd.to_numeric(column, errors='coerce'); for categories, column.astype(str)."
+            raise DataError.wrong_type(f"column {name!r}", found_text, "numbers", hint)
     return np.array([np.nan if is_missing(v) else v for v in cells], dtype=np.float64).reshape(column.shape)
 
 
 def is_number(value: Any) -> bool:
-    """Whether a cell is a real number."""
-    known = isinstance(value, int | float | Decimal | np.bool_ | np.number)
-    return known and not isinstance(value, np.complexfloating | np.timedelta64)
+    """Return whether a cell is a real number."""
+    is_numeric = isinstance(value, int | float | Decimal | np.bool_ | np.number)
+    return is_numeric and not isinstance(value, np.complexfloating | np.timedelta64)
 
 
 def _is_spelled(text: str) -> bool:
-    """Whether a text spells a number."""
+    """Return whether a string is the representation of a number."""
     try:
         float(text)
     except ValueError:

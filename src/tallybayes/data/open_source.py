@@ -1,4 +1,4 @@
-"""Opening what is no array: which source stands for which data."""
+"""Opening of data sources: paths, queries, lazy frames and iterators."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _KINDS = {
 
 
 def open_source(data: Any) -> Source | None:
-    """The source that some data are or name; None for what is in memory already. Nothing is imported to know."""
+    """Return the source that some data are or refer to; None for data in memory. No library is imported."""
     if isinstance(data, Source):
         return data
     if isinstance(data, str | os.PathLike) or is_stream(data):
@@ -73,15 +73,18 @@ def open_source(data: Any) -> Source | None:
 
 
 def _are_paths(values: Sequence[Any]) -> bool:
-    """Whether a list holds paths, not texts: `Path` objects, or file names of known kinds, of which one exists."""
+    """Return whether a list contains paths, not texts.
+
+    It does if it has `Path` objects, or only file names with known endings of which one exists.
+    """
     if any(isinstance(value, os.PathLike) for value in values[:1]):
         return all(isinstance(value, str | os.PathLike) for value in values)
-    named = bool(values) and all(isinstance(value, str) and _ending(value) in _KINDS for value in values)
-    return named and any(glob.glob(os.path.expanduser(value), recursive=True) for value in values)
+    have_known_endings = bool(values) and all(isinstance(value, str) and _ending(value) in _KINDS for value in values)
+    return have_known_endings and any(glob.glob(os.path.expanduser(value), recursive=True) for value in values)
 
 
 def _translated(batches: Iterable[Any], name: str) -> Iterator[Any]:
-    """The same batches; errors of Arrow become DataError."""
+    """Yield the same batches; errors of Arrow are converted to DataError."""
     with reading(name):
         yield from batches
 
@@ -100,38 +103,38 @@ def table(
     format: str | None = None,
     on_bad: str = "error",
 ) -> Source:
-    r"""Rows that are read batch by batch, wherever they lie: for `fit`, `predict` and all else that takes a table.
+    r"""Open rows that are read in batches, for `fit`, `predict` and every other function that takes a table.
 
-    A plain path or frame needs none of this; it is for what a file does not say by itself.
+    Plain paths and frames can be passed directly. This function is for options that a file or connection needs.
 
     Parameters
     ----------
     data : path, pattern, open file or list of them; iterator or function of batches; lazy or Spark frame; connection
-        Paths may hold ``*``, and end in .parquet, .csv, .tsv, .jsonl, .arrow or .feather; text may be packed
-        (.gz, .zst, .bz2). Pipes and open files are copied to a temporary file; their first bytes show the format.
-        Connections are those of DuckDB, PostgreSQL (psycopg) and ``sqlite3``, and a Spark session.
+        Paths may contain ``*``, and end in .parquet, .csv, .tsv, .jsonl, .arrow or .feather. Text may be compressed
+        (.gz, .zst, .bz2). Pipes and open files are copied to a temporary file, and their format is detected.
+        Connections are those of DuckDB, PostgreSQL (psycopg) and ``sqlite3``, and Spark sessions.
     query : str, optional
-        Of a connection: the name of a table, or a query. The database counts by itself what a plain `fit` needs, in a
-        transaction that only reads; no row leaves it.
+        The name of a table, or a query, if `data` is a connection. The database counts what a plain `fit` needs, in a
+        read-only transaction, and sends no rows.
     columns : sequence of str, optional
-        The columns to be read; all by default.
+        The columns to read; default all.
     where : pyarrow Expression, optional
-        Which rows: ``pyarrow.compute.field("age") > 17``.
+        The rows to read: ``pyarrow.compute.field("age") > 17``.
     types : mapping from column to a type, optional
-        As Arrow calls them: ``{"zip": "string", "price": "float64"}``.
+        Types by their Arrow names: ``{"zip": "string", "price": "float64"}``.
     null_values : sequence of str, optional
-        What stands for a missing cell.
+        Strings that represent a missing value.
     names : sequence of str, optional
-        The columns of text files without a line of names.
+        The columns of text files without a header line.
     delimiter : str, optional
-        What parts the cells of text files; by default what their first line has most of.
+        The delimiter of text files; default the candidate that is most frequent in the first line.
     encoding : str, default "utf8"
-        Of text files.
+        The encoding of text files.
     format : {"parquet", "ipc", "csv", "json"}, optional
-        By default what the name ends in.
+        The file format; default by the ending of the name.
     on_bad : {"error", "missing", "skip"}
-        What becomes of a cell of a text file that is not of its column's type: an error that names the line, a missing
-        cell, or its row is left out; how many is said in a warning.
+        What to do with a cell of a text file that is not of its column's type: raise an error that names the line,
+        treat it as missing, or skip its row. A warning gives the number of such cells.
 
     Returns
     -------
@@ -151,14 +154,14 @@ def table(
 
     if on_bad not in ON_BAD:
         raise DataError(f"on_bad is {on_bad!r}; expected one of {list(ON_BAD)}.")
-    read = {name: pa.type_for_alias(kind) if isinstance(kind, str) else kind for name, kind in (types or {}).items()}
+    arrow_types = dict(types or {})
+    arrow_types |= {name: pa.type_for_alias(kind) for name, kind in arrow_types.items() if isinstance(kind, str)}
     text = {"names": names, "delimiter": delimiter, "encoding": encoding, "on_bad": on_bad}
     paths = [data] if isinstance(data, str | os.PathLike) or is_stream(data) else data
-    named = isinstance(paths, list | tuple) and paths
-    in_files = named and all(isinstance(path, str | os.PathLike) or is_stream(path) for path in paths)
+    is_list = isinstance(paths, list | tuple) and paths
+    in_files = is_list and all(isinstance(path, str | os.PathLike) or is_stream(path) for path in paths)
     if in_files:
-        options = {**text, "null_values": null_values}
-        source: Source | None = _open_files(paths, options, format, read)
+        source: Source | None = _open_files(paths, {**text, "null_values": null_values}, format, arrow_types)
     elif query is not None:
         source = _open_query(data, query)
     elif callable(data) and not isinstance(data, Source):
@@ -169,30 +172,30 @@ def table(
         found = short_repr(data)
         raise DataError.wrong_type("the table", found, "a path, batches or a query", "Data in memory need no tb.table.")
     text = {name: None if value == _PLAIN.get(name) else value for name, value in text.items()}
-    done = isinstance(source, CsvFiles)
-    _refuse({} if done else text, f"of files of lines of cells, not of {source.name}")
-    _refuse({"query": query} if in_files else {"format": format}, f"of {'databases' if in_files else 'files'}")
+    is_csv = isinstance(source, CsvFiles)
+    _check_no_options({} if is_csv else text, f"of CSV files, not of {source.name}")
+    _check_no_options({"query": query} if in_files else {"format": format}, "of databases" if in_files else "of files")
     if source.counts:
-        told = {"where": where, "types": types, "null_values": null_values}
-        _refuse(told, "of rows that are read, not of those in a database", "Say it in the query: WHERE, CAST, NULLIF.")
+        options = {"where": where, "types": types, "null_values": null_values}
+        _check_no_options(options, "of files and batches, not of databases", "Use WHERE, CAST or NULLIF in the query.")
         return source if columns is None else source.select(columns)
-    if columns is None and where is None and (done or (not read and null_values is None)):
+    if columns is None and where is None and (is_csv or (not arrow_types and null_values is None)):
         return source
-    return View(source, columns, where, {} if done else read, None if done else null_values)
+    return View(source, columns, where, {} if is_csv else arrow_types, None if is_csv else null_values)
 
 
 _PLAIN = {"encoding": "utf8", "on_bad": "error"}
 
 
-def _refuse(options: Mapping[str, Any], what: str, hint: str = "Leave it out.") -> None:
-    """Say which option would do nothing."""
+def _check_no_options(options: Mapping[str, Any], scope: str, hint: str = "Leave it out.") -> None:
+    """Raise DataError if an option that has no effect was passed."""
     for name, value in options.items():
         if value is not None:
-            raise DataError(f"{name}={short_repr(value)} is an option {what}.\n    {hint}")
+            raise DataError(f"{name}={short_repr(value)} is an option {scope}.\n    {hint}")
 
 
 def _open_query(connection: Any, query: str) -> Source:
-    """A table of a database, or the answer to a query."""
+    """Open a table of a database, or the result of a query."""
     from tallybayes.data.sql.query_source import Query
 
     if type(connection).__module__.partition(".")[0] == "pyspark" and type(connection).__name__ == "SparkSession":
@@ -209,8 +212,8 @@ def _open_query(connection: Any, query: str) -> Source:
 def _open_files(
     patterns: Sequence[Any], text: dict[str, Any], format: str | None = None, types: Mapping[str, Any] | None = None
 ) -> Source:
-    """The source of some files, by their endings; pipes and open files are copied first, and known by their bytes."""
-    hint = "Say which it is: tb.table(path, format='csv')."
+    """Open files by their endings; pipes and open files are copied first, and their format is detected."""
+    hint = "Pass the format: tb.table(path, format='csv')."
     paths, kinds = list[str](), set[str]()
     with ExitStack() as copies:
         for pattern in patterns:
@@ -227,8 +230,9 @@ def _open_files(
 
 
 def _of_kind(kinds: set[str], paths: list[str], text: dict[str, Any], types: Mapping[str, Any] | None) -> Source:
+    """Return the source for files of one format; raise DataError if there are several formats."""
     if len(kinds) > 1:
-        raise DataError(f"the files are of several kinds, {sorted(kinds)}; expected one.\n    Name them with one *.")
+        raise DataError(f"the files have several formats, {sorted(kinds)}; expected one.\n    Use one pattern with *.")
     (kind,) = kinds
     if kind in ("parquet", "ipc"):
         return ArrowFiles(paths, kind)
@@ -240,45 +244,46 @@ def _of_kind(kinds: set[str], paths: list[str], text: dict[str, Any], types: Map
 
 
 def _matching(pattern: str, format: str | None = None) -> list[str]:
-    """The files that a path or pattern stands for; those of a folder, all that it holds."""
+    """Return the files that match a path or pattern; of a folder, all files in it."""
     path = os.path.expanduser(pattern)
     if os.path.isdir(path):
-        found = [os.path.join(path, name) for name in sorted(os.listdir(path)) if not name.startswith((".", "_"))]
-        found = [name for name in found if os.path.isfile(name)]
-        if not any(format or _ending(name) in _KINDS for name in found):
+        files = [os.path.join(path, name) for name in sorted(os.listdir(path)) if not name.startswith((".", "_"))]
+        files = [name for name in files if os.path.isfile(name)]
+        if not any(format or _ending(name) in _KINDS for name in files):
             others = ", ".join(sorted(os.listdir(path))[:5])
-            what = f"has no file of a known kind (found: {others})" if others else "is empty"
+            problem = f"has no file of a known format (found: {others})" if others else "is empty"
             raise DataError(
-                f"folder {pattern!r} {what}.\n    Expected files that end in one of {', '.join(sorted(_KINDS))}."
+                f"folder {pattern!r} {problem}.\n    Expected files that end in one of {', '.join(sorted(_KINDS))}."
             )
     elif os.path.exists(path):
-        found = [path]
+        files = [path]
     else:
-        found = sorted(glob.glob(path, recursive=True))
-    if not found:
-        near = os.path.dirname(path) or "."
-        there = sorted(name for name in os.listdir(near) if name[0] != ".")[:5] if os.path.isdir(near) else []
-        hint = f"\n    {near} holds {', '.join(there)}." if there else ""
+        files = sorted(glob.glob(path, recursive=True))
+    if not files:
+        folder = os.path.dirname(path) or "."
+        neighbors = sorted(name for name in os.listdir(folder) if name[0] != ".")[:5] if os.path.isdir(folder) else []
+        hint = f"\n    {folder} holds {', '.join(neighbors)}." if neighbors else ""
         if path.isalnum():
-            hint += f"\n    Labels one by one are a list: list({pattern!r})."
+            hint += f"\n    Pass categories as a list: list({pattern!r})."
         elif " " in path and not os.path.dirname(path):
-            hint = "\n    One text is a list of one: [text]."
+            hint = "\n    Pass one text as a list: [text]."
         raise DataError(f"there is no file {pattern!r}; expected a path, or a pattern with *.{hint}")
-    return found
+    return files
 
 
 def kind_of_file(path: str, hint: str) -> str:
-    """What the name of a file tells of what it holds."""
+    """Return the format of a file by its name."""
     ending = _ending(path)
     if ending not in _KINDS:
-        known = ", ".join(sorted(_KINDS))
+        endings = ", ".join(sorted(_KINDS))
         raise DataError(
-            f"{path} ends in {ending or 'nothing'}, which tells no kind of file; expected one of {known}.\n    {hint}"
+            f"{path} has {f'the unknown ending {ending}' if ending else 'no ending'}; expected one of {endings}.\n"
+            f"    {hint}"
         )
     return _KINDS[ending]
 
 
 def _ending(path: str) -> str:
-    """The ending of a file name that tells its kind: that before .gz and the like."""
+    """Return the ending of a file name, without that of a compression such as .gz."""
     stem, ending = os.path.splitext(path.lower())
     return os.path.splitext(stem)[1] if ending in _PACKED else ending

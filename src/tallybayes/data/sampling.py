@@ -1,4 +1,4 @@
-"""Random samples of rows: of tables in memory by number, of sources in one pass; the seed is fixed."""
+"""Random samples of rows with a fixed seed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SAMPLE = 50_000  # rows of a source that families and bins are chosen by
+SAMPLE = 50_000  # rows of a source from which families and bins are chosen
 _PRIME = 2**31 - 1  # its square is a 64-bit integer
 
 
 def sampled_rows(n_rows: int, most: int, seed: int = 0) -> np.ndarray:
-    """The numbers of rows of a simple random sample, rising; of all rows, if there are no more.
+    """Return the sorted row numbers of a simple random sample, or all rows if there are no more.
 
     Parameters
     ----------
@@ -35,14 +35,14 @@ def sampled_rows(n_rows: int, most: int, seed: int = 0) -> np.ndarray:
 
 
 class Reservoir:
-    """A simple random sample of rows that come in batches: those with the smallest of random keys.
+    """A simple random sample of rows that come in batches: the rows with the smallest random keys.
 
-    The sample depends on the rows and their order, not on where batches end.
+    The sample depends on the rows and their order, not on the sizes of batches.
 
     Parameters
     ----------
     most : int
-        How many rows are kept.
+        Maximum size of the sample.
     """
 
     def __init__(self, most: int) -> None:
@@ -52,7 +52,7 @@ class Reservoir:
         self._kept: list[pa.Table] = []
 
     def add(self, batch: pa.Table) -> None:
-        """Sample from a batch, too."""
+        """Add the rows of a batch to the population."""
         keys = self._rng.random(len(batch))
         self.n_rows += len(batch)
         rows = np.flatnonzero(keys < self._bound)
@@ -67,12 +67,12 @@ class Reservoir:
             return
         self._bound = float(np.partition(keys, self.most)[self.most])
         self._kept = [
-            table.take(np.flatnonzero(some < self._bound)) for table, some in zip(self._kept, self._keys, strict=True)
+            table.take(np.flatnonzero(own < self._bound)) for table, own in zip(self._kept, self._keys, strict=True)
         ]
-        self._keys = [some[some < self._bound] for some in self._keys]
+        self._keys = [own[own < self._bound] for own in self._keys]
 
     def table(self) -> pa.Table | None:
-        """The sample, in the order of the rows; None if no batch came."""
+        """Return the sample, in the order of the rows; None if there was no batch."""
         import pyarrow as pa
 
         if not self._kept:
@@ -82,7 +82,9 @@ class Reservoir:
 
 
 def hashed(number: str, fraction: float) -> str:
-    """A condition in SQL that holds for a fraction of the rows, by a quadratic hash of their numbers.
+    """Return an SQL condition that selects a fraction of the rows by a quadratic hash of their numbers.
+
+    Databases have no common random number generator with a seed, but the same integer arithmetic.
 
     Databases have no generator of random numbers with a seed in common; the arithmetic of integers they share.
 

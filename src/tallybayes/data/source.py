@@ -1,4 +1,4 @@
-"""Source: rows that are read batch by batch, wherever they lie."""
+"""Source: rows that are read in batches."""
 
 from __future__ import annotations
 
@@ -28,23 +28,24 @@ if TYPE_CHECKING:
 
     from tallybayes.families.family import Family
 
-BATCH = 2**18  # rows that are read together, where nothing is known of their width: enough for the kernels
-BYTES, FEWEST, MOST = 2**25, 2**12, 2**20  # of a batch whose width is known: about so many bytes, and rows
+BATCH = 2**18  # rows of a batch if the width of rows is unknown: enough for the kernels
+BYTES, FEWEST, MOST = 2**25, 2**12, 2**20  # otherwise: bytes of a batch, and bounds of its number of rows
 _AHEAD = 2  # batches that are read while another one is counted
-_THREADS = 8  # as many parse at a time: more of them would wait for the one that counts
+_THREADS = 8  # that parse in parallel; more would wait for the thread that counts
 S = TypeVar("S")
 T = TypeVar("T")
 
 
 class Source:
-    """Rows in batches. Every kind of source is one class in one file, which alone knows the library that it needs.
+    """Base class of data sources: rows that are read in batches as Arrow tables of one schema.
 
-    A subclass says what columns there are, and gives the batches as Arrow tables of one schema.
+    Every kind of source is a subclass in a file of its own, which alone imports the library that it needs. A subclass
+    defines `schema` and `batches`.
 
     Parameters
     ----------
     name : str
-        What messages call it.
+        The name of the source in messages. Passwords are redacted.
 
     Examples
     --------
@@ -55,13 +56,13 @@ class Source:
     [[1, 2, 3]]
     """
 
-    counts = False  # whether it counts rows itself
+    counts = False  # whether the source counts rows itself
     in_threads = True  # whether another thread may read it
 
     def __init__(self, name: str) -> None:
         self.name = redacted(name)
         self._first: pa.Table | None = None
-        self._begun: Iterator[pa.Table] | None = None  # the batches after the first, until they are asked for
+        self._begun: Iterator[pa.Table] | None = None  # the batches after the first, until they are read
 
     @property
     def schema(self) -> pa.Schema:
@@ -70,37 +71,37 @@ class Source:
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows there are, if that is known without reading them; for the progress that is shown."""
+        """Return the number of rows if it is known without reading them, for progress bars; else None."""
         return None
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows, some at a time, with these columns or all."""
+        """Yield the rows in batches, with some columns or all."""
         raise NotImplementedError
 
     def count(
         self, factors: Sequence[Factor], weight: str | None, schema: Schema | None, like: Tally | None
     ) -> Tally | None:
-        """The tally of all rows, where the source counts them itself; None where its batches are to be counted."""
+        """Return the tally of all rows if the source counts them itself; None if its batches are to be counted."""
         return None
 
     def n_missing(self, column: str, weight: str | None) -> int:
-        """How many rows of a source that counts lack the cell of a column."""
+        """Return the number of rows in which a column is missing, for a source that counts."""
         raise NotImplementedError
 
     def binned(self, families: Mapping[Name, Family]) -> Source:
-        """The same rows with the numbers of some columns by their bins, of a source that counts."""
+        """Return the same rows with some numeric columns discretized, for a source that counts."""
         raise NotImplementedError
 
     def select(self, columns: Sequence[str]) -> Source:
-        """The same rows with some of the columns, of a source that counts."""
+        """Return the same rows with some of the columns, for a source that counts."""
         raise NotImplementedError
 
     def exact(self, columns: Sequence[Name]) -> Source:
-        """The same rows, with every digit of some columns that are otherwise read as doubles."""
+        """Return the same rows with all digits of some columns that are read as doubles otherwise."""
         return self
 
     def keeping(self, columns: Sequence[Name], to: Any = None) -> tuple[Source, list[str], pa.Schema]:
-        """The same rows with what is written of some columns, unchanged.
+        """Return the same rows with some columns in the form in which they are written unchanged.
 
         Parameters
         ----------
@@ -118,22 +119,24 @@ class Source:
         """
         import pyarrow as pa
 
-        found, names = self.exact(columns), list(map(str, columns))
-        return found, names, pa.schema([found.schema.field(name).remove_metadata() for name in names])
+        source, names = self.exact(columns), list(map(str, columns))
+        return source, names, pa.schema([source.schema.field(name).remove_metadata() for name in names])
 
     def first_batch(self) -> pa.Table:
-        """The first batch, which decides what there is to count; a table without rows where there are none."""
+        """Return the first batch, from which column types are determined; a table without rows if there are none."""
         if self._first is None:
-            begun = iter(self.batches())
-            self._first = next(begun, None)
+            batches = iter(self.batches())
+            self._first = next(batches, None)
             if self._first is None:
                 self._first = self.schema.empty_table()
             else:
-                self._begun = begun
+                self._begun = batches
         return self._first
 
     def sample(self, n: int = SAMPLE) -> tuple[pa.Table, int]:
-        """A random sample of the rows with a fixed seed, in their order, and the number of all rows.
+        """Return a random sample of the rows, with a fixed seed and in their order, and the number of all rows.
+
+        Rows that can be read only once are first copied to a temporary file.
 
         Rows that can be read again are read for it; those that cannot are copied to a temporary file first.
 
@@ -154,73 +157,73 @@ class Source:
         reservoir = Reservoir(n)
         for batch in self.read_ahead():
             reservoir.add(batch)
-        found = reservoir.table()
-        return (self.schema.empty_table() if found is None else found), reservoir.n_rows
+        sample = reservoir.table()
+        return (self.schema.empty_table() if sample is None else sample), reservoir.n_rows
 
     def keep(self) -> None:
-        """Make rows that come once readable again, by a temporary file."""
+        """Copy rows that can be read only once to a temporary file."""
 
     def read_ahead(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """As `batches`; the next ones are read while one is used, where that can be."""
+        """Yield the same as `batches`; the next batches are read in another thread if that is possible."""
         found = self._going_on(columns)
         return ahead(found) if self.in_threads else found
 
     def _going_on(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
-        """As `batches`; where the first of them was just read, with the same columns, it is not read again."""
+        """Yield the same as `batches`; reuse the first batch if it was read last and with the same columns."""
         begun, self._begun = self._begun, None
         if begun is None or (columns is not None and set(columns) != set(self.schema.names)):
             return self.batches(columns)
-        found = chain([self.first_batch()], begun)
-        return found if columns is None else (batch.select(list(columns)) for batch in found)
+        batches = chain([self.first_batch()], begun)
+        return batches if columns is None else (batch.select(list(columns)) for batch in batches)
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """While it lasts, the rows are the same whenever they are asked for."""
+        """Return a context in which the rows are the same at every read."""
         return nullcontext()
 
     def read(self, why: str) -> pa.Table:
-        """All rows, in memory: for what cannot be done batch by batch, which the user is told.
+        """Return all rows in memory, with a warning if they are many.
 
         Parameters
         ----------
         why : str
-            What needs all rows at a time.
+            The computation that needs all rows at once, for the warning.
         """
         import pyarrow as pa
 
-        found, size = [], 0
+        batches, size = [], 0
         for batch in self.read_ahead():
-            found.append(batch)
+            batches.append(batch)
             size += batch.nbytes
-            if self.n_rows and len(found) == 1:
+            if self.n_rows and len(batches) == 1:
                 require_memory(2 * size * self.n_rows // max(1, len(batch)), f"all rows of {self.name}", _FEWER)
         require_memory(size, f"all rows of {self.name}, a second time", _FEWER)
         if size > _LARGE:
             warn(
-                f"{why} needs all rows at a time: {self.name} is read into memory ({size / 1e9:.1f} GB).",
+                f"{why} needs all rows at once: {self.name} is read into memory ({size / 1e9:.1f} GB).",
                 DataSourceWarning,
             )
-        return pa.concat_tables(found) if found else self.schema.empty_table()
+        return pa.concat_tables(batches) if batches else self.schema.empty_table()
 
     def check_columns(self, names: Iterable[Name]) -> None:
-        """Refuse names that are none of its columns."""
-        known = set(self.schema.names)
-        absent = [name for name in names if name not in known]
-        if absent:
-            raise DataError.unknown_column(absent, self.schema.names)
+        """Raise DataError if a name is not the name of a column."""
+        columns = set(self.schema.names)
+        unknown = [name for name in names if name not in columns]
+        if unknown:
+            raise DataError.unknown_column(unknown, self.schema.names)
 
 
-_FEWER = "Fit it by counting (a plain fit reads batch by batch), or take some of the rows: tb.table(..., where=...)."
+_FEWER = "Use a model that is fitted in batches, or select some of the rows: tb.table(..., where=...)."
 _LARGE = 1 << 30
 
 
 def ahead(items: Iterable[T], n: int = _AHEAD) -> Iterator[T]:
-    """The same items, the next ones made by another thread while one is used."""
-    done, waiting, stop = object(), queue.Queue[Any](maxsize=n), threading.Event()
+    """Yield the same items; the next ones are computed in another thread."""
+    end, results, stop = object(), queue.Queue[Any](maxsize=n), threading.Event()
 
     def put(item: Any) -> bool:
         while not stop.is_set():
             try:
-                waiting.put(item, timeout=0.1)
+                results.put(item, timeout=0.1)
                 return True
             except queue.Full:
                 continue
@@ -231,18 +234,18 @@ def ahead(items: Iterable[T], n: int = _AHEAD) -> Iterator[T]:
             for item in items:
                 if not put((item, None)):
                     return
-            put((done, None))
+            put((end, None))
         except BaseException as error:
-            put((done, error))
+            put((end, error))
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     try:
         while True:
-            item, error = waiting.get()
+            item, error = results.get()
             if error is not None:
                 raise error
-            if item is done:
+            if item is end:
                 return
             yield item
     finally:
@@ -252,9 +255,9 @@ def ahead(items: Iterable[T], n: int = _AHEAD) -> Iterator[T]:
 
 @contextmanager
 def reading(name: str, what: str = "") -> Iterator[None]:
-    """Turn the errors of the libraries that read a source into DataError, which names the source.
+    """Convert errors of the libraries that read a source to DataError, which names the source.
 
-    Every file is opened, decoded and converted within this context, so that no other exception reaches users.
+    Every file is opened, decoded and converted in this context, so that no other exception reaches users.
     """
     import pyarrow as pa
 
@@ -263,72 +266,72 @@ def reading(name: str, what: str = "") -> Iterator[None]:
     except TallybayesError:
         raise
     except (pa.ArrowException, OSError, EOFError, UnicodeError, OverflowError, RecursionError, zlib.error) as error:
-        said = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
-        raise DataError(f"{name} cannot be read{what and f' {what}'}: {said[:300]}.") from error
+        message = str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__
+        raise DataError(f"{name} cannot be read{what and f' {what}'}: {message[:300]}.") from error
 
 
 def n_threads() -> int:
-    """How many threads read at once."""
+    """Return the number of threads that read in parallel."""
     return min(threads() or cpu_count() or 1, _THREADS)
 
 
 def in_order(work: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
-    """What is made of every item, in their order; threads work on the next ones while one is used."""
+    """Yield the result of `work` for every item, in their order; threads compute the next ones."""
     most = n_threads()
-    waiting: deque[Future[T]] = deque()
+    futures: deque[Future[T]] = deque()
     with ThreadPoolExecutor(most) as pool:
         try:
             for item in items:
-                waiting.append(pool.submit(work, item))
-                if len(waiting) > most:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+                futures.append(pool.submit(work, item))
+                if len(futures) > most:
+                    yield futures.popleft().result()
+            while futures:
+                yield futures.popleft().result()
         finally:
-            for future in waiting:
+            for future in futures:
                 future.cancel()
 
 
 def rows_of(schema: pa.Schema) -> int:
-    """How many rows make a batch: many of a few narrow columns, fewer of many."""
+    """Return the number of rows of a batch: fewer rows if there are many or wide columns."""
     bits = 0
     for field in schema:
         try:
             bits += field.type.bit_width
-        except ValueError:  # text, and what else is of any length
+        except ValueError:  # text and other types of variable length
             bits += 128
     return int(min(MOST, max(FEWEST, BYTES * 8 // max(1, bits))))
 
 
 def with_location(batches: Iterable[pa.Table], file: str, word: str, first: int) -> Iterator[pa.Table]:
-    """The batches of one file, each with where its first row is: its line, or its number."""
+    """Yield the batches of a file with the location of their first row: its line or row number."""
     for batch in batches:
         yield batch.replace_schema_metadata({"file": file, "word": word, "first": str(first)})
         first += len(batch)
 
 
 def location_of(batch: pa.Table) -> tuple[str, str, int] | None:
-    """What `placed` said of a batch."""
-    said = batch.schema.metadata or {}
-    if b"first" not in said or b"file" not in said:
+    """Return the file, "line" or "row", and the number of the first row of a batch from `with_location`; else None."""
+    metadata = batch.schema.metadata or {}
+    if b"first" not in metadata or b"file" not in metadata:
         return None
-    return said[b"file"].decode(), said[b"word"].decode(), int(said[b"first"])
+    return metadata[b"file"].decode(), metadata[b"word"].decode(), int(metadata[b"first"])
 
 
 def in_batches(parts: Iterable[pa.RecordBatch | pa.Table], n: int = BATCH) -> Iterator[pa.Table]:
-    """Parts put together, or apart, so that each but the last has about so many rows."""
+    """Concatenate or split parts so that all but the last have about `n` rows."""
     import pyarrow as pa
 
-    waiting: list[pa.Table] = []
+    tables: list[pa.Table] = []
     for part in parts:
         table = part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
-        if waiting and table.schema != waiting[0].schema:  # categories of a frame, of which each part has its own
-            yield pa.concat_tables(waiting)
-            waiting = []
-        waiting += [table] if len(table) else []
-        if sum(map(len, waiting)) >= n // 2:
-            whole = pa.concat_tables(waiting) if len(waiting) > 1 else waiting[0]
-            yield from (whole.slice(start, 2 * n) for start in range(0, len(whole), 2 * n))
-            waiting = []
-    if waiting:
-        yield pa.concat_tables(waiting)
+        if tables and table.schema != tables[0].schema:  # parts may have different categories
+            yield pa.concat_tables(tables)
+            tables = []
+        tables += [table] if len(table) else []
+        if sum(map(len, tables)) >= n // 2:
+            joined = pa.concat_tables(tables) if len(tables) > 1 else tables[0]
+            yield from (joined.slice(start, 2 * n) for start in range(0, len(joined), 2 * n))
+            tables = []
+    if tables:
+        yield pa.concat_tables(tables)

@@ -1,4 +1,4 @@
-"""Parts: the batches of a source as tables, read ahead, with the progress shown."""
+"""Batches and samples of a source as tables."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tallybayes.errors import DataError
 
 
 def tables_of_batches(source: Source, what: str, columns: Sequence[str] | None = None) -> Iterator[Table]:
-    """The batches of a source as tables, each of which knows where its rows lie.
+    """Yield the batches of a source as tables that have their file location. Batches are read ahead; progress is shown.
 
     Parameters
     ----------
     source : Source
     what : str
-        What is done with them, for the progress that is shown.
+        Title of the progress bar.
     columns : sequence of names, optional
-        Those that are needed.
+        The columns that are needed.
     """
     for batch in progress_of(source.read_ahead(columns), what, len, source.n_rows):
         table = open_table(batch)
@@ -29,7 +29,7 @@ def tables_of_batches(source: Source, what: str, columns: Sequence[str] | None =
 
 
 def sample_of(source: Source) -> Table:
-    """A random sample of the rows of a source, from which families and bins are chosen."""
+    """Return a random sample of the rows of a source as a table. Families and bins are chosen from it."""
     rows, n_rows = source.sample()
     table = open_table(rows)
     table.n_sampled_from = n_rows if n_rows > table.n_rows else None
@@ -38,7 +38,7 @@ def sample_of(source: Source) -> Table:
 
 @contextmanager
 def with_file_location(table: Table) -> Iterator[None]:
-    """Errors about a cell of a part name its file and line."""
+    """Add the file and line of the cell to a DataError about a cell of a batch."""
     try:
         yield
     except DataError as error:

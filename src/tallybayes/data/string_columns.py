@@ -1,4 +1,4 @@
-"""Strings as codes: long columns on all cores."""
+"""Dictionary encoding of string columns, in parallel for long columns."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import numpy as np
 from tallybayes.kernels.text.string_codes import distinct_strings
 from tallybayes.kernels.threads import threads
 
-_SLICE = 2**16  # so many rows are worth a thread
-_SAMPLE, _FEW, _MOST = 2**10, 2**6, 2**12  # of so many rows so few objects, of all rows so many: they share them
+_SLICE = 2**16  # rows per thread, at least
+# Rows share objects if the first _SAMPLE rows have at most _FEW different objects, and all rows at most _MOST.
+_SAMPLE, _FEW, _MOST = 2**10, 2**6, 2**12
 
 
 def distinct(array: Any) -> tuple[np.ndarray, Any]:
-    """Codes of an Arrow array, −1 for null, and what they stand for, in the order in which it first occurs."""
+    """Return the codes of an Arrow array, −1 for null, and its distinct values in order of first occurrence."""
     import pyarrow as pa
 
     codes = np.empty(len(array), dtype=np.int32)
@@ -27,19 +28,24 @@ def distinct(array: Any) -> tuple[np.ndarray, Any]:
     bounds = list(pairwise(len(array) * k // n_slices for k in range(n_slices + 1)))
     with ThreadPoolExecutor(n_slices) as pool:
         work = [pool.submit(_encode, array.slice(start, stop - start), codes[start:stop]) for start, stop in bounds]
-        found = [one.result() for one in work]
-    united = pa.concat_arrays(found).dictionary_encode()
-    where, place = united.indices.to_numpy(zero_copy_only=False), 0
-    for (start, stop), levels in zip(bounds, found, strict=True):
-        now = where[place : place + len(levels)]
-        if not np.array_equal(now, np.arange(len(levels))):
-            np.take(np.append(now, -1), codes[start:stop], mode="wrap", out=codes[start:stop])  # −1 finds the last
-        place += len(levels)
+        distinct_values = [one.result() for one in work]
+    united = pa.concat_arrays(distinct_values).dictionary_encode()
+    united_codes, position = united.indices.to_numpy(zero_copy_only=False), 0
+    for (start, stop), values in zip(bounds, distinct_values, strict=True):
+        new_codes = united_codes[position : position + len(values)]
+        if not np.array_equal(new_codes, np.arange(len(values))):
+            np.take(
+                np.append(new_codes, -1), codes[start:stop], mode="wrap", out=codes[start:stop]
+            )  # −1 selects the last
+        position += len(values)
     return codes, united.dictionary
 
 
 def _encode(array: Any, codes: np.ndarray) -> Any:
-    """Write the codes of an array, on one core; what they stand for. Strings by our kernel, all else by Arrow."""
+    """Write the codes of an array into `codes` and return its distinct values, on one thread.
+
+    Strings are encoded by a kernel of this package, other types by Arrow.
+    """
     import pyarrow as pa
 
     large = pa.types.is_large_string(array.type)
@@ -56,7 +62,7 @@ def _encode(array: Any, codes: np.ndarray) -> Any:
 
 
 def encode_fixed(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Codes of an array of NumPy's strings, whose bytes are hashed where they lie."""
+    """Return the codes and levels of a NumPy string array; the bytes of strings are hashed without conversion."""
     import pyarrow as pa
 
     values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
@@ -67,9 +73,9 @@ def encode_fixed(values: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
 
 def shared_objects(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Codes of an array of objects and the objects, where many rows point to the same few; else None.
+    """Return the codes and the distinct objects of an object array, or None unless many rows refer to few objects.
 
-    Which object it is says a cell's address, without a look at the object.
+    Objects are compared by their addresses.
     """
     import pyarrow as pa
 
@@ -84,25 +90,25 @@ def shared_objects(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     objects, start = np.empty(len(dictionary), dtype=object), 0
     n_found = 0
     while n_found < len(objects):
-        fresh, place = np.unique(codes[start : start + _MOST], return_index=True)
-        objects[fresh] = values[start + place]
-        n_found, start = max(n_found, int(fresh[-1]) + 1), start + _MOST
+        new_codes, position = np.unique(codes[start : start + _MOST], return_index=True)
+        objects[new_codes] = values[start + position]
+        n_found, start = max(n_found, int(new_codes[-1]) + 1), start + _MOST
     return codes, objects
 
 
 def shared_labels(values: np.ndarray) -> Any:
-    """An array of objects as a dictionary of Arrow's, where many rows point to the same few strings; else None."""
+    """Return an object array as an Arrow dictionary if many rows are references to few strings; else None."""
     import pyarrow as pa
 
     shared = shared_objects(values)
     if shared is None:
         return None
     codes, objects = shared
-    missing = np.array([value is None or (isinstance(value, float) and value != value) for value in objects])
-    if not all(gone or type(value) is str for value, gone in zip(objects, missing, strict=True)):
+    is_null = np.array([value is None or (isinstance(value, float) and value != value) for value in objects])
+    if not all(is_missing or type(value) is str for value, is_missing in zip(objects, is_null, strict=True)):
         return None
-    indices = pa.array(codes, mask=missing[codes]) if missing.any() else pa.array(codes)
+    indices = pa.array(codes, mask=is_null[codes]) if is_null.any() else pa.array(codes)
     try:
-        return pa.DictionaryArray.from_arrays(indices, pa.array(np.where(missing, "", objects), pa.string()))
-    except UnicodeError:  # no text; whoever encodes it says so
+        return pa.DictionaryArray.from_arrays(indices, pa.array(np.where(is_null, "", objects), pa.string()))
+    except UnicodeError:  # not valid Unicode; `encode` raises the error
         return None

@@ -31,13 +31,13 @@ from tallybayes.tally.factor import Name
 
 _FLOATS = ("float", "double", "halffloat", "decimal")
 _NESTED = (list, tuple, dict, set, np.ndarray)
-_READ = "biufUM"  # kinds of NumPy's types that are numbers, labels or dates
-_CELLS = (str, Real, np.bool_, Decimal)  # objects that are numbers or labels
-_LARGE = 4096  # cells of a table that are worth finding out which labels occur
+_READ = "biufUM"  # kinds of NumPy types of numbers, categories and dates
+_CELLS = (str, Real, np.bool_, Decimal)  # objects that are numbers or categories
+_LARGE = 4096  # cells of a joint table for which unobserved levels are dropped
 
 
 def _is_all_null(column: Any) -> bool:
-    """Return whether no cell of an Arrow column has a value."""
+    """Return whether all cells of an Arrow column are null."""
     n_null = getattr(column, "null_count", None)
     return isinstance(n_null, int) and n_null == len(column) > 0
 
@@ -49,7 +49,7 @@ class Table:
     ----------
     columns : mapping from name to a column (one axis) or a block (an array of two axes, or `SparseRows`)
     matrix : ndarray of shape (n, columns), optional
-        Where the columns from `first` on are those of one array: the array itself, so that blocks need no copy.
+        The array whose columns are the columns from `first` on, so that blocks need no copy.
     first : int, default 0
     """
 
@@ -67,38 +67,36 @@ class Table:
         self._order = {name: position - first for position, name in enumerate(self.columns)}
         self._encoded: dict[tuple[Name, bool], tuple[np.ndarray, Domain]] = {}
         self._rows_of_levels: dict[tuple[Name, bool], np.ndarray] = {}
-        self._highest: list[np.ndarray | None] = []  # of the matrix, once it is asked for
-        self._derived: dict[Name, Any] = {}  # whether cells are there, and parts of dates
-        self.invalid_cells: dict[Name, np.ndarray] = {}  # cells that are missing here, but not absent, by column
-        self.file_location: tuple[str, str, int] | None = (
-            None  # of a part of a file: its name, "line" or "row", and the first
-        )
-        self.n_sampled_from: int | None = None  # of how many rows these are a random sample, if they are
-        self.cache: dict[Any, Any] = {}  # what families made of its columns, kept for whoever asks again
+        self._highest: list[np.ndarray | None] = []  # maxima of the matrix, once they are computed
+        self._derived: dict[Name, Any] = {}  # missing-value indicators and parts of dates
+        self.invalid_cells: dict[Name, np.ndarray] = {}  # by column; they are not counted as missing by indicators
+        self.file_location: tuple[str, str, int] | None = None  # file, "line" or "row", and the number of the first
+        self.n_sampled_from: int | None = None  # number of rows of which these are a random sample
+        self.cache: dict[Any, Any] = {}  # values that families derive from columns
 
     @property
     def names(self) -> KeysView[Name]:
-        """What the columns are called."""
+        """The names of the columns."""
         return self.columns.keys()
 
     def kind(self, name: Name) -> str:
-        """What a column's type says, whatever its values: "number", "label", "date", "sparse" or "text"."""
+        """Return "number", "label", "date", "sparse" or "text", by the type of a column and not by its values."""
         column = self.columns.get(name)
         if type(column) is np.ndarray and column.dtype.kind in "iuf":
             return "number"
-        found = self._type(name)
-        if found in ("sparse", "text"):
-            return found
-        if found.startswith(("int", "uint", *_FLOATS)):
+        kind = self._type(name)
+        if kind in ("sparse", "text"):
+            return kind
+        if kind.startswith(("int", "uint", *_FLOATS)):
             return "number"
-        return "date" if parts_of_type(found) else "label"
+        return "date" if parts_of_type(kind) else "label"
 
     def is_float(self, name: Name) -> bool:
-        """Whether a column's type is that of numbers that need not be whole."""
+        """Return whether the type of a column is a floating-point or decimal type."""
         return self._type(name).startswith(_FLOATS)
 
     def _type(self, name: Name) -> str:
-        """The type of a column, in Arrow's words."""
+        """Return the name of a column's type as Arrow or NumPy name it."""
         column = self._column(name)
         if isinstance(column, SparseRows | Texts):
             return "sparse" if isinstance(column, SparseRows) else "text"
@@ -110,12 +108,12 @@ class Table:
 
             try:
                 arrow = type_of_objects(np.ravel(column)) or pa.infer_type(np.ravel(column), from_pandas=True)
-            except (ValueError, TypeError):  # objects of which Arrow knows nothing
+            except (ValueError, TypeError):  # objects without an Arrow type
                 return "object"
         return str(arrow)
 
     def unread(self, name: Name) -> str:
-        """Why the cells of a column are neither numbers nor labels, as its type or first cells show; else empty."""
+        """Return why a column is neither numeric nor categorical, by its type or first cells; empty if it is."""
         column: Any = self.columns.get(name)
         if type(column) is np.ndarray and (column.dtype.kind in _READ or column.ndim != 1):
             return ""
@@ -123,7 +121,7 @@ class Table:
             if column.dtype.kind in _READ or (column.dtype.kind == "m" and np.isnat(column).all()):
                 return ""
             return f"its type is {column.dtype.type.__name__.rstrip('_')}"
-        categories: Any = getattr(getattr(column, "cat", None), "categories", None)  # pandas'
+        categories: Any = getattr(getattr(column, "cat", None), "categories", None)  # pandas
         if categories is None and not isinstance(column, np.ndarray | list):
             return "" if _is_all_null(column) else unread_type(getattr(column, "type", None))
         cells: Any = column[:_LARGE] if categories is None else categories[:1]
@@ -134,13 +132,13 @@ class Table:
         return NESTED if isinstance(first, _NESTED) else f"its type is {type(first).__name__}"
 
     def check_not_nested(self, names: Iterable[Name]) -> None:
-        """Raise DataError, which lists them, if some columns are neither numbers nor labels."""
+        """Raise DataError if some columns are neither numeric nor categorical."""
         nested = {name: reason for name in names if (reason := self.unread(name))}
         if nested:
             raise DataError.nested(nested)
 
     def require_numbers(self, names: Iterable[Name]) -> None:
-        """Refuse columns of labels, for a model that is of numbers alone."""
+        """Raise DataError if a column is categorical, for models of numeric columns."""
         names = list(names)
         self.check_not_nested(names)
         for name in names:
@@ -151,22 +149,22 @@ class Table:
                 column = self._column(name)
                 cells = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
                 value = next((value for value in cells if not is_missing(value)), None)
-                if value is None:  # a column that no row shows may be of numbers
+                if value is None:  # a column without values may be numeric
                     continue
-                cast = "Take them for numbers with column.astype(float); " if is_number(value) else ""
-                hint = conversion_hint(value) or f"{cast}tb.NaiveBayes takes columns of both kinds."
+                cast = "Convert it with column.astype(float); " if is_number(value) else ""
+                hint = conversion_hint(value) or f"{cast}tb.NaiveBayes accepts both numeric and categorical columns."
                 if dates_of(name):
-                    hint = f"Leave {dates_of(name)[0]!r} out, or use a model that reads dates, such as tb.NaiveBayes."
-                found = f"a column of labels, such as {short_repr(value)}"
+                    hint = f"Remove {dates_of(name)[0]!r}, or use a model that reads dates, such as tb.NaiveBayes."
+                found = f"a categorical column with values such as {short_repr(value)}"
                 raise DataError.wrong_type(f"column {name!r}", found, "numbers", hint)
 
     def is_block(self, name: Name) -> bool:
-        """Whether a name stands for several columns."""
+        """Return whether a name refers to several columns."""
         column = self._column(name)
         return isinstance(column, SparseRows | Texts) or getattr(column, "ndim", 1) == 2
 
     def width(self, name: Name) -> int:
-        """How many columns a name stands for."""
+        """Return the number of columns that a name refers to."""
         column = self._column(name)
         column = column.sparse if isinstance(column, Texts) and column.is_bound else column
         if isinstance(column, SparseRows):
@@ -174,46 +172,43 @@ class Table:
         return int(column.shape[1]) if getattr(column, "ndim", 1) == 2 else 1
 
     def with_column(self, name: Name, values: Any) -> Table:
-        """The same rows with one more column, first; it takes the place of one that is called the same."""
+        """Return the table with one more column, as the first; it replaces a column of the same name."""
         if name in self.columns:
             return self.without(name).with_column(name, values)
         table = Table({name: values, **self.columns}, self.matrix, first=self._first + 1)
-        table._encoded = {key: found for key, found in self._encoded.items() if key[0] != name}
-        table._highest, table.invalid_cells, table.n_sampled_from = (
-            self._highest,
-            self.invalid_cells,
-            self.n_sampled_from,
-        )
+        table._encoded = {key: encoding for key, encoding in self._encoded.items() if key[0] != name}
+        table._highest = self._highest
+        table.invalid_cells, table.n_sampled_from = self.invalid_cells, self.n_sampled_from
         return table
 
     def with_codes(self, name: Name, codes: np.ndarray, domain: Domain) -> Table:
-        """The same rows with one more column of labels, encoded already."""
+        """Return the table with one more categorical column that is already encoded."""
         table = self.with_column(name, codes)
         table._encoded[name, True] = table._encoded[name, False] = codes, domain
         return table
 
-    def recoded(self, found: Mapping[tuple[Name, bool], tuple[np.ndarray, Domain]]) -> Table:
-        """The same rows, where some columns of labels are encoded otherwise: by name, and whether levels are sorted."""
-        table = Table(self.columns)  # without its matrix, which is not to be taken for their codes
-        table._encoded = {**self._encoded, **found}
+    def recoded(self, encodings: Mapping[tuple[Name, bool], tuple[np.ndarray, Domain]]) -> Table:
+        """Return the table with other encodings of some categorical columns, by name and whether levels are sorted."""
+        table = Table(self.columns)  # without the matrix, whose numbers are no longer the codes
+        table._encoded = {**self._encoded, **encodings}
         table.invalid_cells, table.file_location, table.cache = self.invalid_cells, self.file_location, self.cache
         return table
 
     def without(self, name: Name) -> Table:
-        """The same rows without one column."""
+        """Return the table without one column."""
         table = Table({other: column for other, column in self.columns.items() if other != name})
-        table._encoded = {key: found for key, found in self._encoded.items() if key[0] != name}
+        table._encoded = {key: encoding for key, encoding in self._encoded.items() if key[0] != name}
         table.invalid_cells, table.n_sampled_from = self.invalid_cells, self.n_sampled_from
         return table
 
     def replaced(self, columns: Mapping[Name, Any]) -> Table:
-        """The same rows with other columns, of the same names; labels that were encoded stay so."""
+        """Return a table of the same rows with other columns of the same names; encodings are kept."""
         table = Table(columns)
         table._encoded, table.n_sampled_from = dict(self._encoded), self.n_sampled_from
         return table
 
     def rows(self, part: slice | np.ndarray) -> Table:
-        """Some of the rows, a stretch of them or by their numbers; labels that were encoded stay so."""
+        """Return some rows, by a slice or by their numbers; encodings are kept."""
         matrix = None if self.matrix is None else self.matrix[part]
         columns = {
             name: _rows(column, part) if matrix is None or self._order[name] < 0 else matrix[:, self._order[name]]
@@ -238,15 +233,15 @@ class Table:
         return self.columns[name]
 
     def has(self, name: Name) -> bool:
-        """Whether a column is there, or the one whose presence the name stands for."""
+        """Return whether the table has a column, or the column from which it is derived."""
         return any(origin in self.names for origin in origins(name))
 
     def source_of(self, name: Name) -> Name | None:
-        """The column whose presence another name stands for, or None."""
+        """Return the column of which a name is the missing-value indicator, or None."""
         return next((source for source in sources_of(name) if self.has(source)), None)
 
     def _there(self, name: Name, source: Name) -> np.ndarray:
-        """Whether every cell of a column is there: 1 or 0."""
+        """Return the missing-value indicator of a column: 1 where its cell has a value, else 0."""
         if name not in self._derived:
             if self.kind(source) == "number":
                 cells: Any = self.numbers([source])
@@ -255,57 +250,57 @@ class Table:
             else:
                 codes, domain = self._encode(source, False)
                 there = codes >= 0
-                if domain.has_missing_level:  # a missing cell has a code, too
+                if domain.has_missing_level:  # a missing cell has a code
                     there &= codes != domain.index[None]
             self._derived[name] = there.astype(np.float64)
         return self._derived[name]
 
     def numbers(self, names: Sequence[Name]) -> Dense | SparseRows:
-        """A block of numeric columns, without a copy where the data allow it."""
-        found = [self._column(name) for name in names]
-        if len(found) == 1 and isinstance(found[0], Texts):
-            return found[0].sparse
-        if len(found) == 1 and (isinstance(found[0], SparseRows) or getattr(found[0], "ndim", 1) == 2):
-            block = found[0]
+        """Return numeric columns as a block, without a copy where possible."""
+        columns = [self._column(name) for name in names]
+        if len(columns) == 1 and isinstance(columns[0], Texts):
+            return columns[0].sparse
+        if len(columns) == 1 and (isinstance(columns[0], SparseRows) or getattr(columns[0], "ndim", 1) == 2):
+            block = columns[0]
             return block if isinstance(block, SparseRows) else numeric(block, names[0])
-        stretch = self._stretch(names)
-        if stretch is not None:
-            return numeric(stretch, names[0] if names else 0)
-        return [numeric(column, name) for column, name in zip(found, names, strict=True)]
+        adjacent = self._stretch(names)
+        if adjacent is not None:
+            return numeric(adjacent, names[0] if names else 0)
+        return [numeric(column, name) for column, name in zip(columns, names, strict=True)]
 
     def texts(self, name: Name, family: Text) -> Texts:
-        """A column of strings, as a family of text reads it."""
+        """Return a string column as a text family reads it."""
         return read_texts(self._column(name), family, name)
 
     def _stretch(self, names: Sequence[Name]) -> np.ndarray | None:
-        """The part of the array that is these columns, where they lie side by side in one."""
+        """Return the slice of the matrix with these columns, if they are adjacent in it; else None."""
         if self.matrix is None:
             return None
         positions = [self._order.get(name, -1) for name in names]
         first = positions[0] if positions else 0
-        found = first >= 0 and positions == list(range(first, first + len(positions)))
-        return self.matrix[:, first : first + len(positions)] if found else None
+        is_adjacent = first >= 0 and positions == list(range(first, first + len(positions)))
+        return self.matrix[:, first : first + len(positions)] if is_adjacent else None
 
     def levels(self, names: Sequence[Name], ordered: Callable[[Name], bool]) -> tuple[Codes, list[Domain]]:
-        """Columns of labels as codes, and the domain of each."""
+        """Return categorical columns as codes, and the domain of each."""
         if self.matrix is not None and self.matrix.dtype.kind in "iu" and len(names) > 1:
             block = self._stretch(names)
             if block is not None:
                 high = self._highest_codes()
                 high = direct_levels(block) if high is None else high[[self._order[name] for name in names]]
-                if high is not None:  # the array's columns are codes already: count them where they lie
-                    found = [
+                if high is not None:  # the columns of the array are codes
+                    domains = [
                         Domain(range(h + 1), str(n), is_sorted=ordered(n)) for h, n in zip(high, names, strict=True)
                     ]
-                    return Codes(block, high + 1), found
+                    return Codes(block, high + 1), domains
         encoded = [self._encode(name, ordered(name)) for name in names]
         sizes = np.array([len(domain.levels) for _, domain in encoded], dtype=np.int64)
         return Codes([codes for codes, _ in encoded], sizes), [domain for _, domain in encoded]
 
     def _highest_codes(self) -> np.ndarray | None:
-        """The largest number of every column of the matrix where all are their own codes, else None; asked once.
+        """Return the maximum of every column of the matrix if all columns are their own codes; else None.
 
-        The columns of rows that lie in one piece take as long one by one as all of them together.
+        For row-major arrays, reading one column takes as long as reading all, so the result is cached.
         """
         if not self._highest:
             codes = self.matrix is not None and self.matrix.dtype.kind in "iu"
@@ -313,68 +308,71 @@ class Table:
         return self._highest[0]
 
     def rows_of_levels(self, name: Name, *, ordered: bool) -> np.ndarray:
-        """How many rows have each level of a column of labels; the others lack it. Counted once."""
+        """Return the number of rows with each level of a categorical column. Computed once."""
         if (name, ordered) not in self._rows_of_levels:
             codes, domain = self._encode(name, ordered)
             self._rows_of_levels[name, ordered] = count_levels(codes, len(domain.levels))
         return self._rows_of_levels[name, ordered]
 
     def compacted(self, sets: Iterable[Sequence[Name]], ordered: Callable[[Name], bool]) -> Table:
-        """The same rows, labels encoded without those that do not occur where a table of a whole set would be large.
+        """Return the table without unobserved levels in the encodings of columns whose joint table would be large.
 
-        Whole numbers are mostly their own codes, so that 18 and 65 have 64 places; six such columns would have 64⁶.
+        Integers are usually their own codes. A column of 18 and 65 then has 66 levels, and six such columns have 66⁶
+        combinations.
         """
-        wanted = [list(members) for members in sets if len(members) > 2]
-        needed = set().union(*wanted)
+        large_sets = [list(members) for members in sets if len(members) > 2]
+        needed = set().union(*large_sets)
         names = [name for name in self.columns if name in needed]
         domains = self.levels(names, ordered)[1] if names else []
         sizes = {name: len(domain.levels) or 1 for name, domain in zip(names, domains, strict=True)}
-        large = {n for members in wanted if math.prod(sizes[m] for m in members) > _LARGE for n in members}
+        large = {n for members in large_sets if math.prod(sizes[m] for m in members) > _LARGE for n in members}
         if not large:
             return self
-        found = {}
+        encodings = {}
         for name in large:
             codes, domain = self._encode(name, ordered(name))
             counts = count_levels(codes, len(domain.levels))
             if domain.has_missing_level:
-                counts[domain.index[None]] += 1  # it is there whether or not a row has it
-            seen = np.flatnonzero(counts)
-            where = np.full(len(counts) + 1, -1, dtype=np.int32)  # code −1 finds the last
-            where[seen] = np.arange(len(seen))
-            kept = domain.with_levels(domain.levels[k] for k in seen)
-            found[name, ordered(name)] = where[codes.astype(np.intp)], kept
-        return self.recoded(found)
+                counts[domain.index[None]] += 1  # it is kept whether or not it occurs
+            observed = np.flatnonzero(counts)
+            new_codes = np.full(len(counts) + 1, -1, dtype=np.int32)  # code −1 selects the last
+            new_codes[observed] = np.arange(len(observed))
+            compact = domain.with_levels(domain.levels[k] for k in observed)
+            encodings[name, ordered(name)] = new_codes[codes.astype(np.intp)], compact
+        return self.recoded(encodings)
 
     def _encode(self, name: Name, ordered: bool) -> tuple[np.ndarray, Domain]:
-        """Codes of one column, made once however many factors need them."""
+        """Return the codes and the domain of a column. Computed once."""
         if isinstance(self._column(name), SparseRows | Texts):
-            raise DataError.wrong_type(f"column {name!r}", "sparse", "labels", "Use Multinomial(), or pass an array.")
+            raise DataError.wrong_type(
+                f"column {name!r}", "sparse", "categories", "Use Multinomial(), or pass an array."
+            )
         if (name, ordered) not in self._encoded:
-            place, matrix = self._order.get(name, -1), self.matrix
-            high = self._highest_codes() if matrix is not None and 0 <= place < matrix.shape[1] else None
+            position, matrix = self._order.get(name, -1), self.matrix
+            high = self._highest_codes() if matrix is not None and 0 <= position < matrix.shape[1] else None
             if matrix is not None and high is not None:
-                found = matrix[:, place], Domain(range(int(high[place]) + 1), str(name), is_sorted=ordered)
+                encoding = matrix[:, position], Domain(range(int(high[position]) + 1), str(name), is_sorted=ordered)
             else:
                 try:
                     with reading(f"column {name!r}"):
-                        found = encode(self._column(name), str(name), ordered=ordered)
+                        encoding = encode(self._column(name), str(name), ordered=ordered)
                 except (LabelError, TypeError) as error:
                     if not self.unread(name):
                         raise
                     nested = {other: reason for other in self.columns if (reason := self.unread(other))}
                     raise LabelError(str(DataError.nested(nested))) from error
-            self._encoded[name, ordered] = found
+            self._encoded[name, ordered] = encoding
         return self._encoded[name, ordered]
 
 
 def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
-    """A `Table` over what the user has: nothing is copied that need not be.
+    """Return a `Table` of the data, without copies where possible.
 
     Parameters
     ----------
     data : array, sparse matrix, data frame, mapping, list of dicts, list of rows or list of values
     names : sequence of names, optional
-        For data without column names; by default 0, 1, 2, …
+        For data without column names; default 0, 1, 2, …
 
     Returns
     -------
@@ -408,7 +406,7 @@ def open_table(data: Any, names: Sequence[Name] | None = None) -> Table:
 
 
 def _table_of_records(rows: Sequence[Any]) -> Table:
-    """A table of rows that are mappings; a key that a row lacks is a missing cell."""
+    """Return a table of rows that are mappings; keys that a row does not have are missing values."""
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise DataError.wrong_type(f"row {number}", repr(row)[:60], "a mapping, like the first row")
@@ -417,7 +415,7 @@ def _table_of_records(rows: Sequence[Any]) -> Table:
 
 
 def _table_of_array(array: np.ndarray, names: Sequence[Name] | None) -> Table:
-    """A table of an array: one column of one axis, or the columns of two."""
+    """Return a table of an array: one column if it has one axis, or its columns if it has two."""
     if array.ndim == 1:
         return Table({(names or [0])[0]: array})
     if array.ndim != 2:
@@ -433,6 +431,7 @@ def _table_of_array(array: np.ndarray, names: Sequence[Name] | None) -> Table:
 
 
 def _column(value: Any, name: Name) -> Any:
+    """Return a column or block of a mapping in the form in which `Table` stores it."""
     value = value.matrix if isinstance(value, NamedMatrix) else value
     if hasattr(value, "tocsr") and hasattr(value, "nnz"):
         return read_sparse(value)
@@ -449,6 +448,7 @@ def _column(value: Any, name: Name) -> Any:
 
 
 def _is_frame(data: Any) -> bool:
+    """Return whether the data are a data frame; raise DataError if column names are repeated."""
     if isinstance(data, list | tuple):
         return False
     import narwhals as nw
@@ -461,16 +461,16 @@ def _is_frame(data: Any) -> bool:
 
 
 def _rows(column: Any, part: slice | np.ndarray) -> Any:
-    """Some rows of a column or block: a view of them where there can be one."""
+    """Return some rows of a column or block, as a view if possible."""
     if isinstance(column, SparseRows | Texts):
         return column.rows(part)
-    if hasattr(column, "iloc"):  # pandas' own slices go by label
+    if hasattr(column, "iloc"):  # slices of pandas are by label
         return column.iloc[part]
     if isinstance(part, slice) or isinstance(column, np.ndarray):
         return column[part]
     if isinstance(column, list):
         return [column[row] for row in part]
-    if str(getattr(column, "type", "")) == "string_view":  # of which Arrow takes no rows yet
+    if str(getattr(column, "type", "")) == "string_view":  # `take` is not implemented for it
         column = column.cast("large_string")
     return column.take(part) if hasattr(column, "type") else column[part]
 

@@ -1,4 +1,4 @@
-"""Texts: a column of strings, and what their words are counted as."""
+"""Text columns: strings with their word counts."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from tallybayes.statistics.totals import Totals
 from tallybayes.tally.factor import Name
 from tallybayes.tally.vocabulary import NO_WORDS, Strings, Vocabulary
 
-FEW_GROUPS = 64  # are counted while words are found: a table of all words for each
+FEW_GROUPS = 64  # up to this number, words are counted by group during tokenization
 
 
 class Texts:
-    """A column of strings as a family reads it: counted in its own words, scored in those of a vocabulary.
+    """A string column as a text family reads it: counted in its own words, or scored in the words of a vocabulary.
 
     Parameters
     ----------
     strings : Arrow array of strings or bytes, or (offsets, data)
-        Or where each of them begins, and the bytes of all.
+        In the latter form, the start of every string and the bytes of all.
     family : Text
     name : name of the column
     vocabulary : Vocabulary, optional
-        The words that `sparse` has columns for; by default those that occur here.
+        The words that are the columns of `sparse`; default the words that occur in the strings.
     places : ndarray of int, optional
-        Of hashed words, the columns that are kept; by default all.
+        With hashed words, the positions of the columns that are kept; default all.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Texts:
 
     @cached_property
     def strings(self) -> Any:
-        """The strings as Arrow has them."""
+        """The strings as an Arrow array."""
         if type(self._given) is not tuple:
             return self._given
         import pyarrow as pa
@@ -61,7 +61,7 @@ class Texts:
 
     @cached_property
     def _buffers(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int]:
-        """Where every string begins, their bytes, which are there, and how many bits to skip before the first."""
+        """The offsets of the strings, their bytes, the validity bitmap, and the number of bits to skip in it."""
         if type(self._given) is tuple:
             return (*self._given, None, 0)
         bits, ends, data = self.strings.buffers()
@@ -79,14 +79,14 @@ class Texts:
 
     @property
     def missing(self) -> np.ndarray | None:
-        """Which rows have no text; None where all have."""
+        """A boolean array that is True where the text is missing; None if none is."""
         if type(self._given) is tuple or not self.strings.null_count:
             return None
         return self.strings.is_null().to_numpy(zero_copy_only=False)
 
     @cached_property
     def _found(self) -> tuple[SparseRows, Vocabulary | None]:
-        """The words of every row, and which they are."""
+        """The word counts of every row, and the vocabulary."""
         bits, lookup = self.family.hash_bits, None if self.vocabulary is None else self.vocabulary.lookup
         indptr, indices, counts, *words = text_rows(*self._buffers, self.family.rule, hashing=bits, vocabulary=lookup)
         vocabulary = self.vocabulary or self._named(*words)
@@ -99,22 +99,30 @@ class Texts:
 
     @property
     def n_words(self) -> int:
-        """How many words, or hashes, there are columns for."""
+        """The number of words or hashes."""
         return self.sparse.n_columns
 
     @property
     def sparse(self) -> SparseRows:
-        """The counts of words in every row."""
+        """The word counts of every row."""
         return self._found[0]
 
     def with_vocabulary(self, vocabulary: Vocabulary | None, places: np.ndarray | None = None) -> Texts:
-        """The same strings, to be scored in the words of a vocabulary, or in some of the columns of hashes."""
+        """Return the same strings, to be scored in the words of a vocabulary, or in some of the hash columns."""
         return Texts(self._given, self.family, self.name, vocabulary, places)
 
     def scores(self, terms: np.ndarray) -> np.ndarray | None:
-        """The sums of what words add, (words, groups), in every row: (n, groups); None where rows are made already.
+        """Return the sum of the terms of its words for every row; None if the word counts are already computed.
 
-        Rows without text have the sum of no words.
+        Parameters
+        ----------
+        terms : ndarray of shape (words, groups)
+            The term of every word.
+
+        Returns
+        -------
+        ndarray of shape (n, groups)
+            Rows without text have the sum of no words.
         """
         if "_found" in vars(self) or self.places is not None:
             return None
@@ -123,7 +131,7 @@ class Texts:
         return score_texts(*self._buffers, self.family.rule, terms, **how)
 
     def with_own_vocabulary(self) -> Texts:
-        """The same strings, bound to the words that occur in them: some of them are still counted in all words."""
+        """Return the same strings bound to the words that occur in them; subsets of rows then have the same columns."""
         texts = self.with_vocabulary(
             self._found[1], np.arange(2**self.family.hash_bits) if self.family.hash_bits else None
         )
@@ -131,13 +139,13 @@ class Texts:
         return texts
 
     def rows(self, part: slice | np.ndarray) -> Texts:
-        """Some of the rows, a stretch of them or by their numbers."""
+        """Return some rows, by a slice or by their numbers."""
         if isinstance(part, slice):
             start, stop, _ = part.indices(len(self))
-            some = self.strings.slice(start, max(stop - start, 0))
+            strings = self.strings.slice(start, max(stop - start, 0))
         else:
-            some = self.strings.take(np.flatnonzero(part) if part.dtype == bool else part)
-        texts = Texts(some, self.family, self.name, self.vocabulary, self.places)
+            strings = self.strings.take(np.flatnonzero(part) if part.dtype == bool else part)
+        texts = Texts(strings, self.family, self.name, self.vocabulary, self.places)
         if "_found" in vars(self) and self.is_bound:
             texts.__dict__["_found"] = self.sparse.rows(part), self.vocabulary
         return texts
@@ -145,9 +153,9 @@ class Texts:
     def count(
         self, group: np.ndarray | None, n_groups: int, weight: np.ndarray | None
     ) -> tuple[Statistics, Vocabulary | None]:
-        """The statistics of the words that occur here, by group, and which words these are.
+        """Return the statistics of the words by group, and the vocabulary.
 
-        A row without text counts nothing. Groups and weights are as for `Family.collect`.
+        Rows without text count nothing. Groups and weights are as for `Family.collect`.
         """
         inner, missing = self.family.family, self.missing
         if missing is not None and weight is not None and weight.ndim == 2:
@@ -157,8 +165,8 @@ class Texts:
         kind = {"Multinomial": "multinomial", "Bernoulli": "binary"}.get(inner.statistics_key[0])
         fused = kind is not None and n_groups <= FEW_GROUPS and (weight is None or weight.ndim == 1)
         if not fused or self.family.binary:
-            own = self.with_vocabulary(None) if self.is_bound else self
-            rows, vocabulary = own._found
+            unbound = self.with_vocabulary(None) if self.is_bound else self
+            rows, vocabulary = unbound._found
             return inner.collect(rows._replace(missing_rows=None), group, n_groups, weight), vocabulary
         once, bits = kind == "binary", self.family.hash_bits
         *words, rows_of, total, log_base = count_texts(
@@ -168,24 +176,24 @@ class Texts:
         return (totals.with_failures() if kind == "binary" else totals), self._named(*words)
 
     def _named(self, data: np.ndarray | None, offsets: np.ndarray | None) -> Vocabulary | None:
-        """Words that were found, as a vocabulary; None where they were hashed."""
+        """Return words as a vocabulary; None if they are hashed."""
         return None if data is None or offsets is None else Vocabulary(Strings(data, offsets), str(self.name))
 
 
 class WordReader(NamedTuple):
-    """How a model reads a column of text: by which rule, and in which words or columns of hashes."""
+    """The tokenization of a text column by a model, and the words or hash columns of the model."""
 
     family: Text
     vocabulary: Vocabulary | None = None
     places: np.ndarray | None = None
 
     def read(self, column: Any, name: Name) -> Texts:
-        """A column of strings in the words of the model."""
+        """Return a string column in the words of the model."""
         return read_texts(column, self.family, name).with_vocabulary(self.vocabulary, self.places)
 
 
 def plain_texts(column: Any, family: Text, name: Name) -> Texts | None:
-    """A list of strings and nothing else, the short way; None where it is something else."""
+    """Return the texts of a list of strings without conversion by Arrow; None for other columns."""
     if type(column) is not list or not column or type(column[0]) is not str:
         return None
     joined = joined_texts(column)
@@ -193,14 +201,14 @@ def plain_texts(column: Any, family: Text, name: Name) -> Texts | None:
 
 
 def read_texts(column: Any, family: Text, name: Name) -> Texts:
-    """A column of strings as a family of text reads it; anything else is refused by name."""
+    """Return a string column as a text family reads it; raise DataError for other columns."""
     if isinstance(column, Texts):
         return column if column.family is family else Texts(column._given, family, name)
     if (plain := plain_texts(column, family, name)) is not None:
         return plain
     import pyarrow as pa
 
-    if hasattr(column, "iloc"):  # pandas'
+    if hasattr(column, "iloc"):  # pandas
         column = pa.array(column)
     elif hasattr(column, "to_arrow"):
         column = column.to_arrow()
@@ -217,30 +225,31 @@ def read_texts(column: Any, family: Text, name: Name) -> Texts:
     elif str(kind).endswith("_view"):
         array = array.cast("large_string" if str(kind) == "string_view" else "large_binary")
     elif not any(is_kind(kind) for is_kind in _kinds()):
-        raise DataError.wrong_type(f"column {name!r}", f"{kind} cells", "text", "Make text of it: column.astype(str).")
+        raise DataError.wrong_type(f"column {name!r}", f"{kind} cells", "text", "Convert it: column.astype(str).")
     return Texts(array, family, name)
 
 
 def _kinds() -> list[Any]:
+    """Return the predicates of the Arrow types of text."""
     import pyarrow as pa
 
     return [pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary]
 
 
 def _large(array: Any) -> Any:
-    """Chunks with room for all of them together."""
+    """Return chunks with 64-bit offsets if they have more than 1 GiB in total."""
     if array.nbytes < 2**30:
         return array
     return array.cast("large_binary" if "binary" in str(array.type) else "large_string")
 
 
 def _as_arrow(column: Any, name: Name) -> Any:
-    """Strings that lie apart, put together."""
+    """Convert a list or array of strings to an Arrow array."""
     import pyarrow as pa
 
     values = column.tolist() if isinstance(column, np.ndarray) else list(column)
     try:
-        if set(map(type, values)) <= {str, NoneType}:  # the common case, without a look at what they are
+        if set(map(type, values)) <= {str, NoneType}:  # the most frequent case
             return pa.array(values, pa.large_string())
         array = pa.array(values, from_pandas=True)
         if any(is_kind(array.type) for is_kind in (*_kinds(), pa.types.is_null)):

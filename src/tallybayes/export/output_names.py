@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tallybayes.data.sql.sql_names import cut
+from tallybayes.data.sql.sql_names import truncated
 from tallybayes.tally.factor import Name
 
 
@@ -17,12 +17,12 @@ def free_names(wanted: Sequence[str], taken: Sequence[Name], most: int | None = 
     most : int, optional
         How many bytes of a name the database keeps.
     """
-    used, found = {cut(str(name), most).lower() for name in taken}, []
+    used, found = {truncated(str(name), most).lower() for name in taken}, []
     for whole in wanted:
-        name, end = cut(whole, most), ""
+        name, end = truncated(whole, most), ""
         while name.lower() in used:
             end += "_"
-            name = cut(whole, None if most is None else most - len(end)) + end
+            name = truncated(whole, None if most is None else most - len(end)) + end
         used.add(name.lower())
         found.append(name)
     return found

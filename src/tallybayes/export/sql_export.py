@@ -9,7 +9,7 @@ from tallybayes.data.sql.databases import DuckDB, PostgreSQL, SQLite
 from tallybayes.data.sql.dialects import Dialect
 from tallybayes.data.sql.query_source import QUERY, as_rows
 from tallybayes.data.sql.spark import SparkText
-from tallybayes.data.sql.sql_names import cut
+from tallybayes.data.sql.sql_names import truncated
 from tallybayes.errors import DataError, ExportError
 from tallybayes.export.portable_scorer import PortableScorer, Tree
 from tallybayes.export.sql_one_dependence import SelectPairs, SelectTree
@@ -50,7 +50,7 @@ def write_sql(scores: PortableScorer, dialect: Dialect, table: Any, keep: Sequen
             raise ExportError(f"the column {name!r} holds the character NUL, which no name in SQL has.")
     whole: dict[str, Any] = {}
     for name in dict.fromkeys(str(name) for name in [*keep, *(cell.column for cell in scores.cells)]):
-        other = whole.setdefault(cut(name, dialect.most_bytes), name)
+        other = whole.setdefault(truncated(name, dialect.most_bytes), name)
         if other != name:
             raise ExportError(
                 f"the columns {other!r} and {name!r} begin with the same {dialect.most_bytes} bytes, after which the "

@@ -103,5 +103,5 @@ def test_what_is_no_date_is_refused_by_its_cell(column, found):
 
 def test_a_column_with_the_name_of_a_part_is_refused():
     rows = {"when": np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[s]"), "when.year": [1, 2]}
-    with pytest.raises(tb.DataError, match=r"column 'when.year' has the name of a part of the dates of 'when'"):
+    with pytest.raises(tb.DataError, match=r"column 'when.year' has the name of a part of the dates in 'when'"):
         tb.NaiveBayes().fit(rows, [0, 1])

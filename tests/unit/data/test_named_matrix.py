@@ -18,7 +18,7 @@ import tallybayes as tb
     ids=["pandas", "Arrow"],
 )
 def test_a_repeated_name_of_a_frame_is_said(data):
-    with pytest.raises(tb.DataError, match="the frame has two columns 'a'; expected a name for every column"):
+    with pytest.raises(tb.DataError, match="the frame has two columns 'a'; expected unique names"):
         tb.NaiveBayes().fit(data, [0])
 
 
@@ -32,7 +32,7 @@ def test_a_repeated_name_of_a_file_is_said(ending, tmp_path):
             writer.write_table(table)
     else:
         path.write_text("a,a,y\n1,2,0\n2,3,1\n")
-    with pytest.raises(tb.DataError, match=r"has two columns 'a'; expected a name for every column"):
+    with pytest.raises(tb.DataError, match=r"has two columns 'a'; expected unique names"):
         tb.NaiveBayes().fit(path, "y")
 
 

@@ -54,8 +54,8 @@ def test_texts_are_not_paths(files, monkeypatch):
     ("names", "found"),
     [
         ([], "is empty"),
-        (["_SUCCESS", ".part.parquet"], r"has no file of a known kind \(found: .part.parquet, _SUCCESS\)"),
-        (["notes.docx"], r"has no file of a known kind \(found: notes.docx\)"),
+        (["_SUCCESS", ".part.parquet"], r"has no file of a known format \(found: .part.parquet, _SUCCESS\)"),
+        (["notes.docx"], r"has no file of a known format \(found: notes.docx\)"),
     ],
 )
 def test_a_folder_without_a_file_to_read(names, found, tmp_path):

@@ -160,7 +160,7 @@ def test_duplicates_are_summed_without_touching_the_matrix():
 def test_sparse_refusals():
     with pytest.raises(DataError, match="sparse; expected dense numbers"):
         tb.fit_distribution(sp.csr_matrix(WORDS), tb.Gaussian())
-    with pytest.raises(DataError, match="sparse; expected labels"):
+    with pytest.raises(DataError, match="sparse; expected categories"):
         tb.fit_distribution(sp.csr_matrix(WORDS), tb.Categorical())
     with pytest.raises(DataError, match="sparse matrix has shape"):
         open_table(sp.coo_array(np.array([1, 0, 2])))
@@ -174,9 +174,9 @@ def test_sparse_refusals():
 @pytest.mark.parametrize(
     ("part", "values", "message"),
     [
-        ("indptr", [1, 1, 2, 3], "indptr that does not fit it; expected 4 numbers that start at 0"),
-        ("indptr", [0, 2, 1, 3], "indptr that does not fit it"),
-        ("indptr", [0, 1, 3], "indptr that does not fit it"),
+        ("indptr", [1, 1, 2, 3], "invalid indptr; expected 4 non-decreasing numbers that start at 0"),
+        ("indptr", [0, 2, 1, 3], "invalid indptr"),
+        ("indptr", [0, 1, 3], "invalid indptr"),
         ("indptr", [0, 1, 2, 9], "3 indices and 3 values; expected 9 of each"),
         ("indices", [0, 1, 3], "indices from 0 to 3; expected 0 to 2"),
         ("indices", [-1, 1, 2], "indices from -1 to 2; expected 0 to 2"),

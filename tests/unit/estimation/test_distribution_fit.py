@@ -593,7 +593,7 @@ def test_what_occurred_0_times_is_a_level():
         ({"counts": {"H": "many"}}, "counts has 'many' for 'H'"),
         ({"counts": {"H": True}}, "counts has True for 'H'"),
         ({"counts": {"H": np.nan}}, "counts has nan for 'H'"),
-        ({"counts": [55, 45]}, "expected a mapping from value to how often it occurred"),
+        ({"counts": [55, 45]}, "expected a mapping from value to its number of occurrences"),
         ({"counts": {"H": 1}, "weight": [1]}, "expected no values, weight= or group="),
         ({"counts": {"H": 1}, "values": ["H"]}, "expected no values, weight= or group="),
         ({}, "or how often each occurred"),

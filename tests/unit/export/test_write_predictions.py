@@ -310,7 +310,7 @@ def test_every_model(frame, tmp_path, small_batches):
 def test_what_is_refused(frame, tmp_path):
     model, network = _model().fit(frame, "y"), tb.BayesianNetwork({"y": ["prediction"]}).fit(frame)
     chain = tb.HiddenMarkovModel().fit([["a", "b"]], [["x", "y"]])
-    with pytest.raises(tb.DataError, match=r"tells no kind of file.*\n.*told.parquet"):
+    with pytest.raises(tb.DataError, match=r"has the unknown ending .xlsx.*\n.*told.parquet"):
         tb.write_predictions(model, frame, tmp_path / "told.xlsx")
     with pytest.raises(tb.DataError, match="to is 3; expected a path, \\(connection"):
         tb.write_predictions(model, frame, 3)

@@ -1,4 +1,4 @@
-"""Files of Arrow's own: Parquet and Arrow IPC (Feather), one or many."""
+"""Parquet and Arrow IPC (Feather) files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GIVE_BACK: int | None = getattr(mmap, "MADV_DONTNEED", None)  # None on Windows
 
 
 class ArrowFiles(Source):
-    """Rows of Parquet or IPC files that have the same columns, in the order of the files.
+    """Rows of Parquet or Arrow IPC files with the same columns, in the order of the files.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class ArrowFiles(Source):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns and their types; labels of Parquet are read as the codes that the file has for them."""
+        """The columns and their types; strings in Parquet files are read as dictionaries."""
         import pyarrow as pa
 
         schemas: dict[str, pa.Schema] = {}
@@ -51,7 +51,7 @@ class ArrowFiles(Source):
                         schemas[path] = stream.schema.remove_metadata()
                 else:
                     schemas[path] = self._schema_of(path)
-                check_unique_names(schemas[path].names, path)  # they are decoded here, and may not be UTF-8
+                check_unique_names(schemas[path].names, path)  # decodes the names, which may not be UTF-8
         schema = united(schemas)
         if self.format != "parquet":
             return schema
@@ -60,7 +60,7 @@ class ArrowFiles(Source):
 
     @cached_property
     def n_rows(self) -> int | None:
-        """How many rows there are, as the files say; streams do not say it."""
+        """The number of rows according to the files; None for streams, which do not contain it."""
         import pyarrow.dataset as ds
 
         if any(map(self._is_stream, self.paths)):
@@ -69,7 +69,7 @@ class ArrowFiles(Source):
             return int(ds.dataset(self.paths, schema=self.schema, format=self.format).count_rows())
 
     def _schema_of(self, path: str) -> pa.Schema:
-        """The columns of one file, and their types."""
+        """Return the columns of one file and their types."""
         import pyarrow as pa
         import pyarrow.dataset as ds
         import pyarrow.parquet as pq
@@ -77,19 +77,19 @@ class ArrowFiles(Source):
         try:
             return ds.dataset(path, format=self.format).schema.remove_metadata()
         except pa.ArrowInvalid:
-            found = pq.read_schema(path) if self.format == "parquet" else pa.ipc.open_file(path).schema
-            check_unique_names(found.names, path)
+            schema = pq.read_schema(path) if self.format == "parquet" else pa.ipc.open_file(path).schema
+            check_unique_names(schema.names, path)
             raise
 
     def _is_stream(self, path: str) -> bool:
-        """Whether a file is in Arrow's streaming format, which has no mark at its beginning."""
+        """Return whether a file is in the Arrow streaming format, which has no mark at its beginning."""
         if self.format != "ipc":
             return False
         with open(path, "rb") as file:
             return file.read(6) not in (b"ARROW1", b"")
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows, some at a time."""
+        """Yield the rows in batches."""
         wanted = self.schema.names if columns is None else list(columns)
         self.check_columns(wanted)
         schema = self._selected(wanted)
@@ -109,19 +109,19 @@ class ArrowFiles(Source):
         return pa.schema([self.schema.field(name) for name in names])
 
     def _parquet(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.Table]:
-        """Read some rows at a time, however large the row groups; columns are decoded on all cores."""
+        """Yield batches of a Parquet file in bounded memory, whatever the size of row groups."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         metadata = pq.read_metadata(path)
-        places = _leaf_places(metadata.schema.to_arrow_schema())
-        wanted = [place for name in schema.names for place in places[name]]
-        labels = {
-            metadata.schema.column(places[f.name][0]).path: places[f.name]
+        positions = _leaf_places(metadata.schema.to_arrow_schema())
+        wanted = [position for name in schema.names for position in positions[name]]
+        strings = {
+            metadata.schema.column(positions[f.name][0]).path: positions[f.name]
             for f in schema
             if pa.types.is_dictionary(f.type)
         }
-        # mimalloc, which is Arrow's default, keeps up to 100 MB of freed memory in the heaps of the decoding threads.
+        # Arrow's default allocator mimalloc keeps up to 100 MB of freed memory of the decoding threads.
         jemalloc = "jemalloc" in pa.supported_memory_backends()
         pool = pa.jemalloc_memory_pool() if jemalloc else pa.default_memory_pool()
         groups = range(metadata.num_row_groups)
@@ -140,32 +140,32 @@ class ArrowFiles(Source):
                     if copy is not None and _GIVE_BACK is not None:
                         copy.madvise(_GIVE_BACK)
 
-        def has_codes(label: str) -> bool:
+        def has_codes(string: str) -> bool:
             try:
-                next(decoded([label], labels[label], 1), None)
+                next(decoded([string], strings[string], 1), None)
                 return True
             except OSError:
                 return False
 
-        # Strings encoded by differences (DELTA_BYTE_ARRAY, …) cannot be read as codes. The encodings are in the
-        # metadata of columns, but pyarrow ends the process where these are damaged: it is tried.
-        as_codes, n_read = list(labels), 0
+        # Strings encoded by differences (DELTA_BYTE_ARRAY, …) cannot be read as dictionaries. This is tried, since
+        # pyarrow ends the process on reading the encodings from damaged metadata of columns.
+        as_codes, n_read = list(strings), 0
         while True:
-            n_known = n_read
+            n_to_skip = n_read
             try:
                 for batch in decoded(as_codes, wanted, n_rows):
-                    if n_known < len(batch):
-                        table = pa.Table.from_batches([batch.slice(n_known)]).select(schema.names)
+                    if n_to_skip < len(batch):
+                        table = pa.Table.from_batches([batch.slice(n_to_skip)]).select(schema.names)
                         table = table.replace_schema_metadata(None)
                         n_read += len(table)
                         yield table if table.schema == schema else table.cast(schema)
-                    n_known = max(0, n_known - len(batch))
+                    n_to_skip = max(0, n_to_skip - len(batch))
                 return
             except OSError:
                 if not as_codes:
                     raise
-                fewer = list(filter(has_codes, as_codes))
-                as_codes = fewer if len(fewer) < len(as_codes) else []
+                readable = list(filter(has_codes, as_codes))
+                as_codes = readable if len(readable) < len(as_codes) else []
 
     def _ipc(self, path: str, schema: pa.Schema, n_rows: int) -> Iterator[pa.RecordBatch | pa.Table]:
         import pyarrow as pa
@@ -176,12 +176,12 @@ class ArrowFiles(Source):
                 for batch in stream:
                     yield pa.table(batch.select(schema.names)).cast(schema)
             return
-        found = ds.dataset(path, schema=self.schema, format="ipc")
-        yield from found.to_batches(columns=schema.names, batch_size=n_rows, batch_readahead=2)
+        dataset = ds.dataset(path, schema=self.schema, format="ipc")
+        yield from dataset.to_batches(columns=schema.names, batch_size=n_rows, batch_readahead=2)
 
 
 def _checked(part: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
-    """The same rows; raise ArrowInvalid if a string is not UTF-8, which Arrow does not check when it reads."""
+    """Return the same rows; raise ArrowInvalid if a string is not UTF-8, which Arrow does not check during reading."""
     import pyarrow as pa
 
     for column in part.columns:
@@ -217,17 +217,17 @@ def _mapped_copy(path: str, copied: bool) -> Iterator[mmap.mmap | None]:
 def _leaf_places(schema: pa.Schema) -> dict[str, range]:
     """Return the positions of the leaf columns of every column of a Parquet file.
 
-    By name they are ambiguous: to Arrow "a.b" is the name of a column and of field b of a column a.
+    Names of leaf columns are ambiguous: "a.b" is a column, or field b of a column a.
     """
-    places, n = {}, 0
+    positions, n = {}, 0
     for field in schema:
-        places[field.name] = range(n, n + _n_leaves(field.type))
-        n = places[field.name].stop
-    return places
+        positions[field.name] = range(n, n + _n_leaves(field.type))
+        n = positions[field.name].stop
+    return positions
 
 
 def _n_leaves(kind: pa.DataType) -> int:
-    """Return how many columns of a Parquet file hold a column of this type."""
+    """Return the number of leaf columns of a Parquet file for a column of this type."""
     import pyarrow as pa
 
     if isinstance(kind, pa.BaseExtensionType):
@@ -238,42 +238,42 @@ def _n_leaves(kind: pa.DataType) -> int:
 
 
 def known_types(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with strings in place of columns that have no value to find a type by."""
+    """Return the schema with strings in place of columns without any value."""
     import pyarrow as pa
 
     return pa.schema([pa.field(f.name, pa.string()) if pa.types.is_null(f.type) else f for f in schema])
 
 
 def united(schemas: dict[str, pa.Schema]) -> pa.Schema:
-    """One schema for all files; a column that one of them lacks, or has as another kind, is refused by name."""
+    """Return one schema for all files; raise DataError if a file lacks a column or has it in another type."""
     import pyarrow as pa
 
     first_path, first = next(iter(schemas.items()))
     for path, schema in schemas.items():
-        here, there = first.names, schema.names  # lists that Arrow makes anew whenever they are read
-        absent, more = (
-            [name for name in some if name not in others]
-            for some, others in ((here, frozenset(there)), (there, frozenset(here)))
+        expected, names = first.names, schema.names  # lists that Arrow makes anew whenever they are read
+        missing, additional = (
+            [name for name in columns if name not in others]
+            for columns, others in ((expected, frozenset(names)), (names, frozenset(expected)))
         )
-        if absent or more:
-            lacking, having = (path, first_path) if absent else (first_path, path)
+        if missing or additional:
+            incomplete, complete = (path, first_path) if missing else (first_path, path)
             raise DataError(
-                f"{lacking} has no column {(absent or more)[0]!r}, which {having} has; expected the same columns in "
-                "all files.\n    Name those to be read: tb.table(files, columns=[...])."
+                f"{incomplete} has no column {(missing or additional)[0]!r}, which {complete} has; expected the same "
+                "columns in all files.\n    Select the columns to read: tb.table(files, columns=[...])."
             )
-        for name in here:
+        for name in expected:
             check_same_type(name, first_path, first.field(name).type, path, schema.field(name).type)
     return pa.unify_schemas(list(schemas.values()), promote_options="permissive")
 
 
 def check_same_type(name: str, first_path: str, first: pa.DataType, path: str, kind: pa.DataType) -> None:
-    """Raise DataError if two files have a column as two types that no type holds both of."""
+    """Raise DataError if the types of a column in two files have no common type."""
     import pyarrow as pa
 
-    numbers = all(pa.types.is_integer(one) or pa.types.is_floating(one) for one in (first, kind))
-    times = all(map(pa.types.is_timestamp, (first, kind))) and first.tz == kind.tz
-    if first != kind and not numbers and not times and not any(map(pa.types.is_null, (first, kind))):
+    are_numbers = all(pa.types.is_integer(one) or pa.types.is_floating(one) for one in (first, kind))
+    are_times = all(map(pa.types.is_timestamp, (first, kind))) and first.tz == kind.tz
+    if first != kind and not are_numbers and not are_times and not any(map(pa.types.is_null, (first, kind))):
         raise DataError(
             f"column {name!r} is {first} in {first_path} and {kind} in {path}; expected one type.\n"
-            f"    Say which: tb.table(files, types={{{name!r}: 'string'}})."
+            f"    Set the type: tb.table(files, types={{{name!r}: 'string'}})."
         )

@@ -1,4 +1,4 @@
-"""Files of text with one row a line: CSV, TSV and their like, packed or not."""
+"""Text files with one row per line: CSV and TSV, also compressed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tallybayes.warnings import DataSourceWarning, warn
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BLOCK = 1 << 22  # bytes that are parsed together; the types of columns are those of the first two
+_BLOCK = 1 << 22  # bytes of a chunk; types of columns are inferred from the first two blocks
 _DELIMITERS = (",", ";", "\t", "|")
 _ROW = re.compile(r"Row #(\d+)")
 _COLUMN = re.compile(r"In CSV column #(\d+)")
@@ -26,30 +26,30 @@ ON_BAD = ("error", "missing", "skip")
 
 
 class CsvFiles(Source):
-    """Rows of text files that have the same columns, in the order of the files.
+    """Rows of text files with the same columns, in the order of the files.
 
-    Arrow's own reader of files larger than memory parses one block after the other. So files are cut where rows end,
-    and every core parses a piece; an error in a piece knows its line.
+    Arrow's streaming reader parses one block after the other. Here files are split at the ends of rows, and the chunks
+    are parsed in parallel. Error messages contain the line.
 
     Parameters
     ----------
     paths : sequence of str
-        Those that end in .gz, .bz2, .zst or .lz4 are unpacked as they are read.
+        Files that end in .gz, .bz2, .zst or .lz4 are decompressed during reading.
     delimiter : str, optional
-        By default what the first line has most of: a comma, a semicolon, a tab or a bar.
+        Default: the most frequent of comma, semicolon, tab and bar in the first line.
     names : sequence of str, optional
-        For files without a line of names.
+        The column names of files without a header line.
     types : mapping from name to an Arrow type, optional
-        For others the first block of the first file tells.
+        Types of other columns are inferred from the first block of the first file.
     null_values : sequence of str, optional
-        What stands for a missing cell; by default nothing at all, NA, NaN, null and their like.
+        Strings that represent a missing value; default the empty string, NA, NaN, null and similar ones.
     encoding : str, default "utf8"
     on_bad : {"error", "missing", "skip"}
-        What becomes of a cell that is not of its column's type: an error that names the line, a missing cell, or the
-        row is left out. A line with too many or too few cells is an error, or left out.
+        What to do with a cell that is not of its column's type: raise an error that names the line, treat it as
+        missing, or skip its row. A line with too many or too few cells is an error, or is skipped.
     """
 
-    in_threads = False  # it has threads of its own
+    in_threads = False  # it uses threads itself
 
     def __init__(
         self,
@@ -67,200 +67,202 @@ class CsvFiles(Source):
         self.null_values, self.encoding, self.on_bad = null_values, encoding, on_bad
         self._delimiter = delimiter
         self._names: dict[str, list[str]] = {}  # the columns of every file, in its order
-        self._head: tuple[pa.Table, int] | None = None  # of the first file what told the types, until it is used
-        self.n_bad: dict[str, int] = {}  # cells or lines of every file that were none, while it was read last
+        self._head: tuple[pa.Table, int] | None = None  # first chunk, from which types were inferred, until it is read
+        self.n_bad: dict[str, int] = {}  # by file, invalid cells or lines in the last read
 
     @cached_property
     def delimiter(self) -> str:
-        """What parts the cells of a line."""
+        """The delimiter of the cells in a line."""
         if self._delimiter is not None:
             return self._delimiter
         text = next(utf8_of(self.paths[0], 1 << 16, 1 << 16, self.encoding), b"")
         line = re.split(b"[\r\n]", text, maxsplit=1)[0].decode("latin-1")
-        outside = re.sub(r'"[^"]*"', "", line)
-        return max(_DELIMITERS, key=lambda mark: (outside.count(mark), -_DELIMITERS.index(mark)))
+        unquoted = re.sub(r'"[^"]*"', "", line)
+        return max(_DELIMITERS, key=lambda candidate: (unquoted.count(candidate), -_DELIMITERS.index(candidate)))
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns and their types: those of the first block, unless they are said."""
+        """The columns and their types, as passed or inferred from the first block."""
         return united({path: self._first_schema(path) for path in self.paths})
 
     def _first_schema(self, path: str) -> pa.Schema:
+        """Return the columns and types of one file, from its first chunk."""
         import pyarrow as pa
 
-        piece = next(self._pieces(path), None)
-        if piece is None:
-            raise DataError(f"{path} is empty; expected a line of names, or names=[...] and rows.")
-        # Every column of every block is a task of its own, which costs more than its cells where rows are long.
-        threads = piece.data.find(b"\n") < _BLOCK // 1024
+        chunk = next(self._chunks(path), None)
+        if chunk is None:
+            raise DataError(f"{path} is empty; expected a header line, or names=[...] and rows.")
+        # Every column of every block is one task. Its overhead exceeds the cost of its cells if rows are long.
+        threads = chunk.data.find(b"\n") < _BLOCK // 1024
         try:
-            table, n_bad = self._parsed(path, piece, self.types, threads=threads)
-        except pa.ArrowInvalid:  # somewhere
+            table, n_bad = self._parsed(path, chunk, self.types, threads=threads)
+        except pa.ArrowInvalid:  # without the line
             try:
-                table, n_bad = self._parsed(path, piece, self.types)
+                table, n_bad = self._parsed(path, chunk, self.types)
             except pa.ArrowInvalid as error:
-                raise self._told(path, piece, error) from None
+                raise self._told(path, chunk, error) from None
         try:
             schema, names = table.schema, table.schema.names
         except UnicodeDecodeError:
-            check_utf8(path, piece, self.encoding)
+            check_utf8(path, chunk, self.encoding)
             raise
         if any(pa.types.is_binary(field.type) for field in schema):
-            check_utf8(path, piece, self.encoding)
+            check_utf8(path, chunk, self.encoding)
         schema = known_types(schema)
-        known = set(names)
-        if len(known) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise DataError(f"{path} has two columns {twice!r}; expected a name for every column.")
-        absent = [name for name in self.types if name not in known]
-        if absent:
-            raise DataError.unknown_column(absent, names)
+        unique_names = set(names)
+        if len(unique_names) < len(names):
+            repeated = next(name for name in names if names.count(name) > 1)
+            raise DataError(f"{path} has two columns {repeated!r}; expected unique names.")
+        unknown = [name for name in self.types if name not in unique_names]
+        if unknown:
+            raise DataError.unknown_column(unknown, names)
         self._names[path] = names
         if path == self.paths[0]:
             self._head = table.cast(schema), n_bad
         return schema
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows, some at a time."""
+        """Yield the rows in batches."""
         self.n_bad = {}
         self.check_columns(columns or ())
         for path in self.paths:
-            for table, n_bad, line in in_order(partial(self._read, path, columns), self._pieces(path)):
+            for table, n_bad, line in in_order(partial(self._read, path, columns), self._chunks(path)):
                 if n_bad:
                     self.n_bad[path] = self.n_bad.get(path, 0) + n_bad
                 if len(table):
                     yield from with_location([table], path, "line", line)
         for path, number in self.n_bad.items():
-            what = "taken for missing" if self.on_bad == "missing" else "left out"
+            action = "treated as missing" if self.on_bad == "missing" else "skipped"
             kind = "bad cells" if self.on_bad == "missing" else "bad lines"
-            warn(f"{path}: {number} {kind if number > 1 else kind[:-1]} {what}.", DataSourceWarning)
+            warn(f"{path}: {number} {kind if number > 1 else kind[:-1]} {action}.", DataSourceWarning)
 
-    def _pieces(self, path: str) -> Iterator[TextChunk]:
-        # To begin a column takes as long as to parse some hundred cells: a piece has about 1 KB of each.
+    def _chunks(self, path: str) -> Iterator[TextChunk]:
+        # The overhead of a column is that of some hundred cells, so a chunk has about 1 kB of every column.
+        """Yield the file in chunks of whole rows."""
         size = max(_BLOCK, _BLOCK // 4096 * len(self._names.get(path, ())))
         return row_chunks(path, 2 * _BLOCK, size, delimiter=self.delimiter, encoding=self.encoding)
 
-    def _read(self, path: str, columns: Sequence[str] | None, piece: TextChunk) -> tuple[pa.Table, int, int]:
-        """The rows of a piece, how many cells or lines of it were none, and the line of the first row."""
+    def _read(self, path: str, columns: Sequence[str] | None, chunk: TextChunk) -> tuple[pa.Table, int, int]:
+        """Return the rows of a chunk, its number of invalid cells or lines, and the line of its first row."""
         import pyarrow as pa
 
         kinds = {name: self.schema.field(name).type for name in (self.schema.names if columns is None else columns)}
-        fast = {name: _fast(kind) for name, kind in kinds.items()}
-        is_head = piece.line == 1
-        line = piece.line + (is_head and not self.names)
+        parsed_types = {name: _fast(kind) for name, kind in kinds.items()}
+        is_head = chunk.line == 1
+        line = chunk.line + (is_head and not self.names)
         if is_head and self._head is not None and path == self.paths[0]:
             (table, n_bad), self._head = self._head, None
             if table.schema.equals(self.schema):
-                return table.select(list(kinds)).cast(pa.schema(list(fast.items()))), n_bad, line
+                return table.select(list(kinds)).cast(pa.schema(list(parsed_types.items()))), n_bad, line
         try:
-            return *self._parsed(path, piece, fast, list(kinds)), line
+            return *self._parsed(path, chunk, parsed_types, list(kinds)), line
         except pa.ArrowInvalid as error:
             if _COLUMN.search(str(error)) is None or self.on_bad == "error":
-                raise self._told(path, piece, error) from None
+                raise self._told(path, chunk, error) from None
         try:
-            table, n_bad = self._parsed(path, piece, dict.fromkeys(kinds, pa.string()), list(kinds))
+            table, n_bad = self._parsed(path, chunk, dict.fromkeys(kinds, pa.string()), list(kinds))
         except pa.ArrowInvalid as error:
-            raise self._told(path, piece, error) from None
+            raise self._told(path, chunk, error) from None
         table, n_cells = _converted(table, kinds, self.on_bad)
         return table, n_bad + n_cells, line
 
     def _parsed(
         self,
         path: str,
-        piece: TextChunk,
+        chunk: TextChunk,
         types: Mapping[str, Any],
         columns: list[str] | None = None,
         *,
         threads: bool = False,
     ) -> tuple[pa.Table, int]:
-        """The rows of a piece, and how many lines of it were left out. With threads no error knows its line."""
+        """Return the rows of a chunk and the number of skipped lines. With threads, errors do not contain the line."""
         import pyarrow as pa
         import pyarrow.csv as arrow_csv
 
         nulls: dict[str, Any] = {} if self.null_values is None else {"null_values": list(self.null_values)}
-        left_out = []
+        skipped = []
 
-        def leave_out(row: Any) -> str:
-            left_out.append(row.number)
+        def skip(row: Any) -> str:
+            skipped.append(row.number)
             return "skip"
 
         if self.on_bad != "error":
-            check_utf8(path, piece, self.encoding)  # Arrow decodes the rows that it hands over to be left out
+            check_utf8(path, chunk, self.encoding)  # Arrow decodes skipped rows
         table = arrow_csv.read_csv(
-            pa.BufferReader(piece.data),
+            pa.BufferReader(chunk.data),
             read_options=arrow_csv.ReadOptions(
-                block_size=_BLOCK // 8 if threads else len(piece.data) + 1,
-                column_names=self.names if piece.line == 1 else self._names[path],
+                block_size=_BLOCK // 8 if threads else len(chunk.data) + 1,
+                column_names=self.names if chunk.line == 1 else self._names[path],
                 use_threads=threads,
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.delimiter,
                 newlines_in_values=True,
-                invalid_row_handler=None if self.on_bad == "error" else leave_out,
+                invalid_row_handler=None if self.on_bad == "error" else skip,
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict(types), include_columns=columns, strings_can_be_null=True, **nulls
             ),
         )
-        return table, len(left_out)
+        return table, len(skipped)
 
-    def _told(self, path: str, piece: TextChunk, error: Exception) -> DataError:
-        """What is wrong with a piece of a file, with the line."""
+    def _told(self, path: str, chunk: TextChunk, error: Exception) -> DataError:
+        """Return the error for a chunk that cannot be parsed, with the line."""
         try:
-            check_utf8(path, piece, self.encoding)
-        except DataError as not_text:
-            return not_text
+            check_utf8(path, chunk, self.encoding)
+        except DataError as encoding_error:
+            return encoding_error
         text = str(error)
         row, column = _ROW.search(text), _COLUMN.search(text)
-        where = f"{path}, line {piece.line + int(row.group(1)) - 1}" if row else path
-        said = text.rsplit("CSV parse error: ", 1)[-1].rsplit("CSV conversion error to ", 1)[-1]
+        where = f"{path}, line {chunk.line + int(row.group(1)) - 1}" if row else path
+        message = text.rsplit("CSV parse error: ", 1)[-1].rsplit("CSV conversion error to ", 1)[-1]
         if column is None:
-            said = re.sub(r"^Row #\d+: ", "", said)
-            return DataError(f"{where}: {short_repr(said)}.\n    Pass on_bad='skip' to leave such lines out.")
+            message = re.sub(r"^Row #\d+: ", "", message)
+            return DataError(f"{where}: {short_repr(message)}.\n    Pass on_bad='skip' to skip such lines.")
         names = self._names.get(path, self.names) or next(
-            csv.reader([piece.data.splitlines()[0].decode()], delimiter=self.delimiter)
+            csv.reader([chunk.data.splitlines()[0].decode()], delimiter=self.delimiter)
         )
         name = names[int(column.group(1))] if int(column.group(1)) < len(names) else column.group(1)
-        kind, _, value = said.partition(": invalid value ")
+        kind, _, value = message.partition(": invalid value ")
         wider = "float64" if kind.startswith(("int", "uint")) and _NUMBER.fullmatch(value) else "string"
         return DataError(
-            f"{where}, column {name!r}: found {value or said}; expected {kind}, the type of the rows before.\n"
+            f"{where}, column {name!r}: found {value or message}; expected {kind}, the type of the rows before.\n"
             f"    Set the type: tb.table(..., types={{{name!r}: {wider!r}}}); or pass on_bad='missing' or 'skip'."
         )
 
 
 def _fast(kind: pa.DataType) -> pa.DataType:
-    """Labels are made codes where they are parsed."""
+    """Return the type in which a column is parsed: strings as dictionaries."""
     import pyarrow as pa
 
     return pa.dictionary(pa.int32(), pa.string()) if pa.types.is_string(kind) else kind
 
 
 def _converted(table: pa.Table, kinds: Mapping[str, pa.DataType], on_bad: str) -> tuple[pa.Table, int]:
-    """Text as the types of its columns, cell by cell where there are some that are not; and how many, or lines."""
+    """Return a table of strings converted to the types of its columns, and the number of invalid cells or lines."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    arrays, bad, n_bad = [], None, 0
+    arrays, is_bad, n_bad = [], None, 0
     for name in table.schema.names:
         column = table.column(name).combine_chunks()
         try:
             arrays.append(column.cast(_fast(kinds[name])))
         except pa.ArrowInvalid:
-            known = column.dictionary_encode()
-            made = pa.array([_one(value, kinds[name]) for value in known.dictionary.to_pylist()], kinds[name])
-            arrays.append(made.take(known.indices))
-            wrong = pc.and_(pc.is_null(arrays[-1]), pc.is_valid(column))
-            n_bad += pc.sum(wrong).as_py() if on_bad == "missing" else 0
-            bad = wrong if bad is None else pc.or_(bad, wrong)
+            encoded = column.dictionary_encode()
+            converted = pa.array([_one(value, kinds[name]) for value in encoded.dictionary.to_pylist()], kinds[name])
+            arrays.append(converted.take(encoded.indices))
+            is_invalid = pc.and_(pc.is_null(arrays[-1]), pc.is_valid(column))
+            n_bad += pc.sum(is_invalid).as_py() if on_bad == "missing" else 0
+            is_bad = is_invalid if is_bad is None else pc.or_(is_bad, is_invalid)
     table = pa.Table.from_arrays(arrays, names=table.schema.names)
-    if bad is not None and on_bad == "skip":
-        return table.filter(pc.invert(bad)), pc.sum(bad).as_py()
+    if is_bad is not None and on_bad == "skip":
+        return table.filter(pc.invert(is_bad)), pc.sum(is_bad).as_py()
     return table, n_bad
 
 
 def _one(value: str, kind: Any) -> Any:
-    """One cell as its column's type, or None."""
+    """Convert one cell; return None if it is invalid."""
     import pyarrow as pa
 
     try:

@@ -1,4 +1,4 @@
-"""Files with one JSON object a line, packed or not."""
+"""JSON lines: text files with one JSON object per line, also compressed."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from tallybayes.errors import DataError, short_repr
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BLOCK = 1 << 22  # bytes that are parsed together; the types of columns are those of the first four
+_BLOCK = 1 << 22  # bytes of a chunk; types of columns are inferred from the first four blocks
 _MOST_NESTED = 64  # levels of lists and objects, as Arrow allows in its own files
 _ROW = re.compile(r"\.? in row (\d+)$")
 _CHANGED = re.compile(r"Column\(/([^/)]+).*\) changed from (\w+) to (\w+)$")
 _UNREAD = re.compile(r"Failed to convert JSON to .*, couldn't parse:(.*)$", re.DOTALL)
 _NULL_FIRST = re.compile(rb"[ \t\r\n]*null")
-_KINDS = np.zeros(256, np.int8)  # of the characters that structure is made of
+_KINDS = np.zeros(256, np.int8)  # kinds of structural characters: 1 opens, −1 closes, 2 is a quote, 3 a line end
 _KINDS[list(b"[{")], _KINDS[list(b"]}")], _KINDS[ord('"')], _KINDS[ord("\n")] = 1, -1, 2, 3
 
 
 class JsonFiles(Source):
-    """Rows of files of JSON lines; a key that a line does not have is a missing cell.
+    """Rows of JSON lines files; keys that a line does not have are missing values.
 
     Parameters
     ----------
     paths : sequence of str
     types : mapping from name to an Arrow type, optional
-        For others the first block of every file tells; whole numbers are read as numbers that need not be.
+        Types of other columns are inferred from the first block of every file.
     """
 
-    in_threads = False  # it has threads of its own
+    in_threads = False  # it uses threads itself
 
     def __init__(self, paths: Sequence[str], *, types: Mapping[str, Any] | None = None) -> None:
         super().__init__(paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more")
@@ -48,89 +48,94 @@ class JsonFiles(Source):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns of all files, and their types."""
+        """The columns of all files and their types."""
         import pyarrow as pa
 
-        found, is_whole = [], True
+        schemas, is_complete = [], True
         for path in self.paths:
-            pieces = list(islice(self._pieces(path), 2))
-            if not pieces:
-                raise DataError(f"{path} is empty; expected one JSON object a line.")
-            reject_array(path, pieces[0].data)
-            table = self._parsed(path, None, pieces[0])
+            chunks = list(islice(self._chunks(path), 2))
+            if not chunks:
+                raise DataError(f"{path} is empty; expected one JSON object per line.")
+            reject_array(path, chunks[0].data)
+            table = self._parsed(path, None, chunks[0])
             kinds = {name: self.types.get(name) or type_of_times(table.column(name)) for name in table.schema.names}
-            found.append(pa.schema(list(kinds.items())))
-            is_whole &= len(pieces) == 1
+            schemas.append(pa.schema(list(kinds.items())))
+            is_complete &= len(chunks) == 1
         try:
-            schema = pa.unify_schemas(found, promote_options="permissive")
+            schema = pa.unify_schemas(schemas, promote_options="permissive")
         except pa.ArrowTypeError:
             first: dict[str, tuple[str, pa.DataType]] = {}
-            for path, one in zip(self.paths, found, strict=True):
-                for field in one:
+            for path, file_schema in zip(self.paths, schemas, strict=True):
+                for field in file_schema:
                     check_same_type(field.name, *first.setdefault(field.name, (path, field.type)), path, field.type)
             raise
         fields = {field.name: field for field in schema}
         for name, kind in self.types.items():
-            if name not in fields and is_whole:
+            if name not in fields and is_complete:
                 raise DataError.unknown_column([name], schema.names)
             fields[name] = pa.field(name, kind)
         schema = pa.schema(fields.values())
         return known_types(schema)
 
     def first_batch(self) -> pa.Table:
-        """The first batch, which decides what there is to count: later keys that it does not have are an error."""
+        """Return the first batch, from which column types are determined; new keys in later rows then raise DataError.
+
+        The first batch is usually read to choose families, and columns that appear later would be ignored.
+        """
         self._all_keys = True
         return super().first_batch()
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows, some at a time."""
+        """Yield the rows in batches."""
         import pyarrow as pa
 
         self.check_columns(columns or ())
         wanted = self.schema.names if columns is None else list(columns)
         parsed, schema = self._with_known_keys, self.schema
-        if columns is not None and not self._all_keys:  # other columns may be of any type
+        if columns is not None and not self._all_keys:  # the types of other columns do not matter
             parsed, schema = self._parsed, pa.schema([schema.field(name) for name in wanted])
         for path in self.paths:
-            for table in in_order(partial(parsed, path, schema), self._pieces(path)):
+            for table in in_order(partial(parsed, path, schema), self._chunks(path)):
                 yield table.select(wanted)
 
-    def _pieces(self, path: str) -> Iterator[TextChunk]:
-        pieces = row_chunks(path, 4 * _BLOCK, _BLOCK, delimiter=None)
-        return (piece for piece in pieces if not piece.data.isspace())
+    def _chunks(self, path: str) -> Iterator[TextChunk]:
+        """Yield the file in chunks of whole lines."""
+        chunks = row_chunks(path, 4 * _BLOCK, _BLOCK, delimiter=None)
+        return (chunk for chunk in chunks if not chunk.data.isspace())
 
-    def _with_known_keys(self, path: str, schema: pa.Schema, piece: TextChunk) -> pa.Table:
-        """The rows of a piece, whose keys are all in the schema."""
-        table = self._parsed(path, schema, piece, new="infer")
-        known = set(schema.names)
-        late = next((name for name in table.schema.names if name not in known), None)
-        if late is not None:
-            present = table.column(late).is_valid().to_pylist()
-            where = f"{path}, line {_line_of(piece, present.index(True))}" if True in present else path
+    def _with_known_keys(self, path: str, schema: pa.Schema, chunk: TextChunk) -> pa.Table:
+        """Return the rows of a chunk; raise DataError if a key is not in the schema."""
+        table = self._parsed(path, schema, chunk, new="infer")
+        known_keys = set(schema.names)
+        new_key = next((name for name in table.schema.names if name not in known_keys), None)
+        if new_key is not None:
+            present = table.column(new_key).is_valid().to_pylist()
+            where = f"{path}, line {_line_of(chunk, present.index(True))}" if True in present else path
             raise DataError(
-                f"{where}: found the key {late!r}, which the first rows do not have.\n"
-                f"    Read it with tb.table(path, types={{{late!r}: 'float64'}}), or name others: columns=[...]."
+                f"{where}: found the key {new_key!r}, which the first rows do not have.\n"
+                f"    Pass its type, tb.table(path, types={{{new_key!r}: 'float64'}}), or select columns=[...]."
             )
-        same = table.schema.equals(schema)
-        return table if same else self._parsed(path, schema, piece)  # records have more keys inside
+        is_equal = table.schema.equals(schema)
+        return table if is_equal else self._parsed(path, schema, chunk)  # nested objects have new keys
 
-    def _parsed(self, path: str, schema: pa.Schema | None, piece: TextChunk, new: str = "ignore") -> pa.Table:
-        """The rows of a piece, and their lines; `new` says how keys are treated that the schema does not have."""
+    def _parsed(self, path: str, schema: pa.Schema | None, chunk: TextChunk, new: str = "ignore") -> pa.Table:
+        """Return the rows of a chunk with their location; `new` is Arrow's option for keys outside the schema."""
         import pyarrow as pa
 
-        check_utf8(path, piece, "utf8")
-        check_nesting(path, piece)
-        null = _NULL_FIRST.match(piece.data)
+        check_utf8(path, chunk, "utf8")
+        check_nesting(path, chunk)
+        null = _NULL_FIRST.match(chunk.data)
         if null:  # Arrow reads null as a row without values, but ends the process if it is the first row
-            piece = piece._replace(data=piece.data[: null.end() - 4] + b"{}" + piece.data[null.end() :])
+            chunk = chunk._replace(data=chunk.data[: null.end() - 4] + b"{}" + chunk.data[null.end() :])
         try:
-            table = _parse(piece.data, schema, "infer" if schema is None else new)
+            table = _parse(chunk.data, schema, "infer" if schema is None else new)
         except pa.ArrowInvalid as error:
-            raise _bad_row(path, schema, piece, str(error).rsplit("JSON parse error: ", 1)[-1]) from None
-        return next(with_location([table], path, "line", piece.line))
+            raise _bad_row(path, schema, chunk, str(error).rsplit("JSON parse error: ", 1)[-1]) from None
+        return next(with_location([table], path, "line", chunk.line))
 
 
 def _parse(data: bytes, schema: pa.Schema | None, new: str = "ignore") -> pa.Table:
+    """Parse JSON lines with Arrow."""
     import pyarrow as pa
     import pyarrow.json as json
 
@@ -139,37 +144,37 @@ def _parse(data: bytes, schema: pa.Schema | None, new: str = "ignore") -> pa.Tab
     return json.read_json(pa.BufferReader(data), read_options=read, parse_options=options)
 
 
-def _bad_row(path: str, schema: pa.Schema | None, piece: TextChunk, said: str) -> DataError:
-    """The error for rows that Arrow cannot parse: the line, the column and the value, as far as they are known."""
-    row = _ROW.search(said)
-    line = None if row is None else _line_of(piece, int(row.group(1)))
-    where, said = path if line is None else f"{path}, line {line}", _ROW.sub("", said)
-    changed, unread = _CHANGED.match(said), _UNREAD.match(said)
+def _bad_row(path: str, schema: pa.Schema | None, chunk: TextChunk, message: str) -> DataError:
+    """Return the error for rows that Arrow cannot parse, with line, column and value as far as they are known."""
+    row = _ROW.search(message)
+    line = None if row is None else _line_of(chunk, int(row.group(1)))
+    where, message = path if line is None else f"{path}, line {line}", _ROW.sub("", message)
+    changed, unread = _CHANGED.match(message), _UNREAD.match(message)
     if changed:
         name, before, value = changed.groups()
         kind = before if schema is None or name not in schema.names else schema.field(name).type
-        found, hint = f"a {value}", "Write values of one type in all lines"
-        hint += "." if schema is None else ", or leave the column out: tb.table(..., columns=[...])."
-    elif unread and schema is not None and (cell := _unread_cell(schema, piece)) is not None:
+        value_text, hint = f"a {value}", "Write values of one type in all lines"
+        hint += "." if schema is None else ", or select other columns: tb.table(..., columns=[...])."
+    elif unread and schema is not None and (cell := _unread_cell(schema, chunk)) is not None:
         name, line = cell
-        where, kind, found = f"{path}, line {line}", schema.field(name).type, short_repr(unread.group(1))
+        where, kind, value_text = f"{path}, line {line}", schema.field(name).type, short_repr(unread.group(1))
         wider = "float64" if str(kind).startswith(("int", "uint")) else "string"
         hint = f"Set the type: tb.table(..., types={{{name!r}: {wider!r}}})."
     else:
         return DataError(
-            f"{where}: {short_repr(said)}.\n"
-            "    Expected one JSON object a line. Set the type of a column: tb.table(..., types={...: 'float64'})."
+            f"{where}: {short_repr(message)}.\n"
+            "    Expected one JSON object per line. Set the type of a column: tb.table(..., types={...: 'float64'})."
         )
     return DataError(
-        f"{where}, column {name!r}: found {found}; expected {kind}, the type of the rows before.\n    {hint}"
+        f"{where}, column {name!r}: found {value_text}; expected {kind}, the type of the rows before.\n    {hint}"
     )
 
 
-def _unread_cell(schema: pa.Schema, piece: TextChunk) -> tuple[str, int] | None:
-    """The first column with a value that is not of its type, and the first line of one: Arrow names neither."""
+def _unread_cell(schema: pa.Schema, chunk: TextChunk) -> tuple[str, int] | None:
+    """Return the first column with a value of another type, and the first line with one; Arrow reports neither."""
     import pyarrow as pa
 
-    lines = piece.data.split(b"\n")
+    lines = chunk.data.split(b"\n")
 
     def fails(n_lines: int, field: pa.Field) -> bool:
         try:
@@ -181,49 +186,49 @@ def _unread_cell(schema: pa.Schema, piece: TextChunk) -> tuple[str, int] | None:
     field = next((field for field in schema if fails(len(lines), field)), None)
     if field is None:
         return None
-    return field.name, piece.line + bisect_left(range(1, len(lines)), True, key=lambda n: fails(n, field))
+    return field.name, chunk.line + bisect_left(range(1, len(lines)), True, key=lambda n: fails(n, field))
 
 
 def reject_array(name: str, text: bytes) -> None:
-    """Raise DataError for a file that is one array of all rows, by its first bytes."""
+    """Raise DataError if a file begins as one JSON array of all rows."""
     if text.lstrip()[:1] == b"[":
         raise DataError(
-            f"{name} is one JSON array; expected JSON lines, one object a line, or CSV.\n"
-            "    jq -c '.[]' makes lines of it."
+            f"{name} is one JSON array; expected JSON lines, one object per line, or CSV.\n"
+            "    Convert it with jq -c '.[]'."
         )
 
 
-def check_nesting(path: str, piece: TextChunk) -> None:
-    """Raise DataError where lists and objects are nested too deep for Arrow, which would end the process.
+def check_nesting(path: str, chunk: TextChunk) -> None:
+    """Raise DataError if lists and objects are nested too deep for Arrow, which would end the process.
 
-    Most pieces are settled by their lines: one that begins and ends as an object ends all that it opens, or is invalid.
+    Most chunks are decided line by line: a line that begins and ends as an object closes all brackets, or is invalid.
     """
-    cells = np.frombuffer(piece.data, np.uint8)
+    cells = np.frombuffer(chunk.data, np.uint8)
     ends = np.append(np.flatnonzero(cells == ord("\n")), len(cells))
     opened = np.flatnonzero((cells | 0x20) == ord("{"))  # [ and { differ by this bit
     starts, lasts = np.append(0, ends[:-1] + 1), ends - 1
-    filled = lasts >= starts
-    plain = (cells[starts[filled]] == ord("{")) & (cells[lasts[filled]] == ord("}"))
-    if plain.all() and np.diff(np.searchsorted(opened, ends), prepend=0).max(initial=0) <= _MOST_NESTED:
+    is_filled = lasts >= starts
+    is_object = (cells[starts[is_filled]] == ord("{")) & (cells[lasts[is_filled]] == ord("}"))
+    if is_object.all() and np.diff(np.searchsorted(opened, ends), prepend=0).max(initial=0) <= _MOST_NESTED:
         return
-    data = piece.data.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
+    data = chunk.data.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
     kinds = _KINDS[np.frombuffer(data, np.uint8)]
-    places = np.flatnonzero(kinds)
-    kinds = kinds[places]
+    positions = np.flatnonzero(kinds)
+    kinds = kinds[positions]
     quotes = np.cumsum(kinds == 2)
-    quotes -= np.maximum.accumulate(np.where(kinds == 3, quotes, 0))  # a string ends with its line, if not before
+    quotes -= np.maximum.accumulate(np.where(kinds == 3, quotes, 0))  # strings end with their line
     depth = np.cumsum(np.where((kinds >= 2) | (quotes % 2 == 1), 0, kinds))
     depth -= np.minimum.accumulate(np.minimum(depth, 0))
-    deep = np.flatnonzero(depth > _MOST_NESTED)
-    if len(deep):
-        line = piece.line + data.count(b"\n", 0, int(places[deep[0]]))
+    too_deep = np.flatnonzero(depth > _MOST_NESTED)
+    if len(too_deep):
+        line = chunk.line + data.count(b"\n", 0, int(positions[too_deep[0]]))
         raise DataError(
             f"{path}, line {line}: lists and objects are nested more than {_MOST_NESTED} deep; expected fewer levels.\n"
-            "    Give the parts of nested values columns of their own."
+            "    Store parts of nested values in separate columns."
         )
 
 
-def _line_of(piece: TextChunk, row: int) -> int:
-    """The line of a row: blank lines are none."""
-    filled = [number for number, line in enumerate(piece.data.split(b"\n")) if line.strip()]
-    return piece.line + (filled[row] if row < len(filled) else 0)
+def _line_of(chunk: TextChunk, row: int) -> int:
+    """Return the line number of a row; blank lines are not rows."""
+    filled = [number for number, line in enumerate(chunk.data.split(b"\n")) if line.strip()]
+    return chunk.line + (filled[row] if row < len(filled) else 0)

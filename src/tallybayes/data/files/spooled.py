@@ -1,4 +1,4 @@
-"""Pipes and open files, copied to temporary files: every source reads its file more than once."""
+"""Pipes and open files: copies in temporary files, since sources read their files more than once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PACKED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst", b"\x
 
 
 class Spooled(NamedTuple):
-    """A temporary copy, and its format by its first bytes."""
+    """A temporary copy of a stream, with its format."""
 
     folder: str
     path: str
@@ -31,7 +31,7 @@ class Spooled(NamedTuple):
 
 
 def is_stream(data: Any) -> bool:
-    """Whether this is an open file, or the path of a pipe or device, which can be read once only."""
+    """Return whether this is an open file, or the path of a pipe or device, which can be read only once."""
     if not isinstance(data, str):
         return isinstance(data, io.IOBase)
     device = data.startswith(("/dev/", "/proc/")) and not data.startswith("/dev/shm/")  # files in memory
@@ -39,12 +39,12 @@ def is_stream(data: Any) -> bool:
 
 
 def spool(data: Any) -> Spooled:
-    """Copy a pipe or an open file to a temporary file, named so that messages show the original name.
+    """Copy a pipe or an open file to a temporary file, whose name shows the original name in messages.
 
     Parameters
     ----------
     data : str or open file
-        Of text or bytes; it is read from where it stands.
+        A text or binary file; it is read from its current position.
     """
     if isinstance(data, str):
         with open(data, "rb") as file:
@@ -58,8 +58,8 @@ def _copied(stream: Any, name: str) -> Spooled:
     try:
         path = os.path.join(folder, quote(name, safe="").replace(".", "%2E"))
         with open(path, "wb") as file:
-            while piece := stream.read(1 << 20):
-                file.write(piece.encode() if isinstance(piece, str) else piece)
+            while block := stream.read(1 << 20):
+                file.write(block.encode() if isinstance(block, str) else block)
         with open(path, "rb") as file:
             magic = file.read(4)
         ending = next((ending for start, ending in _PACKED.items() if magic.startswith(start)), "")

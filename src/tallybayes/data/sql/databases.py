@@ -1,4 +1,4 @@
-"""DuckDB, PostgreSQL and SQLite: their SQL where it differs, their connections, and their types."""
+"""DuckDB, PostgreSQL and SQLite: their SQL dialects, connections and types."""
 
 from __future__ import annotations
 
@@ -28,74 +28,74 @@ from tallybayes.warnings import DataSourceWarning, warn
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEW = 10_000  # rows that are Python's own at a time, when they are written
+FEW = 10_000  # rows that are converted to Python objects at a time for writing
 _DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
-_EXACT = 15  # digits that SQLite keeps of a number that is no integer
+_EXACT = 15  # significant digits of non-integers in SQLite
 _BUSY = (
-    "The connection has an open result, and a second connection has none of its temporary tables, registered frames, "
+    "The connection has an open result. A second connection does not see its temporary tables, registered frames, "
     "settings and uncommitted rows: fetch or close the result first."
 )
-_NATIVE = re.compile(  # types of PostgreSQL whose values psycopg and Arrow have
+_NATIVE = re.compile(  # PostgreSQL types whose values psycopg and Arrow preserve
     r"(boolean|smallint|integer|bigint|real|double precision|text|bytea|date"
     r"|(character varying|character)(\(\d+\))?|(time|timestamp)(\(\d\))? without time zone"
     r"|timestamp(\(\d\))? with time zone)$"
 )
-_DUCKDB_ALONE = ("BIT", "BIGNUM", "VARINT", "TIME WITH TIME ZONE")  # types that Arrow has not
-_NUMBERS = itertools.count()  # of cursors: two may be open
+_DUCKDB_ALONE = ("BIT", "BIGNUM", "VARINT", "TIME WITH TIME ZONE")  # types that Arrow does not have
+_NUMBERS = itertools.count()  # for unique names of server-side cursors
 
 
 class DuckDB(Dialect):
-    """DuckDB, its files and views included."""
+    """DuckDB, including its files and views."""
 
     double = "DOUBLE"
     own_type = b"duckdb"
 
     def __init__(self, connection: Any) -> None:
         super().__init__(connection)
-        self._own: Any = None  # a second connection, used while that of the user has an open result
+        self._own: Any = None  # a second connection, used while the user's connection has an open result
 
     def cursor(self) -> Any:
-        """The connection of the last query."""
+        """Return the connection of the last query."""
         return self._own or self.connection
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
-        """All rows of a result."""
+        """Return all rows of the result of a query."""
         with reported():
-            found: list[tuple[Any, ...]] = self._ask(query, lambda relation: relation.fetchall())
-            return found
+            rows: list[tuple[Any, ...]] = self._ask(query, lambda relation: relation.fetchall())
+            return rows
 
     def types(self, table: str) -> dict[str, str]:
-        """The types of the columns as DuckDB names them."""
+        """Return the types of the columns by their names in DuckDB."""
         with reported():
             query = f"SELECT * FROM {table} LIMIT 0"
-            return self._ask(query, lambda found: dict(zip(found.columns, map(str, found.types), strict=True)))
+            return self._ask(query, lambda relation: dict(zip(relation.columns, map(str, relation.types), strict=True)))
 
     def native(self, fields: Sequence[pa.Field], types: dict[str, str]) -> set[str]:
-        """The columns whose values Arrow has unchanged: their types here are those that DuckDB has for Arrow's."""
+        """Return the columns whose types DuckDB has for the corresponding Arrow types."""
         import pyarrow as pa
 
         with self.connection.cursor() as cursor:
             cursor.register("rows", without_opaque(pa.schema(fields).empty_table()))
-            found = cursor.sql("SELECT * FROM rows LIMIT 0")
-            made = dict(zip(found.columns, map(str, found.types), strict=True))
-        return {name for name, kind in made.items() if kind == types.get(name)}
+            relation = cursor.sql("SELECT * FROM rows LIMIT 0")
+            duckdb_types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+        return {name for name, kind in duckdb_types.items() if kind == types.get(name)}
 
     def without_arrow_type(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> list[str]:
-        """Bits, integers of any size, and times of day with a zone."""
+        """Return the columns of types that Arrow does not have: bits, big integers and times with a time zone."""
         types = self.types(table)
         return [name for name in columns if types[name] in _DUCKDB_ALONE]
 
     def number(self, column: str) -> str:
-        """A column as a number; NaN, which DuckDB compares as equal to itself, is missing."""
+        """Return a column converted to a number; NaN, which DuckDB compares as equal to itself, is missing."""
         return f"NULLIF(CAST({column} AS DOUBLE), 'NaN'::DOUBLE)"
 
     def schema(self, table: str) -> pa.Schema:
-        """The columns of a table or query, and their types."""
+        """Return the columns of a table or query and their types."""
         with reported():
             return self._reader(f"SELECT * FROM {table} LIMIT 0").schema
 
     def rows(self, table: str, schema: pa.Schema, source: str, rest: str = "") -> Iterator[pa.Table]:
-        """Some columns of a table or query, some rows at a time, as DuckDB gives them to Arrow."""
+        """Yield some columns of a table or query in batches, as DuckDB converts them to Arrow."""
         import pyarrow as pa
 
         with reported():
@@ -109,38 +109,38 @@ class DuckDB(Dialect):
         return self._ask(query, lambda relation: reader(relation, BATCH))
 
     def _ask(self, query: str, take: Callable[[Any], Any]) -> Any:
-        """What is taken of the relation of a query.
+        """Apply a function to the relation of a query.
 
-        The connection of the user is queried unless it has an open result, which a query would close; then another one
-        to the same database is. That one has neither temporary tables nor uncommitted rows.
+        The user's connection is queried unless it has an open result, which a query would close. Otherwise a second
+        connection to the same database is used, which has neither temporary tables nor uncommitted rows.
         """
         if self._own is None or not self._in_snapshot:
             try:
-                found = take(self.query(self.connection, query))
+                result = take(self.query(self.connection, query))
             except Exception as error:
                 if type(error).__name__ != "ResourceInUseException":
                     raise
                 self._own = self.second_connection(error)
             else:
                 self._own = None
-                return found
+                return result
         try:
             return take(self.query(self._own, query))
         except Exception as error:
             raise DataError(f"{first_line(error)}.\n    {_BUSY}") from error
 
     def second_connection(self, error: Exception) -> Any:
-        """Another connection to the same database, beside that of the user."""
+        """Return a second connection to the same database."""
         if self._own is None:
             warn(f"the rows are read by a second connection. {_BUSY}", DataSourceWarning)
         return self.connection.cursor()
 
     def query(self, connection: Any, query: str) -> Any:
-        """The relation of a query; it is not run yet."""
+        """Return the relation of a query; it is not run yet."""
         return connection.sql(query)
 
     def catalog(self) -> str:
-        """A query of the tables, of all attached databases: of equal names, temporary ones come first."""
+        """Return a query of the tables of all attached databases; of equal names, temporary tables rank first."""
         rank = (
             "CASE WHEN database_name = 'temp' THEN 0 WHEN database_name = current_database() "
             "AND schema_name = current_schema() THEN 1 WHEN list_contains(current_schemas(true), schema_name) "
@@ -152,7 +152,7 @@ class DuckDB(Dialect):
         )
 
     def find(self, name: str) -> str:
-        """A table by its name; or what only DuckDB finds, such as a file, by another connection that may fail."""
+        """Return a table by its name, or what only DuckDB finds, such as a file, by a connection that may fail."""
         try:
             return super().find(name)
         except DataError:
@@ -161,19 +161,19 @@ class DuckDB(Dialect):
                 with self.connection.cursor() as cursor:
                     cursor.execute(f"SELECT * FROM {table} LIMIT 0")
                 return table
-            except Exception as error:  # it is no file either
+            except Exception as error:  # not a file either
                 if self._own is not None:
                     raise DataError(f"the table {name!r} is not found.\n    {_BUSY}") from error
             raise
 
     def in_transaction(self) -> bool:
-        """Whether two queries are of one transaction: DuckDB does not say it otherwise."""
+        """Return whether two queries are in one transaction; DuckDB has no other way to find out."""
         first, second = (self.run("SELECT txid_current()") for _ in range(2))
         return first == second
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[Any]:
-        """Another connection to the same database, with a transaction of its own: this one may be read meanwhile."""
+        """Yield a second connection with its own transaction, so that the user's connection can be read meanwhile."""
         with self.connection.cursor() as cursor:
             cursor.execute("BEGIN TRANSACTION")
             try:
@@ -184,16 +184,17 @@ class DuckDB(Dialect):
             cursor.execute("COMMIT")
 
     def create(self, cursor: Any, table: str, schema: pa.Schema) -> None:
-        """Create a table with the columns of a schema, of their own types or those that DuckDB has for Arrow's."""
-        own = {field.name: (field.metadata or {}).get(self.own_type, b"").decode() for field in schema}
-        names = {name: self.quote(name) for name in own}
+        """Create a table with the columns of a schema: of their DuckDB types if known, else those for Arrow types."""
+        own_types = {field.name: (field.metadata or {}).get(self.own_type, b"").decode() for field in schema}
+        names = {name: self.quote(name) for name in own_types}
         columns = ", ".join(
-            f"CAST({names[name]} AS {kind}) AS {names[name]}" if kind else names[name] for name, kind in own.items()
+            f"CAST({names[name]} AS {kind}) AS {names[name]}" if kind else names[name]
+            for name, kind in own_types.items()
         )
         self._with(cursor, schema.empty_table(), f"CREATE TABLE {table} AS SELECT {columns}")
 
     def insert(self, cursor: Any, table: str, rows: pa.Table) -> None:
-        """Add rows to a table, as Arrow has them."""
+        """Add the rows of an Arrow table to a table."""
         self._with(cursor, rows, f"INSERT INTO {table} SELECT *")
 
     def _with(self, cursor: Any, rows: pa.Table, statement: str) -> None:
@@ -203,29 +204,29 @@ class DuckDB(Dialect):
 
 
 class Relation(DuckDB):
-    """A relation of DuckDB: a query that has been written already, on a connection that only it knows."""
+    """A DuckDB relation: a query on a connection that only the relation knows."""
 
     NAME = "rows of the relation"
 
     def query(self, connection: Any, query: str) -> Any:
-        """The relation of a query of its rows."""
+        """Return the relation of a query of its rows."""
         return connection.query(self.NAME, query)
 
     def second_connection(self, error: Exception) -> Any:
-        """None: a relation belongs to its connection."""
+        """Raise DataError: a relation belongs to its connection."""
         raise DataError("the connection of the relation has an open result.\n    Fetch or close it first.") from error
 
     def find(self, name: str) -> str:
-        """Its own name."""
+        """Return its own name."""
         return self.quote(name)
 
     def in_transaction(self) -> bool:
-        """What it is a part of is not ours to begin or end."""
+        """Return True: a relation does not begin or end transactions."""
         return True
 
 
 class PostgreSQL(Dialect):
-    """PostgreSQL by psycopg."""
+    """PostgreSQL, through psycopg."""
 
     materialized = "MATERIALIZED "
     binary, nested, interval = "BYTEA", "JSONB", "INTERVAL"
@@ -235,7 +236,7 @@ class PostgreSQL(Dialect):
     quoted_folds = False
 
     def cursor(self, name: str = "") -> Any:
-        """A new cursor, on the server if it has a name, whose rows are tuples; the connection may make others."""
+        """Return a cursor whose rows are tuples; a server-side cursor if it has a name."""
         from psycopg import Cursor, ServerCursor
         from psycopg.rows import tuple_row
 
@@ -244,88 +245,91 @@ class PostgreSQL(Dialect):
         return Cursor(self.connection, row_factory=tuple_row)
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
-        """All rows of a result; after an error a transaction of the user's goes on, and without one none is begun."""
+        """Return all rows of a result; after an error the user's transaction continues, and none is left open."""
         with self.connection.transaction():
             return super().run(query)
 
     def schema(self, table: str) -> pa.Schema:
-        """The columns of a table or query, and their types."""
+        """Return the columns of a table or query and their types."""
         with reported(), self.connection.transaction(), self.cursor() as cursor:
             return postgresql_schema(cursor.execute(f"SELECT * FROM {table} LIMIT 0"))
 
     def types(self, table: str) -> dict[str, str]:
-        """The types of the columns as PostgreSQL names them, with their lengths; domains, too."""
+        """Return the types of the columns by their names in PostgreSQL, with lengths; also domains."""
         with reported(), self.connection.transaction(), self.cursor() as cursor:
-            found = cursor.execute(f"SELECT * FROM {table} LIMIT 0")
-            result, names = found.pgresult, [column.name for column in found.description]
+            cursor_result = cursor.execute(f"SELECT * FROM {table} LIMIT 0")
+            result, names = cursor_result.pgresult, [column.name for column in cursor_result.description]
             bases = [(result.ftype(place), result.fmod(place)) for place in range(len(names))]
-        asked = ", ".join(
+        type_expressions = ", ".join(
             f"CASE pg_typeof({name}) WHEN {base}::regtype THEN format_type({base}, {length}) "
             f"ELSE format_type(pg_typeof({name}), NULL) END"  # a domain
             for name, (base, length) in zip(map(self.quote, names), bases, strict=True)
         )
         rows = f"(SELECT) AS one LEFT JOIN (SELECT * FROM {table} LIMIT 0) AS none ON TRUE"
-        return dict(zip(names, self.run(f"SELECT {asked} FROM {rows}")[0], strict=True)) if names else {}
+        return dict(zip(names, self.run(f"SELECT {type_expressions} FROM {rows}")[0], strict=True)) if names else {}
 
     def known_types(self, types: dict[str, str]) -> dict[str, str]:
-        """Those of some types, by column, which this database has."""
-        known = ", ".join(f"to_regtype({self.text(kind)}) IS NOT NULL" for kind in types.values())
-        found = self.run(f"SELECT {known}")[0]
-        return {name: kind for (name, kind), is_known in zip(types.items(), found, strict=True) if is_known}
+        """Return the types, by column, that this database has."""
+        tests = ", ".join(f"to_regtype({self.text(kind)}) IS NOT NULL" for kind in types.values())
+        are_known = self.run(f"SELECT {tests}")[0]
+        return {name: kind for (name, kind), is_known in zip(types.items(), are_known, strict=True) if is_known}
 
     def native(self, fields: Sequence[pa.Field], types: dict[str, str]) -> set[str]:
-        """The columns whose values psycopg and Arrow have unchanged."""
+        """Return the columns whose values psycopg and Arrow preserve."""
         return {field.name for field in fields if _NATIVE.match(types.get(field.name, ""))}
 
     def without_arrow_type(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> list[str]:
-        """Decimals with NaN."""
+        """Return the decimal columns with NaN."""
         import pyarrow as pa
 
         names = [name for name in columns if pa.types.is_decimal(schema.field(name).type)]
         if not names:
             return []
-        asked = ", ".join(f"BOOL_OR({self.quote(name)} = 'NaN')" for name in names)
-        return [name for name, nan in zip(names, self.run(f"SELECT {asked} FROM {table}")[0], strict=True) if nan]
+        tests = ", ".join(f"BOOL_OR({self.quote(name)} = 'NaN')" for name in names)
+        return [name for name, nan in zip(names, self.run(f"SELECT {tests} FROM {table}")[0], strict=True) if nan]
 
     def exact(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-        """The schema with decimal types for finite numeric columns, and opaque ones for times that Python has not."""
+        """Return the schema with decimal types for finite numeric columns and opaque types for times out of range.
+
+        Python has the years 1 to 9999.
+        """
         import pyarrow as pa
 
         for name in (name for name in columns if pa.types.is_temporal(schema.field(name).type)):
             field, column = schema.field(name), self.quote(name)
             if not pa.types.is_time(field.type):
-                strange = f"{column} < '0001-01-01' OR {column} > '9999-12-31'"
-                if self.run(f"SELECT 1 FROM {table} WHERE {strange} LIMIT 1"):
+                is_out_of_range = f"{column} < '0001-01-01' OR {column} > '9999-12-31'"
+                if self.run(f"SELECT 1 FROM {table} WHERE {is_out_of_range} LIMIT 1"):
                     kind = "date" if pa.types.is_date(field.type) else "timestamp"
                     kind += "tz" if getattr(field.type, "tz", None) else ""
                     opaque = field.with_type(pa.opaque(pa.string(), kind, "PostgreSQL"))
                     schema = schema.set(schema.get_field_index(name), opaque)
-        free = [name for name in columns if schema.field(name).metadata == {b"postgresql": b"numeric"}]
-        if not free:
+        unbounded = [name for name in columns if schema.field(name).metadata == {b"postgresql": b"numeric"}]
+        if not unbounded:
             return schema
-        asked = ", ".join(
+        expressions = ", ".join(
             f"MAX(SCALE({name})), MAX(LENGTH(CAST(TRUNC(ABS({name})) AS TEXT))), "
             f"MAX(CASE WHEN CAST({name} AS TEXT) IN ('NaN', 'Infinity', '-Infinity') THEN 1 ELSE 0 END)"
-            for name in map(self.quote, free)
+            for name in map(self.quote, unbounded)
         )
-        (found,) = self.run(f"SELECT {asked} FROM {table}")
-        for place, name in enumerate(free):
-            scale, whole, strange = found[3 * place : 3 * place + 3]
-            if not strange:
+        (bounds,) = self.run(f"SELECT {expressions} FROM {table}")
+        for position, name in enumerate(unbounded):
+            scale, n_integer_digits, is_out_of_range = bounds[3 * position : 3 * position + 3]
+            if not is_out_of_range:
                 field, number = schema.field(name), schema.get_field_index(name)
-                kind = decimal_type((whole or 0) + (scale or 0), scale or 0)
+                kind = decimal_type((n_integer_digits or 0) + (scale or 0), scale or 0)
                 schema = schema.set(number, field.with_type(kind))
         return schema
 
     def select(self, field: pa.Field) -> str:
-        """A column as it is read: values of types that only PostgreSQL has, as text."""
+        """Return the expression by which a column is read; values of types without an Arrow type are read as text."""
         import pyarrow as pa
 
-        name, own = self.quote(field.name), field.metadata and pa.types.is_string(field.type)
-        return f"CAST({name} AS TEXT)" if is_opaque(field.type) or own else name
+        name, is_text = self.quote(field.name), field.metadata and pa.types.is_string(field.type)
+        return f"CAST({name} AS TEXT)" if is_opaque(field.type) or is_text else name
 
     def catalog(self) -> str:
-        """A query of the tables."""
+        """Return a query of all tables."""
         return (
             "SELECT current_database() AS database, n.nspname AS schema, c.relname AS name, CASE WHEN "
             "pg_table_is_visible(c.oid) THEN 0 END AS rank, n.nspname IN ('pg_catalog', 'information_schema', "
@@ -334,53 +338,53 @@ class PostgreSQL(Dialect):
         )
 
     def text(self, value: str) -> str:
-        """A string; one with a backslash says that it has, whatever the server takes it for otherwise."""
+        """Return a string literal; with a backslash it is an escape string, independent of server settings."""
         written = super().text(value)
         return " E" + written.replace("\\", "\\\\") if "\\" in value else written
 
     def number(self, column: str) -> str:
-        """A column as a number; NaN, which PostgreSQL compares as equal to itself, is missing."""
+        """Return a column converted to a number; NaN, which PostgreSQL compares as equal to itself, is missing."""
         return f"NULLIF(CAST({column} AS DOUBLE PRECISION), 'NaN')"
 
     def bool_as_number(self, column: str) -> str:
-        """A column of yes and no, of which PostgreSQL makes text but no double."""
+        """Return a boolean column as a number by way of text, since PostgreSQL does not convert booleans to doubles."""
         text = f"CAST({column} AS TEXT)"
         return self.number(f"CASE {text} WHEN 'true' THEN '1' WHEN 'false' THEN '0' ELSE {text} END")
 
     def rows(self, table: str, schema: pa.Schema, source: str, rest: str = "") -> Iterator[pa.Table]:
-        """Some columns of a table or query, some rows at a time; the others stay on the server."""
+        """Yield some columns of a table or query in batches, from a server-side cursor."""
         with reported(), self.connection.transaction(), self.cursor(f"tallybayes {next(_NUMBERS)}") as cursor:
             infinite_as_text(cursor)
             cursor.execute(self._select(table, schema, rest))
-            while found := cursor.fetchmany(BATCH):
-                yield as_arrow(found, schema, source, guess=bool(rest))
+            while batch := cursor.fetchmany(BATCH):
+                yield as_arrow(batch, schema, source, guess=bool(rest))
 
     def in_transaction(self) -> bool:
-        """Whether the connection is not idle."""
+        """Return whether the connection is in a transaction."""
         return bool(self.connection.info.transaction_status != 0)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction that only reads."""
+        """Run a read-only transaction."""
         with self.connection.transaction(force_rollback=True):
             self.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[Any]:
-        """A transaction, or a savepoint in that of the user's."""
+        """Yield a cursor in a transaction, or in a savepoint of the user's transaction."""
         with self.connection.transaction(), self.cursor() as cursor:
             yield cursor
 
     def insert(self, cursor: Any, table: str, rows: pa.Table) -> None:
-        """Add rows to a table, all in one stream."""
+        """Add rows to a table by COPY."""
         with cursor.copy(f"COPY {table} FROM STDIN") as copy:
             for part in rows.to_batches(max_chunksize=FEW):
                 for row in zip(*map(postgresql_cells, part.columns), strict=True):
                     copy.write_row(row)
 
     def type_of(self, name: str, kind: pa.DataType) -> str:
-        """The SQL type of a column, by its Arrow type; lists are arrays."""
+        """Return the SQL type of a column of an Arrow type; lists are arrays."""
         import pyarrow as pa
 
         if pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
@@ -389,7 +393,7 @@ class PostgreSQL(Dialect):
 
 
 class SQLite(Dialect):
-    """SQLite of Python itself."""
+    """SQLite, through Python's sqlite3."""
 
     grouping_sets = False
     double = "REAL"
@@ -398,14 +402,14 @@ class SQLite(Dialect):
     dynamic_types = True
 
     def cursor(self) -> Any:
-        """A new cursor, whose rows are tuples; the connection may make others."""
+        """Return a cursor whose rows are tuples, whatever the row factory of the connection."""
         from sqlite3 import Cursor
 
         return Cursor(self.connection)
 
     @contextmanager
     def _text(self) -> Iterator[None]:
-        """While it lasts, text is `str`, also where the user's connection makes something else of it."""
+        """Return a context in which text is `str`, whatever the text factory of the connection."""
         before, self.connection.text_factory = self.connection.text_factory, str
         try:
             with reported():
@@ -414,12 +418,12 @@ class SQLite(Dialect):
             self.connection.text_factory = before
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
-        """All rows of a result."""
+        """Return all rows of the result of a query."""
         with self._text():
             return super().run(query)
 
     def schema(self, table: str) -> pa.Schema:
-        """The columns of a table or query; types as a table declares them, else null: only values tell."""
+        """Return the columns of a table or query with their declared types; null if only values determine a type."""
         import pyarrow as pa
 
         with self._text():
@@ -431,7 +435,7 @@ class SQLite(Dialect):
             declared = {row[0]: row[1] for row in self.run(query)}
         types = {name: sqlite_type(declared.get(name, "")) for name in names}
         for name, kind in types.items():
-            if pa.types.is_temporal(kind):  # which SQLite does not enforce
+            if pa.types.is_temporal(kind):  # SQLite does not enforce it
                 column = self.quote(name)
                 is_date = f"{column} GLOB '{_DATE}*' AND STRFTIME('%Y', SUBSTR({column}, 1, 19)) IS NOT NULL"
                 if self.run(f"SELECT 1 FROM {table} WHERE {column} IS NOT NULL AND NOT ({is_date}) LIMIT 1"):
@@ -439,34 +443,34 @@ class SQLite(Dialect):
         return pa.schema(list(types.items()))
 
     def rows(self, table: str, schema: pa.Schema, source: str, rest: str = "") -> Iterator[pa.Table]:
-        """Some columns of a table or query, some rows at a time."""
+        """Yield some columns of a table or query in batches."""
         with self._text():
             cursor = self.cursor().execute(self._select(table, schema, rest))
         while True:
             with self._text():
-                found = cursor.fetchmany(BATCH)
-            if not found:
+                batch = cursor.fetchmany(BATCH)
+            if not batch:
                 return
-            yield as_arrow(found, schema, source, guess=bool(rest))
+            yield as_arrow(batch, schema, source, guess=bool(rest))
 
     def catalog(self) -> str:
-        """A query of the tables, of all attached databases."""
+        """Return a query of the tables of all attached databases."""
         return " UNION ALL ".join(
-            f"SELECT NULL AS database, {self.text(name)} AS schema, name, {-1 if name == 'temp' else place} AS rank, "
+            f"SELECT NULL AS database, {self.text(name)} AS schema, name, {-1 if name == 'temp' else rank} AS rank, "
             f"name LIKE 'sqlite~_%' ESCAPE '~' AS internal FROM {self.quote(name)}.sqlite_master "
             "WHERE type IN ('table', 'view')"
-            for place, name in self.run("SELECT seq, name FROM pragma_database_list")
+            for rank, name in self.run("SELECT seq, name FROM pragma_database_list")
         )
 
     def part_of_date(self, name: str, date: Any) -> str:
-        """A part of dates in ISO 8601, without their time zone, which would shift them."""
+        """Return the expression for one part of ISO 8601 dates, without their time zone, which would shift them."""
         part, column = name.rpartition(".")[2], f"SUBSTR({self.quote(date)}, 1, 19)"
         field = {"year": "%Y", "month": "%m", "day_of_week": "%w", "hour": "%H"}[part]
-        found = f"CAST(STRFTIME('{field}', {column}) AS INTEGER)"
-        return f"({found} + 6) % 7" if part == "day_of_week" else found
+        number = f"CAST(STRFTIME('{field}', {column}) AS INTEGER)"
+        return f"({number} + 6) % 7" if part == "day_of_week" else number
 
     def in_transaction(self) -> bool:
-        """Whether the user has begun one."""
+        """Return whether the user has begun a transaction."""
         return bool(self.connection.in_transaction)
 
     def insert(self, cursor: Any, table: str, rows: pa.Table) -> None:
@@ -477,18 +481,18 @@ class SQLite(Dialect):
             cursor.executemany(f"INSERT INTO {table} VALUES ({marks})", cells)
 
     def type_of(self, name: str, kind: pa.DataType) -> str:
-        """The SQL type of a column, by its Arrow type: none of those that would round its values."""
+        """Return the SQL type of a column of an Arrow type, such that values are not rounded."""
         import pyarrow as pa
 
         if pa.types.is_decimal(kind) and kind.precision > _EXACT:
             return "TEXT"
         if pa.types.is_uint64(kind):
-            return ""  # integers where SQLite has them, else text
+            return ""  # integers if they fit into 64 bits, else text
         return super().type_of(name, kind.storage_type if is_opaque(kind) else kind)
 
 
 def dialect_of(connection: Any) -> Dialect | None:
-    """The dialect that a connection speaks, by its library; None for what is no connection."""
+    """Return the dialect of a connection by the library of its type; None if it is not a connection."""
     kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(connection).__mro__}
     if ("duckdb", "DuckDBPyConnection") in kinds or ("_duckdb", "DuckDBPyConnection") in kinds:
         return DuckDB(connection)

@@ -1,4 +1,4 @@
-"""Dialect: how expressions, names and grouped counts are written in SQL, and how a database is queried."""
+"""SQL dialects: expressions, names, queries and the writing of tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Dialect:
-    """What the databases have in common.
+    """Base class of SQL dialects.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ class Dialect:
     grouping_sets = True  # whether several groupings are counted in one pass
     double = "DOUBLE PRECISION"
     binary, nested, interval = "BLOB", "TEXT", "TEXT"  # types of columns that are written
-    own_type = b"sql"  # the key of a type of the database among the metadata of a field
-    most_bytes: int | None = None  # of a name, which the database cuts after them
-    dynamic_types = False  # whether only the values tell the types of columns
-    label = "TEXT"  # what strings are compared as
-    materialized = ""  # what keeps a WITH query from being written out wherever it is used
+    own_type = b"sql"  # metadata key of a field for its type in the database
+    most_bytes: int | None = None  # maximum length of a name; the database truncates longer ones
+    dynamic_types = False  # whether the types of columns are determined only by their values
+    label = "TEXT"  # the type as which strings are compared
+    materialized = ""  # keyword that prevents inlining of WITH queries
     greatest = "GREATEST"
 
     def __init__(self, connection: Any) -> None:
@@ -48,55 +48,55 @@ class Dialect:
         self._in_snapshot = False
 
     def quote(self, name: Any) -> str:
-        """A name of the user's, whatever it holds."""
+        """Return a name as a quoted identifier."""
         return '"' + str(name).replace('"', '""') + '"'
 
     # ---- Reading ----------------------------------------------------------------------------------------------------
 
     def cursor(self) -> Any:
-        """A new cursor whose rows are tuples, whatever rows the user's connection makes."""
+        """Return a cursor whose rows are tuples, whatever the row factory of the connection."""
         return self.connection
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
-        """All rows of a result."""
+        """Return all rows of the result of a query."""
         with reported():
-            found: list[tuple[Any, ...]] = self.cursor().execute(query).fetchall()
-            return found
+            rows: list[tuple[Any, ...]] = self.cursor().execute(query).fetchall()
+            return rows
 
     def schema(self, table: str) -> pa.Schema:
-        """The columns of a table or query, and their types; null where only the values tell the type."""
+        """Return the columns of a table or query and their types; null if only the values determine a type."""
         raise NotImplementedError
 
     def exact(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-        """The schema with types that have every digit of some columns, where those of the schema do not."""
+        """Return the schema with types that preserve all digits of some columns."""
         return schema
 
     def types(self, table: str) -> dict[str, str]:
-        """The types of the columns as the database names them; empty where a new table has those of Arrow."""
+        """Return the types of the columns by their names in the database; empty if new tables have Arrow's types."""
         return {}
 
     def known_types(self, types: dict[str, str]) -> dict[str, str]:
-        """Those of some types, by column, which this database has."""
+        """Return the types, by column, that this database has."""
         return types
 
     def native(self, fields: Sequence[pa.Field], types: dict[str, str]) -> set[str]:
-        """The columns whose values Arrow has unchanged, by their types here."""
+        """Return the columns whose values Arrow preserves, by their types in the database."""
         return set()
 
     def without_arrow_type(self, table: str, schema: pa.Schema, columns: Sequence[str]) -> list[str]:
-        """Those of some columns whose values no type of Arrow has."""
+        """Return the columns with values that no Arrow type has."""
         return []
 
     def columns(self, table: str) -> list[str]:
-        """The names of the columns of a table or query."""
+        """Return the names of the columns of a table or query."""
         return list(self.schema(table).names)
 
     def rows(self, table: str, schema: pa.Schema, source: str, rest: str = "") -> Iterator[pa.Table]:
-        """Some columns of a table or query, some rows at a time; `rest` follows FROM."""
+        """Yield some columns of a table or query in batches; `rest` follows the FROM clause."""
         raise NotImplementedError
 
     def select(self, field: pa.Field) -> str:
-        """A column as it is read."""
+        """Return the expression by which a column is read."""
         return self.quote(field.name)
 
     def _select(self, table: str, schema: pa.Schema, rest: str) -> str:
@@ -104,24 +104,24 @@ class Dialect:
 
     # ---- Names of tables --------------------------------------------------------------------------------------------
 
-    folds = staticmethod(str.casefold)  # what is equal in names
-    quoted_folds = True  # whether names in quotes are compared so, too
+    folds = staticmethod(str.casefold)  # case folding of names
+    quoted_folds = True  # whether quoted names are folded, too
 
     def catalog(self) -> str:
-        """A query of the tables: database, schema, name, and its rank in the search path, or NULL."""
+        """Return a query of all tables: database, schema, name, rank in the search path (or NULL), internal."""
         raise NotImplementedError
 
     def find(self, name: str) -> str:
-        """A table by its name as the user writes it, quoted: from the catalog, so that no query fails."""
+        """Return a table, quoted, by its name as the user writes it; the catalog is searched, so no query fails."""
         return find_table(self, name)
 
     def tables(self, rest: str = "") -> list[Entry]:
-        """The tables of the catalog."""
+        """Return the tables of the catalog."""
         return [Entry(*row) for row in self.run(f"SELECT * FROM ({self.catalog()}) AS found {rest}")]
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """While it lasts all queries see the same rows: in a transaction, unless the user has begun one."""
+        """Return a context in which all queries see the same rows: a transaction, unless the user has begun one."""
         if self._in_snapshot or self.in_transaction():
             yield
             return
@@ -133,12 +133,12 @@ class Dialect:
             self._in_snapshot = False
 
     def in_transaction(self) -> bool:
-        """Whether the user has begun a transaction, which then is the snapshot."""
+        """Return whether the user has begun a transaction, which then is the snapshot."""
         raise NotImplementedError
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """A transaction that ends as if it had not been."""
+        """Run a transaction that is rolled back at the end."""
         cursor = self.cursor()
         cursor.execute("BEGIN TRANSACTION")
         try:
@@ -150,14 +150,14 @@ class Dialect:
 
     @contextmanager
     def writing(self, name: Sequence[str], schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-        """A new table, and what adds rows to it: all are there at the end or, after an error, the table is not."""
+        """Create a table and yield a function that adds rows; after an error the table does not exist."""
         table = ".".join(map(self.quote, name))
         with self.all_or_nothing() as cursor:
-            with _refused(table):
+            with _reporting_table(table):
                 self.create(cursor, table, schema)
 
             def write(rows: pa.Table) -> None:
-                with _refused(table):
+                with _reporting_table(table):
                     self.insert(cursor, table, rows)
 
             yield write
@@ -171,7 +171,7 @@ class Dialect:
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[Any]:
-        """A cursor for writing, whose work is undone after an error; it is part of a transaction of the user's."""
+        """Yield a cursor for writing in the user's transaction; after an error its work is rolled back."""
         cursor = self.cursor()
         cursor.execute("SAVEPOINT tallybayes")
         try:
@@ -187,7 +187,7 @@ class Dialect:
         raise NotImplementedError
 
     def type_of(self, name: str, kind: pa.DataType) -> str:
-        """The SQL type of a column, by its Arrow type."""
+        """Return the SQL type of a column of an Arrow type."""
         import pyarrow as pa
 
         is_ = pa.types
@@ -195,26 +195,26 @@ class Dialect:
             return f"NUMERIC({kind.precision}, {kind.scale})"
         if is_.is_timestamp(kind):
             return "TIMESTAMP" if kind.tz is None else "TIMESTAMP WITH TIME ZONE"
-        known = [("BOOLEAN", is_.is_boolean), ("NUMERIC(20, 0)", is_.is_uint64), ("BIGINT", is_.is_integer)]
-        known += [(self.double, is_.is_floating), ("DATE", is_.is_date), ("TIME", is_.is_time)]
-        known += [(self.binary, is_binary) for is_binary in (is_.is_binary, is_.is_large_binary)]
-        known += [("TEXT", is_text) for is_text in (is_.is_string, is_.is_large_string, is_.is_string_view)]
-        known += [(self.nested, is_.is_nested), (self.interval, is_.is_duration)]
-        found = next((name for name, holds in known if holds(kind)), None)
-        if found is None:
+        types = [("BOOLEAN", is_.is_boolean), ("NUMERIC(20, 0)", is_.is_uint64), ("BIGINT", is_.is_integer)]
+        types += [(self.double, is_.is_floating), ("DATE", is_.is_date), ("TIME", is_.is_time)]
+        types += [(self.binary, is_binary) for is_binary in (is_.is_binary, is_.is_large_binary)]
+        types += [("TEXT", is_text) for is_text in (is_.is_string, is_.is_large_string, is_.is_string_view)]
+        types += [(self.nested, is_.is_nested), (self.interval, is_.is_duration)]
+        sql_type = next((name for name, holds in types if holds(kind)), None)
+        if sql_type is None:
             raise DataError(f"column {name!r} is {kind}, which cannot be written to a table; expected another type.")
-        return found
+        return sql_type
 
     # ---- Values ----------------------------------------------------------------------------------------------------
 
     def text(self, value: str) -> str:
-        """A string, whatever it holds but NUL, which no SQL can write."""
+        """Return a string as an SQL literal; raise DataError if it contains NUL, which SQL does not allow."""
         if "\0" in value:
-            raise DataError(f"the label {value!r} holds the character NUL; expected text, of which SQL has no NUL.")
+            raise DataError(f"the level {value!r} contains the character NUL; expected text without NUL, as in SQL.")
         return "'" + value.replace("'", "''") + "'"
 
     def value(self, value: Any) -> str:
-        """A label: text, a whole number, yes or no; or a number, which is a double and nothing else."""
+        """Return a number, a boolean or a string as an SQL literal; the literal of a float has type double."""
         if isinstance(value, bool):
             return "TRUE" if value else "FALSE"
         if isinstance(value, str):
@@ -227,29 +227,29 @@ class Dialect:
     # ---- Expressions ------------------------------------------------------------------------------------------------
 
     def part_of_date(self, name: str, date: Any) -> str:
-        """A part of the dates of a column, by its name; the day of the week counts from Monday, 0."""
+        """Return the expression for one part of a date column; days of the week are numbered from Monday, 0."""
         part, column = name.rpartition(".")[2], self.quote(date)
         field = "ISODOW" if part == "day_of_week" else part.upper()
-        found = f"CAST(EXTRACT({field} FROM {column}) AS INTEGER){' - 1' if part == 'day_of_week' else ''}"
-        return f"CASE WHEN ISFINITE({column}) THEN {found} END"
+        number = f"CAST(EXTRACT({field} FROM {column}) AS INTEGER){' - 1' if part == 'day_of_week' else ''}"
+        return f"CASE WHEN ISFINITE({column}) THEN {number} END"
 
     def cast(self, column: str) -> str:
-        """A column as a number."""
+        """Return a column converted to a number."""
         return f"CAST({column} AS {self.double})"
 
     def number(self, column: str) -> str:
-        """A column as a number; NaN is missing."""
+        """Return a column converted to a number; NaN is missing."""
         return self.cast(column)
 
     def bool_as_number(self, column: str) -> str:
-        """A column of yes and no as the numbers 1 and 0; others as they are."""
+        """Return a boolean column converted to 1 and 0; other columns are converted to numbers."""
         return self.number(column)
 
     def write(self, expression: Expression, columns: Sequence[str], weight: str | None) -> str:
-        """An expression over these columns, which are written as numbers already."""
+        """Return an expression over columns that are already written as numbers."""
 
-        def text(one: Expression) -> str:
-            return self.write(one, columns, weight)
+        def text(operand: Expression) -> str:
+            return self.write(operand, columns, weight)
 
         match expression:
             case SqlColumn(place):
@@ -276,7 +276,7 @@ class Dialect:
         raise TypeError(f"no SQL is known for {expression!r}")
 
     def sum(self, sum: Sum, columns: Sequence[str], weight: str | None) -> str:
-        """A sum; 0 over no row."""
+        """Return the SQL of a sum; 0 over no rows."""
         if weight is None and isinstance(sum.of, IfPresent) and sum.of.then == Weight():
             return f"COUNT({self.write(sum.of.there, columns, None)})"
         return f"COALESCE(SUM({self.write(sum.of, columns, weight)}), 0)"
@@ -284,7 +284,7 @@ class Dialect:
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Errors of a database's library as `DataError`; every library has its own."""
+    """Convert errors of a database library to DataError."""
     try:
         yield
     except DataError:
@@ -294,8 +294,8 @@ def reported() -> Iterator[None]:
 
 
 @contextmanager
-def _refused(table: str) -> Iterator[None]:
-    """What a database says against a table, in our words; every library has its own errors."""
+def _reporting_table(table: str) -> Iterator[None]:
+    """Convert errors of writing a table to DataError."""
     try:
         yield
     except DataError:
@@ -303,10 +303,10 @@ def _refused(table: str) -> Iterator[None]:
     except Exception as error:
         raise DataError(
             f"the table {table} cannot be written: {first_line(error)}.\n"
-            "    Nothing was changed. A table that is there is not replaced: drop it first, or name another."
+            "    Nothing was changed. Existing tables are not replaced: drop the table, or pass another name."
         ) from error
 
 
 def first_line(error: Exception) -> str:
-    """The first line of the message of an error."""
+    """Return the first line of the message of an error."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -1,4 +1,4 @@
-"""Queries: rows that lie in a database, which counts them where they are; only statistics travel."""
+"""Queries as data sources: the database counts its rows and sends statistics only."""
 
 from __future__ import annotations
 
@@ -27,44 +27,48 @@ from tallybayes.tally.tally import Tally
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FIRST = 20_000  # rows by which it is decided what there is to count
-TOGETHER = 30  # columns in one query
-_BEFORE = r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*"  # what may stand before a query
+FIRST = 20_000  # rows of the first batch
+TOGETHER = 30  # columns per query
+_BEFORE = r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*"  # parentheses and comments before a query
 QUERY = re.compile(_BEFORE + r"(select|with|values|from|table)\b[\s(\"*]+\S", re.IGNORECASE | re.DOTALL)
 
 
 class Query(Source):
-    """A table, a view or the answer to a query, in a database.
+    """A table, a view or the result of a query in a database.
 
     Parameters
     ----------
     dialect : Dialect
     query : str
-        The name of a table, which may have a schema before it, or a query.
+        A query, or the name of a table, with or without its schema.
     """
 
     counts, in_threads = True, False
 
     def __init__(self, dialect: Dialect, query: str) -> None:
         super().__init__(f"the table {query}" if not QUERY.match(query) else "the query")
-        self.dialect, self._asked = dialect, query
-        self._query_cache: dict[str, list[tuple[Any, ...]]] | None = None  # answers, while a snapshot lasts
+        self.dialect, self._given_query = dialect, query
+        self._query_cache: dict[str, list[tuple[Any, ...]]] | None = None  # results within a snapshot
 
     @cached_property
     def table(self) -> str:
-        """What stands after FROM."""
-        return as_rows(self.dialect, self._asked) if QUERY.match(self._asked) else self.dialect.find(self._asked)
+        """The text that follows FROM."""
+        return (
+            as_rows(self.dialect, self._given_query)
+            if QUERY.match(self._given_query)
+            else self.dialect.find(self._given_query)
+        )
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of its columns."""
+        """The names of the columns."""
         return self._checked(list(self._declared.names))
 
     def _checked(self, names: list[str]) -> list[str]:
-        """The names of columns, if each occurs once."""
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise DataError(f"{self.name} has two columns {twice!r}; expected a name for every column.")
+        """Return the names of columns; raise DataError if one occurs twice."""
+        repeated = next((name for name in names if names.count(name) > 1), None)
+        if repeated is not None:
+            raise DataError(f"{self.name} has two columns {repeated!r}; expected unique names.")
         return names
 
     @cached_property
@@ -78,67 +82,67 @@ class Query(Source):
         return self.first_batch().schema if self.dialect.dynamic_types else self._declared
 
     def exact(self, columns: Sequence[Name]) -> Query:
-        """The same rows, with every digit of some columns that are otherwise read as doubles."""
+        """Return the same rows with all digits of some columns that are read as doubles otherwise."""
         other = copy.copy(self)
         with self.dialect.snapshot():
             other._declared = self.dialect.exact(self.table, self._declared, list(map(str, columns)))
         return other
 
     def keeping(self, columns: Sequence[Name], to: Any = None) -> tuple[Source, list[str], pa.Schema]:
-        """The same rows with what is written of some columns, unchanged.
+        """Return the same rows with some columns in the form in which they are written unchanged.
 
-        A table of the same kind of database gets the types of the database. Values that Arrow does not have unchanged
-        are read as text, in columns beside the others: a model may read these columns as well.
+        A table in the same kind of database gets the types of the database. Values that Arrow does not preserve are
+        read as text, in additional columns, since a model may read the columns as well.
         """
         import pyarrow as pa
 
         if not columns:
             return self, [], pa.schema([])
         names, dialect = list(map(str, columns)), self.dialect
-        own: dict[str, str] = {}
+        own_types: dict[str, str] = {}
         with dialect.snapshot():
             if to is not None and isinstance(dialect, type(to)):
-                own = to.known_types(dialect.types(self.table))
-                native = to.native([self._declared.field(name) for name in names], own)
-                as_text = [name for name in names if name in own and name not in native]
+                own_types = to.known_types(dialect.types(self.table))
+                native_columns = to.native([self._declared.field(name) for name in names], own_types)
+                as_text = [name for name in names if name in own_types and name not in native_columns]
             else:
                 as_text = dialect.without_arrow_type(self.table, self._declared, names)
-        prefix, found = "kept", self
+        prefix, source = "kept", self
         while any(name.lower().startswith(prefix) for name in self.names):
             prefix += "_"
-        beside = {name: f"{prefix} {place}" for place, name in enumerate(as_text)}
-        if beside:
-            written = {name: dialect.quote(name) for name in self.names}
-            casts = {other: f"CAST({written[name]} AS {dialect.label})" for name, other in beside.items()}
-            found = self.selecting(written | casts)
-        found = found.exact([name for name in names if name not in beside])
+        text_columns = {name: f"{prefix} {position}" for position, name in enumerate(as_text)}
+        if text_columns:
+            quoted = {name: dialect.quote(name) for name in self.names}
+            casts = {other: f"CAST({quoted[name]} AS {dialect.label})" for name, other in text_columns.items()}
+            source = self.selecting(quoted | casts)
+        source = source.exact([name for name in names if name not in text_columns])
         fields = [
-            pa.field(name, pa.string() if name in beside else found.schema.field(name).type).with_metadata(
-                {dialect.own_type: own[name]} if name in own else None
+            pa.field(name, pa.string() if name in text_columns else source.schema.field(name).type).with_metadata(
+                {dialect.own_type: own_types[name]} if name in own_types else None
             )
             for name in names
         ]
-        return found, [beside.get(name, name) for name in names], pa.schema(fields)
+        return source, [text_columns.get(name, name) for name in names], pa.schema(fields)
 
     def first_batch(self) -> pa.Table:
-        """The first rows."""
+        """Return the first rows."""
         import pyarrow as pa
 
         if self._first is None:
             declared = self._declared
             with self.dialect.snapshot():
-                found = self._read(declared, f"LIMIT {FIRST}")
-                for place, field in enumerate(found.schema):
-                    if pa.types.is_null(field.type):  # no value is among them, but there may be one further on
+                batch = self._read(declared, f"LIMIT {FIRST}")
+                for position, field in enumerate(batch.schema):
+                    if pa.types.is_null(field.type):  # later rows may have values
                         name = self.dialect.quote(field.name)
-                        alone = pa.schema([field])
-                        kind = self._read(alone, f"WHERE {name} IS NOT NULL LIMIT {FIRST}").schema.field(0).type
-                        found = found.set_column(place, pa.field(field.name, kind), pa.nulls(len(found), kind))
-            self._first = found
+                        column_schema = pa.schema([field])
+                        kind = self._read(column_schema, f"WHERE {name} IS NOT NULL LIMIT {FIRST}").schema.field(0).type
+                        batch = batch.set_column(position, pa.field(field.name, kind), pa.nulls(len(batch), kind))
+            self._first = batch
         return self._first
 
     def sample(self, n: int = SAMPLE) -> tuple[pa.Table, int]:
-        """A random sample of the rows, and their number: rows are numbered as they are read, and numbers are hashed."""
+        """Return a random sample of the rows, and their number; rows are numbered, and the numbers are hashed."""
         quote, names = self.dialect.quote, self.names
         number = "row number"
         while number.lower() in {name.lower() for name in names}:
@@ -146,32 +150,32 @@ class Query(Source):
         inner = f"SELECT {', '.join(map(quote, names))}, ROW_NUMBER() OVER () AS {quote(number)} FROM {self.table}"
         with self.dialect.snapshot():
             n_rows = int(self.dialect.run(f"SELECT COUNT(*) FROM {self.table}")[0][0])
-            some = f"({inner}) AS {quote('numbered rows')}", f"WHERE {hashed(quote(number), n / max(1, n_rows))}"
-            table, rest = (self.table, f"LIMIT {n}") if n_rows <= n else some
+            sampled = f"({inner}) AS {quote('numbered rows')}", f"WHERE {hashed(quote(number), n / max(1, n_rows))}"
+            table, rest = (self.table, f"LIMIT {n}") if n_rows <= n else sampled
             return self._read(self.schema, rest, table), n_rows
 
     def _read(self, schema: pa.Schema, rest: str, table: str = "") -> pa.Table:
-        """A few rows, whose values may tell other types than the schema."""
+        """Return a few rows, whose values may determine other types than those of the schema."""
         import pyarrow as pa
 
-        found = list(self.dialect.rows(table or self.table, schema, self.name, rest))
-        return pa.concat_tables(found, promote_options="permissive") if found else schema.empty_table()
+        batches = list(self.dialect.rows(table or self.table, schema, self.name, rest))
+        return pa.concat_tables(batches, promote_options="permissive") if batches else schema.empty_table()
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows, some at a time, for what the database cannot do."""
-        wanted = list(self.names if columns is None else columns)
-        self.check_columns(wanted)
+        """Yield the rows in batches, for computations that the database cannot do."""
+        requested = list(self.names if columns is None else columns)
+        self.check_columns(requested)
         import pyarrow as pa
 
-        known = self.schema
-        schema = pa.schema([known.field(name) for name in wanted])
+        full_schema = self.schema
+        schema = pa.schema([full_schema.field(name) for name in requested])
         for rows in self.dialect.rows(self.table, schema, self.name):
             for start in range(0, len(rows), BATCH):
                 yield rows.slice(start, BATCH)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """A transaction that reads."""
+        """Return a context with a read-only transaction, in which results of queries are cached."""
         with self.dialect.snapshot():
             self._query_cache = {}
             try:
@@ -184,7 +188,7 @@ class Query(Source):
     def count(
         self, factors: Sequence[Factor], weight: str | None, schema: Schema | None, like: Tally | None
     ) -> Tally | None:
-        """The tally of factors, or None where one of them cannot be counted by the database alone."""
+        """Return the tally of the factors; None if the database cannot count one of them."""
         from tallybayes.data.counting import TallyBuilder
         from tallybayes.data.sql.moment_queries import tally_from_sql_sums
 
@@ -193,20 +197,20 @@ class Query(Source):
             if weight is not None:
                 self._check_weights(weight)
             for factor in factors:
-                found: Tally | None
+                part: Tally | None
                 if factor.family.aggregates(1, np.zeros(1)) is None:
-                    table, times = self._values(factor, weight)
-                    found = TallyBuilder(table, (factor,), times, schema, None).collect()
+                    table, weights = self._values(factor, weight)
+                    part = TallyBuilder(table, (factor,), weights, schema, None).collect()
                 else:
-                    found = tally_from_sql_sums(self, factor, weight, schema or Schema())
-                if found is None:
+                    part = tally_from_sql_sums(self, factor, weight, schema or Schema())
+                if part is None:
                     return None
-                total = found if total is None else total | found
+                total = part if total is None else total | part
         return None if total is None else Tally(tuple(factors), total.statistics, total.domains, schema or Schema())
 
     def n_missing(self, column: str, weight: str | None) -> int:
-        """How many rows lack the cell of a column."""
-        if weight is None:  # what is asked of the column anyway
+        """Return the number of rows in which a column is missing."""
+        if weight is None:  # the query is also used for counting
             return sum(
                 int(row[-1]) for row in self._cached_query(self._counts([self.written(column)])) if row[0] is None
             )
@@ -215,37 +219,38 @@ class Query(Source):
         return int(self.dialect.run(query)[0][0])
 
     def _counts(self, columns: list[str], counted: str = "COUNT(*)") -> str:
+        """Return the query that counts rows by some columns."""
         by = ", ".join(columns)
         return f"SELECT {by}, {counted} FROM {self.table} GROUP BY {by}"
 
     def _cached_query(self, query: str) -> list[tuple[Any, ...]]:
-        """The answer to a query, which within a snapshot is asked once."""
-        told = {} if self._query_cache is None else self._query_cache
-        if query not in told:
-            told[query] = self.dialect.run(query)
-        return told[query]
+        """Return the result of a query; within a snapshot it runs once."""
+        cache = {} if self._query_cache is None else self._query_cache
+        if query not in cache:
+            cache[query] = self.dialect.run(query)
+        return cache[query]
 
     def binned(self, families: Mapping[Name, Family]) -> Query:
-        """The same rows with the numbers of some columns by their bins."""
-        written = self._grouping(families)
+        """Return the same rows with some numeric columns discretized."""
+        expressions = self._grouping(families)
         columns = {name: self.dialect.quote(name) for name in self.names}
-        return self.selecting(columns | {str(name): text for name, text in zip(families, written, strict=True)})
+        return self.selecting(columns | {str(name): text for name, text in zip(families, expressions, strict=True)})
 
     def select(self, columns: Sequence[str]) -> Query:
-        """The same rows with some of the columns."""
-        absent = [name for name in columns if name not in self.names]
-        if absent:
-            raise DataError.unknown_column(absent, self.names)
+        """Return the same rows with some of the columns."""
+        unknown = [name for name in columns if name not in self.names]
+        if unknown:
+            raise DataError.unknown_column(unknown, self.names)
         return self.selecting({name: self.dialect.quote(name) for name in columns})
 
     def _grouping(self, families: Mapping[Name, Family]) -> list[str]:
-        """What the values of columns are counted by: themselves, or their bins, of which infinity has none."""
+        """Return the expressions by which columns are grouped: the columns, or their bins."""
         texts = {name: self.written(name) for name in families}
         bins = {name: family.sql_group_expression(SqlColumn(0)) for name, family in families.items()}
-        cut = [name for name, binned in bins.items() if binned is not None]
-        if cut:
-            ends = self.ends([self.dialect.number(texts[name]) for name in cut])
-            self.check_ends(Factor(cut, (), families[cut[0]]), ends)
+        binned_names = [name for name, binned in bins.items() if binned is not None]
+        if binned_names:
+            ends = self.ends([self.dialect.number(texts[name]) for name in binned_names])
+            self.check_ends(Factor(binned_names, (), families[binned_names[0]]), ends)
         for name, binned in bins.items():
             if binned is not None:
                 texts[name] = self.dialect.write(binned, [self.dialect.number(texts[name])], None)
@@ -254,7 +259,7 @@ class Query(Source):
     # ---- Steps of sequences -----------------------------------------------------------------------------------------
 
     def in_sequences(self, state: str, sequence: str, order: str, names: dict[str, str]) -> tuple[Query, Query]:
-        """What precedes and follows every step, and its columns: two tables, whose own columns have these names."""
+        """Return the transitions and the columns of sequences as two sources, with these names of their own columns."""
         quote = self.dialect.quote
         label, over = quote(state), f"OVER (PARTITION BY {quote(sequence)} ORDER BY {quote(order)})"
         columns = {
@@ -269,94 +274,96 @@ class Query(Source):
         return self.selecting(columns), self.selecting({**others, names["state"]: label})
 
     def selecting(self, columns: dict[str, str]) -> Query:
-        """The same rows with other columns, as they are written."""
+        """Return the same rows with other columns, given as SQL expressions."""
         other = Query(self.dialect, self._selected(columns))
         other.name, other.names = self.name, list(columns)
         return other
 
     def _selected(self, columns: dict[str, str]) -> str:
-        asked = ", ".join(f"{text} AS {self.dialect.quote(name)}" for name, text in columns.items())
-        return f"SELECT {asked} FROM {self.table}"
+        """Return the query that selects expressions by name."""
+        expressions = ", ".join(f"{text} AS {self.dialect.quote(name)}" for name, text in columns.items())
+        return f"SELECT {expressions} FROM {self.table}"
 
     def count_complete_steps(self, state: str, sequence: str, order: str) -> tuple[int, int, int, int, bool]:
-        """How many steps there are, how many have a sequence, a place in it and a state; whether places are text."""
+        """Return the number of steps, the numbers with a sequence, order and state, and whether orders are text."""
         import pyarrow as pa
 
         texts = ", ".join(f"COUNT({self.dialect.quote(name)})" for name in (sequence, order, state))
-        n_rows, *known = map(int, self.dialect.run(f"SELECT COUNT(*), {texts} FROM {self.table}")[0])
+        n_rows, *n_known = map(int, self.dialect.run(f"SELECT COUNT(*), {texts} FROM {self.table}")[0])
         kind = self.schema.field(order).type
-        return n_rows, known[0], known[1], known[2], pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        return n_rows, n_known[0], n_known[1], n_known[2], pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
     def first_duplicate_step(self, sequence: str, order: str) -> tuple[Any, ...] | None:
-        """A sequence and a place in it that several steps have."""
+        """Return a sequence and an order that several steps have, or None."""
         by = ", ".join(map(self.dialect.quote, (sequence, order)))
         query = f"SELECT {by} FROM {self.table} GROUP BY {by} HAVING COUNT(*) > 1 LIMIT 1"
         return next(iter(self.dialect.run(query)), None)
 
     def written(self, name: Name) -> str:
-        """A column, a part of the dates of one, or whether the cells of one are there."""
+        """Return the SQL of a column, of a part of a date column, or of a missing-value indicator."""
         if name in self.names:
             return self.dialect.quote(name)
         for date in dates_of(name):
             if date in self.names:
                 return self.dialect.part_of_date(str(name), date)
-        known = (other for other in sources_of(name) if any(origin in self.names for origin in origins(other)))
-        if (source := next(known, None)) is None:
+        candidates = (other for other in sources_of(name) if any(origin in self.names for origin in origins(other)))
+        if (source := next(candidates, None)) is None:
             raise DataError.unknown_column([name], self.names)
         return f"CASE WHEN {self.written(source)} IS NULL THEN 0 ELSE 1 END"
 
     def _check_weights(self, weight: str) -> None:
+        """Raise DataError if a weight is missing or negative."""
         name = self.dialect.quote(weight)
         lowest, nulls = self.dialect.run(
             f"SELECT MIN({name}), SUM(CASE WHEN {name} IS NULL THEN 1 ELSE 0 END) FROM {self.table}"
         )[0]
         if nulls or (lowest is not None and not lowest >= 0):
-            found = "missing in some rows" if nulls else f"{lowest} in some row"
-            raise DataError.wrong_type(f"the weight {weight!r}", found, "finite numbers of at least 0")
+            problem = "missing in some rows" if nulls else f"{lowest} in some row"
+            raise DataError.wrong_type(f"the weight {weight!r}", problem, "finite numbers of at least 0")
 
     def _values(self, factor: Factor, weight: str | None) -> tuple[Table, np.ndarray]:
-        """How often every value of each column occurs in every group, as rows with weights: other cells are missing."""
+        """Return the frequencies of the values of each column by group, as weighted rows with other cells missing."""
         import pyarrow as pa
 
         dialect, given = self.dialect, [self.written(name) for name in factor.given]
         counted = "COUNT(*)" if weight is None else f"SUM({dialect.number(dialect.quote(weight))})"
-        written = self._grouping(dict.fromkeys(factor.columns, factor.family))
+        expressions = self._grouping(dict.fromkeys(factor.columns, factor.family))
         parts: list[tuple[int, list[tuple[Any, ...]]]] = []
-        for start in range(0, len(written), TOGETHER):
-            for place, rows in self._grouped(given, written[start : start + TOGETHER], counted):
-                parts.append((start + place, rows))
+        for start in range(0, len(expressions), TOGETHER):
+            for position, rows in self._grouped(given, expressions[start : start + TOGETHER], counted):
+                parts.append((start + position, rows))
         n_rows = sum(len(rows) for _, rows in parts)
         columns: dict[Name, Any] = {}
         for axis, name in enumerate(factor.given):
             columns[name] = _values_of([row[axis] for _, rows in parts for row in rows])
-        first, others = 0, {}
-        for place, rows in parts:
-            name, values = factor.columns[place], _values_of([row[len(given)] for row in rows])
+        first, is_padding = 0, {}
+        for position, rows in parts:
+            name, values = factor.columns[position], _values_of([row[len(given)] for row in rows])
             if factor.family.sql_group_expression(SqlColumn(0)) is not None:
                 codes = values.to_numpy(zero_copy_only=False).astype(float)
-                known = ~np.isnan(codes)
-                codes[known] = factor.family.sql_group_value(codes[known])
+                is_known = ~np.isnan(codes)
+                codes[is_known] = factor.family.sql_group_value(codes[is_known])
                 values = pa.array(codes, from_pandas=True)
-            gaps = pa.nulls(first, values.type), pa.nulls(n_rows - first - len(values), values.type)
-            columns[name] = pa.concat_arrays([gaps[0], values, gaps[1]])
-            others[name] = ~((first <= np.arange(n_rows)) & (np.arange(n_rows) < first + len(values)))
+            padding = pa.nulls(first, values.type), pa.nulls(n_rows - first - len(values), values.type)
+            columns[name] = pa.concat_arrays([padding[0], values, padding[1]])
+            is_padding[name] = ~((first <= np.arange(n_rows)) & (np.arange(n_rows) < first + len(values)))
             first += len(values)
-        times = np.array([row[-1] or 0 for _, rows in parts for row in rows], dtype=float)
+        weights = np.array([row[-1] or 0 for _, rows in parts for row in rows], dtype=float)
         table = open_table(
             pa.table({str(k): v for k, v in enumerate(columns.values())}).rename_columns(
                 [str(name) for name in columns]
             )
         )
-        table.invalid_cells = others  # what is not asked of a row is not absent in it
-        return table, times
+        table.invalid_cells = is_padding  # padding is not counted as missing by indicators
+        return table, weights
 
     def _grouped(
         self, given: list[str], columns: list[str], counted: str
     ) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
-        """By column: (*given, value, how often) of every combination that there is."""
+        """Yield, for every column, its position and the rows (*given, value, count) of all combinations."""
         if not self.dialect.grouping_sets or len(columns) == 1:
-            for place, column in enumerate(columns):
-                yield place, self._cached_query(self._counts([*given, column], counted))
+            for position, column in enumerate(columns):
+                yield position, self._cached_query(self._counts([*given, column], counted))
             return
         inner = ", ".join(
             [f"{text} AS g{k}" for k, text in enumerate(given)]
@@ -365,46 +372,46 @@ class Query(Source):
         )
         groups, cells = [f"g{k}" for k in range(len(given))], [f"c{k}" for k in range(len(columns))]
         sets = ", ".join(f"({', '.join([*groups, cell])})" for cell in cells)
-        which = " ".join(f"WHEN GROUPING({cell}) = 0 THEN {k}" for k, cell in enumerate(cells))
+        index = " ".join(f"WHEN GROUPING({cell}) = 0 THEN {k}" for k, cell in enumerate(cells))
         n = counted if counted == "COUNT(*)" else "SUM(w)"
-        found = self.dialect.run(
-            f"SELECT CASE {which} END, {', '.join([*groups, *cells])}, {n} "
+        rows = self.dialect.run(
+            f"SELECT CASE {index} END, {', '.join([*groups, *cells])}, {n} "
             f"FROM (SELECT {inner} FROM {self.table}) AS t GROUP BY GROUPING SETS ({sets})"
         )
-        by_place: dict[int, list[tuple[Any, ...]]] = {place: [] for place in range(len(columns))}
-        for row in found:
-            place = int(row[0])
-            by_place[place].append((*row[1 : 1 + len(given)], row[1 + len(given) + place], row[-1]))
+        by_place: dict[int, list[tuple[Any, ...]]] = {position: [] for position in range(len(columns))}
+        for row in rows:
+            position = int(row[0])
+            by_place[position].append((*row[1 : 1 + len(given)], row[1 + len(given) + position], row[-1]))
         yield from by_place.items()
 
     def ends(self, numbers: list[str]) -> np.ndarray:
-        """The smallest and the largest number of every column, (2, columns)."""
-        asked = ", ".join(f"MIN({text}), MAX({text})" for text in numbers)
-        return np.array(self.dialect.run(f"SELECT {asked} FROM {self.table}")[0], dtype=float).reshape(-1, 2).T
+        """Return the minimum and the maximum of every column, of shape (2, columns)."""
+        expressions = ", ".join(f"MIN({text}), MAX({text})" for text in numbers)
+        return np.array(self.dialect.run(f"SELECT {expressions} FROM {self.table}")[0], dtype=float).reshape(-1, 2).T
 
     def check_ends(self, factor: Factor, ends: np.ndarray) -> None:
-        """Refuse numbers that cannot be counted."""
-        outside = factor.family.out_of_support(ends)
-        wrong = np.isinf(ends) if outside is None else np.isinf(ends) | outside
-        for name, cells, is_wrong in zip(factor.columns, ends.T, wrong.T, strict=True):
-            if is_wrong.any():
-                found = f"found {float(cells[is_wrong][0])!r} in column {name!r} of {self.name}"
-                raise DataError(f"{found}; expected {factor.family.allowed_values}.")
+        """Raise DataError if a number is infinite or out of support."""
+        is_outside = factor.family.out_of_support(ends)
+        is_invalid = np.isinf(ends) if is_outside is None else np.isinf(ends) | is_outside
+        for name, cells, is_bad in zip(factor.columns, ends.T, is_invalid.T, strict=True):
+            if is_bad.any():
+                problem = f"found {float(cells[is_bad][0])!r} in column {name!r} of {self.name}"
+                raise DataError(f"{problem}; expected {factor.family.allowed_values}.")
 
 
 def as_rows(dialect: Dialect, query: str) -> str:
-    """A query as it stands after FROM."""
+    """Return a query in the form in which it follows FROM."""
     return f"({query.strip().rstrip(';')}\n) AS {dialect.quote('rows of it')}"
 
 
 def _values_of(values: list[Any]) -> Any:
-    """Values of a database as an Arrow array; those of several kinds are refused when they are encoded."""
+    """Convert values of a database to an Arrow array; values of several types become strings."""
     import pyarrow as pa
 
     try:
-        found = pa.array(values, from_pandas=True)
-        if not isinstance(found, pa.ExtensionArray):  # as UUIDs are, which are read as text
-            return found
+        array = pa.array(values, from_pandas=True)
+        if not isinstance(array, pa.ExtensionArray):  # such as UUIDs, which are read as text
+            return array
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         pass
     return pa.array([None if value is None else str(value) for value in values])

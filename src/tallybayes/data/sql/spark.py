@@ -1,4 +1,4 @@
-"""Spark: data frames that Spark counts, wherever their rows lie; the one file that asks PySpark for rows."""
+"""Spark: data frames that Spark counts. Only this module imports PySpark."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ALONE = re.compile(r"\binterval( year| month|[,>]|$)")  # types that Arrow does not have
-_FRAME = "{rows}"  # PySpark puts a view of the frame there while a query is read, and drops it, also after an error
+_FRAME = "{rows}"  # replaced by PySpark by a temporary view of the frame
 
 
 class SparkText(Dialect):
-    """Spark's SQL, to be read by whoever has it."""
+    """The SQL dialect of Spark, for exported queries."""
 
     double = "DOUBLE"
     label = "STRING"
 
     def quote(self, name: Any) -> str:
-        """A name of the user's, whatever it holds."""
+        """Return a name as a quoted identifier."""
         return _quoted(str(name))
 
     def number(self, column: str) -> str:
-        """A column as a number; NaN is missing."""
+        """Return a column converted to a number; NaN is missing."""
         return f"NANVL(CAST({column} AS DOUBLE), NULL)"
 
     def part_of_date(self, name: str, date: Any) -> str:
-        """A part of the dates of a column, by its name."""
+        """Return the expression for one part of a date column."""
         part, column = name.rpartition(".")[2], self.quote(date)
         return f"{'WEEKDAY' if part == 'day_of_week' else part.upper()}({column})"
 
     def text(self, value: str) -> str:
-        """A string; one that a setting of Spark's could read in another way by its bytes."""
+        """Return a string literal; by its bytes if its meaning depends on settings of Spark."""
         written = super().text(value)
         return f"CAST(X'{value.encode().hex()}' AS STRING)" if set(value) & set("'\\$") else written
 
 
 class SparkSql(SparkText):
-    """Spark's SQL over one frame.
+    """The SQL dialect of Spark for queries over one frame.
 
     Parameters
     ----------
@@ -56,35 +56,35 @@ class SparkSql(SparkText):
     """
 
     def quote(self, name: Any) -> str:
-        """A name of the user's, in a text in which PySpark puts frames between braces."""
+        """Return a name as a quoted identifier, in a text where PySpark replaces frames in braces."""
         return super().quote(name).replace("{", "{{").replace("}", "}}")
 
     def ask(self, query: str) -> Any:
-        """The frame that answers a query; nothing is computed yet."""
+        """Return the frame of a query; nothing is computed yet."""
         return self.connection.sparkSession.sql(query, rows=self.connection)
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
-        """All rows of an answer."""
+        """Return all rows of the result of a query."""
         return [tuple(row) for row in self.ask(query).collect()]
 
     def columns(self, table: str) -> list[str]:
-        """The names of its columns."""
+        """Return the names of the columns."""
         return list(self.connection.columns)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """A frame is a plan over files or tables, not a transaction: it is as steady as what it reads."""
+        """Return an empty context: a frame is a plan over files or tables and has no transactions."""
         yield
 
 
 class SparkFrame(Query):
-    """A data frame of PySpark.
+    """A PySpark data frame.
 
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
     name : str
-        What messages call it.
+        The name of the frame in messages.
     """
 
     dialect: SparkSql
@@ -95,51 +95,51 @@ class SparkFrame(Query):
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of its columns."""
+        """The names of the columns."""
         return self._checked(self.dialect.columns(self.table))
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The columns and their types, which a frame knows."""
+        """The columns and their types, from the schema of the frame."""
         import pyarrow as pa
 
-        found = self._select(self.names).limit(0).toArrow().schema  # where times have the zone of the session
-        alone = {name: pa.opaque(pa.string(), kind, "Spark") for name, kind in self._alone.items()}
-        return pa.schema([(field.name, alone.get(field.name, field.type)) for field in found])
+        schema = self._select(self.names).limit(0).toArrow().schema  # where times have the zone of the session
+        opaque = {name: pa.opaque(pa.string(), kind, "Spark") for name, kind in self._alone.items()}
+        return pa.schema([(field.name, opaque.get(field.name, field.type)) for field in schema])
 
     @cached_property
     def _alone(self) -> dict[str, str]:
-        """The columns of types that Arrow does not have, such as intervals of months: they are read as text."""
+        """The columns of types that Arrow does not have, such as intervals of months, with their types."""
         kinds = {field.name: field.dataType.simpleString() for field in self.dialect.connection.schema}
         return {name: kind for name, kind in kinds.items() if _ALONE.search(kind)}
 
     def _rows(self, frame: Any) -> pa.Table:
-        """The rows of a selection, in memory."""
-        found = frame.toArrow()
-        return found.cast(self.schema) if self._alone else found
+        """Return the rows of a selection in memory."""
+        table = frame.toArrow()
+        return table.cast(self.schema) if self._alone else table
 
     def exact(self, columns: Sequence[Name]) -> SparkFrame:
-        """The same rows: decimals have every digit already."""
+        """Return the same frame: decimals already have all digits."""
         return self
 
     def keeping(self, columns: Sequence[Name], to: Any = None) -> tuple[Source, list[str], pa.Schema]:
-        """The same rows, whose columns have the types of Arrow wherever they are written."""
+        """Return the same rows; their columns have Arrow types wherever they are written."""
         return Source.keeping(self, columns, to)
 
     def first_batch(self) -> pa.Table:
-        """The first rows, of as few partitions as have them."""
+        """Return the first rows, from as few partitions as possible."""
         if self._first is None:
             self._first = self._rows(self._select(self.names).limit(FIRST))
         return self._first
 
     def sample(self, n: int = SAMPLE) -> tuple[pa.Table, int]:
-        """A random sample of the rows, as Spark draws it, and the number of all rows."""
+        """Return a random sample of the rows, drawn by Spark, and the number of all rows."""
         frame = self._select(self.names)
         n_rows = frame.count()
         return self._rows(frame if n_rows <= n else frame.sample(n / n_rows, seed=0)), n_rows
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The rows, a partition at a time: each arrives as a few cells of bytes, which hold Arrow's batches."""
+        """Yield the rows by partition. Each partition arrives as a few cells of bytes that contain Arrow batches."""
         import pyarrow as pa
 
         schema = pa.schema([("rows", pa.binary())])
@@ -156,34 +156,34 @@ class SparkFrame(Query):
         yield from in_batches(pa.ipc.open_stream(row[0]).read_all() for row in packed.toLocalIterator())
 
     def map(self, function: Callable[[pa.Table], pa.Table], columns: Sequence[str] | None, schema: pa.Schema) -> Any:
-        """The frame that a function makes of some rows at a time, where they are.
+        """Return the frame that a function computes from the rows, batch by batch, on the workers.
 
         Parameters
         ----------
         function : callable
-            From an Arrow table to one of the schema. It travels, so it is to be small.
+            From an Arrow table to one of the schema. It is pickled and sent to the workers.
         columns : sequence of str, optional
-            Those that it is given; all by default.
+            The columns of its argument; default all.
         schema : pyarrow.Schema
         """
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        wanted = list(self.names if columns is None else columns)
-        self.check_columns(wanted)
+        requested = list(self.names if columns is None else columns)
+        self.check_columns(requested)
 
-        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # pickled by value: it is in no module
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:  # a local function is pickled by value
             import pyarrow
 
             for batch in batches:
-                rows = pyarrow.Table.from_arrays(batch.columns, names=wanted)
+                rows = pyarrow.Table.from_arrays(batch.columns, names=requested)
                 yield from function(rows).to_batches()
 
-        names = [f"c{place}" for place in range(len(wanted))]  # PySpark quotes none of those of a mapped frame
-        plain = self._select(wanted).toDF(*names)
+        names = [f"c{position}" for position in range(len(requested))]  # PySpark does not quote names of mapped frames
+        plain = self._select(requested).toDF(*names)
         return plain.mapInArrow(work, from_arrow_schema(schema))
 
     def selecting(self, columns: dict[str, str]) -> Query:
-        """The same rows with other columns, as they are written."""
+        """Return the same rows with other columns, given as SQL expressions."""
         return SparkFrame(self.dialect.ask(self._selected(columns)), self.name)
 
     def _select(self, names: Sequence[str]) -> Any:
@@ -196,52 +196,55 @@ class SparkFrame(Query):
     def _grouped(
         self, given: list[str], columns: list[str], counted: str
     ) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
-        """By column: (*given, value, how often) of every combination that there is.
+        """Yield, for every column, its position and the rows (*given, value, count) of all combinations.
 
-        Cells of a row are laid below one another, those of each type in a column of their own, and counted: Spark
-        is two to three times as fast at that as at GROUPING SETS, which keep a column for every cell.
+        Cells of a row are stacked, those of each type in one column, and counted. Spark does this two to three times as
+        fast as GROUPING SETS, which keep a column for every cell.
         """
         if len(columns) == 1:
             yield from super()._grouped(given, columns, counted)
             return
         names = [f"c{k}" for k in range(len(columns))]
-        asked = ", ".join(f"{text} AS {name}" for text, name in zip(columns, names, strict=True))
-        of = [field.dataType.simpleString() for field in self.dialect.ask(f"SELECT {asked} FROM {self.table}").schema]
-        kinds = list(dict.fromkeys(of))
+        expressions = ", ".join(f"{text} AS {name}" for text, name in zip(columns, names, strict=True))
+        types = [
+            field.dataType.simpleString()
+            for field in self.dialect.ask(f"SELECT {expressions} FROM {self.table}").schema
+        ]
+        kinds = list(dict.fromkeys(types))
         cells = [
-            ", ".join([str(place), *(text if kind == mine else "NULL" for kind in kinds)])
-            for place, (text, mine) in enumerate(zip(columns, of, strict=True))
+            ", ".join([str(position), *(text if kind == own_type else "NULL" for kind in kinds)])
+            for position, (text, own_type) in enumerate(zip(columns, types, strict=True))
         ]
         groups, slots = [f"g{k}" for k in range(len(given))], [f"v{k}" for k in range(len(kinds))]
         weight = [] if counted == "COUNT(*)" else [f"{counted[4:-1]} AS w"]
         inner = ", ".join([f"{text} AS {group}" for text, group in zip(given, groups, strict=True)] + weight)
         stacked = f"stack({len(columns)}, {', '.join(cells)}) AS (place, {', '.join(slots)})"
         by = ", ".join(["place", *groups, *slots])
-        found = self.dialect.run(
+        counts = self.dialect.run(
             f"SELECT {by}, {'SUM(w)' if weight else counted} FROM "
             f"(SELECT {', '.join(filter(None, [inner, stacked]))} FROM {self.table}) GROUP BY {by}"
         )
-        by_place: dict[int, list[tuple[Any, ...]]] = {place: [] for place in range(len(columns))}
-        for place, *row in found:
-            value = row[len(given) + kinds.index(of[place])]
-            by_place[place].append((*row[: len(given)], value, row[-1]))
-        yield from by_place.items()
+        by_position: dict[int, list[tuple[Any, ...]]] = {position: [] for position in range(len(columns))}
+        for position, *row in counts:
+            value = row[len(given) + kinds.index(types[position])]
+            by_position[position].append((*row[: len(given)], value, row[-1]))
+        yield from by_position.items()
 
 
 def open_session(session: Any, query: str) -> SparkFrame:
-    """A table that a session knows, or the answer to a query, which can only read: it is asked inside another."""
+    """Open a table of a session, or the result of a query, which is nested in another one so that it can only read."""
     if QUERY.match(query):
         try:
             return SparkFrame(session.sql(f"SELECT * FROM ({query.strip().rstrip(';')}\n)"), "the query")
         except Exception as error:
-            raise DataError(f"the query cannot be asked: {first_line(error)}.") from error
+            raise DataError(f"the query cannot be run: {first_line(error)}.") from error
     errors = []
     for name in dict.fromkeys((_quoted(query), ".".join(map(_quoted, query.split("."))))):
         try:
             return SparkFrame(session.table(name), f"the table {query}")
         except Exception as error:
             errors.append(first_line(error))
-    raise DataError(f"there is no table {query!r} to be read: {errors[-1]}.")
+    raise DataError(f"the table {query!r} cannot be read: {errors[-1]}.")
 
 
 def _quoted(name: str) -> str:

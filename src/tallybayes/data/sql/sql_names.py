@@ -1,4 +1,4 @@
-"""Names of tables as users write them, found in the catalog of a database: no query has to fail for it."""
+"""Table names as users write them, resolved by the catalog of a database without failing queries."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Entry(NamedTuple):
     database: str | None
     schema: str
     name: str
-    rank: int | None  # in the search path, where the name needs no schema; the lowest is found first
+    rank: int | None  # in the search path, lowest first; None if the name needs a schema
     internal: bool
 
     def matches(self, parts: list[str]) -> bool:
-        """Whether these are its names, from the right; the schema main may be left out after a database."""
+        """Return whether `parts` are the last parts of its qualified name; the schema main may be omitted."""
         if len(parts) == 1:
             return self.rank is not None and parts[0] == self.name
         path = [self.database, self.schema, self.name]
@@ -35,29 +35,29 @@ class Entry(NamedTuple):
 
 
 def parts_of(name: str) -> list[tuple[str, bool]] | None:
-    """The parts of a name between dots, each with whether it is in quotes; None for another text."""
-    found, place = [], 0
-    while match := _PART.match(name, place):
+    """Return the parts of a dotted name, each with whether it is quoted; None for other text."""
+    parts, position = [], 0
+    while match := _PART.match(name, position):
         quoted, plain = match.groups()
-        found.append((plain if quoted is None else quoted.replace('""', '"'), quoted is not None))
+        parts.append((plain if quoted is None else quoted.replace('""', '"'), quoted is not None))
         if match.end() == len(name):
-            return found
+            return parts
         if name[match.end()] != ".":
             return None
-        place = match.end() + 1
+        position = match.end() + 1
     return None
 
 
-def cut(name: str, most: int | None) -> str:
-    """The beginning of a name, of at most so many bytes as UTF-8."""
+def truncated(name: str, most: int | None) -> str:
+    """Return the prefix of a name with at most `most` bytes in UTF-8."""
     return name if most is None else name.encode()[:most].decode(errors="ignore")
 
 
 def find_table(dialect: Dialect, name: str) -> str:
-    """A table by its name, quoted and with its schema.
+    """Return a table by its name, quoted and with its schema.
 
-    Three readings are tried: the whole text as one name; its parts between dots, to the letter; and its parts as the
-    database compares names, PostgreSQL in lower case unless they are quoted, others in any case.
+    Three interpretations are tried: the text as one name; its parts between dots, exactly; and its parts as the
+    database compares names. PostgreSQL folds unquoted names to lower case, other databases ignore case.
 
     Parameters
     ----------
@@ -74,11 +74,11 @@ def find_table(dialect: Dialect, name: str) -> str:
             if entry.matches(reading):
                 return _quoted(dialect, entry)
     for entry in entries:
-        own = entry
-        if dialect.quoted_folds:  # PostgreSQL folds what is typed, not what the catalog has
+        compared = entry
+        if dialect.quoted_folds:  # PostgreSQL folds the typed name, not the name in the catalog
             database = None if entry.database is None else fold(entry.database)
-            own = entry._replace(database=database, schema=fold(entry.schema), name=fold(entry.name))
-        if own.matches(folded):
+            compared = entry._replace(database=database, schema=fold(entry.schema), name=fold(entry.name))
+        if compared.matches(folded):
             return _quoted(dialect, entry)
     raise DataError(f"there is no table {name!r} in the database (found: {_listed(dialect, name)}).")
 
@@ -88,17 +88,17 @@ def _quoted(dialect: Dialect, entry: Entry) -> str:
 
 
 def _listed(dialect: Dialect, name: str) -> str:
-    """The tables there are, those with a similar name first, as they may be typed."""
+    """Return the names of the tables as they may be typed, similar names first, for a message."""
     fold = dialect.folds if dialect.quoted_folds else str
     first: dict[str, Entry] = {}
     entries = [entry for entry in sorted(dialect.tables(), key=_order) if not entry.internal]
     if len({entry.database for entry in entries}) == 1:
         entries = [entry._replace(database=None) for entry in entries]
-    shown = dict.fromkeys(_typed(one, alone=first.setdefault(fold(one.name), one) is one) for one in entries)
-    near = [str(close) for close in closest_names(name, shown, _SHOWN)]
-    found = [*near, *(other for other in shown if other not in near)]
-    more = f" and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
-    return ", ".join(found[:_SHOWN]) + more if found else "none"
+    typed = dict.fromkeys(_typed(one, alone=first.setdefault(fold(one.name), one) is one) for one in entries)
+    similar = [str(close) for close in closest_names(name, typed, _SHOWN)]
+    names = [*similar, *(other for other in typed if other not in similar)]
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more if names else "none"
 
 
 def _order(entry: Entry) -> tuple[bool, int]:
@@ -106,7 +106,7 @@ def _order(entry: Entry) -> tuple[bool, int]:
 
 
 def _typed(entry: Entry, *, alone: bool) -> str:
-    """A name that finds the table: without its schema where no other of the same name is found before."""
+    """Return a name that finds the table: without its schema if no other table of that name has precedence."""
     if entry.rank is not None and alone:
         return entry.name
     return ".".join(

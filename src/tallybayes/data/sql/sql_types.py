@@ -1,4 +1,4 @@
-"""Types of databases as Arrow has them, and rows of Python values as Arrow tables and back."""
+"""Conversion of database types to Arrow types, and of rows of Python values to Arrow tables and back."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ _TIMES = ("date", "timestamp", "timestamptz")
 
 
 def is_opaque(kind: pa.DataType) -> bool:
-    """Whether a type is of a database alone: its values are text."""
+    """Return whether a type exists only in a database; its values are text."""
     return getattr(kind, "extension_name", "") == "arrow.opaque"
 
 
 def unread_type(kind: Any) -> str:
-    """Why cells of an Arrow type are never read as numbers, labels or dates; empty for other types."""
+    """Return why cells of an Arrow type cannot be read as numbers, categories or dates; empty if they can."""
     import pyarrow as pa
 
     if not isinstance(kind, pa.DataType):
         return ""
     if is_opaque(kind):
         return f"its type is {kind.type_name}"
-    is_, plain = pa.types, kind.value_type if pa.types.is_dictionary(kind) else getattr(kind, "storage_type", kind)
-    if is_.is_nested(plain):
+    is_, value_type = pa.types, kind.value_type if pa.types.is_dictionary(kind) else getattr(kind, "storage_type", kind)
+    if is_.is_nested(value_type):
         return NESTED
-    unread = [is_.is_interval, is_.is_duration, is_.is_time]
-    unread += [is_.is_binary, is_.is_large_binary, is_.is_binary_view, is_.is_fixed_size_binary]
-    return f"its type is {plain}" if any(holds(plain) for holds in unread) else ""
+    predicates = [is_.is_interval, is_.is_duration, is_.is_time]
+    predicates += [is_.is_binary, is_.is_large_binary, is_.is_binary_view, is_.is_fixed_size_binary]
+    return f"its type is {value_type}" if any(holds(value_type) for holds in predicates) else ""
 
 
 def without_opaque(table: pa.Table) -> pa.Table:
-    """The same rows with values of types that only a database has as text."""
+    """Return the table with values of opaque types as text."""
     import pyarrow as pa
 
-    plain = [column.cast(column.type.storage_type) if is_opaque(column.type) else column for column in table.columns]
-    fields = [field.with_type(column.type) for field, column in zip(table.schema, plain, strict=True)]
-    return pa.Table.from_arrays(plain, schema=pa.schema(fields))
+    columns = [column.cast(column.type.storage_type) if is_opaque(column.type) else column for column in table.columns]
+    fields = [field.with_type(column.type) for field, column in zip(table.schema, columns, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 # ---- SQLite ---------------------------------------------------------------------------------------------------------
 
 
 def sqlite_type(declared: str) -> pa.DataType:
-    """The type of a column as its table declares it; null where its values may be of another."""
+    """Return the Arrow type of a declared column type; null if its values may be of another type."""
     import pyarrow as pa
 
     kinds = [("INT", pa.int64()), ("CHAR|CLOB|TEXT", pa.string()), (r"REAL|FLOA|DOUB|,\s*[1-9]\d*\s*\)", pa.float64())]
@@ -64,7 +64,7 @@ def sqlite_type(declared: str) -> pa.DataType:
 
 
 def postgresql_schema(cursor: Any) -> pa.Schema:
-    """The columns of a result, whose types the server has sent; those that Arrow has not are opaque."""
+    """Return the columns of a result with the types sent by the server; types without an Arrow type are opaque."""
     import pyarrow as pa
 
     described, zone = list(cursor.description), str(cursor.connection.info.timezone)
@@ -78,28 +78,28 @@ def postgresql_schema(cursor: Any) -> pa.Schema:
     }
     fields = []
     for column in described:
-        name, kind, short, element = names[column.type_code]
-        found = _postgresql_type(short, column, zone)
-        if found is None and element is not None and element != "numeric":  # whose digits no type of Arrow's has
+        name, kind, base_name, element = names[column.type_code]
+        arrow_type = _postgresql_type(base_name, column, zone)
+        if arrow_type is None and element is not None and element != "numeric":  # whose digits no type of Arrow's has
             inner = _postgresql_type(element, None)
-            found = None if inner is None else pa.list_(inner)
-        if kind == "e" or short == "uuid":  # labels
+            arrow_type = None if inner is None else pa.list_(inner)
+        if kind == "e" or base_name == "uuid":  # labels
             fields.append(pa.field(column.name, pa.string(), metadata={"postgresql": name}))
-        elif found is not None:
-            own = {"postgresql": name} if short == "numeric" and not pa.types.is_decimal(found) else None
-            fields.append(pa.field(column.name, found, metadata=own))
+        elif arrow_type is not None:
+            metadata = {"postgresql": name} if base_name == "numeric" and not pa.types.is_decimal(arrow_type) else None
+            fields.append(pa.field(column.name, arrow_type, metadata=metadata))
         else:
             fields.append(pa.field(column.name, pa.opaque(pa.string(), name, "PostgreSQL")))
     return pa.schema(fields)
 
 
 def _postgresql_type(name: str, column: Any, zone: str = "UTC") -> pa.DataType | None:
-    """The type of Arrow's that has all values of one of PostgreSQL's, or None."""
+    """Return the Arrow type that has all values of a PostgreSQL type, or None."""
     import pyarrow as pa
 
     if name == "numeric" and column is not None and column.precision:
         return decimal_type(column.precision, column.scale or 0)
-    known = {
+    types = {
         "bool": pa.bool_(),
         "int2": pa.int16(),
         "int4": pa.int32(),
@@ -114,11 +114,11 @@ def _postgresql_type(name: str, column: Any, zone: str = "UTC") -> pa.DataType |
         "timestamp": pa.timestamp("us"),
         "timestamptz": pa.timestamp("us", zone),
     }
-    return known.get(name, pa.string() if name in ("text", "varchar", "bpchar", "name", "char", "unknown") else None)
+    return types.get(name, pa.string() if name in ("text", "varchar", "bpchar", "name", "char", "unknown") else None)
 
 
 def decimal_type(precision: int, scale: int) -> pa.DataType:
-    """The smallest decimal type; a double where none has so many digits."""
+    """Return the smallest decimal type; float64 if no decimal type has so many digits."""
     import pyarrow as pa
 
     if precision <= 38:
@@ -127,7 +127,7 @@ def decimal_type(precision: int, scale: int) -> pa.DataType:
 
 
 def infinite_as_text(cursor: Any) -> None:
-    """Make a cursor of psycopg give text for times that Python has not, such as infinity, and no error."""
+    """Make a psycopg cursor return times that Python does not have, such as infinity, as text."""
     from psycopg import DataError as NoSuchTime
     from psycopg.types import datetime as loaders
 
@@ -148,17 +148,17 @@ def infinite_as_text(cursor: Any) -> None:
 
 
 def as_arrow(rows: Sequence[tuple[Any, ...]], schema: pa.Schema, source: str, *, guess: bool = False) -> pa.Table:
-    """Rows of Python values as an Arrow table.
+    """Convert rows of Python values to an Arrow table.
 
     Parameters
     ----------
     rows : sequence of tuples
     schema : pyarrow.Schema
-        The types; where one is null, it is that of the values.
+        The types of the columns; null types are inferred from the values.
     source : str
-        What messages call the table.
+        The name of the table in messages.
     guess : bool, default False
-        Whether values of another type than that of the schema decide the type; without, they raise an error.
+        Infer the type of a column from its values if they are not of the type of the schema, instead of raising.
     """
     import pyarrow as pa
 
@@ -179,22 +179,22 @@ def _array(values: Sequence[Any], field: pa.Field, source: str, guess: bool) -> 
         values = [_date(value) if isinstance(value, str) else value for value in values]
     if guess and pa.types.is_temporal(kind):
         values = [None if isinstance(value, str) else value for value in values]  # such as infinity
-    for one in (kind, pa.null()) if guess else (kind,):
+    for candidate in (kind, pa.null()) if guess else (kind,):
         try:
-            found = pa.array(values, None if pa.types.is_null(one) else one)
+            array = pa.array(values, None if pa.types.is_null(candidate) else candidate)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             continue
-        return pa.ExtensionArray.from_storage(field.type, found) if is_opaque(field.type) else found
-    strange = next((value for value in values if isinstance(value, str)), None) if pa.types.is_temporal(kind) else None
-    found = "values of several kinds" if strange is None else f"{strange!r}, which is no {kind}"
+        return pa.ExtensionArray.from_storage(field.type, array) if is_opaque(field.type) else array
+    invalid = next((value for value in values if isinstance(value, str)), None) if pa.types.is_temporal(kind) else None
+    array = "values of several kinds" if invalid is None else f"{invalid!r}, which is no {kind}"
     raise DataError(
-        f"column {field.name!r} of {source} holds {found}; expected one kind.\n"
+        f"column {field.name!r} of {source} holds {array}; expected one kind.\n"
         "    Convert it in the query, for example CAST(column AS TEXT), or leave the column out."
     )
 
 
 def _date(text: str) -> datetime | str:
-    """A date in ISO 8601 by its own clock, as SQLite keeps them; other text as it is."""
+    """Return an ISO 8601 date in local time, as SQLite stores dates; return other text unchanged."""
     try:
         return datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
@@ -210,20 +210,20 @@ def _number(value: Any, exact: bool) -> Any:
 
 
 def sqlite_cells(column: Any) -> list[Any]:
-    """The cells of an Arrow column as SQLite takes them: lists and records as JSON, other types as text."""
+    """Convert an Arrow column to values for SQLite: nested values to JSON, other types without equivalent to text."""
 
-    def cell(value: Any) -> Any:
+    def convert(value: Any) -> Any:
         if isinstance(value, list | dict):
             return json.dumps(value, default=str, ensure_ascii=False)
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             return str(value)
         return value if value is None or isinstance(value, bool | int | float | str | bytes) else str(value)
 
-    return _cells(column, cell)
+    return _cells(column, convert)
 
 
 def postgresql_cells(column: Any) -> list[Any]:
-    """The cells of an Arrow column as psycopg takes them: records, and lists of them, as JSON."""
+    """Convert an Arrow column to values for psycopg: structs and lists of structs to JSON."""
     import pyarrow as pa
 
     kind = column.type
@@ -234,6 +234,6 @@ def postgresql_cells(column: Any) -> list[Any]:
 
 
 def _cells(column: Any, convert: Callable[[Any], Any] | None) -> list[Any]:
-    plain = column.cast(column.type.storage_type) if is_opaque(column.type) else column
-    found: list[Any] = plain.to_pylist()
-    return found if convert is None else [convert(value) for value in found]
+    storage = column.cast(column.type.storage_type) if is_opaque(column.type) else column
+    cells: list[Any] = storage.to_pylist()
+    return cells if convert is None else [convert(value) for value in cells]

@@ -85,9 +85,9 @@ def test_encodings_in_pieces(encoding, tmp_path, monkeypatch):
 def test_what_is_no_text(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes(b"x,y\n\xff,a\n")
-    with pytest.raises(tb.DataError, match="encoding is 'klingon'; expected one that Python knows"):
+    with pytest.raises(tb.DataError, match="encoding is 'klingon'; expected an encoding of Python"):
         tb.NaiveBayes().fit(tb.table(path, encoding="klingon"), "y")
-    with pytest.raises(tb.DataError, match=r"rows.csv is no text in ascii"):
+    with pytest.raises(tb.DataError, match=r"rows.csv is not text in ascii"):
         tb.NaiveBayes().fit(tb.table(path, encoding="ascii"), "y")
 
 
@@ -107,7 +107,7 @@ def test_the_column_and_the_line_of_a_bad_cell_where_some_columns_are_read(tmp_p
     path.write_text("w,v,x,y\n" + "\n".join(lines) + "\n")
     with pytest.raises(tb.DataError, match=r"rows.csv, line 903, column 'x': found 'foo'; expected int64"):
         tb.NaiveBayes().fit(tb.table(path, columns=["x", "y"]), "y")
-    with pytest.warns(DataSourceWarning, match=r"rows.csv: 1 bad line left out"):
+    with pytest.warns(DataSourceWarning, match=r"rows.csv: 1 bad line skipped"):
         model = tb.NaiveBayes().fit(tb.table(path, columns=["y", "x"], on_bad="skip"), "y")
     assert model.tally_["y"].table.sum() == 1000
 
@@ -225,7 +225,7 @@ def test_packed_files_that_are_cut_keep_no_memory(tmp_path):
 def test_binary_files_named_as_text(start, kind, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes(start + bytes(50))
-    with pytest.raises(tb.DataError, match=rf"rows.csv, line 1: found {kind}; expected text.\n    Unpack or rename"):
+    with pytest.raises(tb.DataError, match=rf"rows.csv, line 1: found {kind}; expected text.\n    Unpack the file, or rename"):
         tb.NaiveBayes().fit(path, "y")
 
 

@@ -505,5 +505,5 @@ def test_text_alone_in_whatever_it_comes():
     assert model.predict([]).tolist() == []
     of_rows = tb.NaiveBayes(tb.Text()).fit(np.array(MAILS)[:, None], KINDS)
     np.testing.assert_array_equal(of_rows.predict(NEW), expected)
-    with pytest.raises(tb.DataError, match=r"One text is a list of one"):
+    with pytest.raises(tb.DataError, match=r"Pass one text as a list"):
         model.predict("win the prize")
