@@ -225,7 +225,9 @@ def test_packed_files_that_are_cut_keep_no_memory(tmp_path):
 def test_binary_files_named_as_text(start, kind, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes(start + bytes(50))
-    with pytest.raises(tb.DataError, match=rf"rows.csv, line 1: found {kind}; expected text.\n    Unpack the file, or rename"):
+    with pytest.raises(
+        tb.DataError, match=rf"rows.csv, line 1: found {kind}; expected text.\n    Unpack the file, or rename"
+    ):
         tb.NaiveBayes().fit(path, "y")
 
 
