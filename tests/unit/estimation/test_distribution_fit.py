@@ -589,7 +589,7 @@ def test_what_occurred_0_times_is_a_level():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"counts": {"H": -1}}, "counts has -1 for 'H'; expected how often"),
+        ({"counts": {"H": -1}}, "counts has -1 for 'H'; expected a number of at least 0"),
         ({"counts": {"H": "many"}}, "counts has 'many' for 'H'"),
         ({"counts": {"H": True}}, "counts has True for 'H'"),
         ({"counts": {"H": np.nan}}, "counts has nan for 'H'"),
