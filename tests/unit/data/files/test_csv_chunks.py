@@ -242,7 +242,7 @@ def test_names_alone_without_a_line_end(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("x,y")
     assert tb.table(path).read("this").column_names == ["x", "y"]
-    with pytest.raises(tb.DataError, match="there are 0 rows"):
+    with pytest.raises(tb.DataError, match="has 0 rows"):
         tb.NaiveBayes().fit(path, "y")
 
 
