@@ -1,4 +1,4 @@
-"""Pictures of what comes after a sequence: its last steps, and those ahead with their intervals."""
+"""Plot of a forecast: the last time steps of a sequence and the predicted ones with their intervals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tallybayes.plotting.hmm.states_and_transitions import _as_numbers, _draw_proba
+from tallybayes.plotting.hmm.states_and_transitions import as_numbers, draw_probabilities
 from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import (
     COLORS,
@@ -19,41 +19,43 @@ from tallybayes.plotting.style import (
     new_axes,
 )
 
-_MOST = 5  # columns above each other
+_MAX_PANELS = 5  # columns above each other
 
 
-def plot_forecast(found: Any, ax: Any = None) -> Plot:
-    """A panel for every column, numbers as a line in a band, labels stacked by their probability; the states below.
+def plot_forecast(forecast: Any, ax: Any = None) -> Plot:
+    """Plot a forecast: one panel for each column, and the state probabilities below.
+
+    Numbers are drawn as a line with an interval band, categorical columns as stacked probabilities.
 
     Parameters
     ----------
-    found : Forecast
+    forecast : Forecast
     ax : matplotlib Axes, optional
-        One for every column, and one more.
+        One for each column, and one more for the states.
     """
-    columns = [*found.mean, *found.labels]
-    most = _MOST if ax is None else max(1, np.size(ax) - 1)
-    shown = columns[:most]
+    columns = [*forecast.mean, *forecast.labels]
+    n_panels = _MAX_PANELS if ax is None else max(1, np.size(ax) - 1)
+    shown = columns[:n_panels]
     heights = [2.0] * len(shown) + [1.0]
     options = {"figsize": (9, 1.4 * sum(heights) + 0.8), "layout": "constrained", "height_ratios": heights}
     axes = np.ravel(new_axes(ax, nrows=len(shown) + 1, sharex=True, **options))
-    past, ahead = found._n_steps, found._n_steps + np.arange(len(found))
+    past, ahead = forecast._n_steps, forecast._n_steps + np.arange(len(forecast))
     for panel, name in zip(axes, shown, strict=False):
-        if name in found.mean:
-            _draw_numbers(panel, found, name, ahead)
+        if name in forecast.mean:
+            _draw_numbers(panel, forecast, name, ahead)
         else:
-            table = found.labels[name]
+            table = forecast.labels[name]
             p = np.stack(list(table.values()), axis=-1)
-            look = group_styles(list(table), np.nansum(p, axis=0), "labels")
-            _draw_proba(panel, ahead, p, look)
-            _name_areas(panel, look, "label")
+            styles = group_styles(list(table), np.nansum(p, axis=0), "labels")
+            draw_probabilities(panel, ahead, p, styles)
+            _add_area_legend(panel, styles, "label")
             panel.set_xlabel("")
         panel.set_ylabel("step" if name == 0 and len(columns) == 1 else name_of(name, WIDEST))
-    states = found.states.tolist()
-    look = group_styles(states, np.nansum(found.proba, axis=0), "states")
-    _draw_proba(axes[-1], ahead, found.proba, look)
-    _name_areas(axes[-1], look, "state")
-    first = past - max((len(column) for column in found._past.values()), default=0)
+    states = forecast.states.tolist()
+    styles = group_styles(states, np.nansum(forecast.proba, axis=0), "states")
+    draw_probabilities(axes[-1], ahead, forecast.proba, styles)
+    _add_area_legend(axes[-1], styles, "state")
+    first = past - max((len(column) for column in forecast._past.values()), default=0)
     axes[-1].set_xlim(first - 0.5, ahead[-1] + 0.5)
     for each in axes:
         hide_top_right_spines(each)
@@ -61,19 +63,19 @@ def plot_forecast(found: Any, ax: Any = None) -> Plot:
             each.axvline(past - 0.5, color=NOTE, linewidth=0.8, linestyle=":")
     if len(shown) < len(columns):
         axes[0].set_title(f"showing {len(shown)} of {len(columns)} columns", fontsize=10, color=NOTE)
-    return Plot(axes, *_parts(found, states))
+    return Plot(axes, *_plotted_tables(forecast, states))
 
 
-def _draw_numbers(panel: Any, found: Any, name: Any, ahead: np.ndarray) -> None:
-    """The last steps, then the mean in its band."""
-    mean, low, high = found.mean[name], found.low[name], found.high[name]
-    if name in found._past:
-        values, _ = _as_numbers(np.asarray(found._past[name]))
+def _draw_numbers(panel: Any, forecast: Any, name: Any, ahead: np.ndarray) -> None:
+    """Draw the last time steps of a column, then its mean within the interval band."""
+    mean, low, high = forecast.mean[name], forecast.low[name], forecast.high[name]
+    if name in forecast._past:
+        values, _ = as_numbers(np.asarray(forecast._past[name]))
         time = ahead[0] - len(values) + np.arange(len(values))
         panel.plot(time, values, color="#777777", linewidth=1.0, marker="o", markersize=2.5)
     color = COLORS[0]
     panel.fill_between(
-        ahead, low, high, color=color, alpha=0.25, linewidth=0, label=f"{100 * found.mass:.4g} % interval"
+        ahead, low, high, color=color, alpha=0.25, linewidth=0, label=f"{100 * forecast.mass:.4g} % interval"
     )
     panel.plot(ahead, mean, color=color, linewidth=1.8, marker="o" if len(ahead) < 30 else None, markersize=3)
     panel.plot([], [], color=color, linewidth=1.8, label="mean")
@@ -82,24 +84,26 @@ def _draw_numbers(panel: Any, found: Any, name: Any, ahead: np.ndarray) -> None:
     legend_beside(panel)
 
 
-def _name_areas(panel: Any, look: list[Any], what: str) -> None:
-    """What the areas stand for, in the order in which they are stacked."""
-    for one in look:
-        if one.label is not None and not str(one.label).startswith("_"):
-            panel.scatter([], [], color=one.color, label=one.label, marker="s")
+def _add_area_legend(panel: Any, styles: list[Any], what: str) -> None:
+    """Add a legend of the stacked areas, in the order of the stack."""
+    for style in styles:
+        if style.label is not None and not str(style.label).startswith("_"):
+            panel.scatter([], [], color=style.color, label=style.label, marker="s")
     legend_beside(panel, what)
 
 
-def _parts(found: Any, states: list[Any]) -> list[dict[str, Any]]:
-    """What is drawn, as a table."""
-    steps = list(range(1, len(found) + 1))
+def _plotted_tables(forecast: Any, states: list[Any]) -> list[dict[str, Any]]:
+    """Return the plotted numbers as tables."""
+    steps = list(range(1, len(forecast) + 1))
     parts: list[dict[str, Any]] = []
-    for name in found.mean:
-        for what, values in (("mean", found.mean), ("low", found.low), ("high", found.high)):
+    for name in forecast.mean:
+        for what, values in (("mean", forecast.mean), ("low", forecast.low), ("high", forecast.high)):
             parts.append({"step": steps, "column": name_of(name, 60), "what": what, "value": values[name].tolist()})
-    for name, table in found.labels.items():
+    for name, table in forecast.labels.items():
         for label, p in table.items():
             parts.append({"step": steps, "column": name_of(name, 60), "what": f"p({label})", "value": p.tolist()})
-    for place, state in enumerate(states):
-        parts.append({"step": steps, "column": "state", "what": f"p({state})", "value": found.proba[:, place].tolist()})
+    for index, state in enumerate(states):
+        parts.append(
+            {"step": steps, "column": "state", "what": f"p({state})", "value": forecast.proba[:, index].tolist()}
+        )
     return parts

@@ -1,4 +1,4 @@
-"""The picture of a choice of the number of states."""
+"""Plot of the selection of the number of states."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ if TYPE_CHECKING:
     from tallybayes.results.state_selection import StateSelection
 
 
-def plot_choice(found: StateSelection, ax: Any = None) -> Plot:
-    """The criterion against the number of states; where steps were held out, with an interval of 95 %.
+def plot_choice(selection: StateSelection, ax: Any = None) -> Plot:
+    """Plot the criterion against the number of states; for held-out sequences, with 95 % intervals.
 
     Parameters
     ----------
-    found : ChosenStates
+    selection : StateSelection
     ax : matplotlib Axes, optional
     """
-    order = np.argsort(found.candidates, kind="stable")
-    numbers = np.array(found.candidates)[order]
-    value, low, high = np.array([tuple(found.scores[k]) for k in order]).T
+    order = np.argsort(selection.candidates, kind="stable")
+    numbers = np.array(selection.candidates)[order]
+    value, low, high = np.array([tuple(selection.scores[k]) for k in order]).T
     ax = new_axes(ax, figsize=(6.5, 4), layout="constrained")
     shown = np.isfinite(value)
-    if found.by == "held_out":
+    if selection.by == "held_out":
         ends = [np.where(np.isfinite(end), end, value) for end in (low, high)]
-        gaps = np.abs(np.stack([value - ends[0], ends[1] - value]))[:, shown]
-        ax.errorbar(numbers[shown], value[shown], yerr=gaps, color=COLORS[0], marker="o", capsize=3, linewidth=1.4)
+        errors = np.abs(np.stack([value - ends[0], ends[1] - value]))[:, shown]
+        ax.errorbar(numbers[shown], value[shown], yerr=errors, color=COLORS[0], marker="o", capsize=3, linewidth=1.4)
     else:
         ax.plot(numbers[shown], value[shown], "o-", color=COLORS[0], linewidth=1.4)
-    best = found.scores[found.candidates.index(found.n_states)].value
-    ax.plot([found.n_states], [best], "o", color=COLORS[1], markersize=9, zorder=3, label=f"best: {found.n_states}")
+    best = selection.scores[selection.candidates.index(selection.n_states)].value
+    ax.plot(
+        [selection.n_states], [best], "o", color=COLORS[1], markersize=9, zorder=3, label=f"best: {selection.n_states}"
+    )
     ax.legend(frameon=False)
     ax.set_xlabel("states")
-    ax.set_ylabel(found.criterion)
+    ax.set_ylabel(selection.criterion)
     if len(numbers) <= 20:
         ax.set_xticks(numbers.tolist())
     hide_top_right_spines(ax)
-    drawn = {"n_states": numbers.tolist(), "value": value.tolist(), "low": low.tolist(), "high": high.tolist()}
-    return Plot(ax, {**drawn, "best": (numbers == found.n_states).tolist()})
+    table = {"n_states": numbers.tolist(), "value": value.tolist(), "low": low.tolist(), "high": high.tolist()}
+    return Plot(ax, {**table, "best": (numbers == selection.n_states).tolist()})
