@@ -71,7 +71,7 @@ def describe(model: Any) -> CountedRows:
         counted = model._estimated_hmm
         (_, start), (_, pairs) = counted.pairs[:2]
         steps = start.table + pairs.table.sum(axis=0)
-        seen, components = counted.pairs[2:], counted.structure.components
+        seen, components = counted.pairs[2:], counted.topology.components
         if components is not None:  # of which nothing was seen: what is compared are states
             owner, n = components.owner, len(components.states)
             ends = counted.pairs[2:3] if model.end_state else []

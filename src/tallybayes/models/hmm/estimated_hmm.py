@@ -1,15 +1,18 @@
-"""What follows from the counts of a hidden Markov model: its parts, their parameters, and the chain that answers."""
+"""EstimatedHMM: the parameters of a hidden Markov model, estimated from its tally."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import xlogy
 
+from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, NoCountsError
 from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer, undefined_parameters
@@ -18,45 +21,88 @@ from tallybayes.families.estimates import read_estimate
 from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution, stationary_mle
 from tallybayes.models.hmm.hmm_parameters import (
     HMMParameters,
-    log_shares,
-    meaning_of,
+    effective_unseen,
+    log_probabilities,
     read_prior,
     unseen_mass,
-    with_unseen_label,
-    with_unseen_label_normalized,
+    with_unseen_level,
+    with_unseen_level_normalized,
 )
 from tallybayes.models.hmm.mixture_emissions import ComponentWeights, MixtureEmissions
 from tallybayes.models.hmm.topology import Topology
 from tallybayes.models.inputs.column_priors import prior_in_groups
+from tallybayes.models.inspection.information_criteria import priors_by_column
 from tallybayes.models.inspection.labeled_parameters import UNSEEN, LabeledFactor, within_of
 from tallybayes.statistics.segments import Segments
-from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor
+from tallybayes.tally.domain import Domain, labels_of
+from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Priors
+
+if TYPE_CHECKING:
+    from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
+
+Pair = tuple[Factor, Any]  # a factor with its sufficient statistics
 
 
 @dataclass(frozen=True, eq=False)
 class EstimatedHMM:
-    """A hidden Markov model as its counts make it. It never changes: other counts, or another prior, make another one.
+    """The estimates of a hidden Markov model: a frozen value; every attribute is computed at first use.
 
-    Each part is made when it is first asked for.
+    Parameters
+    ----------
+    tally : Tally
+        The sufficient statistics, with columns of text as word counts.
+    names : dict
+        The names of the state and end columns in the tally; see `factor_names`.
+    estimate, prior, unseen, end_state, allowed_transitions, start, tied, components
+        Parameters of `HiddenMarkovModel`.
+    given : tuple, optional
+        Fixed (user-specified) parameters, one for every factor of the tally.
+    text_columns : frozenset
+        The columns of text.
     """
 
     tally: Tally
     names: dict[str, str]
     estimate: str
-    prior: Any
+    prior: Priors
     unseen: str
     end_state: bool
-    given: tuple[Any, ...] | None = None  # parameters that were not learned, but given: of every factor of the tally
-    allowed_transitions: Any = None
-    start: Any = None
-    tied: Any = None
-    components: Any = None
+    allowed_transitions: str | npt.ArrayLike | Iterable[tuple[Any, Any]] | Mapping[Any, Any] | None = None
+    start: str | Iterable[Hashable] | None = None
+    tied: Mapping[Any, Hashable] | None = None
+    components: int | Mapping[Any, int] | None = None
+    given: tuple[Any, ...] | None = None
+    text_columns: frozenset[Name] = frozenset()
+
+    @classmethod
+    def of(cls, model: HiddenMarkovModel) -> EstimatedHMM:
+        """Return the estimates of a fitted model."""
+        options = ("estimate", "prior", "unseen", "end_state", "allowed_transitions", "start", "tied", "components")
+        return cls(
+            model._selected_tally,
+            model._factor_names,
+            **{name: getattr(model, name) for name in options},
+            given=model._fixed_parameters,
+            text_columns=frozenset(model._selected_words),
+        )
+
+    # ---- Factors ----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def structure(self) -> Topology:
-        """What is fixed: how counts are read. Tables that were given are as they are."""
+    def states(self) -> Domain:
+        """The states, sorted."""
+        return self.tally.domains[self.tally.schema.domain(self.names["state"])]
+
+    @cached_property
+    def state_labels(self) -> np.ndarray:
+        """The states as an array."""
+        return labels_of(self.states.levels, None)
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The allowed transitions, tied states and components. Fixed parameters are not constrained."""
         if self.given is not None:
             components = MixtureEmissions.of(self.components, self.states.levels, None, whole=False)
             return Topology(self.states.levels, ends=self.end_state, components=components)
@@ -64,204 +110,257 @@ class EstimatedHMM:
 
     @property
     def parts(self) -> list[str]:
-        """What is estimated besides the emissions."""
-        return self.structure.parts
-
-    @property
-    def states(self) -> Domain:
-        """The states, sorted."""
-        return self.tally.domains[self.tally.schema.domain(self.names["state"])]
+        """The names of the estimated factors before the emissions."""
+        return self.topology.parts
 
     @cached_property
-    def pairs(self) -> list[tuple[Factor, Any]]:
-        """Start, transition, end and components, then the emissions, with what was counted of each."""
-        pairs = list(zip(self.tally.factors, self.tally.statistics, strict=True))
-        by_name = {factor.columns: (factor, counted) for factor, counted in pairs}
-        more = [*(["end"] if self.end_state else []), *(["component"] if "component" in self.names else [])]
-        parts = [by_name[self.names[part],] for part in ("start", "to", *more)]
-        own = [(self.names["end"],), (self.names.get("component"),)]
-        emissions = [p for p in pairs if p[0].given[:1] == (self.names["state"],) and p[0].columns not in own]
-        components = self.structure.components
+    def pairs(self) -> list[Pair]:
+        """Initial states, transitions, ends and components (if modeled), emissions: factors with their statistics."""
+        by_columns = {pair[0].columns: pair for pair in zip(self.tally.factors, self.tally.statistics, strict=True)}
+        parts = ["start", "to", *["end"] * self.end_state, *["component"] * ("component" in self.names)]
+        first = [by_columns.pop((self.names[part],)) for part in parts]
+        emissions = [pair for pair in by_columns.values() if pair[0].given[:1] == (self.names["state"],)]
+        components = self.topology.components
         if components is not None:
-            emissions = [(factor, components.flatten_components(counted)) for factor, counted in emissions]
-        return parts + emissions
-
-    @property
-    def emissions(self) -> list[tuple[Factor, Any]]:
-        """The factors of the emissions, with what was counted of each."""
-        return self.pairs[self._n_parts :]
+            emissions = [(factor, components.flatten_components(statistics)) for factor, statistics in emissions]
+        return first + emissions
 
     @property
     def _n_parts(self) -> int:
         return 2 + self.end_state + ("component" in self.names)
 
+    @property
+    def emissions(self) -> list[Pair]:
+        """The emission factors with their statistics."""
+        return self.pairs[self._n_parts :]
+
+    def words(self, column: Name) -> list[str]:
+        """Return the words of a column of text."""
+        domain = self.tally.domains.get(self.tally.schema.domain(column))
+        return [] if domain is None else list(domain.levels)
+
     @cached_property
-    def read(self) -> list[tuple[Factor, Any]]:
-        """The same as they are estimated from: of what is allowed, and of tied states together."""
+    def _reduced_pairs(self) -> list[Pair]:
+        """The factors as they are estimated: allowed transitions only, tied states merged."""
         factors, statistics = zip(*self.pairs, strict=True)
-        return list(zip(self.structure.factors(factors), self.structure.read(statistics), strict=True))
+        reduced = zip(self.topology.reduce_factors(factors), self.topology.reduce_statistics(statistics), strict=True)
+        return list(reduced)
+
+    @property
+    def _state_statistics(self) -> list[Any]:
+        """The statistics of every emission in every state, tied states merged."""
+        statistics = [counted for _, counted in self._reduced_pairs[len(self.parts) :]]
+        tied = self.topology.tied
+        return statistics if tied is None else [counted.take(0, tied) for counted in statistics]
+
+    # ---- Estimates --------------------------------------------------------------------------------------------------
 
     @cached_property
     def fitted(self) -> EstimatedFactors:
-        """Start, transition, end and emissions after estimating; the predictive of a sequence has no closed form."""
+        """The estimated factors. Under "bayes" they use posterior means: sequences have no closed predictive."""
         if self.given is not None:
-            known = dict(zip((factor.columns for factor in self.tally.factors), self.given, strict=True))
-            found, components = [known[factor.columns] for factor, _ in self.pairs], self.structure.components
-            if components is not None:  # stated as a tally has them
-                where, n_parts = (components.owner, components.number), self._n_parts
-                emitted = zip(self.emissions, found[n_parts:], strict=True)
-                found[n_parts:] = [factor.family.take(parameters, where) for (factor, _), parameters in emitted]
-                shares = FactorScorer(self.pairs[n_parts - 1][0], found[n_parts - 1], False, NO_COLUMNS)
-                found[n_parts - 1] = components.points(shares).parameters
-            return EstimatedFactors.from_fixed_parameters(self.read, found, self.structure.emitting)
-        given = read_prior(self.prior, components=self.structure.components is not None)
-        emissions = [factor for factor, _ in self.emissions]
-        priors = [self.structure.prior(part, given[part]) for part in self.parts] + [
-            prior_in_groups(given["emission"], factor, self.estimate, lambda name: self.tally.domains[str(name)].levels)
-            for factor in emissions
-        ]
-        return EstimatedFactors(self.read, priors, self.estimate, groups=self.structure.groups, plug_in=True)
+            return EstimatedFactors.from_fixed_parameters(
+                self._reduced_pairs, self._fixed_parameters(self.given), self.topology.emitting
+            )
+        by_part = read_prior(self.prior, components=self.topology.components is not None)
+        priors = [self.topology.reduce_prior(part, by_part[part]) for part in self.parts]
+        for factor, _ in self.emissions:
+            priors.append(prior_in_groups(by_part["emission"], factor, self.estimate, self._levels_of))
+        return EstimatedFactors(self._reduced_pairs, priors, self.estimate, groups=self.topology.groups, plug_in=True)
 
-    @property
+    def _levels_of(self, name: Name) -> Any:
+        return self.tally.domains[str(name)].levels
+
+    def _fixed_parameters(self, given: tuple[Any, ...]) -> list[Any]:
+        """Return the fixed parameters in the order of `pairs`; components in one axis."""
+        by_columns = dict(zip((factor.columns for factor in self.tally.factors), given, strict=True))
+        parameters = [by_columns[factor.columns] for factor, _ in self.pairs]
+        components = self.topology.components
+        if components is not None:
+            n_parts = self._n_parts
+            position = (components.owner, components.number)
+            for index in range(n_parts, len(parameters)):
+                parameters[index] = self.pairs[index][0].family.take(parameters[index], position)
+            weights = FactorScorer(self.pairs[n_parts - 1][0], parameters[n_parts - 1], False, NO_COLUMNS)
+            parameters[n_parts - 1] = components.reduce_weights(weights).parameters
+        return parameters
+
+    @cached_property
     def scored(self) -> list[FactorScorer]:
-        """The emissions of every state, over the levels that were seen."""
+        """The emissions of every state, without unseen levels."""
         return self._expand_to_states(self.fitted.checked_scorers)[len(self.parts) :]
 
-    def _expand_to_states(self, found: list[FactorScorer]) -> list[FactorScorer]:
-        """What was estimated over all states again."""
-        found = self.structure.spread(found)
-        if self.structure.stationary:
-            found[0] = found[0]._replace(parameters=self._stationary_transitions)
-        return found
+    @cached_property
+    def domains(self) -> list[list[Domain]]:
+        """The levels of the categorical columns of every emission."""
+        return [[self.tally.domains[str(name)] for name in scorer.factor.level_columns] for scorer in self.scored]
+
+    def _expand_to_states(self, scorers: list[FactorScorer]) -> list[FactorScorer]:
+        """Return the estimates over all states and transitions."""
+        expanded = self.topology.expand_parameters(scorers)
+        if self.topology.stationary:
+            expanded[0] = expanded[0]._replace(parameters=self._stationary_transitions)
+        return expanded
 
     @cached_property
     def _stationary_transitions(self) -> LevelProbabilities:
-        """The transitions where sequences begin as they go on."""
-        self.structure.refuse_transient()
-        counts, n = self.read[0][1].table, len(self.states.levels)
+        """The transition matrix under start='stationary'."""
+        self.topology.check_irreducible()
+        if not self.states.levels:
+            return LevelProbabilities(np.zeros((0, 0)), Segments([0]))
+        counts = self._reduced_pairs[0][1].table
         if self.fitted.has_prior:
             posterior = self.fitted.posterior(0)
             counts = np.maximum(posterior.concentration - read_estimate(self.estimate).takes_mode, 0.0)
-        return self._settled_at(counts) if n else LevelProbabilities(np.zeros((0, 0)), Segments([0]))
+        return self._stationary_mle(counts)
 
-    def _settled_at(self, counts: np.ndarray) -> LevelProbabilities:
-        """The most likely transitions for some counts of them, as they are read, and the starts."""
-        wide = self.structure.as_full_matrix(counts)
-        found = stationary_mle(self.pairs[0][1].table, wide, self.structure.allowed)
-        return LevelProbabilities(found, Segments([len(found)]))
+    def _stationary_mle(self, counts: np.ndarray) -> LevelProbabilities:
+        """Return the maximum likelihood transition matrix for counts of allowed transitions and of first states."""
+        transitions = self.topology.as_full_matrix(counts)
+        table = stationary_mle(self.pairs[0][1].table, transitions, self.topology.allowed)
+        return LevelProbabilities(table, Segments([len(table)]))
 
     @property
-    def fixed(self) -> float:
-        """What a stationary start adds to the log likelihood of the transitions alone, both at their top."""
-        if not self.structure.stationary or not self.states.levels:
+    def stationary_log_prob(self) -> float:
+        """The change of the maximum log-likelihood of the transitions under start='stationary'; 0 otherwise."""
+        if not self.topology.stationary or not self.states.levels:
             return 0.0
-        (_, starts), (_, moves) = self.pairs[:2]
-        table, _ = self._settled_at(self.read[0][1].table)
-        total = np.maximum(moves.table.sum(axis=1, keepdims=True), 1e-300)
-        at_best = xlogy(starts.table, stationary_distribution(table)).sum() + xlogy(moves.table, table).sum()
-        return float(at_best - xlogy(moves.table, moves.table / total).sum())
-
-    @property
-    def domains(self) -> list[list[Domain]]:
-        """These levels, of every column of labels."""
-        return [[self.tally.domains[str(name)] for name in part.factor.level_columns] for part in self.scored]
-
-    @property
-    def meaning_of_unseen(self) -> str:
-        """What a label is that no step had; those that were seen once tell of new ones, and without counts none was."""
-        found = meaning_of(self.unseen, self.estimate)
-        if self.given is not None and found == "smooth":
-            raise NoCountsError(
-                "unseen='smooth' needs counts, and these tables were given.\n    Use unseen='missing' or 'error'."
-            )
-        return "missing" if self.given is not None and found == "new" else found
+        (_, first), (_, transitions) = self.pairs[:2]
+        table = self._stationary_mle(self._reduced_pairs[0][1].table).table
+        total = np.maximum(transitions.table.sum(axis=1, keepdims=True), 1e-300)
+        constrained = xlogy(first.table, stationary_distribution(table)).sum() + xlogy(transitions.table, table).sum()
+        return float(constrained - xlogy(transitions.table, transitions.table / total).sum())
 
     @cached_property
-    def chain(self) -> HMMParameters:
-        """The parameters as the kernels take them."""
-        scored, unseen = self.scored, self.meaning_of_unseen
-        found = dict(zip(self.parts, self._expand_to_states(self.fitted.checked_scorers), strict=False))
-        transition = log_shares(found["transition"].point)
-        start = log_shares(found["start"].point if "start" in found else stationary_distribution(np.exp(transition)))
-        end = [log_shares(found["end"].point)] if self.end_state else []
-        if unseen in ("new", "smooth"):
-            widen, pairs = (
-                with_unseen_label if unseen == "new" else with_unseen_label_normalized,
-                zip(scored, self._together, strict=True),
+    def meaning_of_unseen(self) -> str:
+        """The treatment of unseen levels; without counts, the frequency of levels seen once is unknown."""
+        treatment = effective_unseen(self.unseen, self.estimate)
+        if self.given is None:
+            return treatment
+        if treatment == "smooth":
+            raise NoCountsError(
+                "unseen='smooth' needs counts, and the parameters of this model are fixed.\n"
+                "    Use unseen='missing' or 'error'."
             )
-            scored = [widen(p, unseen_mass(counts)) if p.family.cell_type == "codes" else p for p, counts in pairs]
-            unseen = "smooth"  # to those who read rows: one past the end
-        mixed = None
-        if self.structure.components is not None:
-            mixed = ComponentWeights.made(self.structure.components, log_shares(found["component"].point))
-        return HMMParameters(start, transition, end[0][:, 0] if end else None, scored, self.domains, unseen, mixed)
+        return "missing" if treatment == "new" else treatment
 
-    @property
-    def _together(self) -> list[Any]:
-        """What was counted of every emission in every state, tied ones together."""
-        read, tied = [counts for _, counts in self.read[len(self.parts) :]], self.structure.tied
-        return read if tied is None else [counts.take(0, tied) for counts in read]
+    @cached_property
+    def parameters(self) -> HMMParameters:
+        """The parameters as the kernels take them."""
+        parts = dict(zip(self.parts, self._expand_to_states(self.fitted.checked_scorers), strict=False))
+        transition = log_probabilities(parts["transition"].point)
+        first = parts["start"].point if "start" in parts else stationary_distribution(np.exp(transition))
+        end = log_probabilities(parts["end"].point)[:, 0] if self.end_state else None
+        mixed = None
+        if self.topology.components is not None:
+            mixed = ComponentWeights.made(self.topology.components, log_probabilities(parts["component"].point))
+        scored = self.scored
+        unseen = self.meaning_of_unseen
+        if unseen in ("new", "smooth"):
+            add_level = with_unseen_level if unseen == "new" else with_unseen_level_normalized
+            scored = [
+                add_level(scorer, unseen_mass(statistics)) if scorer.family.cell_type == "codes" else scorer
+                for scorer, statistics in zip(scored, self._state_statistics, strict=True)
+            ]
+            unseen = "smooth"  # row scorers code an unseen level as the last one
+        return HMMParameters(log_probabilities(first), transition, end, scored, self.domains, unseen, mixed)
 
     @cached_property
     def checked_parameters(self) -> HMMParameters:
-        """The chain, where it can answer: a state was counted, and all that a state emits."""
-        states = self.states.levels
-        if not states:
-            raise DataError("no state is left: every sequence was forgotten.\n    Learn from at least one step.")
-        for code, column in chain.from_iterable(map(undefined_parameters, self.chain.scored)):
-            raise DataError.no_data(f"column {column!r} in {self.structure.called(code)}", self.estimate)
-        return self.chain
+        """The parameters. Raise DataError if there is no state, or if a state has no data for a column."""
+        if not self.states.levels:
+            raise DataError("the model has no states: all sequences were forgotten.\n    Fit it on at least one step.")
+        for code, column in chain.from_iterable(map(undefined_parameters, self.parameters.scored)):
+            raise DataError.no_data(f"column {column!r} in {self.topology.group_name(code)}", self.estimate)
+        return self.parameters
 
     def over(self, tally: Tally) -> EstimatedHMM:
-        """The same over other counts of the same levels, its priors held."""
+        """Return the estimates for another tally of the same levels, with the priors held fixed."""
         other = replace(self, tally=tally)
-        return other._estimated(self.fitted.with_statistics(other.read))
+        return other._with_fitted(self.fitted.with_statistics(other._reduced_pairs))
 
     def scaled(self, strength: float) -> EstimatedHMM:
-        """The same under priors worth so many times as much."""
-        return replace(self)._estimated(self.fitted.scaled(strength))
+        """Return the estimates with all prior strengths multiplied by `strength`."""
+        return replace(self)._with_fitted(self.fitted.scaled(strength))
 
-    def _estimated(self, fitted: EstimatedFactors) -> EstimatedHMM:
+    def _with_fitted(self, fitted: EstimatedFactors) -> EstimatedHMM:
         self.__dict__["fitted"] = fitted
         return self
 
+    # ---- Inspection -------------------------------------------------------------------------------------------------
 
-def told(counted: EstimatedHMM, model: Any) -> list[LabeledFactor]:
-    """Start, transition and end, and what every state emits, under the names that ``prior=`` has for them."""
-    states, fitted = counted.states.levels, counted.fitted
-    found = []
-    every = counted._expand_to_states(fitted.scorers_or_mle)
-    for number, (part, scored) in enumerate(zip(counted.parts, every, strict=False)):
+    @property
+    def emission_parameters(self) -> dict[Any, Any]:
+        """The emission parameters by column, or by tuple of columns; see `HiddenMarkovModel.emission_`."""
+        by_column: dict[Any, Any] = {}
+        components = self.topology.components
+        for scorer, domains in zip(self.parameters.scored, self.domains, strict=True):
+            names = scorer.factor.columns
+            parameters = scorer.parameters
+            if components is not None:
+                parameters = components.shaped(scorer.family, parameters)
+            if scorer.family.cell_type == "codes":
+                tables = parameters.segments.split(parameters.table)
+                for name, domain, table in zip(names, domains, tables, strict=True):
+                    by_column[name] = dict(zip(domain.levels, np.moveaxis(table, -1, 0), strict=False))
+            else:
+                by_column[names if len(names) > 1 else names[0]] = parameters
+        return by_column
+
+    @property
+    def resolved_priors(self) -> dict[Any, Any]:
+        """The resolved prior of every part and of every emission, as ``prior=`` takes them."""
+        priors = list(priors_by_column(self.fitted).items())
+        parts = {part: prior for part, (_, prior) in zip(self.parts, priors, strict=False)}
+        return parts | {(key,) if key in parts else key: prior for key, prior in priors[len(self.parts) :]}
+
+    def labeled_factors(self, model: HiddenMarkovModel) -> list[LabeledFactor]:
+        """Return all parts and emissions with the names of their states, levels and columns."""
+        expanded = self._expand_to_states(self.fitted.scorers_or_mle)
+        n_parts = len(self.parts)
+        parts = [self._labeled_part(number, scorer) for number, scorer in enumerate(expanded[:n_parts])]
+        emissions = zip(expanded[n_parts:], self._state_statistics, strict=True)
+        return parts + [
+            self._labeled_emission(model, number, scorer, statistics)
+            for number, (scorer, statistics) in enumerate(emissions, n_parts)
+        ]
+
+    def _labeled_part(self, number: int, scorer: FactorScorer) -> LabeledFactor:
+        part = self.parts[number]
+        states = self.states.levels
         given, groups = ((), ()) if part == "start" else (("state",), (states,))
-        own = range(counted.structure.components.most) if part == "component" else states  # type: ignore[union-attr]
-        levels = [own] if scored.factor.level_columns else ()
-        posterior: Any = partial(_belief, counted, number)
-        if part == "transition" and counted.structure.stationary:
-            posterior = None  # where sequences begin says something of it, too
-        found.append(LabeledFactor(scored, given, groups, levels, names=(part,), posterior=posterior))
-    components = counted.structure.components
-    axes: tuple[Any, Any] = (("state",), (states,)) if components is None else components.axes
-    emitted = zip(every[len(found) :], counted.emissions, counted._together, strict=True)
-    for number, (scored, (factor, _), counts) in enumerate(emitted, len(found)):
-        posterior = partial(_belief, counted, number)
-        more: tuple[str, ...] = ()
-        if counted.meaning_of_unseen == "smooth" and factor.level_columns:
-            scored, more = with_unseen_label_normalized(scored, unseen_mass(counts)), (UNSEEN,)
-        levels = [(*counted.tally.domains[str(name)].levels, *more) for name in factor.level_columns]
-        names = [(name,) if name in counted.parts else name for name in factor.columns]
-        past = factor.family.order > 0  # one column, whose line is given the steps before
-        within = () if past else within_of(model, scored, counts.n_columns)
-        found.append(LabeledFactor(scored, *axes, levels, names, within, posterior=posterior, whole=past))
-    return found
+        components = self.topology.components
+        values = range(components.most) if part == "component" and components is not None else states
+        levels = [values] if scorer.factor.level_columns else ()
+        # Under start='stationary' first states contribute to the transitions: their posterior is not a Dirichlet.
+        has_posterior = not (part == "transition" and self.topology.stationary)
+        posterior = partial(self._posterior, number) if has_posterior else None
+        return LabeledFactor(scorer, given, groups, levels, names=(part,), posterior=posterior)
 
+    def _labeled_emission(
+        self, model: HiddenMarkovModel, number: int, scorer: FactorScorer, statistics: Any
+    ) -> LabeledFactor:
+        factor = scorer.factor
+        unseen: tuple[str, ...] = ()
+        if self.meaning_of_unseen == "smooth" and factor.level_columns:
+            scorer = with_unseen_level_normalized(scorer, unseen_mass(statistics))
+            unseen = (UNSEEN,)
+        components = self.topology.components
+        axes: tuple[Any, Any] = (("state",), (self.states.levels,)) if components is None else components.axes
+        levels = [(*self._levels_of(name), *unseen) for name in factor.level_columns]
+        names = [(name,) if name in self.parts else name for name in factor.columns]
+        whole = factor.family.order > 0  # an autoregressive column: its lags are not columns of their own
+        within = () if whole else within_of(model, scorer, statistics.n_columns)
+        posterior = partial(self._posterior, number)
+        return LabeledFactor(scorer, *axes, levels, names, within, posterior=posterior, whole=whole)
 
-def _belief(counted: EstimatedHMM, number: int) -> Any:
-    """The belief about a part, or an emission, of all states."""
-    fitted, parts, structure = counted.fitted, counted.parts, counted.structure
-    if number < len(parts):
-        return structure.belief(parts[number], fitted.posterior(number))
-    if structure.tied is None:
-        return fitted.posterior(number)
-    belief, constant = fitted.resolved_priors[number]
-    together = counted._together[number - len(parts)]
-    return belief.update(counted.read[number][0].family.add_unit_variance(together, constant))
+    def _posterior(self, number: int) -> ParameterDistribution:
+        """Return the posterior distribution of a part or an emission, for all states."""
+        n_parts = len(self.parts)
+        if number < n_parts:
+            return self.topology.expand_distribution(self.parts[number], self.fitted.posterior(number))
+        if self.topology.tied is None:
+            return self.fitted.posterior(number)
+        prior, constant = self.fitted.resolved_priors[number]
+        statistics = self._state_statistics[number - n_parts]
+        return prior.update(self._reduced_pairs[number][0].family.add_unit_variance(statistics, constant))

@@ -1,10 +1,13 @@
-"""What a hidden Markov model calls its own columns: as no column of the steps is called."""
+"""Names of the state and end columns in the tally of a hidden Markov model; they differ from all observed columns."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from tallybayes.data.table import Table
 from tallybayes.errors import StatisticsError
 from tallybayes.models.inputs.features import free_name
+from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 
@@ -12,50 +15,56 @@ PARTS = ("start", "from", "to", "end", "state")
 
 
 def free_names(steps: Table, *, components: bool = False) -> dict[str, str]:
-    """A name for every part, other than those of the steps; for components, where states are mixtures."""
+    """Return a name for every part that is not a column of the time steps."""
     parts = (*PARTS, "component") if components else PARTS
     return {part: free_name(part, list(steps.columns)) for part in parts}
 
 
 def emission_given(names: dict[str, str]) -> tuple[str, ...]:
-    """What a step depends on: its state, and its component where there is one."""
+    """Return the parents of the emissions: the state, and the mixture component if there is one."""
     return (names["state"],) if "component" not in names else (names["state"], names["component"])
 
 
 def state_schema(names: dict[str, str]) -> Schema:
-    """All columns of states share one domain, and no other column does."""
-    state, given = names["state"], emission_given(names)
-    return Schema({names[part]: state for part in PARTS if part != "end"}, sorted_domains=given)
+    """Return the schema: all columns of states share one domain."""
+    domains = {names[part]: names["state"] for part in PARTS if part != "end"}
+    return Schema(domains, sorted_domains=emission_given(names))
 
 
 def names_in(tally: Tally, end_state: bool) -> dict[str, str]:
-    """The names that a tally has for the parts: they are known by their givens and by the domain that they share.
+    """Return the names of the parts in a tally. Raise StatisticsError if its factors are not those of an HMM.
 
-    Where the end is modeled it is the last factor; nothing else tells it from a column of yes and no of that name.
+    The parts are identified by their parents and by their common domain. With `end_state`, the last factor is
+    p(end | state): it cannot be distinguished from a binary column of that name otherwise.
     """
-    labels = [factor for factor in tally.factors if factor.family.cell_type == "codes"]
     domain = tally.schema.domain
-    moves = [factor for factor in labels if factor.given and domain(factor.given[0]) == domain(factor.columns[0])]
-    steps = [factor for factor in tally.factors if factor.given and factor not in moves]
-    found = {
-        "start": {name for factor in labels if not factor.given for name in factor.columns},
-        "from": {name for factor in moves for name in factor.given},
-        "to": {name for factor in moves for name in factor.columns},
-        "state": {factor.given[0] for factor in steps},
+    coded = [factor for factor in tally.factors if factor.family.cell_type == "codes"]
+    transitions = [factor for factor in coded if factor.given and domain(factor.given[0]) == domain(factor.columns[0])]
+    emissions = [factor for factor in tally.factors if factor.given and factor not in transitions]
+    candidates: dict[str, set[Name]] = {
+        "start": {name for factor in coded if not factor.given for name in factor.columns},
+        "from": {name for factor in transitions for name in factor.given},
+        "to": {name for factor in transitions for name in factor.columns},
+        "state": {factor.given[0] for factor in emissions},
     }
-    shared = {domain(name) for names in found.values() for name in names}
-    components = {name for factor in steps for name in factor.given[1:]}
-    columns = [name for factor in steps for name in factor.columns if name not in components]
-    found |= {"component": components} if components else {}
-    if end_state:
-        yes_no = bool(steps) and steps[-1].family.is_binary
-        found["end"] = {name for name in columns[-1:] if yes_no and str(name).rstrip("_") == "end"}
-    else:
-        found["end"] = {free_name("end", columns)}
-    if len(shared) != 1 or any(len(names) != 1 for names in found.values()):
-        end = ", the last one p(end | state)" if end_state else ""
+    n_domains = len({domain(name) for names in candidates.values() for name in names})
+    components = {name for factor in emissions for name in factor.given[1:]}
+    if components:
+        candidates["component"] = components
+    candidates["end"] = _end_names(emissions, components, end_state)
+    if n_domains != 1 or any(len(names) != 1 for names in candidates.values()):
+        end = ", last p(end | state)" if end_state else ""
         raise StatisticsError(
-            "this tally is not a hidden Markov model's: expected factors p(start), p(to | from) and p(… | state)"
-            f"{end}, found\n" + "\n".join("    " + line for line in tally.summary().splitlines())
+            f"tally has other factors than p(start), p(to | from) and p(… | state){end}:\n"
+            + "\n".join("    " + line for line in tally.summary().splitlines())
         )
-    return {part: str(name) for part, (name,) in found.items()}
+    return {part: str(name) for part, (name,) in candidates.items()}
+
+
+def _end_names(emissions: Sequence[Factor], components: set[Name], end_state: bool) -> set[Name]:
+    """Return the candidates for the name of the end column; a free name if the end is not modeled."""
+    columns = [name for factor in emissions for name in factor.columns if name not in components]
+    if not end_state:
+        return {free_name("end", columns)}
+    is_binary = bool(emissions) and emissions[-1].family.is_binary
+    return {name for name in columns[-1:] if is_binary and str(name).rstrip("_") == "end"}

@@ -1,26 +1,29 @@
-"""HiddenMarkovModel: sequences whose steps depend on a state that is seen, partly seen, or not seen at all."""
+"""HiddenMarkovModel: sequences of observations with known, partly known or unknown states."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
 
 from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes._utils.string_options import StringOptions
+from tallybayes.data.data_frames import frame_kind
 from tallybayes.errors import DataError, EstimateError, FileError, printable
 from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.estimation.em.em_objective import plot_convergence
 from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.families.estimates import ESTIMATE_WORDS
+from tallybayes.families.family import Family
 from tallybayes.families.prior_rules import check_pseudo_count, is_pseudo_count
 from tallybayes.models.base import Model
 from tallybayes.models.hmm import hmm_criteria, hmm_from_tables, hmm_sampling
-from tallybayes.models.hmm.estimated_hmm import EstimatedHMM, told
+from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
 from tallybayes.models.hmm.factor_names import PARTS, emission_given, names_in
 from tallybayes.models.hmm.fitting import hmm_fit
 from tallybayes.models.hmm.hmm_parameters import UNSEEN, read_prior
@@ -28,84 +31,97 @@ from tallybayes.models.hmm.inference import (
     decoding,
     forecast,
     forward_backward,
-    online_filter,
     state_occupancy,
     state_paths,
     surprisal,
 )
-from tallybayes.models.hmm.mixture_emissions import most_components, refuse_other_components
-from tallybayes.models.hmm.topology import Topology, check_structure
+from tallybayes.models.hmm.inference.online_filter import OnlineFilter
+from tallybayes.models.hmm.inference.query_sequences import open_labeled_query, open_sequences_for_query
+from tallybayes.models.hmm.mixture_emissions import check_other_components, most_components
+from tallybayes.models.hmm.topology import Topology, check_topology_parameters
 from tallybayes.models.inputs.column_priors import check_priors, refuse_other
 from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice, shown_choice
-from tallybayes.models.inspection import information_criteria, labeled_parameters
+from tallybayes.models.inputs.invalid_cells import answering
+from tallybayes.models.inputs.sequences import Sequences
+from tallybayes.models.inspection import information_criteria, labeled_parameters, model_summary
 from tallybayes.models.inspection.gaussian_parameters import covariances, means
-from tallybayes.models.inspection.model_summary import summary
-from tallybayes.tally.domain import labels_of
+from tallybayes.models.receipt import with_receipt
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.text_selection import as_word_factor
-from tallybayes.typing import Columns, Name, Priors, RandomState, Rows
+from tallybayes.typing import Columns, Labels, Name, Priors, RandomState, Rows, SampleWeights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from tallybayes.estimation.distribution_fit import DescriptionLength
+    from tallybayes.models.hmm.inference.forecast import Forecast
+    from tallybayes.models.hmm.inference.forward_backward import ForwardBackwardTable, Trellis
+    from tallybayes.models.hmm.inference.state_occupancy import ExpectedOccupancy
+    from tallybayes.models.hmm.inference.state_paths import BestPaths
+    from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
     from tallybayes.plotting.plot import Plot
 
 
 class HiddenMarkovModel(Model):
-    """A hidden Markov model: p(start) Π p(next state | state) Π p(step | state).
+    """Hidden Markov model: p(first state) Π p(next state | state) Π p(observation | state).
 
-    With labeled states it is counted in one pass; it adds, forgets and is re-estimated like every model here. Without
-    labels it is learned by EM (Baum and Welch); with some, by EM that keeps to those. Missing steps and cells are
-    marginalized everywhere.
+    Sequences with known states are counted in one pass. Such a model can be merged, forget sequences, and be
+    re-estimated. Sequences with unknown states are fitted by EM (Baum and Welch); if some states are known, EM keeps
+    them fixed. Missing time steps and cells are marginalized.
 
     Parameters
     ----------
     n_states : int, optional
-        How many states there are, where labels do not say.
+        The number of states. Required if states are unknown.
     columns : "auto", a Family, or a mapping from columns to families, default "auto"
-        What a step is in every state; columns are independent given the state. ``"auto"`` reads types, as `NaiveBayes`.
+        The emission distributions. Columns are independent given the state. ``"auto"`` chooses families by the data
+        types, as `NaiveBayes`.
     estimate : {"bayes", "mle", "map", "unbiased"}, default "bayes"
-        ``"bayes"`` plugs in the posterior means of all parameters: integrating them out over whole sequences has no
+        ``"bayes"`` uses the posterior means of all parameters: integrating over parameters of whole sequences has no
         closed form.
     prior : mapping from "start", "transition", "end" and columns to priors, a Dirichlet, number, "empirical" or None
-        A Dirichlet alone is that of start and transition; a number is added to every level's count (an error under
-        ``"map"``). None is add-one for start, transition and end, and for columns their default, as for `NaiveBayes`.
+        A single Dirichlet is the prior of the initial state and transition probabilities. A number is a pseudo-count
+        for every level (an error under ``"map"``). None is a pseudo-count of 1 for initial state, transition and end
+        probabilities, and for columns the default prior, as for `NaiveBayes`.
     unseen : {"new", "missing", "smooth", "error"}, default "new"
-        What a label is that no step had at fitting. A new one: in each state as likely as labels seen only once were
-        there, while known ones stay as likely as they are; where the estimate has no prior (``"mle"``,
-        ``"unbiased"``), missing. A missing step. ``"smooth"``: as likely as a new one under every estimate, and known
-        ones give way, so that all add up to 1. Or an error.
+        The treatment of unseen levels in queries. ``"new"``: the probability, in each state, of levels seen only once
+        (Good and Turing); seen levels keep theirs. Under estimates without a prior (``"mle"``, ``"unbiased"``) this is
+        ``"missing"``. ``"smooth"``: as ``"new"`` under every estimate, normalized so that all probabilities sum to 1.
+        ``"missing"``: a missing cell. ``"error"``: raise an error.
     end_state : bool, default False
-        Whether the end of a sequence is modeled too: p(end | state).
-    allowed : "left-to-right", "banded", matrix of booleans, list of pairs (state, next state), mapping, or None
-        Which states may follow which; all others never do, whatever the prior adds: zeros stay zeros. From left to
-        right a state is followed by itself or a later one, in a band by itself or its neighbors, in the order of
-        ``states_``, which is that of a matrix, too. A mapping has the next states of each. Where sequences begin, only
-        `start` says.
+        Whether p(end | state) is modeled.
+    allowed_transitions : "left-to-right", "banded", matrix of booleans, list of pairs, mapping, or None
+        The allowed transitions. All others have probability 0, whatever the prior. Left-to-right: from a state to
+        itself or a later one. Banded: from a state to itself or its neighbors. The order, also that of a matrix, is
+        the order of ``states_``. Pairs are (state, next state). A mapping has the next states of each state. The
+        first state is restricted by `start` alone.
     start : "stationary", list of states, or None
-        Where sequences begin. ``"stationary"``: as they go on, in the stationary distribution of the transitions, which
-        are the most likely ones under that constraint. A list: in these alone.
-    tied : mapping from states to what they share, optional
-        States with the same value have the same emissions, estimated from what was counted of all of them.
+        ``"stationary"``: the initial state distribution is the stationary distribution of the transition matrix, which
+        is estimated by maximum likelihood under this constraint. A list: the possible first states.
+    tied : mapping from states to hashable values, optional
+        States with equal values share their emission distribution, estimated from the data of all of them.
     components : int, or mapping from states to int, optional
-        How many components every state is a mixture of: p(step | state) = Σ p(component | state) p(step | component).
-        A state that a mapping does not name has one. They are learned by EM, in states that are labeled, too.
+        The number of mixture components of every state: p(observation | state) = Σ p(component | state) p(observation |
+        component). A state without an entry in the mapping has 1. Components are fitted by EM, also if all states are
+        known.
     gaps : name, optional
-        The column that tells how many silent steps lie before each: steps that the chain took and nobody saw. They
-        cost about the logarithm of their number; without labels of their own they are expected by EM.
-    max_iter, tol : int and float
-        EM takes at most so many steps, and stops when one raises the objective by less than `tol` a step of the data.
+        The column with the number of unobserved time steps before each time step. A gap costs about the logarithm of
+        its length; the states of unobserved steps are estimated by EM.
+    max_iter : int, default 100
+        The maximum number of EM iterations.
+    tol : float, default 1e-6
+        EM stops when an iteration increases the objective by less than `tol` per time step.
     n_init : int, default 1
-        From how many starts; the one that climbs highest counts, and ``objectives_`` tells of all.
+        The number of EM initializations. The best result is kept; ``objectives_`` has the objectives of all.
     warm_start : bool, default False
-        Whether `fit` sets out from what was learnt before, if anything was.
+        Whether `fit` starts EM from the previous parameters, if any.
     random_state : int, Generator or None
 
     Attributes
     ----------
     tally_ : Tally
-        All that was learnt.
+        The sufficient statistics.
     states_ : ndarray
         The states, sorted.
 
@@ -121,6 +137,13 @@ class HiddenMarkovModel(Model):
     >>> model.predict([[3, 1, 1]])
     [array(['hot', 'cold', 'cold'], dtype='<U4')]
     """
+
+    _factor_names: dict[str, str]  # the names of the state and end columns in the tally; see `factor_names`
+    _soft_counts_hint = "Use evidence_lower_bound_, or fit sequences with known states."
+    _string_options: ClassVar[Mapping[str, StringOptions]] = {
+        "estimate": ESTIMATE_WORDS,
+        "unseen": StringOptions(UNSEEN),
+    }
 
     def __init__(
         self,
@@ -159,128 +182,934 @@ class HiddenMarkovModel(Model):
         self.warm_start = warm_start
         self.random_state = random_state
 
-    columns_ = property(columns_of)
-    dropped_columns_ = property(left_out_of)
-    _repr_lines = shown_choice
-    _check_mergeable = refuse_other_choice
-    _factor_names: dict[str, str]  # what its own columns are called: as no column of the steps is called
+    # ---- Fitting ----------------------------------------------------------------------------------------------------
 
-    # Learning
-    fit = hmm_fit.fit
-    partial_fit = hmm_fit.partial_fit
-    forget = hmm_fit.forget
-    fit_tally = hmm_fit.fit_tally
-    from_tables = classmethod(hmm_from_tables.from_tables)
+    def fit(
+        self,
+        X: Rows,
+        y: Labels | None = None,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+        sample_weight: SampleWeights = None,
+        initial: HiddenMarkovModel | None = None,
+    ) -> Self:
+        """Fit the model: by counting if all states are known, otherwise by EM. Previous counts are discarded.
 
-    # Sequences
-    score_samples = decoding.score_samples
-    log_likelihood = decoding.log_likelihood
-    score = decoding.score
-    predict = decoding.predict
-    predict_proba = decoding.predict_proba
-    filter_proba = decoding.filter_proba
-    predict_transition_proba = decoding.predict_transition_proba
-    predict_next = decoding.predict_next
-    log_joint = decoding.log_joint
-    forward = forward_backward.forward
-    backward = forward_backward.backward
-    trellis = forward_backward.trellis
-    best_paths = state_paths.best_paths
-    sample_paths = state_paths.sample_paths
-    expected_visits = state_occupancy.expected_visits
-    online_filter = online_filter.online_filter
-    forecast = forecast.forecast
-    tail_proba = surprisal.tail_proba
-    surprisal = surprisal.surprisal
-    sample = hmm_sampling.sample
-    impute = hmm_sampling.impute
+        Parameters
+        ----------
+        X : list of sequences, or one array with `lengths`, or a data frame with `sequence`
+            A sequence is an array of values or rows, a list, a data frame or a dictionary of columns. It may be empty.
+        y : the states of all time steps in the format of X, or the name of a column, optional
+            None or NaN is an unknown state.
+        lengths : array-like of int, optional
+            The lengths of the sequences in one array.
+        sequence, order : str, optional
+            The columns of a data frame with the sequence identifier, and with the position in the sequence.
+        sample_weight : array-like of shape (sequences,), optional
+        initial : HiddenMarkovModel, optional
+            The parameters from which EM starts, instead of `n_init` initializations. The model is fitted or has fixed
+            parameters; its states are kept. Ignored if all states are known.
 
-    # How well it fits
-    n_parameters_ = property(information_criteria.n_parameters)
-    log_evidence = information_criteria.log_evidence
-    description_length = information_criteria.description_length
-    plot_convergence = plot_convergence
-    evidence_lower_bound_ = property(information_criteria.evidence_bound)
-    bic_ = property(hmm_criteria.bic)
-    aic_ = property(information_criteria.aic)
-    prior_ = property(information_criteria.resolved_priors)
-    parameters_ = property(labeled_parameters.parameters)
-    parameter_table = labeled_parameters.table
-    posterior_ = property(labeled_parameters.posterior)
-    summary = summary
+        Returns
+        -------
+        self
+        """
+        where: Any = {"sequence": sequence, "order": order, "sample_weight": sample_weight}
+        return hmm_fit.fit(self, X, y, lengths, **where, initial=initial)
 
-    def _total_weight(self) -> float:
-        """The weight of all steps that were counted."""
-        parts: list[Any] = [self.tally_[self._factor_names[part]] for part in ("start", "to")]
-        return float(sum(part.table.sum() for part in parts))
+    def partial_fit(
+        self,
+        X: Rows,
+        y: Labels,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+        sample_weight: SampleWeights = None,
+    ) -> Self:
+        """Count more sequences with known states. They may have new states and levels.
 
-    def _summary_title(self, n_rows: float) -> str:
-        levels = self._estimated_hmm.states.levels
-        shown = ", ".join(map(printable, levels[:10])) + (f" and {len(levels) - 10} more" if len(levels) > 10 else "")
-        whose = f"of {n_rows:.12g} steps" if self._fixed_parameters is None else "as it was given"
-        return f"{type(self).__name__} {whose}, states {shown}"
+        Parameters
+        ----------
+        X, y, lengths, sequence, order, sample_weight
+            As for `fit`. No state may be missing.
+
+        Returns
+        -------
+        self
+        """
+        where: Any = {"sequence": sequence, "order": order, "sample_weight": sample_weight}
+        if not hasattr(self, "tally_"):
+            return self.fit(X, y, lengths, **where)
+        self._require_counts("adding sequences")
+        return self._set_tally(self.tally_ + hmm_fit.count_labeled(self, X, y, lengths, **where))
+
+    @with_receipt
+    def forget(
+        self,
+        X: Rows,
+        y: Labels,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+        sample_weight: SampleWeights = None,
+    ) -> Self:
+        """Remove sequences with known states exactly, as if they had never been counted.
+
+        Parameters
+        ----------
+        X, y, lengths, sequence, order, sample_weight
+            Sequences that were counted, as for `fit`.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "tally_")
+        self._require_counts("removing sequences")
+        where: Any = {"sequence": sequence, "order": order, "sample_weight": sample_weight}
+        return self._set_tally(self.tally_ - hmm_fit.count_labeled(self, X, y, lengths, **where))
+
+    def fit_tally(self, tally: Tally) -> Self:
+        """Fit the model on a tally counted elsewhere: by another model, in a database or on another machine.
+
+        Parameters
+        ----------
+        tally : Tally
+            A tally with the factors of a fitted `HiddenMarkovModel`, under any column names. With ``end_state``, its
+            last factor is p(end | state).
+
+        Returns
+        -------
+        self
+        """
+        self._check_settings()
+        self._check_prior(self._factors_with_prior(tally))
+        self._factor_names = names_in(tally, self.end_state)
+        return self._set_tally(tally)
+
+    @classmethod
+    def from_tables(
+        cls,
+        /,
+        start: str | Mapping[Any, float] | npt.ArrayLike,
+        transition: Mapping[Any, Any] | npt.ArrayLike,
+        emission: Mapping[Any, Any] | Iterable[Any],
+        end: Mapping[Any, float] | npt.ArrayLike | None = None,
+        *,
+        component: Mapping[Any, Any] | Iterable[Any] | None = None,
+        states: Iterable[Hashable] | None = None,
+        columns: Columns | None = None,
+        levels: Iterable[Any] | Mapping[Any, Iterable[Any]] | None = None,
+        strength: float | None = None,
+        **options: Any,
+    ) -> HiddenMarkovModel:
+        """Return a model with fixed (user-specified) parameters.
+
+        Methods that need counts (`partial_fit`, `forget`, ``+``, `log_evidence`, …) raise `NoCountsError`.
+
+        Parameters
+        ----------
+        start : mapping, Series or array, or "stationary"
+            p(first state); ``"stationary"`` is the stationary distribution of the transition matrix.
+        transition : mapping of mappings, data frame (one row for each state) or array
+            p(next state | state). A state missing in a mapping has probability 0. If `end` is given, these are the
+            probabilities given that the sequence continues.
+        emission : mapping, data frame or array, by state
+            p(observation | state): ``{level: probability}``, or parameters by name such as ``{"mean": …,
+            "variance": …}`` or ``{"rate": …}``. For several columns, a mapping from column to these. If states have
+            components, a list with one of these for each component of a state.
+        end : mapping, Series or array, optional
+            p(end | state).
+        component : mapping or list of lists, by state, optional
+            p(component | state), if states have mixture components.
+        states : sequence of labels, optional
+            The states of arrays; 0, 1, … by default.
+        columns : Family, or mapping from columns to families, optional
+            The families, if the names of the parameters do not determine them.
+        levels : sequence of labels, or mapping from column to them, optional
+            The levels of arrays of probabilities; 0, 1, … by default.
+        strength : float, optional
+            If given, the parameters are the means of a prior of this strength, in observations for each row of each
+            table. The model has no sequences yet: `partial_fit` adds some. `fit` starts EM from these parameters
+            (``warm_start``), keeps the states, and maximizes the posterior.
+        **options
+            Parameters of the constructor.
+
+        Returns
+        -------
+        HiddenMarkovModel
+            As ``initial=`` of `fit`, it is the starting point of EM for another model.
+
+        Examples
+        --------
+        >>> import tallybayes as tb
+        >>> model = tb.HiddenMarkovModel.from_tables(
+        ...     start={"hot": 0.8, "cold": 0.2},
+        ...     transition={"hot": {"hot": 0.6, "cold": 0.4}, "cold": {"hot": 0.5, "cold": 0.5}},
+        ...     emission={"hot": {1: 0.2, 2: 0.4, 3: 0.4}, "cold": {1: 0.5, 2: 0.4, 3: 0.1}})
+        >>> model.predict([[3, 1, 3]])
+        [array(['hot', 'cold', 'hot'], dtype='<U4')]
+        """
+        tables: Any = {"start": start, "transition": transition, "emission": emission, "end": end}
+        names: Any = {"component": component, "states": states, "columns": columns, "levels": levels}
+        return hmm_from_tables.from_tables(cls, **tables, **names, strength=strength, options=options)
+
+    # ---- Queries about sequences ------------------------------------------------------------------------------------
+
+    @answering
+    def score_samples(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> np.ndarray:
+        """Return log p(sequence) of every sequence, in nats; −inf if it is impossible.
+
+        The states are summed out by the forward algorithm.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        ndarray of shape (sequences,)
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return decoding.score_samples(self._estimated_hmm, sequences)
+
+    @answering
+    def log_likelihood(
+        self,
+        X: Rows,
+        y: Labels | None = None,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+        sample_weight: SampleWeights = None,
+    ) -> float:
+        """Return log p(all sequences), in nats; if `y` is given, log p(all sequences and their states).
+
+        Parameters
+        ----------
+        X, y, lengths, sequence, order, sample_weight
+            As for `fit`. If `y` is given, no state may be missing.
+
+        Returns
+        -------
+        float
+        """
+        log_prob = (
+            self.score_samples(X, lengths, sequence=sequence, order=order)
+            if y is None
+            else self.log_joint(X, y, lengths, sequence=sequence, order=order)
+        )
+        return information_criteria.weighted_sum(log_prob, sample_weight)
+
+    @answering
+    def score(
+        self,
+        X: Rows,
+        y: Labels | None = None,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> float:
+        """Return the mean log p(sequence) or, if `y` is given, the accuracy of the Viterbi paths.
+
+        The accuracy is the one of `tb.evaluate` and `tb.cross_validate`: the proportion of correctly predicted time
+        steps. Steps without a state are ignored. An impossible sequence is predicted to stay in the first state.
+
+        Parameters
+        ----------
+        X, y, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        float
+        """
+        if y is None:
+            return float(self.score_samples(X, lengths, sequence=sequence, order=order).mean())
+        sequences, labels = open_labeled_query(self, X, y, lengths, sequence, order)
+        return decoding.accuracy(self._estimated_hmm, sequences, labels)
+
+    @answering
+    def predict(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+        decode: str = "viterbi",
+    ) -> list[np.ndarray]:
+        """Return the most probable states of every sequence.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+        decode : {"viterbi", "posterior"}, default "viterbi"
+            The most probable state sequence as a whole (Viterbi 1967), or the most probable state of every time step.
+            The latter maximizes the expected number of correct states, but its path may contain impossible transitions.
+
+        Returns
+        -------
+        list of ndarray of shape (steps,)
+            The states; None at every time step of an impossible sequence.
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return decoding.predict(self._estimated_hmm, sequences, decode)
+
+    @answering
+    def predict_proba(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> list[np.ndarray]:
+        """Return the smoothed probabilities p(state | whole sequence) of every time step.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        list of ndarray of shape (steps, states)
+            0 in all states of an impossible sequence.
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return decoding.predict_proba(self._estimated_hmm, sequences)
+
+    @answering
+    def filter_proba(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> list[np.ndarray]:
+        """Return the filtered probabilities p(state | observations so far) of every time step.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        list of ndarray of shape (steps, states)
+            0 in all states from an impossible time step on.
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return decoding.filter_proba(self._estimated_hmm, sequences)
+
+    @answering
+    def predict_transition_proba(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> list[np.ndarray]:
+        """Return p(state, next state | whole sequence) of every two consecutive observed time steps.
+
+        These are the ξ of Baum and Welch. With ``gaps``, unobserved time steps may lie between the two.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        list of ndarray of shape (steps − 1, states, states)
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return decoding.predict_transition_proba(self._estimated_hmm, sequences)
+
+    @answering
+    def predict_next(
+        self,
+        X: Rows,
+        n: int = 1,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> np.ndarray:
+        """Return p(state) of the `n` time steps after every sequence, given that it continues.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+        n : int, default 1
+            The number of time steps ahead.
+
+        Returns
+        -------
+        ndarray of shape (sequences, n, states)
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return decoding.predict_next(self._estimated_hmm, sequences, n)
+
+    @answering
+    def log_joint(
+        self,
+        X: Rows,
+        y: Labels,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> np.ndarray:
+        """Return log p(sequence, states) of every sequence, in nats.
+
+        Parameters
+        ----------
+        X, y, lengths, sequence, order
+            As for `fit`. No state may be missing.
+
+        Returns
+        -------
+        ndarray of shape (sequences,)
+        """
+        sequences, labels = open_labeled_query(self, X, y, lengths, sequence, order)
+        return decoding.log_joint(self._estimated_hmm, sequences, labels)
+
+    @answering
+    def forward(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> list[ForwardBackwardTable]:
+        """Return the forward messages α = p(steps so far, state) of every time step.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        list of ForwardBackwardTable
+            ``scaled`` is p(state | steps so far), as `filter_proba`; the scale is p(steps so far). If the end is not
+            modeled, the messages of the last step sum to p(sequence).
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return forward_backward.forward(self._estimated_hmm, sequences)
+
+    @answering
+    def backward(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> list[ForwardBackwardTable]:
+        """Return the backward messages β = p(steps to come | state) of every time step.
+
+        If the end is modeled, they include the probability that the sequence ends after its last step.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        list of ForwardBackwardTable
+            The scale is p(steps to come | steps so far). So ``scaled`` of `forward` times ``scaled`` of `backward` is
+            p(state | whole sequence), as `predict_proba`.
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return forward_backward.backward(self._estimated_hmm, sequences)
+
+    @answering
+    def trellis(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> list[Trellis]:
+        """Return the Viterbi trellis: the most probable path to every state of every time step.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        list of Trellis
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return forward_backward.trellis(self._estimated_hmm, sequences)
+
+    @answering
+    def best_paths(
+        self,
+        X: Rows,
+        k: int = 5,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> list[BestPaths]:
+        """Return the `k` most probable state paths of every sequence, in decreasing order.
+
+        List Viterbi algorithm: `k` paths to every state of every time step. Checkpoints limit its memory to the paths
+        and about 32 MiB.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+        k : int, default 5
+            The number of paths.
+
+        Returns
+        -------
+        list of BestPaths
+            Fewer than `k` paths if fewer are possible; none for an impossible sequence.
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return state_paths.best_paths(self._estimated_hmm, sequences, k)
+
+    @answering
+    def sample_paths(
+        self,
+        X: Rows,
+        n: int = 1,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+        random_state: RandomState = None,
+    ) -> list[np.ndarray]:
+        """Draw state paths from p(path | whole sequence), independently of each other.
+
+        Forward filtering, backward sampling. The draws estimate any function of the path, with its uncertainty.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+        n : int, default 1
+            The number of paths for each sequence.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        list of ndarray of shape (n, steps)
+            The states; None at every time step of an impossible sequence.
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return state_paths.sample_paths(self._estimated_hmm, sequences, n, random_state)
+
+    @answering
+    def expected_visits(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> ExpectedOccupancy:
+        """Return the expected numbers of time steps and of visits in every state, given the whole sequence.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        ExpectedOccupancy
+            All numbers are 0 for an impossible sequence.
+        """
+        sequences = self._open_query(X, lengths, sequence, order, silent=False)
+        return state_occupancy.expected_visits(self._estimated_hmm, sequences)
+
+    def online_filter(self) -> OnlineFilter:
+        """Return a filter that updates p(state | observations so far) one time step at a time.
+
+        An update takes time proportional to the square of the number of states, and no past step is kept. The filter
+        uses the current parameters: later changes of the model do not affect it.
+
+        Returns
+        -------
+        OnlineFilter
+        """
+        return OnlineFilter(self)
+
+    @answering
+    def forecast(
+        self,
+        X: Rows,
+        horizon: int = 1,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        mass: float = 0.9,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> list[Forecast]:
+        """Return predictive distributions of the `horizon` time steps after every sequence, given that it continues.
+
+        A predictive distribution is the mixture of the emission distributions, weighted by p(state). The interval lies
+        between two quantiles of the mixture, with equal probability below and above it. It holds for one column of one
+        time step, and ignores the uncertainty of the parameters.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+        horizon : int, default 1
+            The number of time steps ahead. After an empty sequence, the first of them is its first time step.
+        mass : float, default 0.9
+            The probability of the prediction intervals; for counts, at least this.
+
+        Returns
+        -------
+        list of Forecast
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return forecast.forecast(self._estimated_hmm, sequences, horizon, mass)
+
+    @answering
+    def surprisal(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> list[np.ndarray]:
+        """Return −log p(step | steps before it) of every time step, in nats.
+
+        The surprisals of a sequence sum to −`score_samples`. If the end is modeled, a step includes that the sequence
+        continues, and −log p(end) is the remainder of the sum. A missing step has surprisal 0.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        list of ndarray of shape (steps,)
+            inf from an impossible time step on.
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return surprisal.surprisal(self._estimated_hmm, sequences)
+
+    @answering
+    def tail_proba(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> list[np.ndarray]:
+        """Return the tail probability of every cell given the steps before it: small values are unlikely cells.
+
+        For a number, twice the smaller of p(at most this) and p(at least this), at most 1. For a category, the total
+        probability of all levels that are no more probable. Under the model, at most a proportion α of the cells has a
+        tail probability below α; for continuous columns exactly α. So one threshold serves all time steps. Each column
+        is evaluated separately.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        list of ndarray of shape (steps, columns)
+            NaN for missing cells, for text and word counts, and from an impossible time step on.
+        """
+        sequences = self._open_query(X, lengths, sequence, order)
+        return surprisal.tail_proba(self._estimated_hmm, sequences)
+
+    def sample(
+        self, n: int | Sequence[int] | np.ndarray, *, random_state: RandomState = None
+    ) -> tuple[list[Any], list[np.ndarray]]:
+        """Draw sequences from the model.
+
+        Parameters
+        ----------
+        n : int or list of int
+            The length of one sequence, or of each of several. With ``end_state``, the maximum lengths.
+        random_state : int, Generator or None
+
+        Returns
+        -------
+        X : list of ndarray
+            Data frames if the model was fitted on data frames; otherwise dictionaries if there are several columns.
+        y : list of ndarray
+            The states.
+        """
+        return hmm_sampling.sample(self._estimated_hmm, n, self._frame_library, random_state)
+
+    @answering
+    def impute(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None = None,
+        *,
+        sequence: str | None = None,
+        order: str | None = None,
+    ) -> list[Any]:
+        """Fill in missing cells, given the whole sequence.
+
+        Numbers are replaced by their expectation, categories by the most probable level.
+
+        Parameters
+        ----------
+        X, lengths, sequence, order
+            As for `fit`.
+
+        Returns
+        -------
+        list of ndarray
+            Data frames if `X` has data frames; otherwise dictionaries if there are several columns.
+        """
+        frame = frame_kind(X[0] if isinstance(X, list | tuple) and len(X) else X)
+        return hmm_sampling.impute(self._estimated_hmm, self._open_query(X, lengths, sequence, order), frame)
+
+    def _open_query(
+        self,
+        X: Rows,
+        lengths: npt.ArrayLike | None,
+        sequence: str | None,
+        order: str | None,
+        *,
+        silent: bool = True,
+    ) -> Sequences:
+        return open_sequences_for_query(self, X, lengths, sequence, order, silent=silent)
 
     # ---- Parameters -------------------------------------------------------------------------------------------------
 
     @property
     def states_(self) -> np.ndarray:
         """The states, sorted."""
-        return labels_of(self._estimated_hmm.states.levels, None)
+        return self._estimated_hmm.state_labels.copy()
 
     @property
     def start_(self) -> np.ndarray:
-        """p(first state)."""
-        return np.exp(self._estimated_hmm.chain.start)
+        """The initial state probabilities p(first state)."""
+        return np.exp(self._estimated_hmm.parameters.start)
 
     @property
     def transition_(self) -> np.ndarray:
-        """p(next state | state), a row for every state; given that the sequence goes on, where its end is modeled."""
-        return np.exp(self._estimated_hmm.chain.transition)
+        """The transition matrix p(next state | state), given that the sequence continues; one row for each state."""
+        return np.exp(self._estimated_hmm.parameters.transition)
 
     @property
     def end_(self) -> np.ndarray | None:
-        """p(end | state), where it is modeled."""
-        end = self._estimated_hmm.chain.end
+        """The end probabilities p(end | state); None if the end is not modeled."""
+        end = self._estimated_hmm.parameters.end
         return None if end is None else np.exp(end)
 
     @property
     def component_(self) -> np.ndarray | None:
-        """p(component | state), where states are mixtures: (states, components), 0 where a state has fewer."""
-        components, mixed = self._estimated_hmm.structure.components, self._estimated_hmm.chain.mixed
-        return None if components is None or mixed is None else components.counts(np.exp(mixed.log_share)).table
+        """The component probabilities p(component | state), (states, components); 0 if a state has fewer components.
+
+        None if states have no mixture components.
+        """
+        components, mixed = self._estimated_hmm.topology.components, self._estimated_hmm.parameters.mixed
+        return None if components is None or mixed is None else components.counts(np.exp(mixed.log_weight)).table
 
     @property
     def emission_(self) -> dict[Any, Any]:
-        """p(step | state) by column: of a column of labels {label: its probability in every state}.
+        """The emission parameters by column.
 
-        Of others the parameters of their family, states first; a block of several columns stands under their tuple.
-        Where states are mixtures, axes are states and components; of different numbers of these, one for all of them.
-        What labels never seen have (`unseen`) is not listed.
+        For a categorical column ``{level: its probability in every state}``; for other columns the parameters of the
+        family, states first. A block of several columns is listed under their tuple. With mixture components, the first
+        two axes are states and components; a single axis if numbers of components differ. Unseen levels are not listed.
         """
-        found: dict[Any, Any] = {}
-        components = self._estimated_hmm.structure.components
-        for scored, domains in zip(self._estimated_hmm.chain.scored, self._estimated_hmm.domains, strict=True):
-            names, parameters = scored.factor.columns, scored.parameters
-            if components is not None:
-                parameters = components.shaped(scored.family, parameters)
-            if scored.family.cell_type == "codes":
-                for name, domain, table in zip(
-                    names, domains, parameters.segments.split(parameters.table), strict=True
-                ):
-                    found[name] = dict(zip(domain.levels, np.moveaxis(table, -1, 0), strict=False))
-            else:
-                found[names if len(names) > 1 else names[0]] = parameters
-        return found
+        return self._estimated_hmm.emission_parameters
 
-    stationary_ = property(state_occupancy.stationary)
-    durations_ = property(state_occupancy.durations)
-    means_ = property(means)
-    covariances_ = property(covariances)
+    @property
+    def stationary_(self) -> np.ndarray:
+        """The stationary distribution: the long-run proportion of time steps in each state, shape (states,).
 
-    def _labeled_factors(self) -> list[labeled_parameters.LabeledFactor]:
-        return told(self._estimated_hmm, self)
+        It is the limit of `predict_next`, unless the chain is periodic. Transient states have probability 0. Raises
+        EstimateError if several classes of states are closed, because the limit then depends on the first state.
+        """
+        return state_occupancy.stationary(self._estimated_hmm)
 
-    # ---- Pictures ---------------------------------------------------------------------------------------------------
+    @property
+    def durations_(self) -> np.ndarray:
+        """The mean number of consecutive time steps in each state, 1 / (1 − p(stay)), shape (states,).
+
+        The distribution is geometric, so that 1 is always the most probable duration. inf for an absorbing state, NaN
+        for a state without observed transitions. If the end is modeled, it ends the stay, too.
+        """
+        return state_occupancy.durations(self._estimated_hmm)
+
+    @property
+    def means_(self) -> np.ndarray:
+        """The means of all Gaussian columns, (states, columns), or (states, components, columns) with components."""
+        return means(self)
+
+    @property
+    def covariances_(self) -> np.ndarray:
+        """The covariances of all Gaussian columns in every state, (states, columns, columns).
+
+        Under ``estimate="bayes"``, posterior means. Columns that the model takes to be independent have covariance 0.
+        A shared covariance is repeated for every state.
+        """
+        return covariances(self)
+
+    @property
+    def parameters_(self) -> Parameters:
+        """The parameters by column, a `ParameterTable` for each, under the estimate of the model.
+
+        Probabilities by level (or interval of a binned column); other parameters by name, such as mean and variance.
+        Under ``estimate="bayes"``, posterior means.
+        """
+        return labeled_parameters.parameters(self)
+
+    def parameter_table(self, column: Name | tuple[Name, ...]) -> ParameterTable:
+        """Return the parameters of one column: ``parameters_[column]``.
+
+        Parameters
+        ----------
+        column : name
+            A column, a block, or the tuple of the columns of a block.
+
+        Returns
+        -------
+        ParameterTable
+        """
+        return labeled_parameters.table(self, column)
+
+    @property
+    def prior_(self) -> dict[Any, Any]:
+        """The prior of every part and column, as resolved from the data; ``prior=`` accepts it."""
+        return information_criteria.resolved_priors(self)
+
+    @property
+    def posterior_(self) -> Posteriors:
+        """The posterior distributions of the parameters, by column, with `mean`, `interval` and `sample`.
+
+        Their arrays start with the axis of states. They are ``prior_`` updated with the counts, whichever ``estimate``
+        is used; after EM, with the expected counts.
+        """
+        return labeled_parameters.posterior(self)
+
+    # ---- Model selection --------------------------------------------------------------------------------------------
+
+    @property
+    def n_parameters_(self) -> int:
+        """The number of free parameters."""
+        return information_criteria.n_parameters(self)
+
+    def log_evidence(self) -> float:
+        """Return the log marginal likelihood (log evidence) of all sequences and their states, in nats.
+
+        All parameters are integrated out under ``prior_``, whichever ``estimate`` is used. Constant columns have no
+        finite density and are left out. A missing cell drops its time step from the factors that need it. `tb.compare`
+        turns evidence into Bayes factors.
+
+        Returns
+        -------
+        float
+        """
+        return information_criteria.log_evidence(self)
+
+    def description_length(self) -> DescriptionLength:
+        """Return the code length of the sequences in bits, given the MAP parameters and by the evidence.
+
+        Returns
+        -------
+        DescriptionLength
+            The density term may be negative, because a density is not a probability.
+        """
+        return information_criteria.description_length(self)
+
+    @property
+    def evidence_lower_bound_(self) -> float:
+        """The evidence lower bound (ELBO) of EM, in nats: higher is better. Without EM, the log evidence itself.
+
+        With q = p(unobserved | observed): log p(observed) ≥ log ∫ exp E_q[log p(all | θ)] p(θ) dθ + entropy of q. The
+        integral has the closed form of complete data at the expected statistics, under ``prior_``.
+        """
+        return information_criteria.evidence_bound(self)
+
+    @property
+    def bic_(self) -> float:
+        """The Bayesian information criterion, −2 log p(sequences) + parameters · log(steps): lower is better.
+
+        The likelihood is its maximum, or that at the end of EM; with known states, that of sequences and states. The
+        sample size of all parameters is the number of time steps, also of the initial state probabilities, as in other
+        packages.
+        """
+        return hmm_criteria.bic(self)
+
+    @property
+    def aic_(self) -> float:
+        """The Akaike information criterion, −2 log p(sequences) + 2 · parameters: lower is better."""
+        return information_criteria.aic(self)
+
+    def summary(self) -> model_summary.Summary:
+        """Return a summary of the columns: family, levels, proportion of missing cells, prior.
+
+        Returns
+        -------
+        Summary
+        """
+        return model_summary.summary(self)
+
+    @property
+    def columns_(self) -> dict[Any, Family]:
+        """The family of every column, as given or chosen; under the tuple of its columns for a block."""
+        return columns_of(self)
+
+    @property
+    def dropped_columns_(self) -> dict[Name, str]:
+        """The columns of the training data that the model does not use, with the reason."""
+        return left_out_of(self)
+
+    # ---- Plots ------------------------------------------------------------------------------------------------------
+
+    def plot_convergence(self, ax: Axes | None = None) -> Plot:
+        """Plot the objective of EM by iteration, for every initialization. Requires matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        Plot
+        """
+        return plot_convergence(self, ax)
 
     def plot_states(
         self,
@@ -291,25 +1120,25 @@ class HiddenMarkovModel(Model):
         order: str | None = None,
         ax: Axes | None = None,
     ) -> Plot:
-        """Plot sequences with their states, one after another, of many the first eight; needs matplotlib.
+        """Plot sequences with their state probabilities, at most the first eight. Requires matplotlib.
 
         Parameters
         ----------
         X, lengths, sequence, order
-            As for `predict`: one sequence or a list of them, one array and the lengths, or a frame of steps.
+            As for `predict`.
         ax : matplotlib Axes, optional
-            One for every column, and one more for the states; of fewer, the columns that tell most.
+            One for each column, and one more for the states. With fewer, the columns most related to the state.
 
         Returns
         -------
-        Picture
+        Plot
         """
         from tallybayes.plotting.hmm.states_and_transitions import plot_states
 
         return plot_states(self, X, {"lengths": lengths, "sequence": sequence, "order": order}, ax)
 
     def plot_graph(self, ax: Axes | None = None) -> Plot:
-        """The model as a graph with plates: what depends on what; needs matplotlib.
+        """Plot the model as a plate diagram. Requires matplotlib.
 
         Parameters
         ----------
@@ -317,105 +1146,107 @@ class HiddenMarkovModel(Model):
 
         Returns
         -------
-        Picture
+        Plot
         """
         from tallybayes.plotting.classifier.plate_diagram import plot_chain
 
         return plot_chain(self, ax)
 
     def plot_transitions(self, ax: Axes | None = None, least: float = 0.01) -> Plot:
-        """A picture of the states and their transitions; needs matplotlib.
+        """Plot the states and their transition probabilities. Requires matplotlib.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
         least : float, default 0.01
-            Transitions less probable than this are not drawn.
+            Transitions with a smaller probability are not drawn.
 
         Returns
         -------
-        Picture
+        Plot
         """
         from tallybayes.plotting.hmm.states_and_transitions import plot_transitions
 
         return plot_transitions(self, ax, least)
 
-    # ---- What a model has to say to the base of all models ----------------------------------------------------------
+    # ---- Hooks of the base class ------------------------------------------------------------------------------------
 
     @property
     def _estimated_hmm(self) -> EstimatedHMM:
-        """What follows from the tally."""
-
-        def make() -> EstimatedHMM:
-            settings = (self.estimate, self.prior, self.unseen, self.end_state)
-            structure = (self.allowed_transitions, self.start, self.tied, self.components)
-            return EstimatedHMM(self._selected_tally, self._factor_names, *settings, self._fixed_parameters, *structure)
-
-        return self._cached("counted", make)
+        """The parameters estimated from the current tally."""
+        return self._cached("estimated_hmm", lambda: EstimatedHMM.of(self))
 
     def _with_tally(self, tally: Tally) -> Self:
-        """The same model over other counts of the same levels, its priors held fixed."""
+        """Return the model with another tally of the same levels, and the priors held fixed."""
         other = copy.copy(self)._set_tally(tally)._with_words_of(self)
-        other._cache["counted"] = self._estimated_hmm.over(other._selected_tally)
+        other._cache["estimated_hmm"] = self._estimated_hmm.over(other._selected_tally)
         return other
 
     def _with_scaled_priors(self, factor: float) -> Self:
-        """The same model under priors worth `factor` times as much."""
+        """Return the model with prior strengths multiplied by `factor`."""
         other = copy.copy(self)._set_tally(self.tally_)
-        other._cache["counted"] = self._estimated_hmm.scaled(factor)
+        other._cache["estimated_hmm"] = self._estimated_hmm.scaled(factor)
         return other
 
-    _soft_counts_hint = "Its evidence_lower_bound_ is below its evidence; or fit sequences whose states are known."
+    def _total_weight(self) -> float:
+        """Return the weight of all counted time steps."""
+        parts: list[Any] = [self.tally_[self._factor_names[part]] for part in ("start", "to")]
+        return float(sum(part.table.sum() for part in parts))
+
+    def _summary_title(self, n_rows: float) -> str:
+        levels = self._estimated_hmm.states.levels
+        shown = ", ".join(map(printable, levels[:10])) + (f" and {len(levels) - 10} more" if len(levels) > 10 else "")
+        source = f"of {n_rows:.12g} steps" if self._fixed_parameters is None else "with fixed parameters"
+        return f"{type(self).__name__} {source}, states {shown}"
+
+    def _repr_lines(self) -> list[str]:
+        return shown_choice(self)
+
+    def _check_mergeable(self, other: Self) -> None:
+        refuse_other_choice(self, other)
+
+    def _labeled_factors(self) -> list[labeled_parameters.LabeledFactor]:
+        return self._estimated_hmm.labeled_factors(self)
 
     @property
     def _all_factors(self) -> EstimatedFactors:
         return self._estimated_hmm.fitted
 
     def _resolved_priors(self) -> dict[Any, Any]:
-        counted = self._estimated_hmm
-        found = list(information_criteria.priors_by_column(counted.fitted).items())
-        n_parts = len(counted.parts)
-        parts = {part: belief for part, (_, belief) in zip(counted.parts, found, strict=False)}
-        return parts | {(key,) if key in parts else key: belief for key, belief in found[n_parts:]}
+        return self._estimated_hmm.resolved_priors
 
     @property
     def _fixed_log_prob(self) -> float:  # type: ignore[override]
-        return self._estimated_hmm.fixed
+        return self._estimated_hmm.stationary_log_prob
 
     def _check_has_likelihood_measures(self, what: str) -> None:
-        if self._estimated_hmm.structure.stationary and what in ("evidence", "code length"):
+        if self._estimated_hmm.topology.stationary and what in ("evidence", "code length"):
             raise EstimateError(
-                f"this {type(self).__name__} has no {what}: with start='stationary' the transitions say where "
-                "sequences begin, too, and integrating them out has no closed form.\n"
-                "    Use bic_, or held-out sequences."
+                f"this {type(self).__name__} has no {what}: with start='stationary', the marginal likelihood has no "
+                "closed form.\n    Use bic_, or held-out sequences."
             )
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_structure(self)
+        check_topology_parameters(self)
 
     def _set_tally(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
-        refuse_other_components(self.components, tally, self._factor_names)
+        check_other_components(self.components, tally, self._factor_names)
         if self.allowed_transitions is not None or self.start is not None or self.tied is not None:
             states = tally.domains[tally.schema.domain(self._factor_names["state"])].levels
-            parts = [tally[self._factor_names[part]] for part in ("start", "to")]
-            Topology.of(self, states).refuse_counted(*parts)
+            start, transition = (tally[self._factor_names[part]] for part in ("start", "to"))
+            Topology.of(self, states).check_counts(start, transition)
         return super()._set_tally(tally, climbed)
 
-    _string_options: ClassVar[Mapping[str, StringOptions]] = {
-        "estimate": ESTIMATE_WORDS,
-        "unseen": StringOptions(UNSEEN),
-    }
-
     def _check_prior(self, factors: list[Factor]) -> None:
-        if is_pseudo_count(self.prior):  # start and transition have levels to add it to
+        if is_pseudo_count(self.prior):
             check_pseudo_count(self.prior, self.estimate)
-        else:
-            given = read_prior(self.prior, components=most_components(self.components) > 1)
-            check_priors(given.pop("emission"), map(as_word_factor, factors), self.estimate, tuple(given))
-            for prior in given.values():
-                refuse_other(prior)
-                check_pseudo_count(prior, self.estimate)
+            return
+        priors = read_prior(self.prior, components=most_components(self.components) > 1)
+        check_priors(priors.pop("emission"), map(as_word_factor, factors), self.estimate, tuple(priors))
+        for prior in priors.values():
+            refuse_other(prior)
+            check_pseudo_count(prior, self.estimate)
 
     @property
     def _required_columns(self) -> list[Name]:
@@ -423,33 +1254,34 @@ class HiddenMarkovModel(Model):
 
     def _factors_with_prior(self, tally: Tally) -> list[Factor]:
         names = names_in(tally, self.end_state)
-        own = [(names["end"],), (names.get("component"),)]
-        return [f for f in tally.factors if f.given[:1] == (names["state"],) and f.columns not in own]
+        parts = [(names["end"],), (names.get("component"),)]
+        return [f for f in tally.factors if f.given[:1] == (names["state"],) and f.columns not in parts]
 
-    def _copy_input_format(self, other: Any) -> Self:
-        self._factor_names, self._dropped_columns = dict(other._factor_names), other._dropped_columns
+    def _copy_input_format(self, other: HiddenMarkovModel) -> Self:
+        self._factor_names = dict(other._factor_names)
+        self._dropped_columns = other._dropped_columns
         return self
 
     def _shape_to_json(self) -> dict[str, Any]:
-        """What was learnt about the shape of the input, for a file."""
+        """Return the input format for a file."""
         return {"names": self._factor_names}
 
     def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
+        """Restore the input format from a file. Raise FileError if the tally does not have its factors."""
         names = state.pop("names")
-        self._factor_names = {
-            name: str(names.pop(name)) for name in (*PARTS, *(["component"] if "component" in names else []))
-        }
+        own = ["component"] if "component" in names else []
+        self._factor_names = {part: str(names.pop(part)) for part in (*PARTS, *own)}
         check_no_unknown_entries("the names of the model's parts", names)
         columns = {column for factor in tally.factors for column in factor.columns}
-        more = [*(["end"] if self.end_state else []), *(["component"] if "component" in self._factor_names else [])]
-        needed, given = (
-            {self._factor_names[part] for part in ("start", "to", *more)},
-            emission_given(self._factor_names),
-        )
+        needed = {self._factor_names[part] for part in ("start", "to", *["end"] * self.end_state, *own)}
+        given = emission_given(self._factor_names)
         if not needed <= columns or any(tally.schema.domain(name) not in tally.domains for name in given):
             raise FileError(f"the model's factors {sorted(needed)} are not all in its tally.")
 
     def _check_loaded(self) -> None:
-        """Refuse a tally that is no chain; what its counts could not answer when saved is no fault of the file."""
+        """Raise an error if the tally is not that of a hidden Markov model.
+
+        Errors that the saved model had already, such as states without data, are ignored.
+        """
         with suppress(EstimateError, DataError):
-            _ = self._estimated_hmm.chain
+            _ = self._estimated_hmm.parameters

@@ -1,4 +1,4 @@
-"""What speaks for a number of states: how unsure EM is of them, and the BIC of sequences."""
+"""Model selection criteria of hidden Markov models: BIC, and the entropy term of the evidence lower bound."""
 
 from __future__ import annotations
 
@@ -17,44 +17,45 @@ if TYPE_CHECKING:
 
 
 def bic(model: HiddenMarkovModel) -> float:
-    """The Bayesian information criterion, −2 log p(sequences) + parameters · log(steps): lower is better.
+    """Return the BIC, with the number of time steps as the sample size."""
+    log_likelihood = max_or_em_log_likelihood(model, "BIC")
+    return -2.0 * log_likelihood + n_parameters(model) * math.log(max(model.n_rows_, 1.0))
 
-    At the most likely parameters, or where EM ended; with labels, of sequences and states. All parameters are taken to
-    be learned from all steps, as other packages do, also those of the start, of which every sequence shows one.
+
+def entropy_of_states(parameters: HMMParameters, expected: Sequence[Any], log_likelihood: float) -> float:
+    """Return the entropy of the unobserved states and cells given the sequences, in nats.
+
+    With q = p(unobserved | sequences), the entropy is log p(sequences) − E_q[log p(all)]. The expectation is a function
+    of the expected statistics.
+
+    Parameters
+    ----------
+    expected : sequence of Statistics
+        Of initial states, transitions, ends and components (if modeled), then of the emissions.
     """
-    return -2.0 * max_or_em_log_likelihood(model, "BIC") + n_parameters(model) * math.log(
-        max(model._total_weight(), 1.0)
-    )
-
-
-def entropy_of_states(chain: HMMParameters, expected: Sequence[Any], log_likelihood: float) -> float:
-    """How unsure a chain is of the states, and of the cells it had to expect, given the sequences, in nats.
-
-    The entropy of q = p(all that was not seen | sequences) is log p(sequences) − E_q[log p(all)], and the latter
-    follows from the statistics that the chain expects: of starts, transitions, perhaps ends and components, and of the
-    emissions.
-    """
-    start, transition, end = chain.arguments
+    start, transition, end = parameters.arguments
     total = _expected_log(expected[0].table, start) + _expected_log(expected[1].table, transition)
     if end is not None:
         total += _expected_log(expected[2].total[:, 0], end)
-    n_parts = len(expected) - len(chain.scored)
-    if chain.mixed is not None:
-        owner, number, log_share = chain.mixed
-        total += _expected_log(expected[n_parts - 1].table[owner, number], log_share)
-    for scored, counted in zip(chain.scored, expected[n_parts:], strict=True):
-        used, parameters = varying_columns(counted, scored.constant), scored.parameters
-        if not used.n_columns:
+    n_parts = len(expected) - len(parameters.scored)
+    if parameters.mixed is not None:
+        owner, number, log_weight = parameters.mixed
+        total += _expected_log(expected[n_parts - 1].table[owner, number], log_weight)
+    for scorer, statistics in zip(parameters.scored, expected[n_parts:], strict=True):
+        varying = varying_columns(statistics, scorer.constant)
+        if not varying.n_columns:
             continue
-        if len(scored.constant):  # only measured columns have no spread
-            mean, spread = (np.asarray(part) for part in parameters)
-            kept = np.setdiff1d(np.arange(mean.shape[-1]), scored.constant)
-            narrow = spread[..., kept] if spread.ndim == mean.ndim else spread[..., kept[:, None], kept]
-            parameters = type(parameters)(mean[..., kept], narrow)
-        total += float(np.sum(scored.family.log_likelihood(parameters, used)))
+        point = scorer.parameters
+        if len(scorer.constant):  # only Gaussian columns can have zero variance
+            mean, variance = (np.asarray(part) for part in point)
+            kept = np.setdiff1d(np.arange(mean.shape[-1]), scorer.constant)
+            is_diagonal = variance.ndim == mean.ndim
+            variance = variance[..., kept] if is_diagonal else variance[..., kept[:, None], kept]
+            point = type(point)(mean[..., kept], variance)
+        total += float(np.sum(scorer.family.log_likelihood(point, varying)))
     return max(log_likelihood - total, 0.0)
 
 
-def _expected_log(counts: np.ndarray, log_share: np.ndarray) -> float:
-    """Σ n log p, where nothing is expected of what cannot be."""
-    return float(np.sum(np.where(counts > 0, counts * np.where(counts > 0, log_share, 0.0), 0.0)))
+def _expected_log(counts: np.ndarray, log_prob: np.ndarray) -> float:
+    """Return Σ n log p, with 0 · log 0 = 0."""
+    return float(np.sum(np.where(counts > 0, counts * np.where(counts > 0, log_prob, 0.0), 0.0)))

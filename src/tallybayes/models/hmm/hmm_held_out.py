@@ -1,8 +1,8 @@
-"""Sequences held out of a hidden Markov model: whole ones, their states told and their density."""
+"""Held-out sequences of a hidden Markov model: their states and log-likelihoods under models fitted on the others."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -10,14 +10,30 @@ from sklearn.base import clone
 from tallybayes.data.table import Table
 from tallybayes.estimation.resampling.held_out import HoldOut, Split
 from tallybayes.kernels import hmm as kernels
-from tallybayes.models.hmm.fitting.hmm_fit import count_more, open_labeled, read_states
-from tallybayes.models.hmm.inference.decoding import read_steps, run_kernel
+from tallybayes.models.hmm.fitting.hmm_fit import count_more
+from tallybayes.models.hmm.fitting.training_sequences import open_labeled, read_states
+from tallybayes.models.hmm.inference.decoding import run_kernel
+from tallybayes.models.hmm.inference.query_sequences import read_steps
 from tallybayes.models.inputs.sequences import Sequences, step_weights
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows, SampleWeights
+
+if TYPE_CHECKING:
+    from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 
 
 class SequencePredictions(NamedTuple):
-    """log p(state | whole sequence), (steps, states), log p(sequence), and every step's place on the best path."""
+    """Predictions about sequences.
+
+    Attributes
+    ----------
+    log_proba : ndarray of shape (steps, states)
+        log p(state | whole sequence).
+    log_likelihood : ndarray of shape (sequences,)
+        log p(sequence).
+    path : ndarray of int of shape (steps,)
+        The indices of the states of the Viterbi path.
+    """
 
     log_proba: np.ndarray
     log_likelihood: np.ndarray
@@ -25,13 +41,16 @@ class SequencePredictions(NamedTuple):
 
 
 class HeldSequences(HoldOut):
-    """Sequences of a hidden Markov model.
+    """Held-out sequences of a hidden Markov model.
 
-    Where there are states, sequences without any are learned from by all; without states, every one can be held out.
+    If states are given, sequences without any state are training data of every fold. Otherwise every sequence can be
+    held out.
     """
 
-    def __init__(self, model: Any, data: Any, target: Any, sample_weight: Any) -> None:
-        self.full_model = clone(model).fit(data, target, sample_weight=sample_weight)
+    def __init__(
+        self, model: HiddenMarkovModel, data: Rows, target: Labels | None, sample_weight: SampleWeights
+    ) -> None:
+        self.full_model: HiddenMarkovModel = clone(model).fit(data, target, sample_weight=sample_weight)
         sequences, self.labels = open_labeled(data, target, None, None, None)
         self.sequences = sequences.with_gaps(model.gaps)
         self.weight = step_weights(sample_weight, self.sequences)
@@ -39,29 +58,30 @@ class HeldSequences(HoldOut):
         self.codes = np.zeros(self.sequences.n_sequences, dtype=np.intp)
         if self.labels is not None:
             known = np.concatenate([[0], np.cumsum(self.states >= 0)])[self.sequences.offsets]
-            absent = np.zeros(len(self.codes), bool) if self.weight is None else self.weight == 0
-            self.codes[(np.diff(known) == 0) & (self.sequences.lengths > 0) & ~absent] = -1
+            ignored = np.zeros(len(self.codes), bool) if self.weight is None else self.weight == 0
+            self.codes[(np.diff(known) == 0) & (self.sequences.lengths > 0) & ~ignored] = -1
 
     def count(self, chosen: np.ndarray) -> Tally:
-        """The tally of some of the sequences."""
+        """Return the tally of the chosen sequences."""
         steps, part = self.sequences.some(chosen)
-        states = np.maximum(self.states[steps], 0)  # only sequences without weight lack any
-        return count_more(
-            self.full_model, part, states, self.full_model._estimated_hmm.states, self.some_weight(chosen)
-        )
+        states = np.maximum(self.states[steps], 0)  # only sequences of weight 0 have unknown states
+        domain = self.full_model._estimated_hmm.states
+        return count_more(self.full_model, part, states, domain, self.some_weight(chosen))
 
-    def fit(self, model: Any, chosen: np.ndarray) -> Any:
-        """The model fitted on some of the sequences."""
+    def fit(self, model: HiddenMarkovModel, chosen: np.ndarray) -> HiddenMarkovModel:
+        """Fit the model on the chosen sequences."""
         steps, part = self.sequences.some(chosen)
         labels = None if self.labels is None else Table({"state": self.labels}).rows(steps).columns["state"]
         table = part.with_column_of_gaps(model.gaps)
         return model.fit(table, labels, part.lengths, sample_weight=self.some_weight(chosen))
 
     def score(self, splits: list[Split]) -> SequencePredictions:
-        """The answers about every sequence by the model that has not seen it; NaN for those that were not held out."""
-        n_steps, n_states = int(self.sequences.offsets[-1]), len(self.full_model.states_)
+        """Return the predictions about every sequence by the model fitted without it; NaN for the others."""
+        n_steps = int(self.sequences.offsets[-1])
         out = SequencePredictions(
-            np.full((n_steps, n_states), np.nan), np.full(len(self.codes), np.nan), np.zeros(n_steps, np.intp)
+            np.full((n_steps, len(self.full_model.states_)), np.nan),
+            np.full(len(self.codes), np.nan),
+            np.zeros(n_steps, np.intp),
         )
         for test, model in self.models(splits):
             steps, part = self.sequences.some(test)
@@ -69,20 +89,22 @@ class HeldSequences(HoldOut):
         return out
 
 
-def predict_sequences(model: Any, sequences: Sequences) -> SequencePredictions:
-    """What a model says of sequences; of the states of an impossible one, nothing: its path is the first one."""
+def predict_sequences(model: HiddenMarkovModel, sequences: Sequences) -> SequencePredictions:
+    """Return the predictions of a model; uniform states, and a path in the first state, for an impossible sequence."""
     sequences = read_steps(model, sequences)
-    shares, log_likelihood = run_kernel(model._estimated_hmm.checked_parameters, kernels.posterior, sequences)
-    paths, _ = run_kernel(model._estimated_hmm.checked_parameters, kernels.viterbi, sequences)
+    parameters = model._estimated_hmm.checked_parameters
+    n_states = len(parameters.start)
+    smoothed, log_likelihood = run_kernel(parameters, kernels.posterior, sequences)
+    paths, _ = run_kernel(parameters, kernels.viterbi, sequences)
     path = np.maximum(np.concatenate([np.zeros(0, dtype=np.int64), *paths]), 0)
-    smoothed = np.concatenate([np.zeros((0, len(model.states_))), *shares])
-    smoothed[~(smoothed.sum(axis=1) > 0)] = 1 / max(smoothed.shape[1], 1)
+    proba = np.concatenate([np.zeros((0, n_states)), *smoothed])
+    proba[~(proba.sum(axis=1) > 0)] = 1 / max(n_states, 1)
     with np.errstate(divide="ignore"):
-        return SequencePredictions(np.log(smoothed / smoothed.sum(axis=1, keepdims=True)), log_likelihood, path)
+        return SequencePredictions(np.log(proba / proba.sum(axis=1, keepdims=True)), log_likelihood, path)
 
 
-def states_of(model: Any, labels: Any, sequences: Sequences) -> np.ndarray:
-    """The state of every step, by number; −1 where it is not known, or not to the model."""
+def states_of(model: HiddenMarkovModel, labels: object, sequences: Sequences) -> np.ndarray:
+    """Return the index of the given state of every time step; −1 if it is missing or no state of the model."""
     codes, domain = read_states(labels)
     if codes is None:
         return np.full(int(sequences.offsets[-1]), -1)

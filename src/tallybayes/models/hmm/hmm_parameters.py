@@ -1,4 +1,4 @@
-"""Chain: the parameters of a hidden Markov model, ready to answer: start, transitions, end, emissions."""
+"""Parameters of a hidden Markov model as log probabilities, ready for the kernels."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.prior_rules import is_pseudo_count
+from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.models.hmm.mixture_emissions import ComponentWeights
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.statistics.counts import Counts
@@ -22,14 +23,36 @@ from tallybayes.statistics.segments import Segments
 from tallybayes.statistics.sufficient_statistics import take_or_zero
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
+from tallybayes.typing import Priors
 
-UNSEEN = ("new", "missing", "smooth", "error")  # what a label nobody has seen may be
-_CELLS = 3 << 17  # of log p(step | state): so many stay in cache while they are made, used and dropped
-_FEW, _MOST_CELLS = 64, 1 << 22  # of more states, whose transitions take as long to prepare as many steps do
+UNSEEN = ("new", "missing", "smooth", "error")  # the values of `unseen=`
+
+# Emission log probabilities are computed for blocks of sequences. A block of so many cells fits into the cache.
+_CELLS = 3 << 17
+# With more states than this, blocks are larger: preparing the transition matrix costs as much as many time steps.
+_FEW_STATES, _CELLS_OF_MANY_STATES = 64, 1 << 22
 
 
 class HMMParameters(NamedTuple):
-    """log p(first state), log p(next | state), log p(end | state) if there is one, and the emissions of every state."""
+    """The parameters of a hidden Markov model.
+
+    Attributes
+    ----------
+    start : ndarray of shape (states,)
+        log p(first state).
+    transition : ndarray of shape (states, states)
+        log p(next state | state), given that the sequence continues.
+    end : ndarray of shape (states,), or None
+        log p(end | state).
+    scored : list of FactorScorer
+        The emissions of every state or, with mixture emissions, of every component.
+    domains : list of lists of Domain
+        The levels of the categorical columns of every emission.
+    unseen : str
+        The treatment of unseen levels, as `RowScorer` takes it.
+    mixed : ComponentWeights, optional
+        The component weights of mixture emissions.
+    """
 
     start: np.ndarray
     transition: np.ndarray
@@ -37,155 +60,161 @@ class HMMParameters(NamedTuple):
     scored: list[FactorScorer]
     domains: list[list[Domain]]
     unseen: str
-    mixed: ComponentWeights | None = None  # where states are mixtures: the emissions are of every component
+    mixed: ComponentWeights | None = None
 
-    def emission(self, table: Table) -> Any:
-        """log p(step | state), shape (n, states); for one column of labels their codes and a table, which is faster.
+    def emission(self, table: Table) -> Emission:
+        """Return log p(step | state), (steps, states).
 
-        The codes are the table's own: rows are never rewritten, the small table is.
+        For a single categorical column, return its codes and a table (levels, states), which is faster. The codes are
+        those of the input; the table is reordered to match them.
         """
         return self.emission_scorer()(table)
 
-    def emission_scorer(self) -> Callable[[Table], Any]:
-        """`emission`, prepared once for several tables."""
+    def emission_scorer(self) -> Callable[[Table], Emission]:
+        """Return `emission` as a function, prepared once for several tables."""
         if self.is_coded:
             return self._coded
-        joint, mixed = self.joint(), self.mixed
+        joint = self.joint()
+        mixed = self.mixed
         return joint if mixed is None else lambda table: mixed.summed(joint(table))
 
     def joint(self) -> Callable[[Table], np.ndarray]:
-        """log p(step | state) or, where states are mixtures, log p(step, component | state): (n, components)."""
-        log_share = np.zeros(len(self.start)) if self.mixed is None else self.mixed.log_share
-        plan = RowScorer(self.scored, log_share, self.domains, self.unseen)
-        return lambda table: np.ascontiguousarray(plan.joint(table))
+        """Return a function for log p(step | state) or, with mixture emissions, log p(step, component | state)."""
+        log_weight = np.zeros(len(self.start)) if self.mixed is None else self.mixed.log_weight
+        scorer = RowScorer(self.scored, log_weight, self.domains, self.unseen)
+        return lambda table: np.ascontiguousarray(scorer.joint(table))
 
     @property
     def n_emission_groups(self) -> int:
-        """How many states emit, or components of them."""
+        """The number of states or, with mixture emissions, of all components."""
         return len(self.start) if self.mixed is None else len(self.mixed.owner)
 
-    def component_proba(self, shares: np.ndarray) -> np.ndarray:
-        """p(state) as the shares of what emits: of components, where states are mixtures."""
-        return shares if self.mixed is None else self.mixed.split_by_component(shares)
+    def component_proba(self, proba: np.ndarray) -> np.ndarray:
+        """Return p(component) from p(state); p(state) itself without mixture emissions."""
+        return proba if self.mixed is None else self.mixed.split_by_component(proba)
 
-    def emitted(self, table: Table, shares: np.ndarray) -> np.ndarray:
-        """As `emitting`, of steps that were seen."""
-        if self.mixed is None or not len(shares):
-            return self.component_proba(shares)
-        return self.mixed.parted_by(self.joint()(table), shares)
+    def emitted(self, table: Table, proba: np.ndarray) -> np.ndarray:
+        """Return p(component | step) from p(state | step); p(state | step) itself without mixture emissions."""
+        if self.mixed is None or not len(proba):
+            return self.component_proba(proba)
+        return self.mixed.parted_by(self.joint()(table), proba)
 
     def _coded(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
-        names, (known,) = self.scored[0].factor.columns, self.domains[0]
+        names = self.scored[0].factor.columns
         codes, (local,) = table.levels(names, lambda _: False)
         column = np.asarray(codes.columns[0] if not isinstance(codes.columns, np.ndarray) else codes.columns[:, 0])
-        where = map_to_known_levels(column, local, known, names[0], self.unseen)
-        return column, take_or_zero(self.log_table(), 0, where)
+        known = map_to_known_levels(column, local, self.domains[0][0], names[0], self.unseen)
+        return column, take_or_zero(self.log_table(), 0, known)
 
     def kernel_arguments(self, sequences: Sequences) -> Iterator[tuple[Any, Any, Any, Any, Any]]:
-        """What the kernels take: start, transition, end, emission and offsets, of a few whole sequences at a time."""
-        table, offsets, emit = sequences.table, sequences.offsets, self.emission_scorer()
-        begin, moves, end = self.arguments
+        """Yield the arguments of the kernels (start, transition, end, emission, offsets), by block of sequences."""
+        table = sequences.table
+        offsets = sequences.offsets
+        scorer = self.emission_scorer()
+        start, transition, end = self.arguments
         if self.is_coded or not table.n_rows:
-            emission = emit(table) if table.n_rows else np.zeros((0, len(self.start)))
-            yield begin, sequences.moves(moves), end, emission, offsets
+            emission = scorer(table) if table.n_rows else np.zeros((0, len(self.start)))
+            yield start, sequences.moves(transition), end, emission, offsets
             return
         for part in self.scored:
             if part.family.cell_type == "codes":
-                table.levels(part.factor.columns, lambda _: False)  # once, and of one kind in all blocks
-        for first, last in stretches(offsets, self.n_emission_groups):
-            start, stop = int(offsets[first]), int(offsets[last])
+                table.levels(part.factor.columns, lambda _: False)  # encode once, with one type for all blocks
+        for first, last in blocks_of_sequences(offsets, self.n_emission_groups):
+            steps = slice(int(offsets[first]), int(offsets[last]))
             try:
-                emission = emit(table.rows(slice(start, stop)))
+                emission = scorer(table.rows(steps))
             except DataError:
-                emit(table)  # which names the row as the caller counts them
+                scorer(table)  # so that the message has the row number of the whole table
                 raise
-            yield begin, sequences.moves(moves, start, stop), end, emission, offsets[first : last + 1] - start
+            moves = sequences.moves(transition, steps.start, steps.stop)
+            yield start, moves, end, emission, offsets[first : last + 1] - steps.start
 
     @property
     def is_coded(self) -> bool:
-        """Whether a step is one label."""
+        """Whether a time step is a single categorical column."""
         return self.mixed is None and is_coded([part.factor for part in self.scored])
 
     def log_table(self) -> np.ndarray:
-        """For one column of labels: log p(level | state), shape (levels, states)."""
+        """Return log p(level | state) of a single categorical column, (levels, states)."""
         with np.errstate(divide="ignore"):
             return np.ascontiguousarray(np.log(self.scored[0].parameters.table).T)
 
     @property
     def arguments(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Start, transition and end as the kernels take them: with an end, p(next | state) includes not to end."""
+        """Start, transition and end for the kernels; if the end is modeled, transitions include p(no end | state)."""
         if self.end is None:
             return self.start, self.transition, None
         with np.errstate(divide="ignore"):
-            goes_on = np.log(-np.expm1(np.minimum(self.end, 0.0)))
-        return self.start, self.transition + goes_on[:, None], self.end
+            log_continue = np.log(-np.expm1(np.minimum(self.end, 0.0)))
+        return self.start, self.transition + log_continue[:, None], self.end
 
 
 def is_coded(emissions: Sequence[Factor]) -> bool:
-    """Whether a step is one label."""
+    """Return whether a time step is a single categorical column."""
     return len(emissions) == 1 and emissions[0].family.cell_type == "codes" and len(emissions[0].columns) == 1
 
 
-def stretches(offsets: np.ndarray, n_states: int) -> list[tuple[int, int]]:
-    """Runs of whole sequences, at least one each, of about as many steps as stay in cache."""
-    n_steps = max((_CELLS if n_states <= _FEW else _MOST_CELLS) // n_states, 1)
-    n_sequences, first = len(offsets) - 1, 0
-    found: list[tuple[int, int]] = []
+def blocks_of_sequences(offsets: np.ndarray, n_states: int) -> list[tuple[int, int]]:
+    """Return consecutive ranges of whole sequences, each with about as many time steps as fit into the cache."""
+    n_steps = max((_CELLS if n_states <= _FEW_STATES else _CELLS_OF_MANY_STATES) // n_states, 1)
+    n_sequences = len(offsets) - 1
+    blocks: list[tuple[int, int]] = []
+    first = 0
     while first < n_sequences:
         last = int(np.searchsorted(offsets, offsets[first] + n_steps, side="right")) - 1
-        found.append((first, min(max(last, first + 1), n_sequences)))
-        first = found[-1][1]
-    return found
+        blocks.append((first, min(max(last, first + 1), n_sequences)))
+        first = blocks[-1][1]
+    return blocks
 
 
-def meaning_of(unseen: str, estimate: str) -> str:
-    """What a label nobody has seen is under an estimate; a new one, where that has no prior, is missing."""
+def effective_unseen(unseen: str, estimate: str) -> str:
+    """Return the treatment of unseen levels: "new" is "missing" under an estimate without a prior."""
     return "missing" if unseen == "new" and not read_estimate(estimate).has_prior else unseen
 
 
 def unseen_mass(counts: Counts) -> np.ndarray:
-    """What the next new label is worth in every state, by column: the share of steps whose label occurs only there.
+    """Return the probability of an unseen level in every state, by column (Good and Turing).
 
-    Labels seen once tell what new ones are like (Good and Turing). A prior's count for one level more would not: it is
-    worth most in the states with the fewest steps, whatever they emit.
+    It is the proportion of time steps whose level occurs only once, plus half a pseudo-count. The prior probability of
+    one more level would be highest in the states with the fewest time steps.
     """
     once = np.where(np.abs(counts.pool_groups().table - 1) < 1e-6, counts.table, 0.0)  # expected counts are rounded
-    some, rows = counts.segments.sum(once), counts.segments.sum(counts.table)
-    share: np.ndarray = (some + 0.5) / (rows + 1.0)  # half a row either way, so that it is neither 0 nor all
-    return share
+    n_once = counts.segments.sum(once)
+    n_steps = counts.segments.sum(counts.table)
+    mass: np.ndarray = (n_once + 0.5) / (n_steps + 1.0)
+    return mass
 
 
-def with_unseen_label(scored: FactorScorer, share: np.ndarray) -> FactorScorer:
-    """Emissions with one level more in every column, behind the others, which stay as they are."""
-    table, segments = scored.parameters
-    columns = zip(segments.split(table), np.moveaxis(share, -1, 0), strict=True)
-    wider = [part for column, new in columns for part in (column, new[:, None])]
+def with_unseen_level(scorer: FactorScorer, mass: np.ndarray) -> FactorScorer:
+    """Return emissions with one more level in every column, of the given probability; the others are unchanged."""
+    table, segments = scorer.parameters
+    columns = zip(segments.split(table), np.moveaxis(mass, -1, 0), strict=True)
+    parts = [part for column, unseen in columns for part in (column, unseen[:, None])]
     sizes = Segments([int(size) + 1 for size in segments.sizes])
-    return scored._replace(parameters=LevelProbabilities(np.concatenate(wider, axis=-1), sizes))
+    return scorer._replace(parameters=LevelProbabilities(np.concatenate(parts, axis=-1), sizes))
 
 
-def with_unseen_label_normalized(scored: FactorScorer, share: np.ndarray) -> FactorScorer:
-    """As `with_unseen_label`, where the probabilities of known labels give way in proportion."""
-    table, segments = scored.parameters
-    return with_unseen_label(
-        scored._replace(parameters=LevelProbabilities(table * segments.broadcast_to_cells(1 - share), segments)), share
-    )
+def with_unseen_level_normalized(scorer: FactorScorer, mass: np.ndarray) -> FactorScorer:
+    """Return `with_unseen_level` with the other probabilities multiplied by 1 − mass."""
+    table, segments = scorer.parameters
+    scaled = LevelProbabilities(table * segments.broadcast_to_cells(1 - mass), segments)
+    return with_unseen_level(scorer._replace(parameters=scaled), mass)
 
 
-def log_shares(parameters: Any, nothing: float = 0.0) -> np.ndarray:
-    """The logs of the shares of states; of `nothing`, where no row was counted."""
-    shares = np.asarray(parameters.table if hasattr(parameters, "table") else parameters)
+def log_probabilities(parameters: LevelProbabilities | np.ndarray, default: float | np.ndarray = 0.0) -> np.ndarray:
+    """Return the logarithms of probabilities; of `default` where they are undefined (NaN)."""
+    table = np.asarray(parameters.table if isinstance(parameters, LevelProbabilities) else parameters)
     with np.errstate(divide="ignore"):
-        return np.log(np.where(np.isnan(shares), nothing, shares))
+        return np.log(np.where(np.isnan(table), default, table))
 
 
-def read_prior(prior: Any, *, components: bool = False) -> dict[str, Any]:
-    """The priors of a chain by part: a mapping, or one belief for all that it belongs to."""
+def read_prior(prior: Priors, *, components: bool = False) -> dict[str, Any]:
+    """Return the priors by part: start, transition, end, component (if any) and emission."""
     parts: tuple[str, ...] = ("start", "transition", "end", *(["component"] if components else []), "emission")
     if prior is None or isinstance(prior, str) or is_pseudo_count(prior):
         return dict.fromkeys(parts, prior)
     if isinstance(prior, dict):
-        emission = {name: belief for name, belief in prior.items() if name not in parts}
+        emission = {name: value for name, value in prior.items() if name not in parts}
         if emission and "emission" not in prior:
             prior = prior | {"emission": emission}
         if set(prior) <= {*parts, *emission}:
@@ -193,6 +222,6 @@ def read_prior(prior: Any, *, components: bool = False) -> dict[str, Any]:
     if isinstance(prior, Dirichlet):
         return dict.fromkeys(parts) | {"start": prior, "transition": prior}
     raise EstimateError(
-        f"prior is {prior!r}; expected a mapping from {', '.join(map(repr, parts))} to beliefs, a Dirichlet for start "
-        "and transition, a number of counts to add to every level, 'empirical' or None."
+        f"prior is {prior!r}; expected a mapping from {', '.join(map(repr, parts))} to priors, a Dirichlet for start "
+        "and transition, a pseudo-count, 'empirical' or None."
     )

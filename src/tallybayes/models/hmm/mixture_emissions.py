@@ -1,7 +1,7 @@
-"""Mixtures within the states of a chain: p(step | state) = Σ p(component | state) · p(step | state, component).
+"""Mixture emissions: p(observation | state) = Σ p(component | state) · p(observation | state, component).
 
-The components of all states lie in a row, state by state: what a step is in each is a group of its own, as a state is
-one in a plain chain. In a tally they have two axes, states and components; a state that has fewer leaves cells empty.
+The components of all states lie in one axis, ordered by state: each is an emission group, as a state is without
+components. In a tally they have two axes, states and components; a state with fewer components has empty cells.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 
 
-def most_components(setting: Any) -> int:
-    """How many components a state has at most; 1 in a plain chain."""
-    if setting is None:
+def most_components(components: Any) -> int:
+    """Return the largest number of components of any state; 1 without mixture emissions."""
+    if components is None:
         return 1
-    return max(map(int, setting.values()), default=1) if isinstance(setting, Mapping) else int(setting)
+    return max(map(int, components.values()), default=1) if isinstance(components, Mapping) else int(components)
 
 
-def check_components(setting: Any) -> None:
-    """Refuse what is no number of components, and no mapping from states to such."""
-    numbers = setting.values() if isinstance(setting, Mapping) else [1 if setting is None else setting]
-    wrong = [number for number in numbers if not is_integer_at_least(number)]
-    if wrong:
+def check_components(components: Any) -> None:
+    """Raise EstimateError if `components` is neither an integer, a mapping to integers nor None."""
+    numbers = components.values() if isinstance(components, Mapping) else [1 if components is None else components]
+    invalid = [number for number in numbers if not is_integer_at_least(number)]
+    if invalid:
         raise EstimateError(
-            f"components is {short_repr(setting)}; expected a whole number of at least 1, a mapping from states "
-            "to such, or None."
+            f"components is {short_repr(components)}; expected a whole number of at least 1, a mapping from states "
+            "to such numbers, or None."
         )
 
 
 @dataclass(frozen=True, eq=False)
 class MixtureEmissions:
-    """The components of some states.
+    """The numbers of mixture components of the states.
 
     Parameters
     ----------
     states : sequence of labels
     numbers : ndarray of int of shape (states,)
-        How many each state has.
+        The number of components of each state.
     most : int
-        How many a state may have: the second axis of a tally.
+        The largest number of components: the length of the second axis of a tally.
     tied : ndarray of int of shape (states,), or None
-        Which mixture every state has.
+        The index of the mixture of each state.
     """
 
     states: Sequence[Any]
@@ -66,296 +66,310 @@ class MixtureEmissions:
     tied: np.ndarray | None = None
 
     @classmethod
-    def of(
-        cls, setting: Any, states: Sequence[Any], tied: np.ndarray | None, *, whole: bool
-    ) -> MixtureEmissions | None:
-        """Those that a setting gives to some states; None in a plain chain."""
-        most = most_components(setting)
+    def of(cls, value: Any, states: Sequence[Any], tied: np.ndarray | None, *, whole: bool) -> MixtureEmissions | None:
+        """Return the components for the value of ``components=``; None without mixture emissions."""
+        most = most_components(value)
         if most == 1:
             return None
-        if isinstance(setting, Mapping):
-            unknown = [state for state in setting if state not in states]
+        if isinstance(value, Mapping):
+            unknown = [state for state in value if state not in states]
             if whole and unknown:
                 raise LabelError(
-                    f"components= names the state {unknown[0]!r}, and the states are {short_repr(list(states))}."
+                    f"components= has the unknown state {unknown[0]!r}; the states are {short_repr(list(states))}."
                 )
-            numbers = np.array([int(setting.get(state, 1)) for state in states], dtype=np.intp)
+            numbers = np.array([int(value.get(state, 1)) for state in states], dtype=np.intp)
         else:
             numbers = np.full(len(states), most, dtype=np.intp)
         if tied is not None:
             firsts = np.unique(tied, return_index=True)[1]
-            apart = np.flatnonzero(numbers != numbers[firsts][tied])
-            if len(apart):
+            different = np.flatnonzero(numbers != numbers[firsts][tied])
+            if len(different):
                 raise DataError(
-                    f"states {states[firsts[tied[apart[0]]]]!r} and {states[apart[0]]!r} share their emissions "
-                    "(tied=), and components= gives them different numbers; expected as many."
+                    f"components= has different numbers for the tied states {states[firsts[tied[different[0]]]]!r} and "
+                    f"{states[different[0]]!r}; expected equal numbers."
                 )
         return cls(states, numbers, most, tied)
 
-    # ---- Where they lie -------------------------------------------------------------------------------------------
+    # ---- Axes -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def owner(self) -> np.ndarray:
-        """The state of every component."""
+        """The index of the state of each component."""
         return np.repeat(np.arange(len(self.states)), self.numbers)
 
     @cached_property
     def there(self) -> np.ndarray:
-        """Which cells of (states, components) there are: bool."""
+        """Which cells of (states, components) exist."""
         return np.arange(self.most) < self.numbers[:, None]
 
     @cached_property
     def number(self) -> np.ndarray:
-        """The place of every component within its state."""
+        """The index of each component within its state."""
         return np.nonzero(self.there)[1]
 
     @property
     def even(self) -> bool:
-        """Whether all states have as many."""
+        """Whether all states have the same number of components."""
         return bool(self.there.all())
 
     @property
     def names(self) -> list[tuple[Any, int]]:
-        """What every component is called: its state, and its place there."""
+        """The names of the components: pairs (state, index within the state)."""
         return [(self.states[s], int(k)) for s, k in zip(self.owner, self.number, strict=True)]
 
     @property
     def axes(self) -> tuple[tuple[str, ...], tuple[Sequence[Any], ...]]:
-        """What tables of all components are given, and how these levels are called."""
+        """The names and levels of the group axes of parameter tables."""
         if self.even:
             return ("state", "component"), (self.states, range(self.most))
         return ("state, component",), (self.names,)
 
     def flatten_components(self, statistics: Any) -> Any:
-        """Statistics of a tally, (states, components, …), as those of the components that there are."""
+        """Return statistics (states, components, …) of a tally with one axis for the existing components."""
         flat = statistics.reshape_groups((self.there.size,))
         return flat if self.even else flat.take(0, np.flatnonzero(self.there))
 
     def unflatten_components(self, statistics: Any) -> Any:
-        """And back; cells that are not there are empty."""
-        where = np.full(self.there.size, -1)
-        where[np.flatnonzero(self.there)] = np.arange(len(self.owner))
-        return statistics.take(0, where).reshape_groups(self.there.shape)
+        """Return statistics of components in one axis as (states, components, …), with empty cells."""
+        positions = np.full(self.there.size, -1)
+        positions[np.flatnonzero(self.there)] = np.arange(len(self.owner))
+        return statistics.take(0, positions).reshape_groups(self.there.shape)
 
     def counts(self, each: np.ndarray) -> Counts:
-        """Counts of every component as p(component | state) is counted."""
+        """Return the counts of p(component | state), given one number for each component."""
         table = np.zeros(self.there.shape)
         table[self.there] = each
         return Counts(table, (self.most,))
 
     def shaped(self, family: Any, parameters: Any) -> Any:
-        """Parameters of all components over (states, components), where all states have as many; else in a row."""
+        """Return parameters of components with axes (states, components) if all states have the same number."""
         if not self.even:
             return parameters
         return family.take(parameters, np.arange(len(self.owner)).reshape(self.there.shape))
 
     def tied_components(self) -> np.ndarray | None:
-        """Which emission every component has, numbered as they come; None where nothing is tied."""
+        """Return the index of the emission of each component; None if no states are tied."""
         if self.tied is None:
             return None
         keys: dict[tuple[int, int], int] = {}
         pairs = zip(self.tied[self.owner].tolist(), self.number.tolist(), strict=True)
         return np.array([keys.setdefault(pair, len(keys)) for pair in pairs], dtype=np.intp)
 
-    # ---- Their shares: as they are counted, and as they are estimated ----------------------------------------------
+    # ---- Component weights ----------------------------------------------------------------------------------------
 
     @cached_property
     def _firsts(self) -> np.ndarray:
-        """One state for every mixture."""
+        """The first state of each mixture."""
         return np.unique(np.arange(len(self.states)) if self.tied is None else self.tied, return_index=True)[1]
 
     @property
     def _sizes(self) -> list[int]:
+        """The number of components of each mixture."""
         return [int(size) for size in self.numbers[self._firsts]]
 
-    def factor(self, factor: Factor) -> Factor:
-        """That of the shares, as it is estimated."""
+    def reduce_factor(self, factor: Factor) -> Factor:
+        """Return the factor p(component | state) as it is estimated."""
         return factor if self.even else Factor(factor.columns, (), factor.family)
 
-    def read(self, counts: Counts) -> Counts:
-        """Their counts, as they are estimated from: of tied states together, and of what is there."""
+    def reduce_counts(self, counts: Counts) -> Counts:
+        """Return the counts of the estimated factor: existing components only, tied states merged."""
         if self.tied is not None:
             counts = counts.merge_groups(self.tied, len(self._firsts))
         return counts if self.even else Counts(counts.table[self.there[self._firsts]], self._sizes)
 
-    def points(self, shares: FactorScorer) -> FactorScorer:
-        """Shares of all states as they would be estimated."""
-        table = np.asarray(shares.point.table)[self._firsts]
+    def reduce_weights(self, weights: FactorScorer) -> FactorScorer:
+        """Return the weights of the estimated factor, given those of all states."""
+        table = np.asarray(weights.point.table)[self._firsts]
         if self.even:
-            return with_table(shares, table)
-        return with_table(shares, table[self.there[self._firsts]], self._sizes)
+            return with_table(weights, table)
+        return with_table(weights, table[self.there[self._firsts]], self._sizes)
 
-    def spread(self, shares: FactorScorer) -> FactorScorer:
-        """What was estimated over all states again: 0 where there is no component."""
-        return with_table(shares, self._spread(np.asarray(shares.point.table), 0.0))
+    def expand_weights(self, weights: FactorScorer) -> FactorScorer:
+        """Return the weights of all states, given the estimated ones; 0 for components that do not exist."""
+        return with_table(weights, self._expand(np.asarray(weights.point.table), 0.0))
 
-    def belief(self, belief: Dirichlet, nothing: float) -> Dirichlet:
-        """The belief about all states."""
-        return Dirichlet(self._spread(belief.concentration, nothing))
+    def expand_distribution(self, distribution: Dirichlet, default: float) -> Dirichlet:
+        """Return the distribution of the weights of all states."""
+        return Dirichlet(self._expand(distribution.concentration, default))
 
-    def _spread(self, cells: np.ndarray, nothing: float) -> np.ndarray:
+    def _expand(self, cells: np.ndarray, default: float) -> np.ndarray:
+        """Return cells of the estimated factor as a table (states, components)."""
         if not self.even:
             kept = self.there[self._firsts]
-            table = np.full(kept.shape, nothing)
+            table = np.full(kept.shape, default)
             table[kept] = cells
             cells = table
         return cells if self.tied is None else cells[self.tied]
 
-    def prior(self, prior: Any) -> Any:
-        """The prior of the shares that there are."""
+    def reduce_prior(self, prior: Any) -> Any:
+        """Return the prior of the estimated factor, given the prior of all states."""
         if self.even or not isinstance(prior, Dirichlet) or prior.concentration.ndim == 0:
             return prior
         if prior.concentration.shape[-1] != self.most or prior.sizes is not None:
-            return prior  # as prior_ has it, or refused by its shape
+            return prior  # in the form of prior_, or of an invalid shape that is reported later
         kept = self.there[self._firsts]
         return Dirichlet(np.broadcast_to(prior.concentration, kept.shape)[kept], sizes=tuple(self._sizes))
 
 
 class ComponentWeights(NamedTuple):
-    """What a chain needs of its components: the state of each, its place there, and log p(component | state)."""
+    """The component weights of a hidden Markov model.
+
+    Attributes
+    ----------
+    owner : ndarray of int of shape (components,)
+        The index of the state of each component.
+    number : ndarray of int of shape (components,)
+        The index of each component within its state.
+    log_weight : ndarray of shape (components,)
+        log p(component | state).
+    """
 
     owner: np.ndarray
     number: np.ndarray
-    log_share: np.ndarray
+    log_weight: np.ndarray
 
     @classmethod
-    def made(cls, components: MixtureEmissions, log_shares: np.ndarray) -> ComponentWeights:
-        """From a table of shares, (states, components), in logs."""
-        return cls(components.owner, components.number, log_shares[components.there])
+    def made(cls, components: MixtureEmissions, log_weights: np.ndarray) -> ComponentWeights:
+        """Return the weights, given a table of log weights (states, components)."""
+        return cls(components.owner, components.number, log_weights[components.there])
 
     @property
     def _first(self) -> np.ndarray:
+        """The first component of each state."""
         return np.searchsorted(self.owner, np.arange(self.owner[-1] + 1))
 
     def summed(self, joint: np.ndarray) -> np.ndarray:
-        """log p(step | state) from log p(step, component | state): (n, states)."""
+        """Return log p(step | state), (steps, states), from log p(step, component | state)."""
         first = self._first
-        top = np.maximum.reduceat(joint, first, axis=1)
-        safe = np.where(np.isneginf(top), 0.0, top)
+        maximum = np.maximum.reduceat(joint, first, axis=1)
+        shift = np.where(np.isneginf(maximum), 0.0, maximum)
         with np.errstate(divide="ignore"):
-            logs: np.ndarray = np.log(np.add.reduceat(np.exp(joint - safe[:, self.owner]), first, axis=1)) + safe
-        return logs
+            log_prob: np.ndarray = np.log(np.add.reduceat(np.exp(joint - shift[:, self.owner]), first, axis=1)) + shift
+        return log_prob
 
-    def split_by_component(self, shares: np.ndarray) -> np.ndarray:
-        """p(component) of steps of which p(state) is known, and nothing else: (…, components)."""
-        found: np.ndarray = shares[..., self.owner] * np.exp(self.log_share)
-        return found
+    def split_by_component(self, proba: np.ndarray) -> np.ndarray:
+        """Return p(component) from p(state), for an unobserved time step: (…, components)."""
+        component_proba: np.ndarray = proba[..., self.owner] * np.exp(self.log_weight)
+        return component_proba
 
-    def parted_by(self, joint: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        """p(component | step) of steps whose p(state) is known: (n, components); 0 of steps that cannot be."""
+    def parted_by(self, joint: np.ndarray, proba: np.ndarray) -> np.ndarray:
+        """Return p(component | step) from p(state | step): (steps, components); 0 for an impossible step."""
         total = self.summed(joint)[:, self.owner]
         within = np.exp(joint - np.where(np.isneginf(total), 0.0, total))
-        found: np.ndarray = shares[:, self.owner] * within
-        return found
+        component_proba: np.ndarray = proba[:, self.owner] * within
+        return component_proba
 
     def drawn(self, path: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A component for every step of a path of states."""
-        upto = np.cumsum(np.exp(self.log_share))
+        """Draw a component for every time step of a state path."""
+        cumulative = np.cumsum(np.exp(self.log_weight))
         first, last = self._first, np.searchsorted(self.owner, np.arange(self.owner[-1] + 1), side="right") - 1
-        low = upto[first] - np.exp(self.log_share[first])
-        cut = low[path] + rng.random(len(path)) * (upto[last] - low)[path]
-        return np.clip(np.searchsorted(upto, cut, side="right"), first[path], last[path])
+        low = cumulative[first] - np.exp(self.log_weight[first])
+        uniform = low[path] + rng.random(len(path)) * (cumulative[last] - low)[path]
+        return np.clip(np.searchsorted(cumulative, uniform, side="right"), first[path], last[path])
 
 
 class StatedComponents(NamedTuple):
-    """p(component | state) as it was stated, of states in the order in which they came."""
+    """Component weights given by the user, in the order of the given states."""
 
     states: Sequence[Any]
-    shares: list[np.ndarray]
+    weights: list[np.ndarray]
 
     @property
     def most(self) -> int:
-        """How many components a state has at most."""
-        return max(map(len, self.shares))
+        """The largest number of components of any state."""
+        return max(map(len, self.weights))
 
     @property
     def setting(self) -> Any:
-        """``components=`` that says the same."""
-        numbers = [len(row) for row in self.shares]
+        """The corresponding value of ``components=``."""
+        numbers = [len(row) for row in self.weights]
         return self.most if min(numbers) == self.most else dict(zip(self.states, numbers, strict=True))
 
     @property
     def names(self) -> list[Any]:
-        """What every component is called; the state, where it has one."""
-        pairs = zip(self.states, self.shares, strict=True)
+        """The names of the components; the state itself if no state has several."""
+        pairs = zip(self.states, self.weights, strict=True)
         return [(state, k) if self.most > 1 else state for state, row in pairs for k in range(len(row))]
 
     @property
     def table(self) -> np.ndarray:
-        """The shares, (states, components); 0 where there is none."""
-        return np.stack([np.pad(row, (0, self.most - len(row))) for row in self.shares])
+        """The weights, (states, components); 0 for components that do not exist."""
+        return np.stack([np.pad(row, (0, self.most - len(row))) for row in self.weights])
 
     @property
     def unflatten_components(self) -> np.ndarray:
-        """Where the components of every state are in a row; its first, where there is none: it has the share 0."""
-        first = np.cumsum([0, *map(len, self.shares)])[:-1]
+        """The index of each component, (states, components); that of the first one for components that do not exist."""
+        first = np.cumsum([0, *map(len, self.weights)])[:-1]
         number = np.arange(self.most)
-        return np.stack([a + np.where(number < len(row), number, 0) for a, row in zip(first, self.shares, strict=True)])
+        return np.stack(
+            [a + np.where(number < len(row), number, 0) for a, row in zip(first, self.weights, strict=True)]
+        )
 
     def flatten_components(self, value: Any, what: str) -> list[Any]:
-        """What is stated of every component of every state."""
+        """Return the parameters of all components of all states as one list."""
         out = []
-        for state, row, part in zip(self.states, self.shares, read_groups(value, self.states, what), strict=True):
-            some = part if isinstance(part, list | tuple | np.ndarray) else [part]
-            if len(some) != len(row):
+        for state, row, part in zip(self.states, self.weights, read_groups(value, self.states, what), strict=True):
+            parameters = part if isinstance(part, list | tuple | np.ndarray) else [part]
+            if len(parameters) != len(row):
                 raise DataError.wrong_type(
-                    f"{what} in state {state!r}", f"of {len(some)} components", f"one for each of its {len(row)}"
+                    f"{what} in state {state!r}", f"of {len(parameters)} components", f"one for each of its {len(row)}"
                 )
-            out += list(some)
+            out += list(parameters)
         return out
 
 
 def read_components(value: Any, states: Sequence[Any]) -> StatedComponents:
-    """p(component | state) of every state, as it was stated."""
-    shares = []
+    """Return the component weights from the user's ``component=``."""
+    weights = []
     for state, part in zip(states, read_groups(value, states, "component"), strict=True):
         what = f"component, {state!r},"
         row = read_row(part, range(np.size(part)), what)
-        shares.append(np.asarray(check_parameters(Categorical(), {"probability": row}, [len(row)], what).table))
-    return StatedComponents(states, shares)
+        weights.append(np.asarray(check_parameters(Categorical(), {"probability": row}, [len(row)], what).table))
+    return StatedComponents(states, weights)
 
 
 def component_domain(name: str, most: int) -> Domain:
-    """The numbers of components, seen or not."""
+    """Return the domain of the component column: the integers from 0 on."""
     return Domain(range(most), name, declared=range(most), is_sorted=True)
 
 
-def refuse_others(wanted: MixtureEmissions | None, found: MixtureEmissions | None) -> None:
-    """Refuse a model to start from whose states have other numbers of components."""
-    if (wanted is None) != (found is None) or (
-        wanted is not None and found is not None and not np.array_equal(wanted.numbers, found.numbers)
+def check_initial_components(expected: MixtureEmissions | None, given: MixtureEmissions | None) -> None:
+    """Raise DataError if the initial model has other numbers of components."""
+    if (expected is None) != (given is None) or (
+        expected is not None and given is not None and not np.array_equal(expected.numbers, given.numbers)
     ):
-        shown = ["none" if one is None else short_repr(one.numbers.tolist()) for one in (found, wanted)]
-        raise DataError(
-            f"initial= has components in its states: {shown[0]}, and components= asks for {shown[1]}; expected as many."
-        )
+        shown = [
+            "none" if components is None else short_repr(components.numbers.tolist())
+            for components in (given, expected)
+        ]
+        raise DataError(f"initial= has {shown[0]} components by state, components= {shown[1]}; expected equal numbers.")
 
 
-def refuse_other_components(setting: Any, tally: Tally, names: Mapping[str, str]) -> None:
-    """Refuse counts that were made for other numbers of components than a model is set to."""
-    column, most = names.get("component"), most_components(setting)
-    found = 1 if column is None else len(tally.domains[tally.schema.domain(column)].levels)
-    if found != most:
-        counted = "states without components" if found == 1 else f"{found} components a state"
+def check_other_components(value: Any, tally: Tally, names: Mapping[str, str]) -> None:
+    """Raise StatisticsError if a tally has other numbers of components than ``components=``."""
+    column, most = names.get("component"), most_components(value)
+    n_components = 1 if column is None else len(tally.domains[tally.schema.domain(column)].levels)
+    if n_components != most:
+        counted = "states without components" if n_components == 1 else f"{n_components} components a state"
         raise StatisticsError(
-            f"components is {short_repr(setting)}, and these counts are of {counted}.\n"
-            "    Fit a model of that many components."
+            f"components is {short_repr(value)}, but the tally has {counted}.\n"
+            "    Pass the number of components of the tally."
         )
-    if column is None or not isinstance(setting, Mapping):
+    if column is None or not isinstance(value, Mapping):
         return
     states = tally.domains[tally.schema.domain(names["state"])].levels
-    components: Any = MixtureEmissions.of(setting, states, None, whole=False)
+    components: Any = MixtureEmissions.of(value, states, None, whole=False)
     table: Any = tally[column]
-    beyond = np.argwhere((table.table > 0) & ~components.there)
-    if len(beyond):
-        state, number = beyond[0]
+    excess = np.argwhere((table.table > 0) & ~components.there)
+    if len(excess):
+        state, number = excess[0]
         raise StatisticsError(
-            f"component {number} of state {states[state]!r} was counted, and components= gives it "
-            f"{components.numbers[state]}.\n    Fit a model of that many components."
+            f"components is {components.numbers[state]} for state {states[state]!r}, but the tally has counts of its "
+            f"component {number}.\n    Pass the number of components of the tally."
         )
 
 
-def with_table(one: FactorScorer, table: np.ndarray, sizes: Any = None) -> FactorScorer:
-    """Probabilities of levels, or of the lines of a table that are of different widths."""
+def with_table(scorer: FactorScorer, table: np.ndarray, sizes: Any = None) -> FactorScorer:
+    """Return a scorer with other level probabilities; rows of different widths are one flat table with `sizes`."""
     segments = Segments([table.shape[-1]] if sizes is None else sizes)
-    return one._replace(parameters=LevelProbabilities(table, segments), predictive=False)
+    return scorer._replace(parameters=LevelProbabilities(table, segments), predictive=False)

@@ -1,17 +1,19 @@
-"""The structure of a chain: which states may follow each other or come first, and which share what they emit.
+"""Topology of a hidden Markov model: allowed transitions and first states, tied states, mixture components.
 
-It changes no counts, only how they are read: a row of the transitions has as many cells as states may follow, and is a
-column of its own beside the others (rows of different widths lie side by side in one flat table); states that are tied
-are counted by themselves and estimated together.
+The counts of the tally do not depend on it, only the factors that are estimated from them. Each row of a restricted
+transition matrix is a column of its own, with one cell for each allowed transition; rows of different widths lie side
+by side in one flat table. Tied states are counted separately and estimated together. "Reduce" converts statistics,
+priors and parameters of all states to those of the estimated factors, "expand" converts back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
 from tallybayes._utils.string_options import StringOptions
@@ -27,34 +29,54 @@ _SHAPES: dict[str, Callable[[int], np.ndarray]] = {
     "left-to-right": lambda n: np.triu(np.ones((n, n), dtype=bool)),
     "banded": lambda n: np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= 1,
 }
+AllowedTransitions = str | npt.ArrayLike | Iterable[tuple[Any, Any]] | Mapping[Any, Any] | None
 ALLOWED_WORDS = StringOptions(
     (None, *_SHAPES), ("True and False for every two states", "a list of pairs (state, next state)")
 )
 START_WORDS = StringOptions((None, "stationary"), ("a list of states",))
-_NOTHING = 1e-300  # a concentration as good as 0: what is forbidden is not unknown
+_NEGLIGIBLE = 1e-300  # the Dirichlet concentration of forbidden transitions
 
-_FEW = 64  # states whose places are changed until nothing helps; of more, once
+_FEW_STATES = 64  # with more states, the local search over state orders makes a single pass
+
+
+class TopologyOptions(Protocol):
+    """The parameters of `HiddenMarkovModel` that determine the topology: the model itself, or an `EstimatedHMM`."""
+
+    @property
+    def allowed_transitions(self) -> AllowedTransitions: ...  # noqa: D102
+
+    @property
+    def start(self) -> str | Iterable[Hashable] | None: ...  # noqa: D102
+
+    @property
+    def tied(self) -> Mapping[Any, Hashable] | None: ...  # noqa: D102
+
+    @property
+    def components(self) -> int | Mapping[Any, int] | None: ...  # noqa: D102
+
+    @property
+    def end_state(self) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """What is fixed of a chain of some states; None where nothing is.
+    """The topology of a hidden Markov model with given states. None means no restriction.
 
     Parameters
     ----------
     states : sequence of labels
     starts : ndarray of bool of shape (states,), or None
-        Where sequences may begin.
+        The possible first states.
     allowed : ndarray of bool of shape (states, states), or None
-        Which states may follow.
+        The allowed transitions.
     tied : ndarray of int of shape (states,), or None
-        Which emission every state has; of states with components, every component.
+        The index of the emission of each state; of each component if states have components.
     stationary : bool
-        Whether sequences begin as they go on: p(first state) is the stationary distribution of the transitions.
+        Whether p(first state) is the stationary distribution of the transitions.
     ends : bool
-        Whether their end is modeled.
-    components : Components, or None
-        Where states are mixtures.
+        Whether p(end | state) is modeled.
+    components : MixtureEmissions, or None
+        The mixture components of the states.
     """
 
     states: Sequence[Any]
@@ -66,346 +88,359 @@ class Topology:
     components: MixtureEmissions | None = None
 
     @classmethod
-    def of(cls, model: Any, states: Sequence[Any], *, whole: bool = False) -> Topology:
-        """The structure that the settings of a model give to some states.
+    def of(cls, options: TopologyOptions, states: Sequence[Any], *, whole: bool = False) -> Topology:
+        """Return the topology of a model with these states.
 
-        Where these are the `whole` of the states there will be, names of others are refused; else they may come yet.
+        Parameters
+        ----------
+        options : model or EstimatedHMM
+        states : sequence of labels
+        whole : bool, default False
+            Whether there will be no other states. Then names of other states raise LabelError; otherwise they are
+            ignored.
         """
-        allowed = _read_allowed(model.allowed_transitions, states, whole)
-        stationary, starts = isinstance(model.start, str), None
-        if model.start is not None and not stationary:
+        allowed = _read_allowed(options.allowed_transitions, states, whole)
+        stationary, starts = isinstance(options.start, str), None
+        if options.start is not None and not stationary:
             starts = np.zeros(len(states), dtype=bool)
-            starts[_places(model.start, states, "start", whole)] = True
+            starts[_positions(options.start, states, "start", whole)] = True
             if whole and not starts.any():
-                raise DataError(
-                    f"start is {short_repr(model.start)}: a sequence could begin nowhere; expected a state."
-                )
-        if stationary and model.end_state:
+                raise DataError(f"start is {short_repr(options.start)}; expected at least one state.")
+        if stationary and options.end_state:
             raise DataError(
-                "start='stationary' is of a chain that goes on for ever, and end_state=True says where it ends; "
-                "expected one of them."
+                "start='stationary' and end_state=True exclude each other: the stationary distribution is that of an "
+                "endless sequence."
             )
-        tied = _read_tied(model.tied, states, whole)
-        components = MixtureEmissions.of(model.components, states, tied, whole=whole)
+        tied = _read_tied(options.tied, states, whole)
+        components = MixtureEmissions.of(options.components, states, tied, whole=whole)
         tied = tied if components is None else components.tied_components()
-        found = cls(states, starts, allowed, tied, stationary, model.end_state, components)
+        topology = cls(states, starts, allowed, tied, stationary, options.end_state, components)
         if whole and allowed is not None:
-            found._refuse_dead_ends()
-            found.refuse_transient()
-        return found
+            topology._check_dead_ends()
+            topology.check_irreducible()
+        return topology
 
-    def _refuse_dead_ends(self) -> None:
+    def _check_dead_ends(self) -> None:
+        """Raise DataError if a state has no allowed transition and cannot end the sequence."""
         assert self.allowed is not None
-        lost = np.flatnonzero(~self.allowed.any(axis=1))
-        if len(lost) and not self.ends:
+        dead_ends = np.flatnonzero(~self.allowed.any(axis=1))
+        if len(dead_ends) and not self.ends:
             raise DataError(
-                f"allowed= lets nothing follow state {self.states[lost[0]]!r}; expected at least one state.\n"
-                "    Let it follow itself, or pass end_state=True where sequences end there."
+                f"allowed_transitions has no next state for {self.states[dead_ends[0]]!r}; expected at least one.\n"
+                "    Allow a transition to itself, or pass end_state=True if sequences end there."
             )
 
-    def refuse_transient(self) -> None:
-        """Refuse a stationary start where some states are left for good."""
-        if self.stationary and self.allowed is not None and _n_parts(self.allowed) > 1:
+    def check_irreducible(self) -> None:
+        """Raise DataError if start='stationary' is combined with transitions that are not irreducible."""
+        if self.stationary and self.allowed is not None and _n_strong_components(self.allowed) > 1:
             raise DataError(
-                "start='stationary' needs a chain in which every state leads to every other, and under allowed= some "
-                "are left for good: they would have no share in the long run, and could not come first.\n"
-                "    Leave start out, or name the states where sequences begin."
+                "start='stationary' needs an irreducible chain, and under allowed_transitions some states cannot be "
+                "reached again.\n    Leave start out, or pass the list of first states."
             )
 
     @property
     def uniform_transitions(self) -> Any:
-        """Where a state goes that nothing is known of: anywhere that it may."""
+        """Transition probabilities of a state without data: uniform over the allowed transitions."""
         n = len(self.states)
         return 1 / n if self.allowed is None else self.allowed / np.maximum(self.allowed.sum(axis=1, keepdims=True), 1)
 
-    # ---- Counts as they are read ----------------------------------------------------------------------------------
+    # ---- From all states to estimated factors ---------------------------------------------------------------------
 
     @property
     def parts(self) -> list[str]:
-        """What is estimated besides the emissions."""
+        """The names of the estimated factors before the emissions."""
         more = [*(["end"] if self.ends else []), *([] if self.components is None else ["component"])]
         return [*([] if self.stationary else ["start"]), "transition", *more]
 
     @property
-    def _n_more(self) -> int:
-        """How many parts there are besides start and transition."""
+    def _n_optional_parts(self) -> int:
+        """The number of estimated parts besides initial states and transitions."""
         return self.ends + (self.components is not None)
 
-    def factors(self, factors: Sequence[Factor]) -> list[Factor]:
-        """Those of start, transition, perhaps end and components, and the emissions, as they are estimated."""
-        start, moves, *rest = factors
+    def reduce_factors(self, factors: Sequence[Factor]) -> list[Factor]:
+        """Return the estimated factors, given those of initial states, transitions, ends, components and emissions."""
+        start, transition, *rest = factors
         if self.components is not None:
-            rest[self.ends] = self.components.factor(rest[self.ends])
+            rest[self.ends] = self.components.reduce_factor(rest[self.ends])
         if self.allowed is not None:
-            moves = Factor(moves.columns, (), moves.family)
-        return [*([] if self.stationary else [start]), moves, *rest]
+            transition = Factor(transition.columns, (), transition.family)
+        return [*([] if self.stationary else [start]), transition, *rest]
 
-    def read(self, statistics: Sequence[Any]) -> list[Any]:
-        """The statistics of all these as they are estimated from."""
-        start, moves, *rest = statistics
+    def reduce_statistics(self, statistics: Sequence[Any]) -> list[Any]:
+        """Return the statistics of the estimated factors, given those of all states."""
+        start, transition, *rest = statistics
         if self.starts is not None:
             start = Counts(start.table[self.starts])
         if self.allowed is not None:
-            moves = Counts(moves.table[self.allowed], self._sizes)
+            transition = Counts(transition.table[self.allowed], self._sizes)
         if self.components is not None:
-            rest[self.ends] = self.components.read(rest[self.ends])
+            rest[self.ends] = self.components.reduce_counts(rest[self.ends])
         if self.tied is not None:
-            n_more = self._n_more
+            n_more = self._n_optional_parts
             rest = rest[:n_more] + [part.merge_groups(self.tied, len(self.groups)) for part in rest[n_more:]]
-        return [*([] if self.stationary else [start]), moves, *rest]
+        return [*([] if self.stationary else [start]), transition, *rest]
 
-    def points(self, found: Sequence[FactorScorer]) -> list[FactorScorer]:
-        """Parameters of all states as they would be estimated: of what is allowed, and of each emission once."""
-        start, moves, *rest = found
+    def reduce_parameters(self, scorers: Sequence[FactorScorer]) -> list[FactorScorer]:
+        """Return the parameters of the estimated factors, given those of all states."""
+        start, transition, *rest = scorers
         if self.starts is not None:
             start = with_table(start, start.point.table[self.starts])
         if self.allowed is not None:
-            moves = with_table(moves, moves.point.table[self.allowed], self._sizes)
+            transition = with_table(transition, transition.point.table[self.allowed], self._sizes)
         if self.components is not None:
-            rest[self.ends] = self.components.points(rest[self.ends])
+            rest[self.ends] = self.components.reduce_weights(rest[self.ends])
         if self.tied is not None:
-            firsts, n_more = self._firsts, self._n_more
+            firsts, n_more = self._firsts, self._n_optional_parts
             rest = rest[:n_more] + [
-                one._replace(parameters=one.family.take(one.point, firsts), predictive=False) for one in rest[n_more:]
+                scorer._replace(parameters=scorer.family.take(scorer.point, firsts), predictive=False)
+                for scorer in rest[n_more:]
             ]
-        return [*([] if self.stationary else [start]), moves, *rest]
+        return [*([] if self.stationary else [start]), transition, *rest]
 
     @property
     def groups(self) -> list[Any]:
-        """What the emissions that are estimated are called: by the first state, or component, that has each."""
+        """The names of the estimated emission groups: of tied states or components, the first one."""
         names = self.emitting
         return names if self.tied is None else [names[k] for k in self._firsts]
 
     @property
     def emitting(self) -> list[Any]:
-        """What emits: the states, or their components."""
+        """The names of the emission groups: states, or pairs (state, component)."""
         return list(self.states) if self.components is None else list(self.components.names)
 
-    def called(self, place: int) -> str:
-        """What emits, for a message."""
-        name = self.emitting[place]
+    def group_name(self, index: int) -> str:
+        """Return the name of a state or component, for messages."""
+        name = self.emitting[index]
         return f"state {name!r}" if self.components is None else f"component {name[1]} of state {name[0]!r}"
 
     @property
     def _firsts(self) -> np.ndarray:
+        """The first state or component of each estimated emission."""
         return np.unique(np.arange(len(self.emitting)) if self.tied is None else self.tied, return_index=True)[1]
 
     @property
     def _sizes(self) -> list[int]:
+        """The number of allowed transitions from each state."""
         assert self.allowed is not None
         return [int(size) for size in self.allowed.sum(axis=1)]
 
-    def prior(self, part: str, prior: Any) -> Any:
-        """The prior of start, transition or components over what is there alone."""
+    def reduce_prior(self, part: str, prior: Any) -> Any:
+        """Return the prior of an estimated part, given the prior of all states."""
         if part == "component" and self.components is not None:
-            return self.components.prior(prior)
+            return self.components.reduce_prior(prior)
         kept = {"start": self.starts, "transition": self.allowed}.get(part)
         if kept is None or not isinstance(prior, Dirichlet) or prior.concentration.ndim == 0:
             return prior
         if prior.concentration.shape[-1] != len(self.states) or prior.sizes is not None:
-            return prior  # as prior_ has it, or refused by its shape
+            return prior  # in the form of prior_, or of an invalid shape that is reported later
         cells = np.broadcast_to(prior.concentration, kept.shape)[kept]
         return Dirichlet(cells, sizes=None if part == "start" else tuple(self._sizes))
 
-    # ---- And back -------------------------------------------------------------------------------------------------
+    # ---- From estimated factors to all states ---------------------------------------------------------------------
 
-    def spread(self, found: Sequence[FactorScorer]) -> list[FactorScorer]:
-        """What was estimated over all states again: what is forbidden has 0, what is tied is the same."""
-        parts, emissions = dict(zip(self.parts, found, strict=False)), found[len(self.parts) :]
+    def expand_parameters(self, scorers: Sequence[FactorScorer]) -> list[FactorScorer]:
+        """Return the parameters of all states: 0 for forbidden transitions, equal parameters for tied states."""
+        parts, emissions = dict(zip(self.parts, scorers, strict=False)), scorers[len(self.parts) :]
         for part, kept in (("start", self.starts), ("transition", self.allowed)):
             if kept is not None and part in parts:
                 parts[part] = with_table(parts[part], self._filled(kept, parts[part].point.table, 0.0))
         if self.components is not None:
-            parts["component"] = self.components.spread(parts["component"])
+            parts["component"] = self.components.expand_weights(parts["component"])
         if self.tied is not None:
-            emissions = [one._replace(parameters=one.family.take(one.parameters, self.tied)) for one in emissions]
+            emissions = [
+                scorer._replace(parameters=scorer.family.take(scorer.parameters, self.tied)) for scorer in emissions
+            ]
         return [*parts.values(), *emissions]
 
-    def belief(self, part: str, belief: Any) -> Any:
-        """A belief about a part with a place for what is forbidden, or not there, which is as good as certain."""
+    def expand_distribution(self, part: str, distribution: Any) -> Any:
+        """Return the distribution of a part over all states; forbidden transitions have a concentration of almost 0."""
         if part == "component" and self.components is not None:
-            return self.components.belief(belief, _NOTHING)
+            return self.components.expand_distribution(distribution, _NEGLIGIBLE)
         kept = {"start": self.starts, "transition": self.allowed}.get(part)
-        return belief if kept is None else Dirichlet(self._filled(kept, belief.concentration, _NOTHING))
+        return distribution if kept is None else Dirichlet(self._filled(kept, distribution.concentration, _NEGLIGIBLE))
 
     def as_full_matrix(self, cells: np.ndarray) -> np.ndarray:
-        """Numbers of the transitions that are allowed as a matrix of all."""
+        """Return values of the allowed transitions as a matrix, with 0 elsewhere."""
         return cells if self.allowed is None else self._filled(self.allowed, cells, 0.0)
 
-    def _filled(self, kept: np.ndarray, cells: np.ndarray, nothing: float) -> np.ndarray:
-        out = np.full(kept.shape, nothing)
+    def _filled(self, kept: np.ndarray, cells: np.ndarray, default: float) -> np.ndarray:
+        """Return an array with the given cells where `kept` is True, and a constant elsewhere."""
+        out = np.full(kept.shape, default)
         out[kept] = cells
         return out
 
-    # ---- What cannot be -------------------------------------------------------------------------------------------
+    # ---- Checks ----------------------------------------------------------------------------------------------------
 
-    def refuse_counted(self, start: Any, moves: Any) -> None:
-        """Refuse counts of what is forbidden."""
+    def check_counts(self, start: Any, transition: Any) -> None:
+        """Raise DataError if forbidden transitions or first states were counted."""
         if self.starts is not None and (start.table[~self.starts] > 0).any():
             state = self.states[int(np.flatnonzero((start.table > 0) & ~self.starts)[0])]
-            raise DataError(f"sequences were counted that begin in state {state!r}, and start= does not allow it.")
-        if self.allowed is not None and (moves.table[~self.allowed] > 0).any():
-            before, after = np.argwhere((moves.table > 0) & ~self.allowed)[0]
+            raise DataError(f"start does not allow state {state!r}, in which counted sequences begin.")
+        if self.allowed is not None and (transition.table[~self.allowed] > 0).any():
+            before, after = np.argwhere((transition.table > 0) & ~self.allowed)[0]
             raise DataError(
-                f"{moves.table[before, after]:.6g} transitions from {self.states[before]!r} to {self.states[after]!r} "
-                "were counted, and allowed= forbids them.\n    Allow it, or count only sequences that keep to it."
+                f"allowed_transitions forbids {self.states[before]!r} to {self.states[after]!r}, and "
+                f"{transition.table[before, after]:.6g} such transitions were counted.\n"
+                "    Allow it, or remove these sequences."
             )
 
-    def refuse_steps(self, codes: np.ndarray, offsets: np.ndarray, gaps: np.ndarray | None = None) -> None:
-        """Refuse known states that cannot follow each other, or come first: the first such step is named.
+    def check_steps(self, codes: np.ndarray, offsets: np.ndarray, gaps: np.ndarray | None = None) -> None:
+        """Raise DataError for the first time step whose known states are a forbidden transition or first state.
 
-        Those behind silent steps may have come another way.
+        Steps after a gap are ignored: the transition may be indirect.
         """
-        bad = np.zeros(len(codes), dtype=bool)
-        begins = offsets[:-1][offsets[:-1] < offsets[1:]]
+        forbidden = np.zeros(len(codes), dtype=bool)
+        first = offsets[:-1][offsets[:-1] < offsets[1:]]
         if self.starts is not None:
-            bad[begins] = (codes[begins] >= 0) & ~self.starts[codes[begins]]
+            forbidden[first] = (codes[first] >= 0) & ~self.starts[codes[first]]
         if self.allowed is not None and len(codes) > 1:
-            both = (codes[1:] >= 0) & (codes[:-1] >= 0) & ~self.allowed[codes[:-1], codes[1:]]
-            both[begins[begins > 0] - 1] = False
-            bad[1:] |= both
+            pair_forbidden = (codes[1:] >= 0) & (codes[:-1] >= 0) & ~self.allowed[codes[:-1], codes[1:]]
+            pair_forbidden[first[first > 0] - 1] = False
+            forbidden[1:] |= pair_forbidden
         if gaps is not None:
-            bad &= gaps == 0
-        if not bad.any():
+            forbidden &= gaps == 0
+        if not forbidden.any():
             return
-        place = int(np.flatnonzero(bad)[0])
-        sequence = int(np.searchsorted(offsets, place, side="right")) - 1
-        step, state = place - int(offsets[sequence]), self.states[codes[place]]
+        index = int(np.flatnonzero(forbidden)[0])
+        sequence = int(np.searchsorted(offsets, index, side="right")) - 1
+        step, state = index - int(offsets[sequence]), self.states[codes[index]]
         if step == 0:
-            raise DataError(f"sequence {sequence} begins in state {state!r}, and start= does not allow it.")
+            raise DataError(f"sequence {sequence} begins in state {state!r}, which start does not allow.")
         raise DataError(
-            f"step {step} of sequence {sequence} goes from {self.states[codes[place - 1]]!r} to {state!r}, and "
-            "allowed= forbids it.\n    Allow it, or check the states of that sequence."
+            f"step {step} of sequence {sequence} goes from {self.states[codes[index - 1]]!r} to {state!r}, which "
+            "allowed_transitions forbids.\n    Allow it, or check the states of that sequence."
         )
 
-    def refuse_parameters(self, start: np.ndarray, transition: np.ndarray, what: str) -> None:
-        """Refuse tables that have probability where none is allowed."""
+    def check_parameters(self, start: np.ndarray, transition: np.ndarray, what: str) -> None:
+        """Raise DataError if forbidden transitions or first states have positive probability."""
         if self.starts is not None and (start[~self.starts] > 0).any():
             state = self.states[int(np.flatnonzero((start > 0) & ~self.starts)[0])]
-            raise DataError(
-                f"{what} may begin in state {state!r}, and start= does not allow it; expected probability 0."
-            )
+            raise DataError(f"{what} has first state {state!r}, which start does not allow; expected probability 0.")
         if self.allowed is not None and (transition[~self.allowed] > 0).any():
             before, after = np.argwhere((transition > 0) & ~self.allowed)[0]
             raise DataError(
                 f"{what} goes from {self.states[before]!r} to {self.states[after]!r} with probability "
-                f"{transition[before, after]:.4g}, and allowed= forbids it; expected 0."
+                f"{transition[before, after]:.4g}, which allowed_transitions forbids; expected 0."
             )
 
-    def refuse_untied(self, scored: Sequence[FactorScorer], what: str) -> None:
-        """Refuse emissions that differ between states that are tied."""
+    def check_tied(self, scored: Sequence[FactorScorer], what: str) -> None:
+        """Raise DataError if tied states have different emission parameters."""
         if self.tied is None:
             return
-        for one in scored:
-            shared = one.family.take(one.point, self._firsts[self.tied])
-            for part, same in zip(arrays_of(one.point), arrays_of(shared), strict=True):
+        for scorer in scored:
+            shared = scorer.family.take(scorer.point, self._firsts[self.tied])
+            for part, tied_part in zip(arrays_of(scorer.point), arrays_of(shared), strict=True):
                 axes = tuple(range(1, part.ndim))
-                apart = np.flatnonzero(~np.isclose(part, same, rtol=1e-9, equal_nan=True).all(axis=axes))
-                if len(apart):
+                different = np.flatnonzero(~np.isclose(part, tied_part, rtol=1e-9, equal_nan=True).all(axis=axes))
+                if len(different):
                     raise DataError(
-                        f"{what} has other emissions of {one.factor.columns} in {self.called(apart[0])} than in "
-                        f"{self.called(self._firsts[self.tied[apart[0]]])}, and tied= says that they share them."
+                        f"{what} has different emissions of {scorer.factor.columns} in the tied groups "
+                        f"{self.group_name(self._firsts[self.tied[different[0]]])} and {self.group_name(different[0])}."
                     )
 
-    # ---- Where EM starts ------------------------------------------------------------------------------------------
+    # ---- Initialization of EM --------------------------------------------------------------------------------------
 
-    def best_state_order(self, starts: np.ndarray, moves: np.ndarray) -> np.ndarray:
-        """For states that have no names yet, the place of each at which most of what was counted is allowed.
+    def best_state_order(self, starts: np.ndarray, transitions: np.ndarray) -> np.ndarray:
+        """Return the position of each unnamed state that makes the most counts allowed.
 
-        Any two change places, or one goes elsewhere and the others close up, while that helps.
+        Local search: swap two states, or move one state and shift the others, until no change improves the total. With
+        more than 64 states, a single pass.
         """
         n, order = len(self.states), np.arange(len(self.states))
         if self.allowed is None and self.starts is None:
             return order
         allowed = np.ones((n, n), dtype=bool) if self.allowed is None else self.allowed
-        begins = np.ones(n, dtype=bool) if self.starts is None else self.starts
+        may_start = np.ones(n, dtype=bool) if self.starts is None else self.starts
 
-        def kept(places: np.ndarray) -> float:
-            return float(moves[allowed[np.ix_(places, places)]].sum() + starts[begins[places]].sum())
+        def n_allowed(positions: np.ndarray) -> float:
+            return float(transitions[allowed[np.ix_(positions, positions)]].sum() + starts[may_start[positions]].sum())
 
-        best, improved = kept(order), True
+        best, improved = n_allowed(order), True
         while improved:
             improved = False
             for i, j in np.ndindex(n, n):
                 swapped, moved = order.copy(), np.empty_like(order)
                 swapped[[i, j]] = order[[j, i]]
-                in_turn = np.insert(np.delete(np.argsort(order), i), j, np.argsort(order)[i])
-                moved[in_turn] = np.arange(n)
-                for other in (swapped, moved):
-                    value = kept(other)
+                sequence = np.insert(np.delete(np.argsort(order), i), j, np.argsort(order)[i])
+                moved[sequence] = np.arange(n)
+                for candidate in (swapped, moved):
+                    value = n_allowed(candidate)
                     if value > best * (1 + 1e-12):
-                        order, best, improved = other, value, True
-            improved = improved and n <= _FEW
+                        order, best, improved = candidate, value, True
+            improved = improved and n <= _FEW_STATES
         return order
 
 
 def arrays_of(parameters: Any) -> list[np.ndarray]:
-    """The arrays of parameters, groups first."""
+    """Return the arrays of parameters; their first axis is the group."""
     if isinstance(parameters, LevelProbabilities):
         return [parameters.table]
     return list(map(np.asarray, parameters)) if isinstance(parameters, tuple) else [np.asarray(parameters)]
 
 
-def _n_parts(allowed: np.ndarray) -> int:
+def _n_strong_components(allowed: np.ndarray) -> int:
+    """Return the number of strongly connected components."""
     return int(connected_components(allowed, connection="strong")[0])
 
 
-def check_structure(model: Any) -> None:
-    """Refuse words that are none, and settings of another kind."""
-    check_components(model.components)
-    ALLOWED_WORDS.check("allowed_transitions", model.allowed_transitions)
-    START_WORDS.check("start", model.start)
-    if model.tied is not None and not isinstance(model.tied, Mapping):
+def check_topology_parameters(options: TopologyOptions) -> None:
+    """Raise an error for invalid topology parameters of a model."""
+    check_components(options.components)
+    ALLOWED_WORDS.check("allowed_transitions", options.allowed_transitions)
+    START_WORDS.check("start", options.start)
+    if options.tied is not None and not isinstance(options.tied, Mapping):
         raise EstimateError(
-            f"tied is {short_repr(model.tied)}; expected a mapping from states to what they share, or None."
+            f"tied is {short_repr(options.tied)}; expected a mapping from states to hashable values, or None."
         )
-    if model.allowed_transitions is not None and not isinstance(
-        model.allowed_transitions, str | Mapping | list | tuple | np.ndarray
+    if options.allowed_transitions is not None and not isinstance(
+        options.allowed_transitions, str | Mapping | list | tuple | np.ndarray
     ):
         raise EstimateError(
-            f"allowed is {short_repr(model.allowed_transitions)}; expected "
+            f"allowed_transitions is {short_repr(options.allowed_transitions)}; expected "
             f"{', '.join(map(str, (*_SHAPES, *ALLOWED_WORDS.others)))}."
         )
 
 
-def _places(names: Any, states: Sequence[Any], setting: str, whole: bool) -> list[int]:
-    """The places of some states, by name."""
-    index = {state: place for place, state in enumerate(states)}
-    found = [name.item() if isinstance(name, np.generic) else name for name in _listed(names)]
+def _positions(names: Any, states: Sequence[Any], parameter: str, whole: bool) -> list[int]:
+    """Return the positions of states, by name."""
+    index = {state: position for position, state in enumerate(states)}
+    requested = [name.item() if isinstance(name, np.generic) else name for name in _as_list(names)]
     if whole:
-        for name in found:
-            _known(name, index, setting)
-    return [index[name] for name in found if name in index]
+        for name in requested:
+            _check_state(name, index, parameter)
+    return [index[name] for name in requested if name in index]
 
 
-def _listed(names: Any) -> list[Any]:
+def _as_list(names: Any) -> list[Any]:
+    """Return one name or several as a list."""
     return list(names) if isinstance(names, list | tuple | set | frozenset | np.ndarray) else [names]
 
 
-def _known(name: Any, index: Mapping[Any, int], setting: str) -> None:
+def _check_state(name: Any, index: Mapping[Any, int], parameter: str) -> None:
+    """Raise LabelError if a name is not a state."""
     if name not in index:
-        raise LabelError(f"{setting}= names the state {name!r}, and the states are {short_repr(list(index))}.")
+        raise LabelError(f"{parameter}= has the unknown state {name!r}; the states are {short_repr(list(index))}.")
 
 
 def _read_tied(tied: Any, states: Sequence[Any], whole: bool) -> np.ndarray | None:
-    """Which emission every state has, numbered as they come; a state that is not named has its own."""
+    """Return the emission index of each state, numbered in order; an unnamed state is not tied."""
     if tied is None:
         return None
     if whole:
-        _places(list(tied), states, "tied", True)
+        _positions(list(tied), states, "tied", True)
     keys: dict[Any, int] = {}
     shared = [("tied", tied[state]) if state in tied else ("own", state) for state in states]
     return np.array([keys.setdefault(key, len(keys)) for key in shared], dtype=np.intp)
 
 
 def _read_allowed(allowed: Any, states: Sequence[Any], whole: bool) -> np.ndarray | None:
-    """Which states may follow which, from a word, a matrix, pairs, or a mapping from each state to the next ones."""
+    """Return the matrix of allowed transitions from the value of the parameter."""
     n = len(states)
     if allowed is None:
         return None
     if isinstance(allowed, str):
-        found: np.ndarray = _SHAPES[allowed](n)
-        return found
+        matrix: np.ndarray = _SHAPES[allowed](n)
+        return matrix
     if isinstance(allowed, np.ndarray) or _are_bools(allowed):
         matrix = np.asarray(allowed)
         if matrix.dtype != bool:
@@ -418,15 +453,15 @@ def _read_allowed(allowed: Any, states: Sequence[Any], whole: bool) -> np.ndarra
             )
         return matrix
     out = np.zeros((n, n), dtype=bool)
-    for before, after in _edges(allowed):
-        here = _places(before, states, "allowed_transitions", whole)
-        there = _places(after, states, "allowed_transitions", whole)
-        out[np.ix_(here, there)] = True
+    for before, after in _pairs(allowed):
+        rows = _positions(before, states, "allowed_transitions", whole)
+        columns = _positions(after, states, "allowed_transitions", whole)
+        out[np.ix_(rows, columns)] = True
     return out
 
 
-def _edges(allowed: Any) -> Iterable[tuple[Any, Any]]:
-    """Pairs of a state and what may follow it."""
+def _pairs(allowed: Any) -> Iterable[tuple[Any, Any]]:
+    """Return pairs of a state, or several, and its next states."""
     if isinstance(allowed, Mapping):
         return allowed.items()
     for edge in allowed:
@@ -436,7 +471,7 @@ def _edges(allowed: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _are_bools(allowed: Any) -> bool:
-    """Whether nested lists are a matrix, and not pairs of states."""
+    """Return whether nested lists are a boolean matrix rather than pairs of states."""
     rows = () if isinstance(allowed, Mapping) else allowed
     return bool(rows) and all(
         isinstance(row, list | tuple | np.ndarray) and all(isinstance(cell, bool | np.bool_) for cell in row)

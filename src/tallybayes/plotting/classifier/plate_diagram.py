@@ -185,7 +185,7 @@ def plot_chain(model: Any, ax: Any = None) -> Plot:
     ax : matplotlib Axes, optional
     """
     graph = PlateDiagram()
-    blocks = _blocks(model._estimated_hmm.chain.scored)
+    blocks = _blocks(model._estimated_hmm.parameters.scored)
     caption = blocks[0][0] if len(blocks) == 1 else f"{sum(block[2] for block in blocks)} columns"
     marks = ["₁", "₂", "…", "ₜ"]
     for k, mark in enumerate(marks):

@@ -39,7 +39,7 @@ def plot_forecast(forecast: Any, ax: Any = None) -> Plot:
     heights = [2.0] * len(shown) + [1.0]
     options = {"figsize": (9, 1.4 * sum(heights) + 0.8), "layout": "constrained", "height_ratios": heights}
     axes = np.ravel(new_axes(ax, nrows=len(shown) + 1, sharex=True, **options))
-    past, ahead = forecast._n_steps, forecast._n_steps + np.arange(len(forecast))
+    past, ahead = forecast.history.n_steps, forecast.history.n_steps + np.arange(len(forecast))
     for panel, name in zip(axes, shown, strict=False):
         if name in forecast.mean:
             _draw_numbers(panel, forecast, name, ahead)
@@ -55,7 +55,7 @@ def plot_forecast(forecast: Any, ax: Any = None) -> Plot:
     styles = group_styles(states, np.nansum(forecast.proba, axis=0), "states")
     draw_probabilities(axes[-1], ahead, forecast.proba, styles)
     _add_area_legend(axes[-1], styles, "state")
-    first = past - max((len(column) for column in forecast._past.values()), default=0)
+    first = past - max((len(column) for column in forecast.history.cells.values()), default=0)
     axes[-1].set_xlim(first - 0.5, ahead[-1] + 0.5)
     for each in axes:
         hide_top_right_spines(each)
@@ -69,8 +69,8 @@ def plot_forecast(forecast: Any, ax: Any = None) -> Plot:
 def _draw_numbers(panel: Any, forecast: Any, name: Any, ahead: np.ndarray) -> None:
     """Draw the last time steps of a column, then its mean within the interval band."""
     mean, low, high = forecast.mean[name], forecast.low[name], forecast.high[name]
-    if name in forecast._past:
-        values, _ = as_numbers(np.asarray(forecast._past[name]))
+    if name in forecast.history.cells:
+        values, _ = as_numbers(np.asarray(forecast.history.cells[name]))
         time = ahead[0] - len(values) + np.arange(len(values))
         panel.plot(time, values, color="#777777", linewidth=1.0, marker="o", markersize=2.5)
     color = COLORS[0]

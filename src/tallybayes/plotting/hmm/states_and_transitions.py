@@ -140,7 +140,7 @@ def plot_transitions(model: Any, ax: Any = None, least: float = 0.01) -> Plot:
     """
     states, transition = model.states_.tolist(), model.transition_
     table: PlotTable = table_of(("state", "next", "probability"), states, states, transition)
-    allowed = model._estimated_hmm.structure.allowed
+    allowed = model._estimated_hmm.topology.allowed
     if allowed is not None:  # forbidden transitions are neither in the table nor colored
         table = {name: [column[k] for k in np.flatnonzero(allowed)] for name, column in table.items()}
     if len(states) > MOST_COLORS:
@@ -242,7 +242,7 @@ def _draw_edge(ax: Any, a: Any, b: Any, ra: float, rb: float, p: float, color: s
 
 def _columns(model: Any, sequences: Sequences, n: int) -> dict[Any, np.ndarray]:
     """Return the columns of the first n time steps that the model uses."""
-    known = [name for scored in model._estimated_hmm.chain.scored for name in scored.factor.columns]
+    known = [name for scored in model._estimated_hmm.parameters.scored for name in scored.factor.columns]
     table = with_parts_of_dates(sequences.table, known).columns
     arrays: dict[Any, np.ndarray] = {}
     for name, column in table.items():

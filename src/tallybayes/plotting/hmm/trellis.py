@@ -43,7 +43,7 @@ def plot_trellis(trellis: Trellis, ax: Any = None) -> Plot:
     )
     ax.add_collection(LineCollection(ends.astype(float).tolist(), colors=OTHERS, linewidths=1.0, zorder=1))
     possible = np.isfinite(trellis.log_prob)
-    path = trellis._places if possible else np.zeros(0, dtype=int)
+    path = trellis.path_indices if possible else np.zeros(0, dtype=int)
     ax.plot(np.arange(len(path)), path, color=COLORS[0], linewidth=3, zorder=2, label="the best path")
     # Shade: probability of the best path to the state, relative to the best state of the same step.
     best = np.max(np.where(reached, trellis.log_delta, -np.inf), axis=1, keepdims=True)

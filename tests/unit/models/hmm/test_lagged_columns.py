@@ -194,15 +194,15 @@ def test_beside_other_columns_with_names_and_in_files(tmp_path):
 
 def test_what_needs_values_that_are_not_known_is_refused_by_name():
     X, _, model = labeled()
-    with pytest.raises(DataError, match="a forecast of 2 steps is not told of column 0, which is Autoregressive"):
+    with pytest.raises(DataError, match="a forecast of 2 steps does not support the autoregressive column 0"):
         model.forecast(X, 2)
-    with pytest.raises(DataError, match="filtering step by step is not told of column 0"):
+    with pytest.raises(DataError, match="online filtering does not support the autoregressive column 0"):
         model.online_filter()
-    with pytest.raises(DataError, match="what is missing is not told of column 0"):
+    with pytest.raises(DataError, match="impute does not support the autoregressive column 0"):
         model.impute(X)
-    with pytest.raises(DataError, match="a predictive check is not told of column 0"):
+    with pytest.raises(DataError, match="a predictive check does not support the autoregressive column 0"):
         tb.predictive_check(model, X)
-    with pytest.raises(DataError, match="silent steps lie between these"):
+    with pytest.raises(DataError, match="is autoregressive and needs the values of unobserved time steps"):
         tb.HiddenMarkovModel(2, {"y": tb.Autoregressive()}, gaps="g").fit([{"y": [1.0, 2.0, 4.0], "g": [0, 1, 0]}])
     with pytest.raises(DataError, match=r"Use it in tb\.HiddenMarkovModel"):
         tb.NaiveBayes(tb.Autoregressive()).fit([[1.0], [2.0]], [0, 1])

@@ -259,7 +259,7 @@ def test_tied_states_share_the_whole_mixture():
     assert (model.component_[0] == model.component_[1]).all()
     assert (model.means_[0] == model.means_[1]).all()
     assert model.n_parameters_ == 1 + 2 + 1 + 4
-    with pytest.raises(DataError, match="gives them different numbers"):
+    with pytest.raises(DataError, match="has different numbers for the tied states"):
         fitted(X, columns={"x": tb.Gaussian()}, tied=tied, components={0: 2})
 
 
@@ -280,9 +280,9 @@ def test_counts_add_travel_and_are_read_otherwise(tmp_path):
     with pytest.raises(NoCountsError):
         given.reestimate(components=3)
     for other in (3, None):
-        with pytest.raises(StatisticsError, match="these counts are of 2 components"):
+        with pytest.raises(StatisticsError, match="the tally has 2 components"):
             model.reestimate(components=other)
-    with pytest.raises(LabelError, match="which component of its state a step is of is not known"):
+    with pytest.raises(LabelError, match="the mixture component of a time step is unknown"):
         model.partial_fit(X, y)
 
 
@@ -327,7 +327,7 @@ def test_what_is_no_number_of_components_is_refused(components):
 
 
 def test_a_state_that_is_none_is_refused_by_name():
-    with pytest.raises(LabelError, match="components= names the state 'z'"):
+    with pytest.raises(LabelError, match="components= has the unknown state 'z'"):
         tb.HiddenMarkovModel(2, tb.Gaussian(), components={"z": 2}).fit([STEPS])
     with pytest.raises(DataError, match="one for each of its 2"):
         tb.HiddenMarkovModel.from_tables(START, MOVES, [[{"mean": 0.0, "variance": 1.0}]] * 2, component=SHARES)

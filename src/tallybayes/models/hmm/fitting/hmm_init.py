@@ -1,67 +1,300 @@
-"""Where EM of a chain sets out: the states and components of steps before anything is known of them."""
+"""Initialization of Baum-Welch: from an initial model, from labeled time steps, or from k-means++ clusters."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tallybayes.data.table import Table
+from tallybayes.errors import DataError
+from tallybayes.estimation.em.em_objective import parameters_from_model
 from tallybayes.estimation.em.kmeans_init import kmeans_plus_plus, squared_distances_to_centers
-from tallybayes.estimation.em.soft_counts import AssignNearest, SoftCounter
-from tallybayes.models.hmm.mixture_emissions import MixtureEmissions
-from tallybayes.models.inputs.sequences import Sequences
+from tallybayes.estimation.em.soft_counts import AssignNearest, check_same_vocabulary, diagonal_moments_estimate
+from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer
+from tallybayes.families.categorical import LevelProbabilities
+from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution
+from tallybayes.models.hmm.hmm_parameters import HMMParameters, effective_unseen, log_probabilities, unseen_mass
+from tallybayes.models.hmm.mixture_emissions import check_initial_components
+from tallybayes.statistics.segments import Segments
 
-_STEPS = 1 << 16  # whose nearest centers are found at a time
-_AROUND = 5  # steps before and after, whose company tells a state that is a mixture
-_SAMPLE = 10_000  # steps that centers are sought among
+if TYPE_CHECKING:
+    from tallybayes.models.hmm.fitting.baum_welch import BaumWelch, Expected
+    from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 
+_CHUNK = 1 << 16  # time steps whose nearest centers are computed together
+_CONTEXT = 5  # time steps before and after a step that determine its initial state, with mixture emissions
+_SAMPLE = 10_000  # time steps from which centers are chosen
 
-def in_pieces(nearest: AssignNearest, table: Table, steps: np.ndarray) -> np.ndarray:
-    """The nearest center of some steps."""
-    found = np.empty(len(steps), dtype=np.intp)
-    for start in range(0, len(steps), _STEPS):
-        part = slice(start, start + _STEPS)
-        found[part] = nearest(table.rows(steps[part]))
-    return found
-
-
-def initial_components(
-    components: MixtureEmissions,
-    counter: SoftCounter,
-    table: Table,
-    path: np.ndarray,
-    weight: np.ndarray,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """The component of every step of a path of states: that of the nearest center in its state; −1 of no state."""
-    out, first = np.full(len(path), -1), np.searchsorted(components.owner, np.arange(len(components.states)))
-    for state, n_components in enumerate(components.numbers.tolist()):
-        mine = np.flatnonzero(path == state)
-        out[mine] = first[state]
-        if n_components > 1 and len(mine):
-            unknown = np.full(len(mine), -1)
-            (nearest,) = counter.kmeans_assigners(table.rows(mine), unknown, weight[mine], 1, rng, n_components)
-            out[mine] += in_pieces(nearest, table, mine)
-    return out
+# ---- From an initial model ------------------------------------------------------------------------------------------
 
 
-def states_from_context(
-    sequences: Sequences, counter: SoftCounter, n_states: int, weight: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """A path of states that are told by which kinds of steps come together, not by what they are.
+def initial_parameters(em: BaumWelch, initial: HiddenMarkovModel) -> HMMParameters:
+    """Return the parameters of an initial model over the levels of the training data; resolve the priors."""
+    check_same_vocabulary(initial, em.words)
+    estimated = initial._estimated_hmm
+    given = estimated.checked_parameters
+    if em.topology.ends and given.end is None:
+        raise DataError("initial= does not model the end of sequences, but end_state is True; expected equal values.")
+    end = given.end if em.topology.ends else None
+    emissions = parameters_from_model(estimated.scored, estimated.domains, em.emissions, em.counter)
+    em.topology.check_parameters(np.exp(given.start), np.exp(given.transition), "initial=")
+    em.topology.check_tied(emissions, "initial=")
+    start = given.start
+    if em.topology.stationary:
+        em.transition = np.exp(given.transition)
+        start = log_probabilities(stationary_distribution(em.transition))
+    check_initial_components(em.components, estimated.topology.components)
+    parameters = em.hmm_parameters(start, given.transition, end, emissions, given.mixed)
+    expected, _ = em.expect(parameters)
+    if not expected[0].table.sum():
+        raise DataError("initial= gives every sequence probability 0.\n    Use an initial model without zeros.")
+    if not em.objective.has_prior:
+        return parameters
+    em.fix_priors(em.columnwise(expected))
+    if em.objective.has_constant_columns:  # EM does not use them in any iteration
+        emissions = em.objective.without_constant_columns(emissions)
+        parameters = em.hmm_parameters(start, given.transition, end, emissions, given.mixed)
+        expected, _ = em.expect(parameters)
+        em.fix_priors(em.columnwise(expected))
+    scorers = em.topology.reduce_parameters([*_part_scorers(em, parameters), *emissions])
+    em.start_log_prior = em.objective.log_prior(scorers, em.topology.reduce_statistics(expected))
+    return parameters
 
-    The components of two states may lie between each other. So steps fall into heaps, as many as there are components,
-    and states are heaps of the shares that these have around a step.
+
+def _part_scorers(em: BaumWelch, parameters: HMMParameters) -> list[FactorScorer]:
+    """Return the parameters of initial states, transitions, ends and components as scorers."""
+    sizes = Segments([em.n_states])
+    points: list[object] = [
+        LevelProbabilities(np.exp(parameters.start), sizes),
+        LevelProbabilities(np.exp(parameters.transition), sizes),
+    ]
+    if parameters.end is not None:
+        points.append(np.exp(parameters.end)[:, None])
+    if em.components is not None and parameters.mixed is not None:
+        weights = em.components.counts(np.exp(parameters.mixed.log_weight)).table
+        points.append(LevelProbabilities(weights, Segments([em.components.most])))
+    return [FactorScorer(factor, point, False, NO_COLUMNS) for factor, point in zip(em.parts, points, strict=True)]
+
+
+# ---- From the data --------------------------------------------------------------------------------------------------
+
+
+def initial_statistics(em: BaumWelch, rng: np.random.Generator) -> Iterator[Callable[[], Expected]]:
+    """Yield functions that return initial expected statistics.
+
+    If every state has labeled time steps, they are the expectations under the parameters of these. Otherwise each time
+    step is assigned to the nearest of the k-means++ centers.
     """
-    n_steps, n_heaps = int(sequences.offsets[-1]), counter.n_groups
-    unknown = np.full(n_steps, -1)
-    (nearest,) = counter.kmeans_assigners(sequences.table, unknown, weight, 1, rng)
-    heap, upto = in_pieces(nearest, sequences.table, np.arange(n_steps)), np.zeros((n_steps + 1, n_heaps))
-    upto[np.arange(1, n_steps + 1), heap] = 1.0
-    np.cumsum(upto, axis=0, out=upto)
-    first, last = (np.repeat(part, sequences.lengths) for part in (sequences.offsets[:-1], sequences.offsets[1:]))
-    low, high = np.maximum(np.arange(n_steps) - _AROUND, first), np.minimum(np.arange(n_steps) + _AROUND + 1, last)
-    shares = (upto[high] - upto[low]) / (high - low)[:, None]
-    some = np.arange(n_steps) if n_steps <= _SAMPLE else np.sort(rng.choice(n_steps, _SAMPLE, replace=False))
-    centers = kmeans_plus_plus(shares[some], n_states, np.zeros((0, n_heaps)), rng, weight[some])
-    path: np.ndarray = squared_distances_to_centers(shares, centers).argmin(axis=1)
+    if len(np.unique(em.codes[em.codes >= 0])) == em.n_states:
+        for _ in range(1 if em.components is None else em.model.n_init):
+            groups = _emission_groups(em, em.codes, rng)
+            for n_iterations in em.objective.warm_up_iterations:
+                yield partial(_statistics_from_labels, em, groups, n_iterations)
+        return
+    # Best clustering first: the priors are resolved from the first initialization.
+    table, weight = em.sequences.table, em.step_weight
+    for nearest in em.counter.kmeans_assigners(table, em.codes, weight, em.model.n_init, rng, em.n_states):
+        yield from _starts_from_path(em, _nearest_path(em, nearest, rng), rng)
+        if em.components is not None and not em.is_clamped and em.n_states > 1:
+            yield from _starts_from_path(em, _path_from_context(em, rng), rng)
+
+
+def _starts_from_path(em: BaumWelch, path: np.ndarray, rng: np.random.Generator) -> Iterator[Callable[[], Expected]]:
+    path = _order_states(em, path)
+    groups = _emission_groups(em, path, rng)
+    for n_iterations in em.objective.warm_up_iterations:
+        yield partial(_statistics_from_path, em, path, groups, n_iterations)
+
+
+def _emission_groups(em: BaumWelch, path: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the emission group of every time step of a path, −1 without a state.
+
+    It is the state or, with mixture emissions, the component with the nearest k-means++ center in its state.
+    """
+    components = em.components
+    if components is None:
+        return path
+    table, weight = em.sequences.table, em.step_weight
+    groups = np.full(len(path), -1)
+    first = np.searchsorted(components.owner, np.arange(len(components.states)))
+    for state, n_components in enumerate(components.numbers.tolist()):
+        steps = np.flatnonzero(path == state)
+        groups[steps] = first[state]
+        if n_components > 1 and len(steps):
+            unknown = np.full(len(steps), -1)
+            rows = table.rows(steps)
+            (nearest,) = em.counter.kmeans_assigners(rows, unknown, weight[steps], 1, rng, n_components)
+            groups[steps] += _nearest_in_chunks(nearest, table, steps)
+    return groups
+
+
+def _statistics_from_labels(em: BaumWelch, groups: np.ndarray, n_iterations: int) -> Expected:
+    """Return the statistics expected under the parameters of the labeled time steps.
+
+    If these give some sequence probability 0, default priors are used.
+    """
+    counted = _count_path(em, em.codes, groups)
+    expected = em.expect(_parameters_of_labeled(em, counted))[0] if em.objective.has_prior else None
+    n_sequences = em.weight[em.sequences.lengths > 0].sum()
+    if expected is None or expected[0].table.sum() < (1 - 1e-9) * n_sequences:
+        expected = _expected_under_default_priors(em, counted, n_iterations)
+    if em.objective.has_prior:
+        em.fix_priors(em.columnwise(expected))  # from all time steps
+    return expected
+
+
+def _statistics_from_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray, n_iterations: int) -> Expected:
+    """Return the statistics of a path; for maximum likelihood, the expectations under default priors from there."""
+    counted = _count_path(em, path, groups)
+    return counted if em.objective.has_prior else _expected_under_default_priors(em, counted, n_iterations)
+
+
+def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected:
+    """Return the statistics of time steps in the states of a path, −1 ignored; resolve the priors if not yet done."""
+    known = path >= 0
+    n = em.n_states
+    responsibilities = np.zeros((len(path), em.counter.n_groups))
+    responsibilities[np.flatnonzero(known), groups[known]] = em.step_weight[known]
+    first, last, after = em.sequences.places()
+    first = first[known[first]]
+    last = last[known[last]]
+    after = after[known[after] & known[after - 1]]
+    if em.sequences.gaps is not None:
+        after = after[em.sequences.gaps[after] == 0]
+    steps = np.flatnonzero(known)
+
+    def weighted_counts(of_steps: np.ndarray, codes: np.ndarray, size: int = n) -> np.ndarray:
+        return np.bincount(codes, em.step_weight[of_steps], size)
+
+    transition = weighted_counts(after, path[after - 1] * n + path[after], n * n).reshape(n, n)
+    ends = weighted_counts(last, path[last])
+    goes_on = weighted_counts(steps, path[steps]) - ends
+    parts = em.chain_statistics(weighted_counts(first, path[first]), transition, goes_on, ends)
+    parts += em.component_statistics(responsibilities)
+    observed, _ = em.counter.count_soft(em.sequences.table, responsibilities, None)
+    if em.objective.has_prior and not em.priors_fixed:
+        em.fix_priors([*parts, *observed])
+    constant_columns = em.objective.constant_columns[len(em.topology.parts) :]
+    scorers = [  # the parameters that impute missing cells under a full covariance
+        FactorScorer(f, diagonal_moments_estimate(s) if f.family.requires_complete_rows else None, False, constant)
+        for f, s, constant in zip(em.emissions, observed, constant_columns, strict=True)
+    ]
+    statistics, _ = em.counter.count_soft(em.sequences.table, responsibilities, scorers)
+    return [*parts, *statistics]
+
+
+def _expected_under_default_priors(em: BaumWelch, counted: Expected, n_iterations: int) -> Expected:
+    """Return the statistics expected after `n_iterations` iterations of EM under default priors."""
+    with em.objective.with_default_priors(em.topology.reduce_statistics(em.columnwise(counted))):
+        expected = em.expect(_parameters_of_labeled(em, counted))[0]
+        if n_iterations > 1:
+            em.objective.fix_priors(em.topology.reduce_statistics(em.columnwise(expected)))
+            expected = em.objective.run(em, expected, n_iterations)
+    return expected
+
+
+def _parameters_of_labeled(em: BaumWelch, counted: Expected) -> HMMParameters:
+    """Return the parameters of the labeled time steps; levels that they do not have are treated as unseen.
+
+    The prior alone would make these levels most probable in the states with the fewest labeled time steps.
+    """
+    parameters, _ = em.maximize(counted)
+    unseen = effective_unseen(em.model.unseen, em.model.estimate)
+    scored = []
+    for scorer, counts in zip(parameters.scored, counted[len(em.parts) :], strict=True):
+        if scorer.family.cell_type == "codes":
+            table, segments = scorer.parameters
+            never = counts.table.sum(axis=0) == 0
+            mass = segments.broadcast_to_cells(unseen_mass(counts)) if unseen in ("new", "smooth") else 1.0
+            scorer = scorer._replace(parameters=LevelProbabilities(np.where(never, mass, table), segments))
+        scored.append(scorer)
+    return parameters._replace(scored=scored)
+
+
+# ---- Paths ----------------------------------------------------------------------------------------------------------
+
+
+def _nearest_path(em: BaumWelch, nearest: AssignNearest, rng: np.random.Generator) -> np.ndarray:
+    """Return the known states and, for the other time steps, the state of the nearest center."""
+    path = em.codes.copy()
+    unknown = np.flatnonzero(em.codes < 0)
+    steps, inverse = _distinct_steps(em, unknown)
+    path[unknown] = _nearest_in_chunks(nearest, em.sequences.table, steps)[inverse]
+    for state in np.flatnonzero(np.bincount(path, minlength=em.n_states) == 0):
+        # A state may be empty, as with fewer distinct steps than states: it gets random time steps.
+        path[rng.choice(unknown, max(1, len(unknown) // (10 * em.n_states)))] = state
     return path
+
+
+def _distinct_steps(em: BaumWelch, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray | slice]:
+    """Return one time step for each level of a single categorical column, and the inverse index; otherwise all."""
+    if em.level_codes is None:
+        return steps, slice(None)
+    codes = em.level_codes[steps]
+    example = np.full(em.n_levels + 1, -1)
+    example[codes] = steps  # code −1, missing, is the last element
+    present = np.flatnonzero(example >= 0)
+    position = np.empty(len(example), dtype=np.intp)
+    position[present] = np.arange(len(present))
+    return example[present], position[codes]
+
+
+def _nearest_in_chunks(nearest: AssignNearest, table: Table, steps: np.ndarray) -> np.ndarray:
+    """Return the nearest center of each time step."""
+    centers = np.empty(len(steps), dtype=np.intp)
+    for start in range(0, len(steps), _CHUNK):
+        chunk = slice(start, start + _CHUNK)
+        centers[chunk] = nearest(table.rows(steps[chunk]))
+    return centers
+
+
+def _path_from_context(em: BaumWelch, rng: np.random.Generator) -> np.ndarray:
+    """Return a path from the composition of the time steps around each step, for mixture emissions.
+
+    Components of one state can lie between those of another, so that k-means of the steps does not find the states.
+    Instead, the steps are clustered into as many clusters as components. The states are clusters of the proportions of
+    these clusters in a window around each step.
+    """
+    sequences = em.sequences
+    n_steps = int(sequences.offsets[-1])
+    n_clusters = em.counter.n_groups
+    unknown = np.full(n_steps, -1)
+    (nearest,) = em.counter.kmeans_assigners(sequences.table, unknown, em.step_weight, 1, rng)
+    steps = np.arange(n_steps)
+    cluster = _nearest_in_chunks(nearest, sequences.table, steps)
+    cumulative = np.zeros((n_steps + 1, n_clusters))
+    cumulative[steps + 1, cluster] = 1.0
+    np.cumsum(cumulative, axis=0, out=cumulative)
+    low = np.maximum(steps - _CONTEXT, np.repeat(sequences.offsets[:-1], sequences.lengths))
+    high = np.minimum(steps + _CONTEXT + 1, np.repeat(sequences.offsets[1:], sequences.lengths))
+    proportions = (cumulative[high] - cumulative[low]) / (high - low)[:, None]
+    sample = steps if n_steps <= _SAMPLE else np.sort(rng.choice(n_steps, _SAMPLE, replace=False))
+    no_centers = np.zeros((0, n_clusters))
+    centers = kmeans_plus_plus(proportions[sample], em.n_states, no_centers, rng, em.step_weight[sample])
+    path: np.ndarray = squared_distances_to_centers(proportions, centers).argmin(axis=1)
+    return path
+
+
+def _order_states(em: BaumWelch, path: np.ndarray) -> np.ndarray:
+    """Return the path with unnamed states renumbered so that most of its transitions are allowed.
+
+    States are first sorted by their mean relative position in the sequences.
+    """
+    topology = em.topology
+    if em.is_clamped or (topology.allowed is None and topology.starts is None):
+        return path
+    n = em.n_states
+    sequences = em.sequences
+    first, _, after = sequences.places()
+    when = np.arange(len(path)) - np.repeat(sequences.offsets[:-1], sequences.lengths)
+    relative = when / np.repeat(np.maximum(sequences.lengths, 1), sequences.lengths)
+    mean_position = np.bincount(path, relative, n) / np.maximum(np.bincount(path, minlength=n), 1)
+    rank = np.empty(n, dtype=np.intp)
+    rank[np.argsort(mean_position, kind="stable")] = np.arange(n)
+    path = rank[path]
+    pairs = np.bincount(path[after - 1] * n + path[after], em.step_weight[after], n * n).reshape(n, n)
+    starts = np.bincount(path[first], em.step_weight[first], n)
+    return topology.best_state_order(starts, pairs)[path]

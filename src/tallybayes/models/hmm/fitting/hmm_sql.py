@@ -1,8 +1,10 @@
-"""Labeled sequences that lie in a database, which counts their starts, transitions, ends and steps by itself."""
+"""Sequences in a database: it counts initial states, transitions, ends and emissions of labeled sequences."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy.typing as npt
 
 from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.open_source import open_source
@@ -15,6 +17,7 @@ from tallybayes.models.hmm.lagged_columns import orders_of
 from tallybayes.models.inputs.columns import Columns, first_rows, read_columns
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
     from tallybayes.data.sql.query_source import Query
@@ -22,7 +25,14 @@ if TYPE_CHECKING:
 
 
 class DatabaseSteps(NamedTuple):
-    """The rows of a database that are the steps of sequences, every one with its state."""
+    """Rows of a database as time steps of sequences, all with known states.
+
+    Attributes
+    ----------
+    query : Query
+    state, sequence, order : str
+        The columns of the state, of the sequence identifier, and of the position in the sequence.
+    """
 
     query: Query
     state: str
@@ -30,55 +40,63 @@ class DatabaseSteps(NamedTuple):
     order: str
 
     def columns_of(self, model: HiddenMarkovModel) -> tuple[dict[str, str], Columns]:
-        """What is called how, and which columns are read in which family."""
+        """Return the names of the parts, and the columns with their families."""
         table = open_table(first_rows(model, self.query)).without(self.sequence).without(self.order)
         labels = table._column(self.state)
-        names = free_names(table.without(self.state))
-        table = table.without(self.state).with_column(names["state"], labels)
-        table = with_parts_of_dates(table, keep=[names["state"]])
+        table = table.without(self.state)
+        names = free_names(table)
+        table = with_parts_of_dates(table.with_column(names["state"], labels), keep=[names["state"]])
         return names, read_columns(model.columns, table, [names["state"]], names["state"])
 
-    def counted(self, model: HiddenMarkovModel, names: dict[str, str], emissions: list[Factor]) -> Tally | None:
-        """The tally of all steps; None where the database cannot count them alone."""
+    def counted(self, end_state: bool, names: dict[str, str], emissions: list[Factor]) -> Tally | None:
+        """Return the tally of all time steps; None if the database cannot count them."""
         columns = [name for factor in emissions for name in factor.columns]
         if orders_of(emissions):
-            return None  # what lies before a step is laid beside it here
+            return None  # lagged values are added in memory
         if {str(name).lower() for name in columns} & {names[part].lower() for part in PARTS}:
-            return None  # databases do not tell capitals apart
-        moves, steps = self.query.in_sequences(self.state, self.sequence, self.order, names)
+            return None  # column names of databases are not case-sensitive
+        pairs, steps = self.query.in_sequences(self.state, self.sequence, self.order, names)
         schema = state_schema(names)
-        factors = [Factor(names["start"], (), Categorical()), Factor(names["to"], (names["from"],), Categorical())]
-        ends = [Factor(names["end"], (names["state"],), Bernoulli())] if model.end_state else []
-        moved = moves.count([*factors, *ends], None, schema, None)
-        shown = steps.count(emissions, None, schema, None) if emissions else None
-        if moved is None or (shown is None and emissions):
+        chain = [Factor(names["start"], (), Categorical()), Factor(names["to"], (names["from"],), Categorical())]
+        ends = [Factor(names["end"], (names["state"],), Bernoulli())] if end_state else []
+        tally = pairs.count([*chain, *ends], None, schema, None)
+        emitted = steps.count(emissions, None, schema, None) if emissions else None
+        if tally is None or (emitted is None and emissions):
             return None
-        found = moved if shown is None else moved | shown
-        parts = dict(zip(found.factors, found.statistics, strict=True))
-        ordered = [*factors, *emissions, *ends]
-        return Tally(ordered, [parts[factor] for factor in ordered], found.domains, schema)
+        if emitted is not None:
+            tally = tally | emitted
+        statistics = dict(zip(tally.factors, tally.statistics, strict=True))
+        factors = [*chain, *emissions, *ends]
+        return Tally(factors, [statistics[factor] for factor in factors], tally.domains, schema)
 
 
-def steps_there(X: Any, y: Any, lengths: Any, sequence: Any, order: Any, sample_weight: Any) -> DatabaseSteps | None:
-    """The steps, where a database can count them: each in its place, and every state known; None if they are read."""
+def open_database_steps(
+    X: Rows,
+    y: Labels | None,
+    lengths: npt.ArrayLike | None,
+    sequence: str | None,
+    order: str | None,
+    sample_weight: SampleWeights,
+) -> DatabaseSteps | None:
+    """Return the time steps if a database can count them: known states, distinct positions; None otherwise."""
     query: Any = open_source(X)
     if query is None or not query.counts or lengths is not None or sample_weight is not None:
         return None
-    if not all(isinstance(name, str) for name in (y, sequence, order)):
+    if not (isinstance(y, str) and isinstance(sequence, str) and isinstance(order, str)):
         return None
     query.check_columns((y, sequence, order))
-    n_rows, n_apart, n_orders, n_states, is_text = query.count_complete_steps(y, sequence, order)
-    if n_apart < n_rows:
+    n_rows, n_sequences, n_orders, n_states, is_text = query.count_complete_steps(y, sequence, order)
+    if n_sequences < n_rows:
         raise DataError(
-            f"{n_rows - n_apart} rows of {query.name} have no {sequence!r}; expected one for every step.\n"
-            "    Leave those rows out in the query."
+            f"column {sequence!r} is missing in {n_rows - n_sequences} rows of {query.name}; expected a sequence for "
+            "every row.\n    Exclude those rows in the query."
         )
     if not n_rows or n_orders < n_rows or n_states < n_rows or is_text:
         return None
-    twice = query.first_duplicate_step(sequence, order)
-    if twice is not None:
+    duplicate = query.first_duplicate_step(sequence, order)
+    if duplicate is not None:
         raise DataError(
-            f"two steps of sequence {twice[0]!r} have the same {order!r}, {twice[1]!r}; expected one place for each.\n"
-            "    The rows of a database have no order of their own: name a column that tells all steps apart."
+            f"column {order!r} has {duplicate[1]!r} twice in sequence {duplicate[0]!r}; expected distinct positions.\n"
+            "    Rows of a database have no order: name a column that determines it."
         )
     return DatabaseSteps(query, y, sequence, order)

@@ -1,4 +1,4 @@
-"""Transitions whose stationary distribution is where sequences begin: the most likely ones, found numerically."""
+"""Stationary distributions, and maximum likelihood transitions whose stationary distribution is the initial one."""
 
 from __future__ import annotations
 
@@ -6,101 +6,109 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse.csgraph import connected_components
 
-_LEAST = 1e-12  # of a share where the search begins: exactly 0 it could never leave
+_MIN_PROBABILITY = 1e-12  # of initial values: a softmax cannot leave probability 0
 
 
 def stationary_distribution(transition: np.ndarray) -> np.ndarray:
-    """The distribution δ with δ = δA, 0 in states that are left for good; groups that are never left have equal shares.
+    """Return the distribution δ with δ = δA: 0 in transient states, equal totals for the closed classes.
 
-    By Grassmann, Taksar and Heyman's elimination, which subtracts nothing, so that small shares keep their digits.
+    Algorithm of Grassmann, Taksar and Heyman (1985): Gaussian elimination without subtractions, so that small
+    probabilities keep their relative precision.
     """
-    out, closed = np.zeros(len(transition)), closed_classes(transition)
-    for group in closed:
-        moves, n = transition[np.ix_(group, group)], len(group)
+    out = np.zeros(len(transition))
+    closed = closed_classes(transition)
+    for states in closed:
+        matrix = transition[np.ix_(states, states)]
+        n = len(states)
         for k in range(n - 1, 0, -1):
-            moves[:k, k] /= moves[k, :k].sum()
-            moves[:k, :k] += moves[:k, k, None] * moves[k, :k]
-        share = np.ones(n)
+            matrix[:k, k] /= matrix[k, :k].sum()
+            matrix[:k, :k] += matrix[:k, k, None] * matrix[k, :k]
+        weight = np.ones(n)
         for k in range(1, n):
-            share[k] = share[:k] @ moves[:k, k]
-        out[group] = share / share.sum() / len(closed)
+            weight[k] = weight[:k] @ matrix[:k, k]
+        out[states] = weight / weight.sum() / len(closed)
     return out
 
 
 def closed_classes(transition: np.ndarray) -> list[np.ndarray]:
-    """The groups of states that reach each other and nothing else, by number."""
-    n_groups, group = connected_components(transition > 0, connection="strong")
-    found = [np.flatnonzero(group == number) for number in range(n_groups)]
-    closed = [part for part in found if not np.delete(transition[part], part, axis=1).any()]
-    return sorted(closed, key=lambda part: int(part[0]))
+    """Return the closed communicating classes of states, by index."""
+    n_classes, label = connected_components(transition > 0, connection="strong")
+    classes = [np.flatnonzero(label == number) for number in range(n_classes)]
+    closed = [states for states in classes if not np.delete(transition[states], states, axis=1).any()]
+    return sorted(closed, key=lambda states: int(states[0]))
 
 
 def stationary_mle(
-    starts: np.ndarray, moves: np.ndarray, allowed: np.ndarray | None = None, begin: np.ndarray | None = None
+    start_counts: np.ndarray,
+    transition_counts: np.ndarray,
+    allowed: np.ndarray | None = None,
+    initial: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The transitions A that make Σ moves · log A + Σ starts · log δ(A) largest, δ being where A settles.
+    """Return the transitions A that maximize Σ n log A + Σ s log δ(A), with the stationary distribution δ(A).
 
-    There is no closed form: the rows of A are softmaxes of free numbers, climbed by their gradient (L-BFGS), from what
-    the transitions alone would have and from `begin`. Whichever is highest is taken, so that nothing falls.
+    There is no closed form. The rows of A are softmaxes, optimized by L-BFGS from the estimate that ignores the start
+    counts, and from `initial`. The best result is returned, so that the objective of EM never decreases.
 
     Parameters
     ----------
-    starts : ndarray of shape (states,)
-        How many sequences began in each.
-    moves : ndarray of shape (states, states)
-        How many steps went from row to column, what a prior adds to them included; at least 0.
+    start_counts : ndarray of shape (states,)
+        The counts s of first states.
+    transition_counts : ndarray of shape (states, states)
+        The counts n of transitions, including pseudo-counts; at least 0.
     allowed : ndarray of bool of shape (states, states), optional
-    begin : ndarray of shape (states, states), optional
-        Transitions found before.
+        The allowed transitions.
+    initial : ndarray of shape (states, states), optional
+        A previous solution.
 
     Returns
     -------
     ndarray of shape (states, states)
     """
-    n = len(starts)
-    kept = np.ones((n, n), dtype=bool) if allowed is None else allowed
-    total = moves.sum(axis=1, keepdims=True)
-    even = kept / kept.sum(axis=1, keepdims=True)
-    own = np.where(total > 0, moves / np.where(total > 0, total, 1.0), even)
-    tried = [own] if begin is None else [own, begin]
-    if starts.sum() == 0:
-        return own
+    n = len(start_counts)
+    mask = np.ones((n, n), dtype=bool) if allowed is None else allowed
+    total = transition_counts.sum(axis=1, keepdims=True)
+    uniform = mask / mask.sum(axis=1, keepdims=True)
+    unconstrained = np.where(total > 0, transition_counts / np.where(total > 0, total, 1.0), uniform)
+    if start_counts.sum() == 0:
+        return unconstrained
+    starting_points = [unconstrained] if initial is None else [unconstrained, initial]
 
-    def value(transition: np.ndarray) -> float:
+    def objective(transition: np.ndarray) -> float:
         with np.errstate(divide="ignore"):
-            here, first = np.log(transition), np.log(stationary_distribution(transition))
-        return float(np.where(moves > 0, moves * here, 0.0).sum() + np.where(starts > 0, starts * first, 0.0).sum())
+            log_transition = np.log(transition)
+            log_start = np.log(stationary_distribution(transition))
+        value = np.where(transition_counts > 0, transition_counts * log_transition, 0.0).sum()
+        return float(value + np.where(start_counts > 0, start_counts * log_start, 0.0).sum())
 
-    def descend(free: np.ndarray) -> tuple[float, np.ndarray]:
-        logs = np.full((n, n), -np.inf)
-        logs[kept] = free
-        logs -= logs.max(axis=1, keepdims=True)
-        transition = np.exp(logs)
-        transition /= transition.sum(axis=1, keepdims=True)
+    def softmax(free: np.ndarray) -> np.ndarray:
+        logits = np.full((n, n), -np.inf)
+        logits[mask] = free
+        weights: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return weights / weights.sum(axis=1, keepdims=True)
+
+    def negative_objective(free: np.ndarray) -> tuple[float, np.ndarray]:
+        transition = softmax(free)
         inverse = np.linalg.inv(np.eye(n) - transition + 1.0)
-        shares = np.maximum(inverse.sum(axis=0), 1e-300)
+        stationary = np.maximum(inverse.sum(axis=0), 1e-300)
         with np.errstate(divide="ignore", invalid="ignore"):
-            here = np.where(moves > 0, moves * np.log(transition), 0.0).sum()
-        # δ moves by δ dA (I − A + 1)⁻¹, so that d Σ s log δ / dA = δᵢ ((I − A + 1)⁻¹ s / δ)ⱼ.
-        slope = np.outer(shares, inverse @ (starts / shares))
-        each = moves + transition * slope  # A · ∂/∂A
-        gradient = each - transition * each.sum(axis=1, keepdims=True)
-        return -float(here + (starts * np.log(shares)).sum()), -gradient[kept]
+            value = np.where(transition_counts > 0, transition_counts * np.log(transition), 0.0).sum()
+        # dδ = δ dA (I − A + 1)⁻¹, so that d Σ s log δ / dA = δᵢ ((I − A + 1)⁻¹ s / δ)ⱼ.
+        slope = np.outer(stationary, inverse @ (start_counts / stationary))
+        scaled = transition_counts + transition * slope  # A · ∂/∂A
+        gradient = scaled - transition * scaled.sum(axis=1, keepdims=True)
+        return -float(value + (start_counts * np.log(stationary)).sum()), -gradient[mask]
 
-    found = []
-    for transition in tried:
-        lifted = np.where(kept, np.maximum(transition, _LEAST), 0.0)
-        done = minimize(
-            descend,
-            np.log(lifted[kept] / np.repeat(lifted.sum(axis=1), kept.sum(axis=1))),
+    candidates = []
+    for point in starting_points:
+        positive = np.where(mask, np.maximum(point, _MIN_PROBABILITY), 0.0)
+        result = minimize(
+            negative_objective,
+            np.log(positive[mask] / np.repeat(positive.sum(axis=1), mask.sum(axis=1))),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": 500, "ftol": 1e-15, "gtol": 1e-9},
         )
-        logs = np.full((n, n), -np.inf)
-        logs[kept] = done.x
-        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-        found.append(shares / shares.sum(axis=1, keepdims=True))
-    if begin is not None:
-        found.append(begin)
-    return max(found, key=value)
+        candidates.append(softmax(result.x))
+    if initial is not None:
+        candidates.append(initial)
+    return max(candidates, key=objective)

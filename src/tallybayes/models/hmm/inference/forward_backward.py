@@ -1,118 +1,82 @@
-"""What the algorithms of a hidden Markov model write down on their way: forward, backward, and Viterbi's trellis."""
+"""Forward and backward messages, and the Viterbi trellis, as tables for inspection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from tallybayes._utils.html import html_table
-from tallybayes._utils.text_table import text_table
 from tallybayes.errors import printable
 from tallybayes.kernels import hmm_messages
-from tallybayes.models.hmm.inference.decoding import labeled, open_sequences_for_query, warn_impossible
-from tallybayes.models.inputs.invalid_cells import answering
-from tallybayes.typing import Rows
+from tallybayes.models.hmm.inference.decoding import labeled, warn_impossible
+from tallybayes.models.inputs.sequences import Sequences
+from tallybayes.results.result import PlottedResult, Result, ResultTable
 
 if TYPE_CHECKING:
-    from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
-    from tallybayes.plotting.plot import Plot
+    import pandas as pd
 
-_STEPS, _STATES = 8, 24  # that are shown
+    from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
 
-
-@answering
-def forward(
-    model: HiddenMarkovModel,
-    X: Rows,
-    lengths: npt.ArrayLike | None = None,
-    *,
-    sequence: str | None = None,
-    order: str | None = None,
-) -> list[ForwardBackwardTable]:
-    """α: p(steps so far, state now) of every step and state; −inf in logs, where no path leads.
-
-    Parameters
-    ----------
-    X, lengths, sequence, order
-        As for `fit`.
-
-    Returns
-    -------
-    list of Messages
-        Scaled, they are p(state | steps so far), as `filter_proba`; the scale is p(steps so far). The last step's add
-        up to p(sequence), where its end is not modeled.
-    """
-    found = _asked(model, _passed, X, lengths, sequence, order)
-    return [
-        ForwardBackwardTable("forward, p(steps so far, state)", model.states_, each.alpha, each.so_far)
-        for each in found
-    ]
+_STEPS, _STATES = 8, 24  # at most so many are shown
 
 
-@answering
-def backward(
-    model: HiddenMarkovModel,
-    X: Rows,
-    lengths: npt.ArrayLike | None = None,
-    *,
-    sequence: str | None = None,
-    order: str | None = None,
-) -> list[ForwardBackwardTable]:
-    """β: p(steps to come | state now) of every step and state, and that it ends there, where the end is modeled.
+def forward(hmm: EstimatedHMM, sequences: Sequences) -> list[ForwardBackwardTable]:
+    """Return the forward messages α of every sequence."""
+    title = "forward, p(steps so far, state)"
+    tables = []
+    for alpha, _, log_likelihood in _messages(hmm, sequences):
+        log_scale, _ = _log_scales(alpha, log_likelihood)
+        tables.append(ForwardBackwardTable(title, hmm.state_labels, alpha, log_scale))
+    return tables
 
-    Parameters
-    ----------
-    X, lengths, sequence, order
-        As for `fit`.
 
-    Returns
-    -------
-    list of Messages
-        Scaled by p(steps to come | steps so far), so that scaled `forward` times scaled `backward` is p(state | whole
-        sequence), as `predict_proba`.
-    """
-    found = _asked(model, _passed, X, lengths, sequence, order)
+def backward(hmm: EstimatedHMM, sequences: Sequences) -> list[ForwardBackwardTable]:
+    """Return the backward messages β of every sequence."""
     title = "backward, p(steps to come | state)"
-    return [ForwardBackwardTable(title, model.states_, each.beta, each.to_come) for each in found]
+    tables = []
+    for alpha, beta, log_likelihood in _messages(hmm, sequences):
+        _, log_scale = _log_scales(alpha, log_likelihood)
+        tables.append(ForwardBackwardTable(title, hmm.state_labels, beta, log_scale))
+    return tables
 
 
-@answering
-def trellis(
-    model: HiddenMarkovModel,
-    X: Rows,
-    lengths: npt.ArrayLike | None = None,
-    *,
-    sequence: str | None = None,
-    order: str | None = None,
-) -> list[Trellis]:
-    """The best path to every state of every step, and the best of all: what Viterbi's algorithm goes by.
-
-    Parameters
-    ----------
-    X, lengths, sequence, order
-        As for `fit`.
-
-    Returns
-    -------
-    list of Trellis
-    """
-    return [Trellis(model.states_, best) for best in _asked(model, hmm_messages.trellis, X, lengths, sequence, order)]
+def trellis(hmm: EstimatedHMM, sequences: Sequences) -> list[Trellis]:
+    """Return the Viterbi trellis of every sequence."""
+    arguments = hmm.checked_parameters.kernel_arguments(sequences)
+    paths = [best for each in arguments for best in hmm_messages.trellis(*each)]
+    warn_impossible(hmm, sequences, np.array([best.log_prob for best in paths]))
+    return [Trellis(hmm.state_labels, best) for best in paths]
 
 
-class ForwardBackwardTable:
-    """What the forward or the backward algorithm knows of every step and state of one sequence.
+def _messages(hmm: EstimatedHMM, sequences: Sequences) -> list[tuple[np.ndarray, np.ndarray, float]]:
+    """Return log α, log β and log p(sequence) of every sequence; warn about impossible ones."""
+    messages = []
+    for arguments in hmm.checked_parameters.kernel_arguments(sequences):
+        alpha, beta, log_likelihood = hmm_messages.messages(*arguments)
+        spans = pairwise(np.asarray(arguments[-1]).tolist())
+        messages += [(alpha[a:b], beta[a:b], value) for (a, b), value in zip(spans, log_likelihood, strict=True)]
+    warn_impossible(hmm, sequences, np.array([value for _, _, value in messages]))
+    return messages
+
+
+def _log_scales(alpha: np.ndarray, log_likelihood: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return log p(steps so far) and log p(steps to come | steps so far) of every time step."""
+    so_far = np.logaddexp.reduce(alpha, axis=1)
+    to_come = np.full(len(alpha), -np.inf) if np.isneginf(log_likelihood) else log_likelihood - so_far
+    return so_far, to_come
+
+
+class ForwardBackwardTable(Result):
+    """The forward or backward messages of one sequence.
 
     Attributes
     ----------
     states : ndarray of shape (states,)
     log : ndarray of shape (steps, states)
-        In logs: −inf is impossible.
+        The log messages; −inf if impossible.
     log_scale : ndarray of shape (steps,)
-        What they are divided by to be `scaled`, in logs.
+        The logarithm of the divisor of `scaled`.
 
     Examples
     --------
@@ -128,46 +92,43 @@ class ForwardBackwardTable:
     """
 
     def __init__(self, title: str, states: np.ndarray, log: np.ndarray, log_scale: np.ndarray) -> None:
-        self.title, self.states, self.log, self.log_scale = title, states, log, log_scale
+        self.title = title
+        self.states = states
+        self.log = log
+        self.log_scale = log_scale
 
     @property
     def scaled(self) -> np.ndarray:
-        """Divided by their scale, so that nothing underflows; 0 where that is 0. Shape (steps, states)."""
+        """Return the messages divided by their scale, which do not underflow; 0 where the scale is 0."""
         impossible = np.isneginf(self.log_scale)
         scaled: np.ndarray = np.exp(self.log - np.where(impossible, 0.0, self.log_scale)[:, None])
         scaled[impossible] = 0.0
         return scaled
 
-    def to_frame(self) -> Any:
-        """A pandas data frame of the logs, a line for every step, a column for every state."""
+    def to_frame(self) -> pd.DataFrame:
+        """Return the log messages as a pandas DataFrame: one row for each time step, one column for each state."""
         import pandas as pd
 
         index = pd.RangeIndex(len(self.log), name="step")
         return pd.DataFrame(self.log, index=index, columns=pd.Index(self.states, name="state"))
 
-    def _cells(self) -> tuple[str, list[str], list[list[str]]]:
+    def _content(self) -> list[ResultTable]:
         title, numbers = _readable(self.title, self.log)
-        return title, *_table(self.states, [[f"{x:.4g}" for x in row] for row in numbers.tolist()])
-
-    def __repr__(self) -> str:
-        return titled_table(*self._cells())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._cells())
+        return [_steps_by_states(title, self.states, [[f"{x:.4g}" for x in row] for row in numbers.tolist()])]
 
 
-class Trellis:
-    """The best paths of one sequence: to every state of every step, and the best of all.
+class Trellis(PlottedResult):
+    """The Viterbi trellis of one sequence: the most probable path to each state of each time step.
 
     Attributes
     ----------
     states : ndarray of shape (states,)
     log_delta : ndarray of shape (steps, states)
-        log p(steps so far, the best path that is in this state now).
+        log p(steps so far, most probable path that ends in this state).
     pointers : ndarray of int of shape (steps, states)
-        The number of the state before on that path; −1 at the first step, and where no path leads.
+        The index of the previous state on that path; −1 at the first step and where no path exists.
     path : ndarray of shape (steps,)
-        The states of the best path of all, as `predict` gives them; None where the sequence is impossible.
+        The states of the Viterbi path, as `predict` returns them; None if the sequence is impossible.
     log_prob : float
         log p(path, sequence).
 
@@ -184,119 +145,61 @@ class Trellis:
       hot      0  0.03333 ← cold  *0.02667 ← cold
     """
 
+    _plot_function = "hmm.trellis.plot_trellis"
+
     def __init__(self, states: np.ndarray, best: hmm_messages.Best) -> None:
-        self.states, self.log_delta, self.pointers, self.log_prob = states, best.log_delta, best.pointers, best.log_prob
-        self._places = best.path
+        self.states = states
+        self.log_delta = best.log_delta
+        self.pointers = best.pointers
+        self.log_prob = best.log_prob
+        self.path_indices = best.path  # −1 if the sequence is impossible
         self.path = labeled(states, best.path)
 
-    def to_frame(self) -> Any:
-        """A pandas data frame: step, state, log_delta, the state before, and whether it is on the best path."""
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas DataFrame: step, state, log_delta, the previous state (or None), and whether on the path."""
         import pandas as pd
 
         n_steps, n_states = self.log_delta.shape
-        step, state = np.repeat(np.arange(n_steps), n_states), np.tile(np.arange(n_states), n_steps)
+        state = np.tile(np.arange(n_states), n_steps)
         before = [None if k < 0 else self.states[k] for k in self.pointers.ravel().tolist()]
         return pd.DataFrame(
             {
-                "step": step,
+                "step": np.repeat(np.arange(n_steps), n_states),
                 "state": self.states[state],
                 "log_delta": self.log_delta.ravel(),
                 "before": pd.Series(before, dtype=object),
-                "on_path": np.repeat(self._places, n_states) == state,
+                "on_path": np.repeat(self.path_indices, n_states) == state,
             }
         )
 
-    def plot(self, ax: Any = None) -> Plot:
-        """A picture: states against steps, back-pointers as lines, the best path in color; needs matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        Picture
-        """
-        from tallybayes.plotting.hmm.trellis import plot_trellis
-
-        return plot_trellis(self, ax)
-
-    def _cells(self) -> tuple[str, list[str], list[list[str]]]:
+    def _content(self) -> list[ResultTable]:
         title, numbers = _readable("trellis, p(steps so far, the best path to the state)", self.log_delta)
         if np.isneginf(self.log_prob):
             title += ": the sequence is impossible"
         else:
-            best = f"{self.log_prob:.4g}" if numbers is self.log_delta else f"{np.exp(self.log_prob):.4g}"
-            title += f": {best}, * marks it"
+            best = self.log_prob if numbers is self.log_delta else np.exp(self.log_prob)
+            title += f": {best:.4g}, * marks it"
         cells = []
-        for row, before, place in zip(numbers, self.pointers.tolist(), self._places.tolist(), strict=True):
-            marks = ["*" if k == place else "" for k in range(len(row))]
-            comes = ["" if k < 0 else f" ← {printable(self.states[k])}" for k in before]
-            cells.append([f"{mark}{x:.4g}{come}" for mark, x, come in zip(marks, row, comes, strict=True)])
-        return title, *_table(self.states, cells)
-
-    def __repr__(self) -> str:
-        return titled_table(*self._cells())
-
-    def _repr_html_(self) -> str:
-        return html_table(*self._cells())
-
-
-# ---- Reckoning ------------------------------------------------------------------------------------------------------
-
-
-class _ForwardBackward(NamedTuple):
-    """Forward and backward through one sequence, in logs: both, and their scales."""
-
-    alpha: np.ndarray
-    beta: np.ndarray
-    so_far: np.ndarray
-    to_come: np.ndarray
-    log_prob: float
-
-
-def _passed(*asked: Any) -> list[_ForwardBackward]:
-    """Forward and backward through every sequence."""
-    every_alpha, every_beta, score = hmm_messages.messages(*asked)
-    found = []
-    for (a, b), log_prob in zip(pairwise(asked[-1].tolist()), score.tolist(), strict=True):
-        so_far = np.logaddexp.reduce(every_alpha[a:b], axis=1)
-        to_come = np.full(b - a, -np.inf) if np.isneginf(log_prob) else log_prob - so_far
-        found.append(_ForwardBackward(every_alpha[a:b], every_beta[a:b], so_far, to_come, log_prob))
-    return found
-
-
-def _asked(model: HiddenMarkovModel, question: Callable[..., list[Any]], *where: Any) -> list[Any]:
-    """What is found of sequences as they are given; a warning names the first that is impossible."""
-    sequences, chain = open_sequences_for_query(model, *where), model._estimated_hmm.checked_parameters
-    found = [one for asked in chain.kernel_arguments(sequences) for one in question(*asked)]
-    warn_impossible(model, sequences, np.array([one.log_prob for one in found]))
-    return found
-
-
-# ---- Showing --------------------------------------------------------------------------------------------------------
+        for row, pointers, index in zip(numbers, self.pointers.tolist(), self.path_indices.tolist(), strict=True):
+            sources = ["" if k < 0 else f" ← {printable(self.states[k])}" for k in pointers]
+            cells.append([f"{'*' * (k == index)}{x:.4g}{sources[k]}" for k, x in enumerate(row)])
+        return [_steps_by_states(title, self.states, cells)]
 
 
 def _readable(title: str, log: np.ndarray) -> tuple[str, np.ndarray]:
-    """Probabilities where all are numbers, else logs, and a title that says which."""
+    """Return title and probabilities; log probabilities if some probability would underflow."""
     finite = log[np.isfinite(log)]
     small = bool(len(finite)) and finite.min() < np.log(np.finfo(float).tiny)
     return (title.replace("p(", "log p(", 1), log) if small else (title, np.exp(log))
 
 
-def _table(states: np.ndarray, cells: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    """Steps across and states down, of both the first ones, and how many more there are."""
-    n_steps, n_states = len(cells), len(states)
-    head = ["step", *map(str, range(min(n_steps, _STEPS)))] + [f"… {n_steps - _STEPS} more"] * (n_steps > _STEPS)
-    more = [""] * (n_steps > _STEPS)
-    lines = [
-        [printable(state), *(step[k] for step in cells[:_STEPS]), *more] for k, state in enumerate(states[:_STATES])
-    ]
-    if n_states > _STATES:
-        lines.append([f"… {n_states - _STATES} more", *[""] * (len(head) - 1)])
-    return head, lines
-
-
-def titled_table(title: str, head: list[str], lines: list[list[str]]) -> str:
-    """A table as text, numbers to the right."""
-    return "\n".join([title, *text_table([head, *lines], right=range(1, len(head)))])
+def _steps_by_states(title: str, states: np.ndarray, cells: list[list[str]]) -> ResultTable:
+    """Return a table with one column for each time step and one row for each state, truncated in both directions."""
+    n_more = max(len(cells) - _STEPS, 0)
+    shown = range(min(len(cells), _STEPS))
+    more = [""] * bool(n_more)
+    head = ["step", *map(str, shown)] + [f"… {n_more} more"] * bool(n_more)
+    rows = [[printable(state), *(cells[t][k] for t in shown), *more] for k, state in enumerate(states[:_STATES])]
+    if len(states) > _STATES:
+        rows.append([f"… {len(states) - _STATES} more", *[""] * (len(head) - 1)])
+    return ResultTable(rows, head, title, align="lr")

@@ -1,4 +1,4 @@
-"""How strange every step of a sequence is, given the steps before it."""
+"""Surprisal of every time step given the steps before it, and tail probabilities of its cells."""
 
 from __future__ import annotations
 
@@ -6,152 +6,106 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, chunk_rows, factor_cells
 from tallybayes.families._shared.cdf import mixture_cdf
 from tallybayes.kernels import hmm_messages
-from tallybayes.models.hmm.inference.decoding import open_sequences_for_query, warn_impossible
-from tallybayes.models.inputs.invalid_cells import answering
+from tallybayes.models.hmm.inference.decoding import warn_impossible
 from tallybayes.models.inputs.sequences import Sequences
-from tallybayes.typing import Rows
+from tallybayes.tally.domain import Domain
 
 if TYPE_CHECKING:
-    from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
-    from tallybayes.models.hmm.hmm_parameters import HMMParameters
+    from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
 
 
-@answering
-def surprisal(
-    model: HiddenMarkovModel,
-    X: Rows,
-    lengths: npt.ArrayLike | None = None,
-    *,
-    sequence: str | None = None,
-    order: str | None = None,
-) -> list[np.ndarray]:
-    """−log p(step | steps before it) of every step, in nats; inf from an impossible step on.
-
-    A sequence's add up to −`score_samples`. Where the end is modeled, that it went on is part of a step, and what is
-    left of the sum is −log p(end). A missing step is no surprise: 0.
-
-    Parameters
-    ----------
-    X, lengths, sequence, order
-        As for `fit`.
-
-    Returns
-    -------
-    list of ndarray of shape (steps,)
-    """
-    sequences, chain = (
-        open_sequences_for_query(model, X, lengths, sequence, order),
-        model._estimated_hmm.checked_parameters,
-    )
-    _, told = _predicted(chain, sequences)
-    _warn_lost(model, sequences, told)
-    return [told[a:b] for a, b in pairwise(sequences.offsets.tolist())]
+def surprisal(hmm: EstimatedHMM, sequences: Sequences) -> list[np.ndarray]:
+    """Return −log p(step | steps before it) of every time step, in nats."""
+    _, values = _one_step_predictive(hmm, sequences)
+    return [values[a:b] for a, b in pairwise(sequences.offsets.tolist())]
 
 
-@answering
-def tail_proba(
-    model: HiddenMarkovModel,
-    X: Rows,
-    lengths: npt.ArrayLike | None = None,
-    *,
-    sequence: str | None = None,
-    order: str | None = None,
-) -> list[np.ndarray]:
-    """The probability, given the steps before it, of a cell as far out as the one that is there: small is strange.
-
-    Of a number, twice the smaller of p(at most it) and p(at least it), at most 1; of a label, the probability of all
-    labels that are no more probable. Under the model at most a share α of the cells has less than α, and of measured
-    cells exactly that share: whatever the state was, so that one threshold does for all steps. Each column by itself.
-
-    Parameters
-    ----------
-    X, lengths, sequence, order
-        As for `fit`.
-
-    Returns
-    -------
-    list of ndarray of shape (steps, columns)
-        NaN for missing cells, for columns of text or of the counts of words, and from an impossible step on.
-    """
-    sequences, chain = (
-        open_sequences_for_query(model, X, lengths, sequence, order),
-        model._estimated_hmm.checked_parameters,
-    )
-    n_steps, (shares, told) = int(sequences.offsets[-1]), _predicted(chain, sequences)
+def tail_proba(hmm: EstimatedHMM, sequences: Sequences) -> list[np.ndarray]:
+    """Return the tail probability of every cell, given the time steps before it."""
+    log_proba, _ = _one_step_predictive(hmm, sequences)
     with np.errstate(invalid="ignore"):
-        shares = np.exp(shares - shares.max(axis=1, keepdims=True, initial=-np.inf))
-        shares /= shares.sum(axis=1, keepdims=True)  # that it went on is known; NaN after what could not be
-    _warn_lost(model, sequences, told)
-    shares, columns = chain.component_proba(shares), []
-    for part, domains, (factor, statistics) in zip(
-        chain.scored, chain.domains, model._estimated_hmm.emissions, strict=True
-    ):
-        family, names = part.family, factor.columns
-        if names[0] in model._selected_words or family.is_bag_of_words:
-            width = 1 if names[0] in model._selected_words else int(statistics.n_columns)
-            columns.append(np.full((n_steps, width), np.nan))
-            continue
-        cells = (
-            factor_cells(sequences.table, names, family, domains, chain.unseen)
-            if n_steps
-            else np.zeros((0, len(names)))
+        proba = np.exp(log_proba - log_proba.max(axis=1, keepdims=True, initial=-np.inf))
+        proba /= proba.sum(axis=1, keepdims=True)  # given that the sequence continues; NaN after an impossible step
+    proba = hmm.checked_parameters.component_proba(proba)
+    columns = [
+        _factor_tails(hmm, sequences, scorer, domains, statistics, proba)
+        for scorer, domains, (_, statistics) in zip(
+            hmm.checked_parameters.scored, hmm.checked_parameters.domains, hmm.emissions, strict=True
         )
-        width = int(part.parameters.table.shape[-1]) if family.cell_type == "codes" else int(statistics.n_columns)
-        alone = family.order > 0  # a step given those before it: of its own cells the last
-        found = np.zeros((0, 1 if alone else len(names) if family.cell_type == "codes" else width))
-        step = chunk_rows(chain.n_emission_groups, width)
-        for start in range(0, n_steps, step):
-            rows, mine = chunk_of(cells, slice(start, start + step)), shares[start : start + step]
-            tails = (
-                _tail_of_labels(part, mine, rows)
-                if family.cell_type == "codes"
-                else _tail(part, statistics, mine, rows)
-            )
-            found = np.concatenate([found, tails])
-        columns.append(found)
-    whole = np.concatenate(columns, axis=1)
-    return [whole[a:b] for a, b in pairwise(sequences.offsets.tolist())]
+    ]
+    tails = np.concatenate(columns, axis=1)
+    return [tails[a:b] for a, b in pairwise(sequences.offsets.tolist())]
 
 
-def _tail(part: FactorScorer, statistics: Any, shares: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Twice the smaller tail of every number."""
-    family = part.family
-    at_most = mixture_cdf(family, part.parameters, shares, cells)
+def _factor_tails(
+    hmm: EstimatedHMM,
+    sequences: Sequences,
+    scorer: FactorScorer,
+    domains: list[Domain],
+    statistics: Any,
+    proba: np.ndarray,
+) -> np.ndarray:
+    """Return the tail probabilities of one factor, (steps, columns); NaN for text and bags of words."""
+    family = scorer.family
+    names = scorer.factor.columns
+    n_steps = int(sequences.offsets[-1])
+    n_columns = int(statistics.n_columns)
+    if names[0] in hmm.text_columns:
+        return np.full((n_steps, 1), np.nan)
+    if family.is_bag_of_words:
+        return np.full((n_steps, n_columns), np.nan)
+    is_coded = family.cell_type == "codes"
+    if not n_steps:
+        return np.zeros((0, 1 if family.order else len(names) if is_coded else n_columns))
+    cells = factor_cells(sequences.table, names, family, domains, hmm.checked_parameters.unseen)
+    width = int(scorer.parameters.table.shape[-1]) if is_coded else n_columns
+    chunk_size = chunk_rows(hmm.checked_parameters.n_emission_groups, width)
+    chunks = []
+    for start in range(0, n_steps, chunk_size):
+        rows = chunk_of(cells, slice(start, start + chunk_size))
+        weights = proba[start : start + chunk_size]
+        chunks.append(
+            _categorical_tails(scorer, weights, rows) if is_coded else _numeric_tails(scorer, statistics, weights, rows)
+        )
+    return np.concatenate(chunks)
+
+
+def _numeric_tails(scorer: FactorScorer, statistics: Any, proba: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Return twice the smaller tail of every number, under the mixture of the states."""
+    family = scorer.family
+    at_most = mixture_cdf(family, scorer.parameters, proba, cells)
     if family.order:
         return np.minimum(2 * np.minimum(at_most, 1 - at_most), 1.0)
-    below = at_most if family.is_continuous else mixture_cdf(family, part.parameters, shares, cells - 1)
-    found = np.minimum(2 * np.minimum(at_most, 1 - below), 1.0)
-    if len(part.constant):
-        same = cells[:, part.constant] == family.pooled_value(statistics)[part.constant]
-        found[:, part.constant] = np.where(np.isnan(shares[:, :1]), np.nan, same)
-    return np.where(np.isnan(cells), np.nan, np.maximum(found, 0.0))
+    below = at_most if family.is_continuous else mixture_cdf(family, scorer.parameters, proba, cells - 1)
+    tails = np.minimum(2 * np.minimum(at_most, 1 - below), 1.0)
+    if len(scorer.constant):
+        equal = cells[:, scorer.constant] == family.pooled_value(statistics)[scorer.constant]
+        tails[:, scorer.constant] = np.where(np.isnan(proba[:, :1]), np.nan, equal)
+    return np.where(np.isnan(cells), np.nan, np.maximum(tails, 0.0))
 
 
-def _tail_of_labels(part: FactorScorer, shares: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """What all labels have together that are no more probable than the one that is there."""
+def _categorical_tails(scorer: FactorScorer, proba: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the total probability of all levels that are at most as probable as the observed one."""
     columns = []
-    for place, table in enumerate(part.parameters.segments.split(part.parameters.table)):
-        p, known = shares @ table, codes[:, place] >= 0
-        mine = np.take_along_axis(p, np.maximum(codes[:, place], 0)[:, None], axis=1)
-        # Labels that are equally probable may differ in their last digits.
-        tail = np.where(p <= mine * (1 + 1e-12), p, 0.0).sum(axis=1) / p.sum(axis=1)
-        columns.append(np.where(known, np.minimum(tail, 1.0), np.nan))
+    for index, table in enumerate(scorer.parameters.segments.split(scorer.parameters.table)):
+        p = proba @ table
+        observed = np.take_along_axis(p, np.maximum(codes[:, index], 0)[:, None], axis=1)
+        # The tolerance keeps levels of equal probability together despite rounding.
+        tail = np.where(p <= observed * (1 + 1e-12), p, 0.0).sum(axis=1) / p.sum(axis=1)
+        columns.append(np.where(codes[:, index] >= 0, np.minimum(tail, 1.0), np.nan))
     return np.stack(columns, axis=-1)
 
 
-def _predicted(chain: HMMParameters, sequences: Sequences) -> tuple[np.ndarray, np.ndarray]:
-    """log p(state, and that it goes on | steps before) of every step, and −log p(step | steps before)."""
-    parts = [hmm_messages.one_step_predictive(*asked) for asked in chain.kernel_arguments(sequences)]
-    shares = np.concatenate([np.zeros((0, len(chain.start))), *(each for each, _ in parts)])
-    return shares, -np.concatenate([np.zeros(0), *(each for _, each in parts)])
-
-
-def _warn_lost(model: HiddenMarkovModel, sequences: Sequences, told: np.ndarray) -> None:
-    """A warning names the first sequence that becomes impossible."""
-    lost = np.concatenate([[0], np.cumsum(np.isposinf(told))])[sequences.offsets]
-    warn_impossible(model, sequences, np.where(np.diff(lost) > 0, -np.inf, 0.0))
+def _one_step_predictive(hmm: EstimatedHMM, sequences: Sequences) -> tuple[np.ndarray, np.ndarray]:
+    """Return log p(state, sequence continues | steps before) and the surprisal of every step; warn if one is inf."""
+    parameters = hmm.checked_parameters
+    parts = [hmm_messages.one_step_predictive(*arguments) for arguments in parameters.kernel_arguments(sequences)]
+    log_proba = np.concatenate([np.zeros((0, len(parameters.start))), *(proba for proba, _ in parts)])
+    values = -np.concatenate([np.zeros(0), *(log_prob for _, log_prob in parts)])
+    n_impossible = np.concatenate([[0], np.cumsum(np.isposinf(values))])[sequences.offsets]
+    warn_impossible(hmm, sequences, np.where(np.diff(n_impossible) > 0, -np.inf, 0.0))
+    return log_proba, values

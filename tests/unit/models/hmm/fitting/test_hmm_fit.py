@@ -45,7 +45,7 @@ def test_gaussian_emissions_are_those_of_the_state():
     state = rng.integers(0, 2, 400)
     x = rng.normal(3.0 * state, 1 + state)
     model = tb.HiddenMarkovModel(estimate="mle").fit([x], [state])
-    mean, variance = model._estimated_hmm.chain.scored[0].parameters
+    mean, variance = model._estimated_hmm.parameters.scored[0].parameters
     for s in (0, 1):
         assert mean[s, 0] == pytest.approx(x[state == s].mean())
         assert variance[s, 0] == pytest.approx(x[state == s].var())
@@ -136,7 +136,7 @@ def test_empty_and_single_steps():
     assert [len(path) for path in model.predict([[], [1], [2, 2]])] == [0, 1, 2]
     assert model.log_joint([[], [1]], [[], ["a"]])[0] == 0.0
     assert model.predict([]) == []
-    with pytest.raises(DataError, match="0 steps"):
+    with pytest.raises(DataError, match="0 time steps"):
         tb.HiddenMarkovModel(2, tb.Gaussian()).fit([[], []])
 
 
@@ -147,7 +147,7 @@ def test_several_columns_of_several_kinds():
     steps["level"][::7] = np.nan
     model = tb.HiddenMarkovModel().fit([steps], [state])
     assert model.score([steps], [state]) > 0.95
-    by_hand = model._estimated_hmm.chain.scored
+    by_hand = model._estimated_hmm.parameters.scored
     assert {type(part.family).__name__ for part in by_hand} == {"Gaussian", "Categorical"}
 
 
@@ -156,19 +156,19 @@ def test_several_columns_of_several_kinds():
     [
         (lambda: tb.HiddenMarkovModel().fit([[1.0, 2.0]]), "Pass n_states"),
         (lambda: tb.HiddenMarkovModel(1).fit([[1.0, 2.0]], [[0, 1]]), "at least 2"),
-        (lambda: tb.HiddenMarkovModel(3).fit([[1.0, 2.0]], [[0, 1]]), "n_states is 3, but every step has a state and"),
+        (lambda: tb.HiddenMarkovModel(3).fit([[1.0, 2.0]], [[0, 1]]), "n_states is 3, but all time steps have known states"),
         (lambda: tb.HiddenMarkovModel().fit([[1.0, 2.0]], [[0]]), "2 steps and 1 labels"),
         (lambda: tb.HiddenMarkovModel().fit(np.ones(4), np.ones(4), [3]), "sum to 3"),
         (lambda: tb.HiddenMarkovModel().fit(np.ones(4), np.ones(4), [5, -1]), "at least 0"),
         (lambda: tb.HiddenMarkovModel().fit([[1.0]], [[0]], sample_weight=[1, 2]), "one for every sequence"),
         (lambda: tb.HiddenMarkovModel().fit([[1.0]], [[0]], sample_weight=[-1.0]), "weight"),
-        (lambda: tb.HiddenMarkovModel().fit([[1.0]], [[0]], sample_weight=[0.0]), "weight of every sequence is zero"),
-        (lambda: tb.HiddenMarkovModel(2).fit([[1.0]], sample_weight=[0.0]), "weight of every sequence is zero"),
+        (lambda: tb.HiddenMarkovModel().fit([[1.0]], [[0]], sample_weight=[0.0]), "sample_weight is 0 for every sequence"),
+        (lambda: tb.HiddenMarkovModel(2).fit([[1.0]], sample_weight=[0.0]), "sample_weight is 0 for every sequence"),
         (lambda: ice_cream(unseen="guess").score_samples(DIARY), "'new', 'missing', 'smooth' or 'error'"),
         (lambda: ice_cream().predict_next(DIARY, 0), "at least 1"),
         (lambda: ice_cream("best"), "estimate"),
-        (lambda: ice_cream().partial_fit([[1, 2]], [["hot", None]]), "every step needs its state"),
-        (lambda: ice_cream().log_joint([[1, 2]], [["hot", None]]), "every step needs its state"),
+        (lambda: ice_cream().partial_fit([[1, 2]], [["hot", None]]), "y has time steps without a state"),
+        (lambda: ice_cream().log_joint([[1, 2]], [["hot", None]]), "y has time steps without a state"),
     ],
     ids=range(15),
 )

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 import tallybayes as tb
 from tallybayes.errors import DataError
 from tallybayes.models.hmm import hmm_parameters as chains
-from tallybayes.models.hmm.hmm_parameters import stretches
+from tallybayes.models.hmm.hmm_parameters import blocks_of_sequences
 from tallybayes.models.inputs import sequences
 
 
@@ -57,7 +57,7 @@ def test_blocks_change_no_bit_of_any_answer(name, monkeypatch):
     model = tb.HiddenMarkovModel(columns=FAMILIES[name], end_state=True).fit(whole, path, lengths)
     together = asked(model, X, lengths)
     monkeypatch.setattr(chains, "_CELLS", 30)
-    assert len(stretches(np.concatenate([[0], np.cumsum(lengths)]), 3)) > 4
+    assert len(blocks_of_sequences(np.concatenate([[0], np.cumsum(lengths)]), 3)) > 4
     apart = asked(model, X, lengths)
     for question, found in together.items():
         np.testing.assert_array_equal(apart[question], found, err_msg=question)
@@ -129,10 +129,10 @@ def test_nothing_is_asked():
     assert [part.shape for part in model.predict_proba([[], []])] == [(0, 3), (0, 3)]
 
 
-def test_stretches_cover_all_sequences_once():
+def test_blocks_of_sequences_cover_all_sequences_once():
     for lengths in ([], [0], [0, 0, 0], [5], [1000], [3, 0, 40, 0, 0, 7, 100, 1]):
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        found = stretches(offsets, 3)
+        found = blocks_of_sequences(offsets, 3)
         assert [k for first, last in found for k in range(first, last)] == list(range(len(lengths)))
         assert all(first < last for first, last in found)
 

@@ -15,7 +15,7 @@ def test_a_model_from_a_tally_and_re_estimated():
     other = tb.HiddenMarkovModel(columns=tb.Categorical(), estimate="bayes").fit_tally(model.tally_)
     np.testing.assert_allclose(other.start_, ice_cream("bayes").start_)
     np.testing.assert_allclose(model.reestimate(estimate="bayes").transition_, other.transition_)
-    with pytest.raises(StatisticsError, match="not a hidden Markov model's"):
+    with pytest.raises(StatisticsError, match="tally has other factors than"):
         other.fit_tally(tb.NaiveBayes().fit([[1.0], [2.0]], [0, 1]).tally_)
 
 
@@ -131,7 +131,7 @@ def test_the_end_is_the_last_factor():
     X, y = [{"x": [1, 0, 1, 1]}], [["a", "a", "b", "b"]]
     plain, ended = (tb.HiddenMarkovModel(columns=tb.Bernoulli(), end_state=end).fit(X, y) for end in (False, True))
     before = ended.tally_
-    with pytest.raises(StatisticsError, match=r"the last one p\(end \| state\)"):
+    with pytest.raises(StatisticsError, match=r"last p\(end \| state\)"):
         ended.fit_tally(plain.tally_)
     assert ended.tally_ is before
     plain.fit_tally(before)  # which says nothing of ends, so this is a column

@@ -73,7 +73,7 @@ def test_labeled_steps_with_silent_ones_between_are_expected(tmp_path):
     loaded = tb.load(tmp_path / "m.tally")
     assert loaded.gaps == "missed"
     np.testing.assert_array_equal(loaded.score_samples(short), model.score_samples(short))
-    with pytest.raises(tb.LabelError, match="silent steps have no state"):
+    with pytest.raises(tb.LabelError, match="has unobserved time steps, whose states are unknown"):
         model.partial_fit(short, y)
 
 
@@ -209,7 +209,7 @@ def test_a_filter_is_told_of_silent_steps(both, tmp_path):
 def test_what_is_about_every_step_is_refused(both):
     model, _ = both
     short, _, _ = calls()
-    with pytest.raises(tb.DataError, match="silent steps lie between these"):
+    with pytest.raises(tb.DataError, match="has unobserved time steps, and this method needs every time step"):
         model.expected_visits(short)
     with pytest.raises(tb.DataError, match="missed"):
         model.predict([{"calls": [1, 2]}])

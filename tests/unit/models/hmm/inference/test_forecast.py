@@ -128,7 +128,7 @@ def test_tables():
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"horizon": 0}, "horizon is 0"), ({"mass": 1.0}, "level is 1.0"), ({"mass": "high"}, "level is 'high'")],
+    [({"horizon": 0}, "horizon is 0"), ({"mass": 1.0}, "mass is 1.0"), ({"mass": "high"}, "mass is 'high'")],
     ids=["none", "all", "word"],
 )
 def test_what_makes_no_sense(options, words):

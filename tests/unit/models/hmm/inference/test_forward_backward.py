@@ -46,7 +46,7 @@ def test_all_paths(seed, steps, end_state, estimate):
         product = np.logaddexp.reduce(ahead.log + back.log, axis=1)
         np.testing.assert_allclose(product, total, atol=1e-10)
         np.testing.assert_allclose(np.log(back.scaled.max(axis=1)) + back.log_scale, back.log.max(axis=1), atol=1e-10)
-        place = [int(best.log_delta[-1].argmax())] if model.end_ is None else [int(best._places[-1])]
+        place = [int(best.log_delta[-1].argmax())] if model.end_ is None else [int(best.path_indices[-1])]
         for t in range(len(steps) - 1, 0, -1):  # back along the pointers
             place.append(int(best.pointers[t, place[-1]]))
         assert model.states_[place[::-1]].tolist() == best.path.tolist()
