@@ -17,7 +17,7 @@ from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.hmm.hmm_held_out import predict_sequences
-from tallybayes.models.hmm.inference.query_sequences import open_sequences_for_query
+from tallybayes.models.hmm.query_sequences import open_sequences_for_query
 from tallybayes.models.inputs.batching import joined_columns, query_batches
 from tallybayes.models.inputs.features import check_target, continuous_target, is_name, open_features
 from tallybayes.models.inputs.sequences import open_labels, step_weights

@@ -28,9 +28,9 @@ from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.categorical import Categorical, LevelProbabilities
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.hmm.hmm_held_out import states_of
-from tallybayes.models.hmm.inference.query_sequences import open_sequences_for_query
 from tallybayes.models.hmm.lagged_columns import check_no_lags
 from tallybayes.models.hmm.mixture_emissions import ComponentWeights
+from tallybayes.models.hmm.query_sequences import open_sequences_for_query
 from tallybayes.models.inputs.input_format import bound_texts, read_more_rows
 from tallybayes.models.inputs.input_format import open_rows as open_features_of
 from tallybayes.models.inputs.sequences import Sequences, open_labels

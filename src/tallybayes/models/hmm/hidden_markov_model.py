@@ -36,12 +36,11 @@ from tallybayes.models.hmm.inference import (
     surprisal,
 )
 from tallybayes.models.hmm.inference.online_filter import OnlineFilter
-from tallybayes.models.hmm.inference.query_sequences import open_labeled_query, open_sequences_for_query
 from tallybayes.models.hmm.mixture_emissions import check_other_components, most_components
+from tallybayes.models.hmm.query_sequences import open_labeled_query, open_sequences_for_query
 from tallybayes.models.hmm.topology import Topology, check_topology_parameters
 from tallybayes.models.inputs.column_priors import check_priors, refuse_other
 from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice, shown_choice
-from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.models.inspection import information_criteria, labeled_parameters, model_summary
 from tallybayes.models.inspection.gaussian_parameters import covariances, means
@@ -360,7 +359,6 @@ class HiddenMarkovModel(Model):
 
     # ---- Queries about sequences ------------------------------------------------------------------------------------
 
-    @answering
     def score_samples(
         self,
         X: Rows,
@@ -385,7 +383,6 @@ class HiddenMarkovModel(Model):
         sequences = self._open_query(X, lengths, sequence, order)
         return decoding.score_samples(self._estimated_hmm, sequences)
 
-    @answering
     def log_likelihood(
         self,
         X: Rows,
@@ -414,7 +411,6 @@ class HiddenMarkovModel(Model):
         )
         return information_criteria.weighted_sum(log_prob, sample_weight)
 
-    @answering
     def score(
         self,
         X: Rows,
@@ -443,7 +439,6 @@ class HiddenMarkovModel(Model):
         sequences, labels = open_labeled_query(self, X, y, lengths, sequence, order)
         return decoding.accuracy(self._estimated_hmm, sequences, labels)
 
-    @answering
     def predict(
         self,
         X: Rows,
@@ -471,7 +466,6 @@ class HiddenMarkovModel(Model):
         sequences = self._open_query(X, lengths, sequence, order)
         return decoding.predict(self._estimated_hmm, sequences, decode)
 
-    @answering
     def predict_proba(
         self,
         X: Rows,
@@ -495,7 +489,6 @@ class HiddenMarkovModel(Model):
         sequences = self._open_query(X, lengths, sequence, order)
         return decoding.predict_proba(self._estimated_hmm, sequences)
 
-    @answering
     def filter_proba(
         self,
         X: Rows,
@@ -519,7 +512,6 @@ class HiddenMarkovModel(Model):
         sequences = self._open_query(X, lengths, sequence, order)
         return decoding.filter_proba(self._estimated_hmm, sequences)
 
-    @answering
     def predict_transition_proba(
         self,
         X: Rows,
@@ -544,7 +536,6 @@ class HiddenMarkovModel(Model):
         sequences = self._open_query(X, lengths, sequence, order)
         return decoding.predict_transition_proba(self._estimated_hmm, sequences)
 
-    @answering
     def predict_next(
         self,
         X: Rows,
@@ -570,7 +561,6 @@ class HiddenMarkovModel(Model):
         sequences = self._open_query(X, lengths, sequence, order)
         return decoding.predict_next(self._estimated_hmm, sequences, n)
 
-    @answering
     def log_joint(
         self,
         X: Rows,
@@ -594,7 +584,6 @@ class HiddenMarkovModel(Model):
         sequences, labels = open_labeled_query(self, X, y, lengths, sequence, order)
         return decoding.log_joint(self._estimated_hmm, sequences, labels)
 
-    @answering
     def forward(
         self,
         X: Rows,
@@ -619,7 +608,6 @@ class HiddenMarkovModel(Model):
         sequences = self._open_query(X, lengths, sequence, order)
         return forward_backward.forward(self._estimated_hmm, sequences)
 
-    @answering
     def backward(
         self,
         X: Rows,
@@ -646,7 +634,6 @@ class HiddenMarkovModel(Model):
         sequences = self._open_query(X, lengths, sequence, order)
         return forward_backward.backward(self._estimated_hmm, sequences)
 
-    @answering
     def trellis(
         self,
         X: Rows,
@@ -669,7 +656,6 @@ class HiddenMarkovModel(Model):
         sequences = self._open_query(X, lengths, sequence, order)
         return forward_backward.trellis(self._estimated_hmm, sequences)
 
-    @answering
     def best_paths(
         self,
         X: Rows,
@@ -699,7 +685,6 @@ class HiddenMarkovModel(Model):
         sequences = self._open_query(X, lengths, sequence, order)
         return state_paths.best_paths(self._estimated_hmm, sequences, k)
 
-    @answering
     def sample_paths(
         self,
         X: Rows,
@@ -730,7 +715,6 @@ class HiddenMarkovModel(Model):
         sequences = self._open_query(X, lengths, sequence, order)
         return state_paths.sample_paths(self._estimated_hmm, sequences, n, random_state)
 
-    @answering
     def expected_visits(
         self,
         X: Rows,
@@ -766,7 +750,6 @@ class HiddenMarkovModel(Model):
         """
         return OnlineFilter(self)
 
-    @answering
     def forecast(
         self,
         X: Rows,
@@ -799,7 +782,6 @@ class HiddenMarkovModel(Model):
         sequences = self._open_query(X, lengths, sequence, order)
         return forecast.forecast(self._estimated_hmm, sequences, horizon, mass)
 
-    @answering
     def surprisal(
         self,
         X: Rows,
@@ -826,7 +808,6 @@ class HiddenMarkovModel(Model):
         sequences = self._open_query(X, lengths, sequence, order)
         return surprisal.surprisal(self._estimated_hmm, sequences)
 
-    @answering
     def tail_proba(
         self,
         X: Rows,
@@ -875,7 +856,6 @@ class HiddenMarkovModel(Model):
         """
         return hmm_sampling.sample(self._estimated_hmm, n, self._frame_library, random_state)
 
-    @answering
     def impute(
         self,
         X: Rows,

@@ -21,10 +21,10 @@ from tallybayes.models.hmm.topology import Topology, arrays_of
 from tallybayes.models.inputs.features import free_name
 from tallybayes.models.inputs.parameter_input import (
     ParameterBlock,
-    prior_from_parameters,
     check_strength,
     families_of,
     nested_mapping,
+    prior_from_parameters,
     read_columns_stated,
     read_labels,
     read_probabilities,

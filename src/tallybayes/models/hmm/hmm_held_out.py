@@ -13,7 +13,7 @@ from tallybayes.kernels import hmm as kernels
 from tallybayes.models.hmm.fitting.hmm_fit import count_more
 from tallybayes.models.hmm.fitting.training_sequences import open_labeled, read_states
 from tallybayes.models.hmm.inference.decoding import run_kernel
-from tallybayes.models.hmm.inference.query_sequences import read_steps
+from tallybayes.models.hmm.query_sequences import read_steps
 from tallybayes.models.inputs.sequences import Sequences, step_weights
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Rows, SampleWeights

@@ -261,7 +261,7 @@ def test_what_cannot_be_is_impossible_or_refused():
     with pytest.raises(tb.DataError, match="allowed_transitions has no next state for 1"):
         tb.HiddenMarkovModel(2, tb.Categorical(), allowed_transitions=[(0, 1)]).fit([list("ab")])
     free = tb.HiddenMarkovModel.from_tables([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5], [0.5, 0.5]])
-    with pytest.raises(tb.DataError, match=r"initial= goes from 1 to 0 with probability 0\.5, and allowed= forbids it"):
+    with pytest.raises(tb.DataError, match=r"initial= goes from 1 to 0 with probability 0\.5, which allowed_transitions forbids"):
         tb.HiddenMarkovModel(columns=free.columns_, allowed_transitions="left-to-right").fit([[0, 1]], initial=free)
     with pytest.raises(tb.DataError, match=r"from 1 to 0 with probability 0\.5"):
         tb.HiddenMarkovModel.from_tables(

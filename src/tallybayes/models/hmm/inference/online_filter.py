@@ -16,9 +16,8 @@ from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.kernels.reference.hmm_gaps import log_power
 from tallybayes.models.hmm.inference.decoding import dense, labeled
 from tallybayes.models.hmm.inference.forecast import Forecast, History, check_forecast_parameters, forecast_from
-from tallybayes.models.hmm.inference.query_sequences import open_sequences_for_query
 from tallybayes.models.hmm.lagged_columns import check_no_lags
-from tallybayes.models.inputs.invalid_cells import answering
+from tallybayes.models.hmm.query_sequences import open_sequences_for_query
 from tallybayes.models.io import model_from_parts, model_to_parts
 from tallybayes.warnings import warn
 
@@ -215,7 +214,6 @@ class OnlineFilter:
         return f"filter {when}: {', '.join(shown)}" + (f" and {len(order) - 3} more" if len(order) > 3 else "")
 
 
-@answering
 def _emission(
     model: HiddenMarkovModel, step: object, emission_scorer: Callable[[Table], Emission]
 ) -> tuple[np.ndarray, int]:
