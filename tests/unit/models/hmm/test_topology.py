@@ -126,7 +126,9 @@ def test_evidence_is_of_what_is_allowed():
 
 
 def test_counts_of_what_is_forbidden_are_refused_with_their_step():
-    with pytest.raises(tb.DataError, match="step 1 of sequence 1 goes from 'hot' to 'cold', which allowed_transitions forbids"):
+    with pytest.raises(
+        tb.DataError, match="step 1 of sequence 1 goes from 'hot' to 'cold', which allowed_transitions forbids"
+    ):
         tb.HiddenMarkovModel(columns=tb.Categorical(), allowed_transitions={"cold": ["cold", "hot"], "hot": "hot"}).fit(
             DIARY[1:], [WEATHER[1], ["hot", "cold", "hot"]]
         )
@@ -135,7 +137,9 @@ def test_counts_of_what_is_forbidden_are_refused_with_their_step():
     with pytest.raises(tb.DataError, match="step 1 of sequence 0 goes from 'y' to 'x'"):
         model.partial_fit([["a", "a"]], [["y", "x"]])
     assert model.tally_ is before
-    with pytest.raises(tb.DataError, match="allowed_transitions forbids 'x' to 'x', and 1 such transitions were counted"):
+    with pytest.raises(
+        tb.DataError, match="allowed_transitions forbids 'x' to 'x', and 1 such transitions were counted"
+    ):
         model.reestimate(allowed_transitions=FORWARD[1:])
     with pytest.raises(tb.DataError, match="were counted"):
         tb.HiddenMarkovModel(columns=tb.Categorical(), allowed_transitions=FORWARD[1:]).fit_tally(labeled().tally_)
@@ -143,7 +147,10 @@ def test_counts_of_what_is_forbidden_are_refused_with_their_step():
         labeled(allowed_transitions=np.ones((2, 2), dtype=bool))
     with pytest.raises(tb.DataError, match=r"an array of int64; expected True and False.\n    Pass matrix > 0"):
         labeled(allowed_transitions=BAKIS.astype(np.int64))
-    for wrong, message in (("forwards", "allowed_transitions is 'forwards'; expected"), (3, "allowed_transitions is 3; expected")):
+    for wrong, message in (
+        ("forwards", "allowed_transitions is 'forwards'; expected"),
+        (3, "allowed_transitions is 3; expected"),
+    ):
         with pytest.raises(tb.EstimateError, match=message):
             labeled(allowed_transitions=wrong)
     with pytest.raises(tb.EstimateError, match="tied is 3; expected a mapping"):
@@ -261,7 +268,9 @@ def test_what_cannot_be_is_impossible_or_refused():
     with pytest.raises(tb.DataError, match="allowed_transitions has no next state for 1"):
         tb.HiddenMarkovModel(2, tb.Categorical(), allowed_transitions=[(0, 1)]).fit([list("ab")])
     free = tb.HiddenMarkovModel.from_tables([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5], [0.5, 0.5]])
-    with pytest.raises(tb.DataError, match=r"initial= goes from 1 to 0 with probability 0\.5, which allowed_transitions forbids"):
+    with pytest.raises(
+        tb.DataError, match=r"initial= goes from 1 to 0 with probability 0\.5, which allowed_transitions forbids"
+    ):
         tb.HiddenMarkovModel(columns=free.columns_, allowed_transitions="left-to-right").fit([[0, 1]], initial=free)
     with pytest.raises(tb.DataError, match=r"from 1 to 0 with probability 0\.5"):
         tb.HiddenMarkovModel.from_tables(

@@ -156,13 +156,19 @@ def test_several_columns_of_several_kinds():
     [
         (lambda: tb.HiddenMarkovModel().fit([[1.0, 2.0]]), "Pass n_states"),
         (lambda: tb.HiddenMarkovModel(1).fit([[1.0, 2.0]], [[0, 1]]), "at least 2"),
-        (lambda: tb.HiddenMarkovModel(3).fit([[1.0, 2.0]], [[0, 1]]), "n_states is 3, but all time steps have known states"),
+        (
+            lambda: tb.HiddenMarkovModel(3).fit([[1.0, 2.0]], [[0, 1]]),
+            "n_states is 3, but all time steps have known states",
+        ),
         (lambda: tb.HiddenMarkovModel().fit([[1.0, 2.0]], [[0]]), "2 steps and 1 labels"),
         (lambda: tb.HiddenMarkovModel().fit(np.ones(4), np.ones(4), [3]), "sum to 3"),
         (lambda: tb.HiddenMarkovModel().fit(np.ones(4), np.ones(4), [5, -1]), "at least 0"),
         (lambda: tb.HiddenMarkovModel().fit([[1.0]], [[0]], sample_weight=[1, 2]), "one for every sequence"),
         (lambda: tb.HiddenMarkovModel().fit([[1.0]], [[0]], sample_weight=[-1.0]), "weight"),
-        (lambda: tb.HiddenMarkovModel().fit([[1.0]], [[0]], sample_weight=[0.0]), "sample_weight is 0 for every sequence"),
+        (
+            lambda: tb.HiddenMarkovModel().fit([[1.0]], [[0]], sample_weight=[0.0]),
+            "sample_weight is 0 for every sequence",
+        ),
         (lambda: tb.HiddenMarkovModel(2).fit([[1.0]], sample_weight=[0.0]), "sample_weight is 0 for every sequence"),
         (lambda: ice_cream(unseen="guess").score_samples(DIARY), "'new', 'missing', 'smooth' or 'error'"),
         (lambda: ice_cream().predict_next(DIARY, 0), "at least 1"),
