@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tallybayes.messages import redacted
 
@@ -45,12 +45,12 @@ def print_result(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def answer_json(value: Any) -> None:
+def answer_json(value: object) -> None:
     """Print the result as one JSON document. NaN becomes null; infinity becomes a string."""
     sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, indent=2) + "\n")
 
 
-def answer_table(heads: Sequence[str], lines: Iterable[Sequence[str]], right: Iterable[int] = ()) -> None:
+def answer_table(heads: Sequence[str], lines: Iterable[Sequence[object]], right: Iterable[int] = ()) -> None:
     """Print a table as wide as the terminal. Long cells are folded, never truncated."""
     from rich import box
     from rich.console import Console
@@ -77,7 +77,7 @@ def width() -> int:
     return Console().width
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Convert a value to types of JSON: mappings, lists, strings, numbers, booleans and None."""
     if isinstance(value, Mapping):
         return {name if isinstance(name, str) else str(name): plain(part) for name, part in value.items()}

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    import tallybayes as tb
+    from tallybayes.models.base import Model
+    from tallybayes.typing import Name
 
 
-def model_to_json(model: Any) -> dict[str, Any]:
+def model_to_json(model: Model) -> dict[str, Any]:
     """Return the description of a model: its parameters, classes, columns and dropped columns."""
     summary = model.summary()
     document: dict[str, Any] = {"model": type(model).__name__, "rows": model.n_rows_}
@@ -32,19 +40,19 @@ def model_to_json(model: Any) -> dict[str, Any]:
     }
 
 
-def counted_model(model: Any) -> Any:
+def counted_model(model: Model) -> Model:
     """Return the model with the tally of the training rows: of an ensemble, the member with the largest weight."""
     return model.members_[0].model if hasattr(model, "members_") else model
 
 
-def classes_of(model: Any) -> list[dict[str, Any]]:
+def classes_of(model: Model) -> list[dict[str, Any]]:
     """Return the classes with the total weight of their rows."""
-    first = counted_model(model)
-    table = first.tally_[first.target_].table
-    return [{"class": label, "rows": float(n)} for label, n in zip(model.classes_.tolist(), table, strict=True)]
+    first: Any = counted_model(model)
+    weights = dict(zip(first.classes_.tolist(), first.tally_[first.target_].table.tolist(), strict=True))
+    return [{"class": label, "rows": weight} for label, weight in weights.items()]
 
 
-def parameters_to_json(model: Any, column: Any, mass: float) -> dict[str, Any]:
+def parameters_to_json(model: Model, column: Name, mass: float) -> dict[str, Any]:
     """Return the parameters of one column with credible intervals and counts.
 
     Parameters
@@ -73,7 +81,7 @@ def parameters_to_json(model: Any, column: Any, mass: float) -> dict[str, Any]:
     return document | ({"by": by} if (by := _whose(model)) else {}) | {"covariances": _covariances(model, column)}
 
 
-def _whose(model: Any) -> str:
+def _whose(model: Model) -> str:
     """Return the name and weight of the ensemble member shown; an empty text for a single model."""
     if not hasattr(model, "members_"):
         return ""
@@ -81,27 +89,23 @@ def _whose(model: Any) -> str:
     return f"{heaviest.name}, the heaviest of {len(model.members_)}: {heaviest.weight:.2f}"
 
 
-def _counts(model: Any, column: Any, table: Any) -> Any:
+def _counts(model: Model, column: Name, table: tb.ParameterTable) -> np.ndarray:
     """Return the count of every level, or the weight of the rows behind a parameter; NaN if undefined."""
     import numpy as np
 
     shape = table.values.shape
-    try:
-        statistics = counted_model(model).tally_[column]
-    except KeyError:
-        statistics = None
-    if statistics is None or not model.n_rows_:  # fixed parameters have no counts
-        return np.full(shape, np.nan)
-    table_counts = getattr(statistics, "table", None)
-    if table_counts is not None and table_counts.shape == shape:
-        return table_counts
-    weight = np.asarray(statistics.weight)
-    if weight.size != np.prod(shape[:-1], dtype=int):
-        return np.full(shape, np.nan)
-    return np.broadcast_to(weight.reshape(*shape[:-1], 1), shape)
+    with contextlib.suppress(KeyError):
+        statistics: Any = counted_model(model).tally_[column]
+        counts = getattr(statistics, "table", None)
+        if model.n_rows_ and counts is not None and counts.shape == shape:
+            return np.asarray(counts)
+        weight = np.asarray(statistics.weight)
+        if model.n_rows_ and weight.size == np.prod(shape[:-1], dtype=int):
+            return np.broadcast_to(weight.reshape(*shape[:-1], 1), shape)
+    return np.full(shape, np.nan)  # fixed parameters have no counts
 
 
-def _covariances(model: Any, column: Any) -> list[dict[str, Any]]:
+def _covariances(model: Model, column: Name) -> list[dict[str, Any]]:
     """Return the covariances of a column with the other columns of its multivariate Gaussian."""
     blocks = [factor.columns for factor in counted_model(model).tally_.factors if column in factor.columns[:1000]]
     names = next((columns for columns in blocks if len(columns) > 1), None)

@@ -6,11 +6,16 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tallybayes.apps.cli.cli_errors import CommandError
 from tallybayes.apps.cli.console import print_status
 from tallybayes.apps.cli.stream_models import is_stream
+
+if TYPE_CHECKING:
+    import tallybayes as tb
+    from tallybayes.models.base import Model
+    from tallybayes.models.streaming.stream_model import StreamModel
 
 
 def load(path: str, *kinds: type, keep_stream: bool = False) -> Any:
@@ -43,7 +48,7 @@ def load(path: str, *kinds: type, keep_stream: bool = False) -> Any:
     return model
 
 
-def target_of(model: Any) -> str | None:
+def target_of(model: Model) -> str | None:
     """Return the name of the target column; None for a model without a target."""
     import tallybayes as tb
 
@@ -52,7 +57,7 @@ def target_of(model: Any) -> str | None:
     return next(str(column.column) for column in model.summary().columns if column.family.startswith("target"))
 
 
-def read_by(model: Any, source: Any) -> Any:
+def read_by(model: Model, source: tb.Source) -> tb.Source:
     """Return the rows with the columns of the model: a mixture raises an error for other columns."""
     import tallybayes as tb
 
@@ -80,7 +85,7 @@ def check_free(path: str, force: bool) -> None:
         )
 
 
-def save(model: Any, path: str, *, force: bool = False) -> None:
+def save(model: Model | StreamModel, path: str, *, force: bool = False) -> None:
     """Write a model to a file atomically. An existing file is replaced only with `force`."""
     check_free(path, force)
     with locked(path):
@@ -118,7 +123,7 @@ def locked(path: str, patience: float = 1.0) -> Iterator[None]:
         file.close()
 
 
-def _lock(file: Any) -> bool:
+def _lock(file: BinaryIO) -> bool:
     """Try to lock an open file, and return whether it is locked."""
     try:
         try:
@@ -134,7 +139,7 @@ def _lock(file: Any) -> bool:
         return False
 
 
-def _is_at(file: Any, name: str) -> bool:
+def _is_at(file: BinaryIO, name: str) -> bool:
     """Return whether an open file is the file of this name."""
     with contextlib.suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(file.fileno()), os.stat(name))

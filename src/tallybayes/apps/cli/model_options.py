@@ -6,11 +6,14 @@ import inspect
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallybayes.apps.cli.cli_errors import UsageError
 from tallybayes.apps.cli.data_argument import pair
 from tallybayes.messages import did_you_mean
+
+if TYPE_CHECKING:
+    from tallybayes.models.base import Model
 
 MODELS = {
     "auto": "AutoClassifier",
@@ -157,7 +160,7 @@ def read_span(text: str, option: str) -> Any:
     return np.timedelta64(round(number * _SECONDS[match[2]] * 1e9), "ns") if match[2] else number
 
 
-def make(model: str, options: Mapping[str, Any], fixed: Mapping[str, Any] | None = None) -> Any:
+def make(model: str, options: Mapping[str, Any], **fixed: Any) -> Model:
     """Return an unfitted model. Raise UsageError for an option that the model does not have.
 
     Parameters
@@ -165,22 +168,24 @@ def make(model: str, options: Mapping[str, Any], fixed: Mapping[str, Any] | None
     model : str
     options : mapping
         Options of the command line; None if not passed.
-    fixed : mapping, optional
+    **fixed
         Further parameters, set by the command.
     """
     import tallybayes as tb
 
-    model_class = getattr(tb, MODELS[model])
-    parameters = inspect.signature(model_class).parameters
-    passed = {name: value for name, value in options.items() if value is not None and value != {}}
+    made: Model = getattr(tb, MODELS[model])(**fixed, **passed_options(model, options))
+    return made
+
+
+def passed_options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were passed. Raise UsageError for an option that the model does not have."""
+    import tallybayes as tb
+
+    passed = {name: value for name, value in options.items() if value not in (None, {})}
+    parameters = {name: inspect.signature(getattr(tb, kind)).parameters for name, kind in MODELS.items()}
     for name in passed:
-        if name not in parameters:
-            others = [
-                model_name
-                for model_name, class_name in MODELS.items()
-                if name in inspect.signature(getattr(tb, class_name)).parameters
-            ]
-            raise UsageError(
-                f"--{name.replace('_', '-')} is not an option of --model {model}; expected --model {', '.join(others)}."
-            )
-    return model_class(**{**(fixed or {}), **passed})
+        if name not in parameters[model]:
+            others = ", ".join(other for other, known in parameters.items() if name in known)
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option} is not an option of --model {model}; expected --model {others}.")
+    return passed

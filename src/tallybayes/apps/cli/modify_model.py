@@ -3,28 +3,46 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from tallybayes.apps.cli import stream_models
-from tallybayes.apps.cli.cli_errors import CommandError, UsageError
-from tallybayes.apps.cli.console import answer_json, print_result, print_status, rows
+from cyclopts import Parameter
+
+from tallybayes.apps.cli.cli_errors import UsageError
+from tallybayes.apps.cli.console import File, answer_json, print_result, print_status, rows
 from tallybayes.apps.cli.data_argument import OpenResources, ReadOptions
-from tallybayes.apps.cli.model_files import check_free, load, locked, require, save, target_of
+from tallybayes.apps.cli.model_files import check_free, load, locked, require, save
+from tallybayes.apps.cli.row_columns import TimedRowColumns
+from tallybayes.apps.cli.stream_models import format_stream, is_stream, stream_state
+
+if TYPE_CHECKING:
+    from tallybayes.models.base import Model
+    from tallybayes.models.streaming.stream_model import StreamModel
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ModifyOptions:
+    """Options of the commands that modify a model file."""
+
+    out: Annotated[File | None, Parameter(name=["--out", "-o"])] = None
+    "The file to write; by default MODEL itself."
+    force: bool = False
+    "Replace an existing file of --out."
+    json: bool = False
+    "Write the numbers of rows as JSON."
+
+
+MODIFY_OPTIONS = ModifyOptions()
 
 
 def modify_model(
     method: Literal["partial_fit", "forget"],
     path: str,
     data: str,
-    out: str | None,
-    force: bool,
-    target: str | None,
-    weight: str | None,
-    sequence: str | None,
-    order: str | None,
-    json: bool,
+    options: ModifyOptions,
+    columns: TimedRowColumns,
     reading: ReadOptions,
-    time: str | None = None,
     receipt: str | None = None,
 ) -> None:
     """Add rows to a model or remove them, write the model, and write a receipt if requested."""
@@ -32,87 +50,49 @@ def modify_model(
         check_free(receipt, force=False)
     with OpenResources() as resources:
         require(path)
-        source = resources.source(data, reading, needed=(target, weight, sequence, order, time))
+        source = resources.source(data, reading, needed=columns.names)
         # Locked from reading to writing: else a concurrent change would be lost.
-        with locked(path) if out is None else contextlib.nullcontext():
+        with locked(path) if options.out is None else contextlib.nullcontext():
             model = load(path, keep_stream=True)
             before = model.n_rows_
-            receipt_document = _count(model, method, source, target, weight, sequence, order, time, receipt is not None)
+            if columns.time is not None and not is_stream(model):
+                kind = type(model).__name__
+                raise UsageError(f"--time applies to windows; found a {kind}.\n    'tally window' creates a window.")
+            more = ({"time": columns.time} if is_stream(model) else {}) | ({"receipt": True} if receipt else {})
+            document = columns.call(model, method, source, **more)
             after = model.n_rows_
-            if out is None:
+            if options.out is None:
                 model.save(path)
-    if out is not None:
-        save(model, out, force=force)
+    out = options.out or path
+    if options.out is not None:
+        save(model, out, force=options.force)
     if receipt is not None:
-        receipt_document.save(receipt)
+        document.save(receipt)
         print_status(f"wrote {receipt}")
     kept = _kept(model)
-    if json:
-        stream_state = stream_models.stream_state(model) if stream_models.is_stream(model) else {}
-        answer_json({"file": out or path, "rows_before": before, "rows": after, "kept": kept, **stream_state})
-        return
-    if stream_models.is_stream(model) and method == "partial_fit":
-        print_result(f"{out or path}: {stream_models.format_stream(model)}")
-        return
-    verb = "added" if method == "partial_fit" else "forgot"
-    print_result(f"{verb} {rows(abs(after - before))} rows: {out or path} now has {rows(after)}, {rows(before)} before")
-    if kept:
-        print_status(f"unchanged model choices: {', '.join(kept)}; 'tally fit' revises them")
+    if options.json:
+        state = stream_state(model) if is_stream(model) else {}
+        answer_json({"file": out, "rows_before": before, "rows": after, "kept": kept, **state})
+    elif is_stream(model) and method == "partial_fit":
+        print_result(f"{out}: {format_stream(model)}")
+    else:
+        verb = "added" if method == "partial_fit" else "forgot"
+        print_result(f"{verb} {rows(abs(after - before))} rows: {out} now has {rows(after)}, {rows(before)} before")
+        if kept:
+            print_status(f"unchanged model choices: {', '.join(kept)}; 'tally fit' revises them")
 
 
-def _count(
-    model: Any,
-    method: Literal["partial_fit", "forget"],
-    source: Any,
-    target: str | None,
-    weight: str | None,
-    sequence: str | None,
-    order: str | None,
-    time: str | None,
-    with_receipt: bool,
-) -> Any:
-    """Add the rows to the model or remove them. Return the receipt if requested."""
-    import tallybayes as tb
-
-    receipt_option = {"receipt": True} if with_receipt else {}
-    kind = type(model).__name__
-    if stream_models.is_stream(model):
-        return stream_models.change_stream(
-            model, method, source, target, weight, sequence, order, time, **receipt_option
-        )
-    if time is not None:
-        raise UsageError(f"--time applies to windows; found a {kind}.\n    'tally window' creates a window.")
-    if isinstance(model, tb.HiddenMarkovModel):
-        if sequence is None or target is None:
-            raise UsageError(
-                "a hidden Markov model requires --target (the states) and --sequence (and --order for the time order)."
-            )
-        return getattr(model, method)(source, target, sequence=sequence, order=order, **receipt_option)
-    if sequence or order:
-        raise UsageError(f"--sequence and --order apply to hidden Markov models; found a {kind}.")
-    if isinstance(model, tb.BayesianNetwork):
-        return getattr(model, method)(source, sample_weight=weight, **receipt_option)
-    if not hasattr(model, method):
-        raise CommandError(
-            f"rows cannot be {'added to' if method == 'partial_fit' else 'removed from'} a {kind}: its EM counts "
-            "depend on the parameters.\n    Fit a new model with 'tally fit'."
-        )
-    weights = {} if weight is None else {"sample_weight": weight}
-    return getattr(model, method)(source, target or target_of(model), **weights, **receipt_option)
-
-
-def _kept(model: Any) -> list[str]:
+def _kept(model: Model | StreamModel) -> list[str]:
     """Return the names of the model choices that remain as they were before the change."""
-    model = model.model_ if stream_models.is_stream(model) else model
-    choices = []
-    if hasattr(model, "spec_"):
-        choices += ["ensemble members, weights, families and bins", "calibration"]
-    elif getattr(model, "columns", None) == "suggest":
-        choices.append("suggested families")
-    elif any(getattr(family, "bins", ()) for family in dict(getattr(model, "columns_", None) or {}).values()):
-        choices.append("bins")
-    if getattr(model, "calibration_", None) is not None:
-        choices.append("calibration")
-    if getattr(model, "metric", None) == "learned":
-        choices.append("metric")
-    return choices
+    fitted = model.model_ if is_stream(model) else model
+    families = dict(getattr(fitted, "columns_", None) or {}).values()
+    is_ensemble = hasattr(fitted, "spec_")
+    suggests = getattr(fitted, "columns", None) == "suggest"
+    choices = {
+        "ensemble members, weights, families and bins": is_ensemble,
+        "suggested families": suggests and not is_ensemble,
+        "bins": any(getattr(family, "bins", ()) for family in families) and not (is_ensemble or suggests),
+        "calibration": is_ensemble or getattr(fitted, "calibration_", None) is not None,
+        "metric": getattr(fitted, "metric", None) == "learned",
+    }
+    return [name for name, is_kept in choices.items() if is_kept]

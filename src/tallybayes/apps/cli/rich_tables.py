@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallybayes.apps.cli.console import answer_table, number, print_result, printable, rows, width
+
+if TYPE_CHECKING:
+    import tallybayes as tb
+    from tallybayes.evaluation.comparison.model_difference import Difference
+    from tallybayes.models.ensemble.leaderboard import Leaderboard
+    from tallybayes.models.inspection.model_summary import Summary
+    from tallybayes.results.evaluation import RowEvaluation
+    from tallybayes.results.metric_intervals import MetricEstimate
 
 MOST = 40  # maximum lines of a table; --json has all
 
 
-def show_report(report: Any) -> None:
+def show_report(report: Leaderboard) -> None:
     """Print a leaderboard: the candidates and their held-out log loss."""
     is_ensemble = sum(candidate.weight > 0 for candidate in report.tried) > 1
     print_result(
@@ -40,15 +48,15 @@ def show_report(report: Any) -> None:
 def show_summary(summary: Any) -> None:
     """Print the columns of a model; of an ensemble, those of each member."""
     print_result(printable(summary.title))
-    if hasattr(summary, "members"):
-        for member in summary.members:
-            print_result(f"\n{member.weight:.2f} {printable(member.name)}")
-            _show_columns(member.summary)
-        return
-    _show_columns(summary)
+    members = getattr(summary, "members", None)
+    if members is None:
+        _show_columns(summary)
+    for member in members or ():
+        print_result(f"\n{member.weight:.2f} {printable(member.name)}")
+        _show_columns(member.summary)
 
 
-def _show_columns(summary: Any) -> None:
+def _show_columns(summary: Summary) -> None:
     """Print the columns and the dropped columns of a model."""
     lines = [
         (
@@ -92,7 +100,7 @@ def show_parameters(document: dict[str, Any], mass: float, all_lines: bool) -> N
         )
 
 
-def show_difference(difference: Any) -> None:
+def show_difference(difference: Difference) -> None:
     """Print the differences between two models."""
     print_result(f"{difference.kind}: {rows(difference.rows[0])} rows before, {rows(difference.rows[1])} after")
     if difference.note:
@@ -118,55 +126,49 @@ def show_difference(difference: Any) -> None:
             print_result(f"\n{title}: {', '.join(map(printable, names))}")
 
 
-def show_evaluation(result: Any) -> None:
+def show_evaluation(result: RowEvaluation) -> None:
     """Print the metrics of all rows and of each group."""
-    if not hasattr(result, "confusion_matrix"):
+    import tallybayes as tb
+
+    if not isinstance(result, tb.Evaluation):
         print_result(repr(result))
         return
-    effective = (
-        f" (effective number {result.effective_rows:,.0f})" if result.effective_rows < 0.995 * result.n_rows else ""
-    )
-    print_result(
-        f"{result.n_rows:,} rows{effective}, {len(result.classes)} classes; with {result.mass:.0%} credible intervals\n"
-    )
-    names = ("accuracy", "error_rate", "log_loss", "brier_score", "roc_auc", "calibration_error", "bits_per_row")
-    heads = ("accuracy", "error rate", "log loss (nats)", "Brier score", "ROC AUC", "calibration error", "bits per row")
-    for name, head in zip(names, heads, strict=True):
-        metric = getattr(result, name)
+    n = result.n_rows
+    effective = f" (effective number {result.effective_rows:,.0f})" if result.effective_rows < 0.995 * n else ""
+    print_result(f"{n:,} rows{effective}, {len(result.classes)} classes; with {result.mass:.0%} credible intervals\n")
+    metrics = {
+        "accuracy": result.accuracy,
+        "error rate": result.error_rate,
+        "log loss (nats)": result.log_loss,
+        "Brier score": result.brier_score,
+        "ROC AUC": result.roc_auc,
+        "calibration error": result.calibration_error,
+        "bits per row": result.bits_per_row,
+    }
+    for name, metric in metrics.items():
         if metric is not None:
-            print_result(f"  {head:<17}  {metric!r}")
+            print_result(f"  {name:<17}  {metric!r}")
     print_result("")
-    labels = result.classes.tolist()
-    lines: list[Sequence[Any]] = [
-        (
-            label,
-            _format_metric(result.precision[label]),
-            _format_metric(result.recall[label]),
-            _format_metric(result.f1_score[label]).partition(" ")[0],
-            rows(result.support[label]),
-        )
-        for label in labels
+    lines = [
+        (label, result.precision[label], result.recall[label], result.f1_score[label], rows(result.support[label]))
+        for label in result.classes.tolist()
     ]
-    macro = (result.macro_precision, result.macro_recall, result.macro_f1_score)
-    mean = _format_metric(macro[2]).partition(" ")[0]
-    lines.append(("macro average", _format_metric(macro[0]), _format_metric(macro[1]), mean, ""))
-    answer_table(("class", "precision", "recall", "F1", "rows"), lines, (1, 2, 3, 4))
+    lines.append(("macro average", result.macro_precision, result.macro_recall, result.macro_f1_score, ""))
+    cells = [
+        (label, _format_metric(precision), _format_metric(recall), _format_metric(f1_score).partition(" ")[0], support)
+        for label, precision, recall, f1_score, support in lines
+    ]
+    answer_table(("class", "precision", "recall", "F1", "rows"), cells, (1, 2, 3, 4))
     if result.groups:
         print_result("")
         groups = [
-            (
-                label,
-                f"{evaluation.n_rows:,}",
-                _format_metric(evaluation.accuracy),
-                _format_metric(evaluation.log_loss),
-                _format_metric(evaluation.calibration_error),
-            )
-            for label, evaluation in result.groups.items()
+            (label, f"{part.n_rows:,}", *map(_format_metric, (part.accuracy, part.log_loss, part.calibration_error)))
+            for label, part in result.groups.items()
         ]
         answer_table(("group", "rows", "accuracy", "log loss", "calibration error"), groups, (1, 2, 3, 4))
 
 
-def show_explanation(explanation: Any, number: int) -> None:
+def show_explanation(explanation: tb.Explanation, number: int) -> None:
     """Print the weights of evidence of one row, with bars."""
     note = explanation.note
     explanation.note = ""
@@ -197,7 +199,7 @@ def show_lines(
         print_result(f"… {len(lines) - most:,} more; --json has all")
 
 
-def _family(value: Any) -> str:
+def _family(value: object) -> str:
     """Format a family; of a discretized column, its bins."""
     bins = getattr(value, "bins", ())
     return f"{len(bins)} bins: {', '.join(bins)}" if bins else str(value)
@@ -215,7 +217,7 @@ def _format_bits(bits: float) -> str:
     return "—" if bits != bits else "0" if abs(bits) < 5e-7 else f"{bits:.3g}"
 
 
-def _format_metric(metric: Any) -> str:
+def _format_metric(metric: MetricEstimate) -> str:
     """Format a metric and its interval with at most three decimals. --json has all digits."""
     value, low, high = (text if len(text.partition(".")[2]) <= 3 else f"{float(text):.3f}" for text in metric.shown())
     return f"{value} ({low}–{high})"

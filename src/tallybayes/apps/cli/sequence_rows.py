@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import tallybayes as tb
 
 
 class SequenceRows(NamedTuple):
@@ -23,7 +26,7 @@ class SequenceRows(NamedTuple):
         return [sorted_rows.slice(int(start), int(n)) for start, n in zip(starts, self.lengths, strict=True)]
 
 
-def read_steps(source: Any, sequence: str, order: str | None) -> SequenceRows:
+def read_steps(source: tb.Source, sequence: str, order: str | None) -> SequenceRows:
     """Read all time steps of a source. Sequences are numbered by first occurrence."""
     source.check_columns([sequence, *([order] if order else [])])
     rows = source.read("reading sequences")
@@ -36,7 +39,7 @@ def read_steps(source: Any, sequence: str, order: str | None) -> SequenceRows:
 
 
 def predicted_steps(
-    model: Any, source: Any, sequence: str, order: str | None, proba: bool, keep: Sequence[str]
+    model: tb.HiddenMarkovModel, source: tb.Source, sequence: str, order: str | None, proba: bool, keep: Sequence[str]
 ) -> dict[str, Any]:
     """Return the predicted state of each time step in the order of the data, as columns to write."""
     source.check_columns(keep)

@@ -1,49 +1,25 @@
-"""Windows and decayed models: add or remove rows, and describe their state."""
+"""Windows and decayed models: their state as a document and as a line of text."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from tallybayes.apps.cli.cli_errors import UsageError
 from tallybayes.apps.cli.console import printable, rows
 
+if TYPE_CHECKING:
+    import numpy as np
 
-def is_stream(model: Any) -> bool:
+    from tallybayes.models.streaming.stream_model import StreamModel
+
+
+def is_stream(model: object) -> TypeGuard[StreamModel]:
     """Return whether a model is a window or a decayed model."""
-    return hasattr(model, "model_") and hasattr(model, "now_")
-
-
-def change_stream(
-    stream: Any,
-    method: Literal["partial_fit", "forget"],
-    source: Any,
-    target: str | None,
-    weight: str | None,
-    sequence: str | None,
-    order: str | None,
-    time: str | None,
-    **options: Any,
-) -> Any:
-    """Add rows to a stream model or remove them. Return the result of its method."""
     import tallybayes as tb
-    from tallybayes.apps.cli.model_files import target_of
 
-    inner = getattr(stream, "model_", stream.model)
-    arguments: dict[str, Any] = {"sample_weight": weight, "time": time, **options}
-    if isinstance(inner, tb.HiddenMarkovModel):
-        if sequence is None or target is None:
-            raise UsageError(
-                "a hidden Markov model requires --target (the states) and --sequence (and --order for the time order)."
-            )
-        if weight is not None:
-            raise UsageError("--weight applies to rows; a hidden Markov model is fitted to sequences.")
-        arguments |= {"sequence": sequence, "order": order}
-    elif sequence or order:
-        raise UsageError(f"--sequence and --order apply to hidden Markov models; found a {type(inner).__name__}.")
-    return getattr(stream, method)(source, target or target_of(inner), **arguments)
+    return isinstance(model, tb.Window | tb.Decayed)
 
 
-def stream_state(stream: Any) -> dict[str, Any]:
+def stream_state(stream: StreamModel) -> dict[str, Any]:
     """Return the state of a stream model as a JSON document."""
     state: dict[str, Any] = {"stream": type(stream).__name__, "model": type(stream.model_).__name__}
     state |= {name: value for name, value in stream.get_params(deep=False).items() if name != "model"}
@@ -53,26 +29,26 @@ def stream_state(stream: Any) -> dict[str, Any]:
     return {name: value for name, value in state.items() if value is not None}
 
 
-def format_stream(stream: Any) -> str:
+def format_stream(stream: StreamModel) -> str:
     """Describe the state of a stream model in one line."""
     state = stream_state(stream)
-    unit_name = "sequences" if hasattr(stream.model_, "states_") else "rows"
-    until = f" until {printable(state['now'])[:19]}" if "duration" in state or "time" in state else ""
+    unit = "sequences" if hasattr(stream.model_, "states_") else "rows"
+    until = f" until {printable(state['now'])[:19]}" if {"duration", "time"} & set(state) else ""
     if "half_life" in state:
-        unit = "" if hasattr(stream.half_life, "dtype") or "time" in state else f" {unit_name}"
+        half_life = state["half_life"]
+        of_rows = "" if hasattr(half_life, "dtype") or "time" in state else f" {unit}"
         weight = rows(round(state["weight"], 3))
-        return f"a half-life of {_format_span(stream.half_life)}{unit}{until}: total weight {weight} rows"
-    span = f"{stream.rows:,} {unit_name}" if stream.rows is not None else _format_span(stream.duration)
+        return f"a half-life of {_format_span(half_life)}{of_rows}{until}: total weight {weight} rows"
+    span = f"{state['rows']:,} {unit}" if "rows" in state else _format_span(state["duration"])
     late = f", {state['late']:,} arrived too late" if state["late"] else ""
-    return f"the last {span}{until}: {state['kept']:,} {unit_name}{late}"
+    return f"the last {span}{until}: {state['kept']:,} {unit}{late}"
 
 
-def _format_span(span: Any) -> str:
+def _format_span(span: float | np.timedelta64) -> str:
     """Format a span of time as it is typed."""
-    if not hasattr(span, "dtype"):
-        return f"{float(span):.12g}"
+    if isinstance(span, int | float):
+        return f"{span:.12g}"
     seconds = int(span.astype("m8[ns]").astype(int)) / 1e9
-    for unit, size in {"d": 86400, "h": 3600, "min": 60}.items():
-        if seconds >= size and seconds % size == 0:
-            return f"{seconds / size:.12g}{unit}"
-    return f"{seconds:.12g}s"
+    sizes = {"d": 86400, "h": 3600, "min": 60, "s": 1}
+    unit = next((unit for unit, size in sizes.items() if seconds >= size and seconds % size == 0), "s")
+    return f"{seconds / sizes[unit]:.12g}{unit}"

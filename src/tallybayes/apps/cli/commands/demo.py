@@ -5,11 +5,15 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from tallybayes.apps.cli.console import File, print_result
+
+if TYPE_CHECKING:
+    import tallybayes as tb
+    from tallybayes.typing import Columns
 
 _N = 20_000
 
@@ -58,7 +62,7 @@ def demo(*, output: Annotated[File, Parameter(name=["--output", "-o"], show_defa
     print_result(f"Done in {time.perf_counter() - start:.1f} s. See the handbook in docs/ for more.")
 
 
-def _show_database(columns: Any, train: dict[str, Any], model: Any) -> None:
+def _show_database(columns: Columns, train: dict[str, Any], model: tb.NaiveBayes) -> None:
     """Count the same rows of a Parquet file inside DuckDB, if it is installed."""
     try:
         import duckdb
@@ -82,7 +86,7 @@ def _show_database(columns: Any, train: dict[str, Any], model: Any) -> None:
     )
 
 
-def _show_sums(columns: Any, train: dict[str, Any], model: Any) -> None:
+def _show_sums(columns: Columns, train: dict[str, Any], model: tb.NaiveBayes) -> None:
     """Merge two models, forget rows, and try to forget rows that were never counted."""
     import tallybayes as tb
 

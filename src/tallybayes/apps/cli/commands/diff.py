@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallybayes.apps.cli.cli_errors import CommandError
 from tallybayes.apps.cli.console import File, answer_json
 from tallybayes.apps.cli.model_files import load
 from tallybayes.apps.cli.rich_tables import show_difference
+
+if TYPE_CHECKING:
+    from tallybayes.evaluation.comparison.model_difference import Difference
 
 
 def diff(before: File, after: File, /, *, json: bool = False) -> None:
@@ -46,7 +49,7 @@ def diff(before: File, after: File, /, *, json: bool = False) -> None:
         show_difference(difference)
 
 
-def _as_json(difference: Any) -> dict[str, Any]:
+def _as_json(difference: Difference) -> dict[str, Any]:
     """Return the differences as a JSON document."""
     rows = {"before": difference.rows[0], "after": difference.rows[1]}
     classes = [{"class": label, "before": old, "after": new} for label, (old, new) in difference.classes.items()]

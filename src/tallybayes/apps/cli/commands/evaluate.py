@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -11,6 +11,10 @@ from tallybayes.apps.cli.console import File, answer_json
 from tallybayes.apps.cli.data_argument import DEFAULT_READ_OPTIONS, OpenResources, Read
 from tallybayes.apps.cli.model_files import load, target_of
 from tallybayes.apps.cli.rich_tables import show_evaluation
+from tallybayes.apps.cli.row_columns import ROW_COLUMNS, RowColumns
+
+if TYPE_CHECKING:
+    from tallybayes.results.evaluation import RowEvaluation
 
 
 def evaluate(
@@ -18,12 +22,9 @@ def evaluate(
     data: File,
     /,
     *,
-    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
+    columns: RowColumns = ROW_COLUMNS,
     by: str | None = None,
-    weight: str | None = None,
     mass: Annotated[float, Parameter(show_default=True)] = 0.95,
-    sequence: str | None = None,
-    order: str | None = None,
     json: bool = False,
     reading: Read = DEFAULT_READ_OPTIONS,
 ) -> None:
@@ -43,18 +44,12 @@ def evaluate(
         A file that `tally fit` wrote.
     data
         A file, a pattern in quotes, - or the address of a database.
-    target
-        The column with the true target; by default the target of the fit. For a network, the node to predict.
+    columns
+        Columns of DATA by role.
     by
         Compute the metrics of each group of this column, too.
-    weight
-        The column with the sample weights.
     mass
         Probability mass of the credible intervals.
-    sequence
-        The column with the sequence identifier, for hidden-markov.
-    order
-        The column with the time order within a sequence, for hidden-markov.
     json
         Write all metrics as JSON: value, low and high.
     reading
@@ -62,44 +57,51 @@ def evaluate(
     """
     import tallybayes as tb
 
-    fitted: Any = load(model)
+    fitted = load(model)
     with OpenResources() as resources:
-        source = resources.source(data, reading, needed=(target, by, weight, sequence, order))
-        rows: Any = source
+        source = resources.source(data, reading, needed=(*columns.names, by))
         if isinstance(fitted, tb.HiddenMarkovModel):
             from tallybayes.apps.cli.sequence_rows import read_steps
 
-            if sequence is None:
-                raise UsageError("missing option --sequence COL: the column with the sequence identifier.")
-            if by or weight:
+            sequence = columns.require_sequence()
+            if by or columns.weight:
                 raise UsageError("--by and --weight apply to rows; a hidden Markov model is evaluated on sequences.")
-            rows = read_steps(source, sequence, order).sequences
-            states = None if target is None else [part[target].to_pylist() for part in rows]
+            rows = read_steps(source, sequence, columns.order).sequences
+            states = None if columns.target is None else [part[columns.target].to_pylist() for part in rows]
             result: Any = tb.evaluate(fitted, rows, states, mass=mass)
         else:
-            target_column = target or target_of(fitted)
-            result = tb.evaluate(fitted, rows, target_column, by, sample_weight=weight, mass=mass)
+            columns.check_no_sequence(fitted)
+            target = columns.target or target_of(fitted)
+            result = tb.evaluate(fitted, source, target, by, sample_weight=columns.weight, mass=mass)
     if json:
         answer_json(metrics_to_json(result))
     else:
         show_evaluation(result)
 
 
-def metrics_to_json(result: Any) -> dict[str, Any]:
+def metrics_to_json(result: RowEvaluation) -> dict[str, Any]:
     """Return the metrics as a JSON document."""
+    import tallybayes as tb
+
     document: dict[str, Any] = {"rows": result.n_rows, "mass": result.mass}
-    if not hasattr(result, "confusion_matrix"):
-        names = ("bits_per_row", "mean_absolute_error", "mean_squared_error", "rmse", "r2", "log_loss")
-        document |= {name: getattr(result, name) for name in names if getattr(result, name, None) is not None}
-        return document | {"groups": {label: metrics_to_json(part) for label, part in (result.groups or {}).items()}}
-    for name in ("accuracy", "error_rate", "log_loss", "brier_score", "roc_auc", "calibration_error", "bits_per_row"):
-        document[name] = getattr(result, name)
-    labels = result.classes.tolist()
-    parts = {"precision": result.precision, "recall": result.recall, "f1_score": result.f1_score}
+    groups = {label: metrics_to_json(part) for label, part in (result.groups or {}).items()}
+    if not isinstance(result, tb.Evaluation):
+        metrics = ("bits_per_row", "mean_absolute_error", "mean_squared_error", "rmse", "r2", "log_loss")
+        values = {name: getattr(result, name, None) for name in metrics}
+        document |= {name: value for name, value in values.items() if value is not None}
+        return document | {"groups": groups}
+    names = ("accuracy", "error_rate", "log_loss", "brier_score", "roc_auc", "calibration_error", "bits_per_row")
+    document |= {name: getattr(result, name) for name in names}
     document["classes"] = [
-        {"class": label, "support": result.support[label], **{name: part[label] for name, part in parts.items()}}
-        for label in labels
+        {
+            "class": label,
+            "support": result.support[label],
+            "precision": result.precision[label],
+            "recall": result.recall[label],
+            "f1_score": result.f1_score[label],
+        }
+        for label in result.classes.tolist()
     ]
     document["confusion_matrix"] = result.confusion_matrix
-    document["groups"] = [{"group": label, **metrics_to_json(part)} for label, part in (result.groups or {}).items()]
+    document["groups"] = [{"group": label, **part} for label, part in groups.items()]
     return document

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallybayes.apps.cli.cli_errors import CommandError, UsageError
 from tallybayes.apps.cli.console import File, answer_json, print_result
 from tallybayes.apps.cli.data_argument import DEFAULT_READ_OPTIONS, OpenResources, Read
 from tallybayes.apps.cli.model_files import load, read_by
 from tallybayes.apps.cli.rich_tables import show_explanation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    import tallybayes as tb
+    from tallybayes.models.classification.classifier import Classifier
 
 
 def explain(
@@ -73,7 +79,7 @@ def explain(
         answer_json(documents)
 
 
-def _rows(source: Any, numbers: tuple[int, ...]) -> list[Any]:
+def _rows(source: tb.Source, numbers: tuple[int, ...]) -> list[pa.Table]:
     """Return the rows with these numbers, each as a table of one row."""
     tables: dict[int, Any] = {}
     first = 1
@@ -88,12 +94,12 @@ def _rows(source: Any, numbers: tuple[int, ...]) -> list[Any]:
     return [tables[row] for row in numbers]
 
 
-def _label(text: str, labels: list[Any]) -> Any:
+def _label(text: str, labels: list[object]) -> object:
     """Return the class whose text is `text`, or `text` if there is none."""
     return next((label for label in labels if str(label) == text), text)
 
 
-def _as_json(model: Any, table: Any, explanation: Any, number: int) -> dict[str, Any]:
+def _as_json(model: Classifier, table: pa.Table, explanation: tb.Explanation, number: int) -> dict[str, Any]:
     """Return an explanation as a JSON document."""
     cells = dict(zip(map(str, explanation.columns), explanation.values[0], strict=True))
     weights = [

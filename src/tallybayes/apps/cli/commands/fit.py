@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -13,11 +15,17 @@ from tallybayes.apps.cli.console import STANDARD_INPUT, File, answer_json
 from tallybayes.apps.cli.data_argument import DEFAULT_READ_OPTIONS, OpenResources, Read, is_database
 from tallybayes.apps.cli.json_output import model_to_json
 from tallybayes.apps.cli.model_files import check_free, load, save, target_of
-from tallybayes.apps.cli.model_options import MODELS, make, read_families, read_prior, read_structure
+from tallybayes.apps.cli.model_options import MODELS, make, passed_options, read_families, read_prior, read_structure
 from tallybayes.apps.cli.rich_tables import show_report, show_summary
+from tallybayes.apps.cli.row_columns import ROW_COLUMNS, RowColumns
 from tallybayes.messages import redacted
 
-Model = Literal[
+if TYPE_CHECKING:
+    import tallybayes as tb
+    from tallybayes.models.base import Model
+    from tallybayes.models.ensemble.leaderboard import Leaderboard
+
+ModelName = Literal[
     "auto",
     "naive-bayes",
     "one-dependence",
@@ -38,8 +46,8 @@ def fit(
     data: File,
     /,
     *,
-    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
-    model: Annotated[Model, Parameter(name=["--model", "-m"], show_default=True)] = "auto",
+    roles: RowColumns = ROW_COLUMNS,
+    model: Annotated[ModelName, Parameter(name=["--model", "-m"], show_default=True)] = "auto",
     out: Annotated[File | None, Parameter(name=["--out", "-o"])] = None,
     force: bool = False,
     columns: tuple[str, ...] = (),
@@ -48,11 +56,8 @@ def fit(
     class_prior: Literal["uniform", "frequency"] | None = None,
     calibration: Literal["temperature", "isotonic", "auto"] | None = None,
     unlabeled: Literal["em", "skip"] | None = None,
-    weight: str | None = None,
     covariance: Covariance | None = None,
     structure: tuple[str, ...] = (),
-    sequence: str | None = None,
-    order: str | None = None,
     states: int | None = None,
     components: int | None = None,
     degree: int | None = None,
@@ -86,9 +91,8 @@ def fit(
     ----------
     data
         A file, a pattern in quotes, - or the address of a database.
-    target
-        The column of the classes, of the states of hidden-markov, or of the numbers of regression. A network or a
-        mixture needs none.
+    roles
+        Columns of DATA by role.
     model
         The kind of model.
     out
@@ -107,16 +111,10 @@ def fit(
         Calibrate the probabilities on held-out rows.
     unlabeled
         Use rows without a class by EM, or skip them. By default they are an error.
-    weight
-        The column with the sample weights.
     covariance
         Covariance of a discriminant; by default full.
     structure
         Edges of a network: 'a->b' 'b, c -> d', a .bif file with them, or tree to learn a tree from the data.
-    sequence
-        The column with the sequence identifier, for hidden-markov.
-    order
-        The column with the time order within a sequence, for hidden-markov.
     states
         The number of states of hidden-markov without --target.
     components
@@ -141,66 +139,77 @@ def fit(
         "columns": families,
         "estimate": estimate,
         "prior": read_prior(prior, estimate or "bayes"),
+        "class_prior": class_prior,
+        "calibration": calibration,
+        "unlabeled": unlabeled,
+        "single": single,
+        "covariance": covariance and covariance.replace("-", "_"),
+        "n_states": states,
+        "n_components": components,
+        "degree": degree,
+        "random_state": seed,
     }
-    options |= {"class_prior": class_prior, "calibration": calibration, "unlabeled": unlabeled, "single": single}
-    options |= {"covariance": None if covariance is None else covariance.replace("-", "_"), "n_states": states}
-    options |= {"n_components": components, "degree": degree}
-    options |= {"random_state": seed}
+    learns_tree = model == "network" and structure == ("tree",)
     with OpenResources() as resources:
-        required = (target, weight, sequence, order)
-        source = resources.source(data, reading, ignored, needed=required)
-        if like_model is not None:
+        source = resources.source(data, reading, ignored, needed=roles.names)
+        if like_model is None:
+            unfitted = _make_model(model, options, structure, source, roles.target)
+        else:
             if any(value not in (None, {}) for value in options.values()) or model != "auto" or structure:
                 raise UsageError("--like sets the kind and the parameters of the model; pass no other model option.")
             other = load(like_model)
             if isinstance(other, tb.Mixture):
                 raise UsageError(f"--like requires a model whose tallies can be merged; {like_model} is a Mixture.")
             unfitted = other.without_rows()
-            target = target or target_of(other)
-            kind = next(name for name, class_name in MODELS.items() if type(unfitted) is getattr(tb, class_name))
-        else:
-            unfitted = _make_model(model, options, structure, source, target)
-            kind = model
-            if target is not None and model not in ("regression", "network", "hidden-markov"):
-                _check_classes(source, target)
+            roles = replace(roles, target=roles.target or target_of(other))
+        kind = next(name for name, class_name in MODELS.items() if type(unfitted) is getattr(tb, class_name))
         path = out or _default_path(data, reading.table, kind)
         check_free(path, force)  # before the fit
-        fitted = _fit_model(unfitted, kind, source, target, weight, sequence, order, structure)
+        if learns_tree:
+            roles.check_no_sequence(unfitted)
+            passed = passed_options(model, options)
+            fitted: Model = tb.learn_tree(source, roles.target, sample_weight=roles.weight, **passed)
+        else:
+            fitted = roles.call(unfitted, "fit" if like_model is None else "partial_fit", source)
     save(fitted, path, force=force)  # before printing: the output pipe may be closed
-    report = getattr(fitted, "leaderboard_", None)
+    report = fitted.leaderboard_ if isinstance(fitted, tb.AutoClassifier) else None
     if json:
-        document = model_to_json(fitted) | {"file": path}
-        answer_json(document | ({} if report is None else {"report": _leaderboard_to_json(report)}))
+        leaderboard = {} if report is None else {"report": _leaderboard_to_json(report)}
+        answer_json({**model_to_json(fitted), "file": path, **leaderboard})
+    elif report is not None:
+        show_report(report)
     else:
-        show_report(report) if report is not None else show_summary(fitted.summary())
+        show_summary(fitted.summary())
 
 
 def _make_model(
-    model: str, options: dict[str, Any], structure: tuple[str, ...], source: Any, target: str | None
-) -> Any:
+    model: str, options: Mapping[str, Any], structure: tuple[str, ...], source: tb.Source, target: str | None
+) -> Model:
     """Return the unfitted model. Raise UsageError for options that it does not have, or that are missing."""
-    if structure and model != "network":
-        raise UsageError("--structure applies to --model network.")
     if model == "network":
         if not structure:
             raise UsageError(
                 f"missing option --structure: edges such as 'a->b', or tree.\n    Columns: {_column_names(source)}."
             )
-        parents: Any = {} if structure == ("tree",) else read_structure(structure)
-        return make(model, options, {"parents": parents})
+        return make(model, options, parents={} if structure == ("tree",) else read_structure(structure))
+    if structure:
+        raise UsageError("--structure applies to --model network.")
     if model == "mixture":
         if target is not None:
             raise UsageError(
                 f"--target is {target!r}; a mixture is fitted without a target.\n"
                 f"    Omit --target; --columns {target}=ignore drops the column."
             )
-        return make(model, options)
-    if target is None and (model != "hidden-markov" or options["n_states"] is None):
-        raise UsageError(f"missing option --target: the column to predict; expected one of {_column_names(source)}.")
+    elif target is None:
+        if model != "hidden-markov" or options["n_states"] is None:
+            names = _column_names(source)
+            raise UsageError(f"missing option --target: the column to predict; expected one of {names}.")
+    elif model not in ("regression", "hidden-markov"):
+        _check_classes(source, target)
     return make(model, options)
 
 
-def _check_classes(source: Any, target: str) -> None:
+def _check_classes(source: tb.Source, target: str) -> None:
     """Raise UsageError if the target is continuous: every value would be a class."""
     import pyarrow.compute as pc
 
@@ -217,43 +226,6 @@ def _check_classes(source: Any, target: str) -> None:
         )
 
 
-def _fit_model(
-    unfitted: Any,
-    model: str,
-    source: Any,
-    target: str | None,
-    weight: str | None,
-    sequence: str | None,
-    order: str | None,
-    structure: tuple[str, ...],
-) -> Any:
-    """Fit the model to the rows and return it."""
-    import tallybayes as tb
-
-    if model != "hidden-markov" and (sequence or order):
-        raise UsageError("--sequence and --order apply to --model hidden-markov.")
-    fit_rows = (
-        unfitted.partial_fit if hasattr(unfitted, "n_rows_") else unfitted.fit
-    )  # a model of --like has n_rows_ of 0
-    if model == "hidden-markov":
-        if sequence is None:
-            raise UsageError(
-                "missing option --sequence COL: the column with the sequence identifier "
-                "(and --order COL for the time order)."
-            )
-        if weight is not None:
-            raise UsageError("--weight applies to rows; a hidden Markov model is fitted to sequences.")
-        return fit_rows(source, target, sequence=sequence, order=order)
-    if model == "network" and structure == ("tree",):
-        parameters = {name: value for name, value in unfitted.get_params(deep=False).items() if name != "parents"}
-        defaults = tb.BayesianNetwork({}).get_params(deep=False)
-        passed = {name: value for name, value in parameters.items() if value != defaults[name]}
-        return tb.learn_tree(source, target, sample_weight=weight, **passed)
-    if model in ("network", "mixture"):
-        return fit_rows(source, sample_weight=weight)
-    return fit_rows(source, target, **({} if weight is None else {"sample_weight": weight}))
-
-
 def _default_path(data: str, table: str | None, model: str) -> str:
     """Return the default file name of a model: the name of the data and the kind of the model."""
     if table and is_database(data):
@@ -266,21 +238,20 @@ def _default_path(data: str, table: str | None, model: str) -> str:
     return f"{stem}-{model}.tally"
 
 
-def _column_names(source: Any) -> str:
+def _column_names(source: tb.Source) -> str:
     """Return the names of the columns, at most twelve."""
     names = source.schema.names
     return ", ".join(map(repr, names[:12])) + (f", … {len(names) - 12} more" if len(names) > 12 else "")
 
 
-def _leaderboard_to_json(report: Any) -> dict[str, Any]:
+def _leaderboard_to_json(report: Leaderboard) -> dict[str, Any]:
     """Return the leaderboard as a JSON document."""
-    held_out = {"log_loss": [report.loss, report.low, report.high], "accuracy": report.accuracy}
-    data = {"rows": report.n_rows, "folds": report.n_folds, "seconds": report.seconds}
-    columns = {str(name): str(family) for name, family in report.columns.items()}
     return {
         "tried": list(report.tried),
-        "held_out": held_out,
-        **data,
-        "columns": columns,
+        "held_out": {"log_loss": [report.loss, report.low, report.high], "accuracy": report.accuracy},
+        "rows": report.n_rows,
+        "folds": report.n_folds,
+        "seconds": report.seconds,
+        "columns": {str(name): str(family) for name, family in report.columns.items()},
         "dropped_columns": report.dropped_columns,
     }

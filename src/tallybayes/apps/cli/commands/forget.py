@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from cyclopts import Parameter
-
 from tallybayes.apps.cli.console import File
 from tallybayes.apps.cli.data_argument import DEFAULT_READ_OPTIONS, Read
-from tallybayes.apps.cli.modify_model import modify_model
+from tallybayes.apps.cli.modify_model import MODIFY_OPTIONS, ModifyOptions, modify_model
+from tallybayes.apps.cli.row_columns import TIMED_ROW_COLUMNS, TimedRowColumns
 
 
 def forget(
@@ -16,15 +13,9 @@ def forget(
     data: File,
     /,
     *,
-    out: Annotated[File | None, Parameter(name=["--out", "-o"])] = None,
-    force: bool = False,
-    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
-    weight: str | None = None,
-    sequence: str | None = None,
-    order: str | None = None,
-    time: str | None = None,
+    options: ModifyOptions = MODIFY_OPTIONS,
+    columns: TimedRowColumns = TIMED_ROW_COLUMNS,
     receipt: File | None = None,
-    json: bool = False,
     reading: Read = DEFAULT_READ_OPTIONS,
 ) -> None:
     """Remove rows from a model exactly.
@@ -45,25 +36,13 @@ def forget(
         A file that `tally fit` or `tally window` wrote.
     data
         The rows with their class labels: a file, a pattern in quotes, - or the address of a database.
-    out
-        The file to write; by default MODEL itself.
-    force
-        Replace an existing file of --out.
-    target
-        The column with the class labels; by default the target of the fit.
-    weight
-        The column with the sample weights.
-    sequence
-        The column with the sequence identifier, for hidden-markov.
-    order
-        The column with the time order within a sequence, for hidden-markov.
-    time
-        The column with the times of the rows, for a window; by default the one of its first rows.
+    options
+        Options for writing the model.
+    columns
+        Columns of DATA by role.
     receipt
         Write a receipt to this new file: counts and digests, which 'tally receipt' verifies.
-    json
-        Write the numbers of rows as JSON.
     reading
         Options for reading DATA.
     """
-    modify_model("forget", model, data, out, force, target, weight, sequence, order, json, reading, time, receipt)
+    modify_model("forget", model, data, options, columns, reading, receipt)

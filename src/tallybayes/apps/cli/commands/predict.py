@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -10,6 +10,7 @@ from tallybayes.apps.cli.cli_errors import UsageError
 from tallybayes.apps.cli.console import File, print_status
 from tallybayes.apps.cli.data_argument import DEFAULT_READ_OPTIONS, OpenResources, Read
 from tallybayes.apps.cli.model_files import load
+from tallybayes.apps.cli.row_columns import SEQUENCE_COLUMNS, SequenceColumns
 
 
 def predict(
@@ -21,9 +22,7 @@ def predict(
     to_table: str | None = None,
     proba: bool = False,
     keep: tuple[str, ...] = (),
-    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
-    sequence: str | None = None,
-    order: str | None = None,
+    columns: SequenceColumns = SEQUENCE_COLUMNS,
     json: bool = False,
     reading: Read = DEFAULT_READ_OPTIONS,
 ) -> None:
@@ -55,12 +54,8 @@ def predict(
         Write the probability of every class, too.
     keep
         Columns of DATA to copy to the result, such as a key.
-    target
-        For a network: the node to predict.
-    sequence
-        The column with the sequence identifier, for hidden-markov.
-    order
-        The column with the time order within a sequence, for hidden-markov.
+    columns
+        Columns of DATA by role; for a network, --target is the node to predict.
     json
         Write JSON lines to standard output instead of CSV.
     reading
@@ -73,23 +68,20 @@ def predict(
         raise UsageError(
             "--json applies to standard output.\n    The suffix of a file sets its format: -o predicted.jsonl."
         )
-    fitted: Any = load(model)
+    fitted = load(model)
     with OpenResources(writes=out) as resources:
         output, kind = resources.target(out, to_table)
-        file_format = None if kind is None else "json" if json else kind
-        source = resources.source(data, reading, needed=(*keep, sequence, order))
+        file_format = kind and ("json" if json else kind)
+        source = resources.source(data, reading, needed=(*keep, columns.sequence, columns.order))
         if isinstance(fitted, tb.HiddenMarkovModel):
-            if sequence is None:
-                raise UsageError("missing option --sequence COL: the column with the sequence identifier.")
-            predictions = predicted_steps(fitted, source, sequence, order, proba, keep)
+            predictions = predicted_steps(fitted, source, columns.require_sequence(), columns.order, proba, keep)
             n = tb.write_rows(predictions, output, format=file_format)
         else:
-            if sequence or order:
-                raise UsageError(
-                    f"--sequence and --order apply to hidden Markov models; found a {type(fitted).__name__}."
-                )
-            if proba and not hasattr(fitted, "predict_proba") and not hasattr(fitted, "graph_"):
+            columns.check_no_sequence(fitted)
+            if proba and not hasattr(fitted, "predict_proba") and not isinstance(fitted, tb.BayesianNetwork):
                 raise UsageError(f"--proba applies to classifiers; found a {type(fitted).__name__}.")
-            n = tb.write_predictions(fitted, source, output, target, proba=proba, keep=list(keep), format=file_format)
+            n = tb.write_predictions(
+                fitted, source, output, columns.target, proba=proba, keep=list(keep), format=file_format
+            )
     if kind is None:
         print_status(f"wrote {n:,} rows to {out}")

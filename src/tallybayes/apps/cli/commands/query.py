@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from tallybayes.apps.cli.cli_errors import UsageError
 from tallybayes.apps.cli.console import File, answer_json, print_result
 from tallybayes.apps.cli.model_files import load
+
+if TYPE_CHECKING:
+    import tallybayes as tb
 
 
 def query(
@@ -79,14 +82,14 @@ def query(
         print_result(repr(result))
 
 
-def _moments(result: Any) -> dict[str, Any]:
+def _moments(result: tb.QueryResult) -> dict[str, Any]:
     """Return mean and standard deviation of one continuous node, or means, deviations and covariance of several."""
     if len(result.continuous_nodes) == 1:
         return {"mean": result.mean, "std": result.std}
     return {"mean": result.mean.tolist(), "std": result.std.tolist(), "covariance": result.covariance.tolist()}
 
 
-def _evidence(model: Any, pairs: Sequence[str], option: str) -> dict[str, Any]:
+def _evidence(model: tb.BayesianNetwork, pairs: Sequence[str], option: str) -> dict[str, Any]:
     """Return node -> value for texts COLUMN=VALUE: levels of discrete nodes, numbers for continuous nodes."""
     evidence: dict[str, Any] = {}
     for text in pairs:
@@ -109,7 +112,7 @@ def _evidence(model: Any, pairs: Sequence[str], option: str) -> dict[str, Any]:
     return evidence
 
 
-def _level(text: str, levels: Sequence[Any]) -> Any:
+def _level(text: str, levels: Sequence[object]) -> object:
     """Return the level whose text is `text`, or `text` itself, for which the library then raises an error."""
     for level in levels:
         if str(level) == text or (isinstance(level, bool) and str(level).lower() == text.lower()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -10,6 +10,9 @@ from tallybayes.apps.cli.cli_errors import CommandError, UsageError
 from tallybayes.apps.cli.console import File, print_status
 from tallybayes.apps.cli.data_argument import OpenResources
 from tallybayes.apps.cli.model_files import load
+
+if TYPE_CHECKING:
+    from tallybayes.models.base import Model
 
 
 def sample(
@@ -66,7 +69,7 @@ def sample(
         print_status(f"wrote {count:,} rows to {out}")
 
 
-def _draw(model: Any, file: str, n: int, length: int, given: str | None, seed: int | None) -> dict[str, Any]:
+def _draw(model: Model, file: str, n: int, length: int, given: str | None, seed: int | None) -> dict[str, Any]:
     """Return the columns of the rows drawn from a model."""
     import numpy as np
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -12,6 +12,11 @@ from tallybayes.apps.cli.json_output import model_to_json, parameters_to_json
 from tallybayes.apps.cli.model_files import load
 from tallybayes.apps.cli.rich_tables import MOST, show_lines, show_parameters, show_summary
 from tallybayes.apps.cli.stream_models import format_stream, is_stream, stream_state
+
+if TYPE_CHECKING:
+    from tallybayes.models.base import Model
+    from tallybayes.models.streaming.stream_model import StreamModel
+    from tallybayes.typing import Name
 
 
 def show(
@@ -80,7 +85,7 @@ def show(
         show_parameters(parameters_to_json(fitted, name, mass), mass, all_lines)
 
 
-def _show_small(loaded: Any, model: Any, below: float, all_lines: bool, json: bool) -> None:
+def _show_small(loaded: Model | StreamModel, model: Model, below: float, all_lines: bool, json: bool) -> None:
     """Print the counts below a threshold: a count of one identifies a person."""
     tallies = {member.spec.name: member.model.tally_ for member in getattr(model, "members_", ())} or {"": model.tally_}
     lines = [(name, *line) for name, tally in tallies.items() for line in tally.small_counts(below)]
@@ -99,6 +104,6 @@ def _show_small(loaded: Any, model: Any, below: float, all_lines: bool, json: bo
     show_lines(heads, cells, (len(heads) - 1,), len(lines) if all_lines else MOST)
 
 
-def _column_name(model: Any, column: str) -> Any:
+def _column_name(model: Model, column: str) -> Name:
     """Return the column name of the model for a text: unnamed columns are numbered by integers."""
     return next((name for name in model.parameters_ if str(name) == column), column)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -12,7 +12,8 @@ from tallybayes.apps.cli.console import File, answer_json, print_result
 from tallybayes.apps.cli.data_argument import DEFAULT_READ_OPTIONS, OpenResources, Read
 from tallybayes.apps.cli.model_files import check_free, load, save
 from tallybayes.apps.cli.model_options import read_span
-from tallybayes.apps.cli.stream_models import change_stream, format_stream, stream_state
+from tallybayes.apps.cli.row_columns import TIMED_ROW_COLUMNS, TimedRowColumns
+from tallybayes.apps.cli.stream_models import format_stream, stream_state
 
 
 def window(
@@ -23,13 +24,9 @@ def window(
     rows: int | None = None,
     duration: str | None = None,
     half_life: str | None = None,
-    time: str | None = None,
+    columns: TimedRowColumns = TIMED_ROW_COLUMNS,
     out: Annotated[File | None, Parameter(name=["--out", "-o"])] = None,
     force: bool = False,
-    target: Annotated[str | None, Parameter(name=["--target", "-t"])] = None,
-    weight: str | None = None,
-    sequence: str | None = None,
-    order: str | None = None,
     json: bool = False,
     reading: Read = DEFAULT_READ_OPTIONS,
 ) -> None:
@@ -62,64 +59,41 @@ def window(
         The duration of the window by --time, a SPAN.
     half_life
         Exponential decay: the half-life of the weight, in rows or as a SPAN of --time.
-    time
-        The column with the times of the rows, dates or numbers. It is not a feature.
+    columns
+        Columns of DATA by role.
     out
         The file to write; by default MODEL-window.tally in this folder. An existing file is replaced only with --force.
     force
         Replace an existing file.
-    target
-        The column with the class labels; by default the target of the fit.
-    weight
-        The column with the sample weights.
-    sequence
-        The column with the sequence identifier, for hidden-markov.
-    order
-        The column with the time order within a sequence, for hidden-markov.
     json
         Write the state of the window as JSON.
     reading
         Options for reading DATA.
     """
-    spans = {"rows": rows, "duration": duration, "half_life": half_life}
-    if sum(value is not None for value in spans.values()) != 1:
+    import tallybayes as tb
+
+    if sum(value is not None for value in (rows, duration, half_life)) != 1:
         raise UsageError("missing option: pass one of --rows, --duration and --half-life.")
-    if rows is not None and (time is not None or rows < 1):
-        raise UsageError(
-            f"--rows is {rows}; expected at least 1."
-            if rows < 1
-            else "--rows and --time exclude each other; pass --duration with --time."
-        )
-    if duration is not None and time is None:
+    if rows is not None and rows < 1:
+        raise UsageError(f"--rows is {rows}; expected at least 1.")
+    if rows is not None and columns.time is not None:
+        raise UsageError("--rows and --time exclude each other; pass --duration with --time.")
+    if duration is not None and columns.time is None:
         raise UsageError("missing option --time COLUMN, which --duration requires; or pass --rows.")
-    template: Any = load(model)
-    path = out or f"{os.path.basename(model).rpartition('.')[0] or os.path.basename(model)}-window.tally"
+    template = load(model).without_rows()
+    path = out or f"{os.path.splitext(os.path.basename(model))[0]}-window.tally"
     check_free(path, force)  # before counting
-    stream = _make_stream(template.without_rows(), rows, duration, half_life)
+    stream: tb.Window | tb.Decayed
+    if half_life is not None:
+        stream = tb.Decayed(template, half_life=read_span(half_life, "half-life"))
+    else:
+        span = None if duration is None else read_span(duration, "duration")
+        stream = tb.Window(template, rows=rows, duration=span)
     with OpenResources() as resources:
-        change_stream(
-            stream,
-            "partial_fit",
-            resources.source(data, reading, needed=(target, weight, sequence, order, time)),
-            target,
-            weight,
-            sequence,
-            order,
-            time,
-        )
+        source = resources.source(data, reading, needed=columns.names)
+        columns.call(stream, "partial_fit", source, time=columns.time)
     save(stream, path, force=force)
     if json:
         answer_json({"file": path, **stream_state(stream)})
     else:
         print_result(format_stream(stream))
-
-
-def _make_stream(unfitted: Any, rows: int | None, duration: str | None, half_life: str | None) -> Any:
-    """Return the empty window or decayed model."""
-    import tallybayes as tb
-
-    if rows is not None:
-        return tb.Window(unfitted, rows=rows)
-    if duration is not None:
-        return tb.Window(unfitted, duration=read_span(duration, "duration"))
-    return tb.Decayed(unfitted, half_life=read_span(str(half_life), "half-life"))

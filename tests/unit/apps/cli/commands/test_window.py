@@ -79,7 +79,7 @@ def test_a_window_of_sequences(done, tally, tmp_path):
     words[:24].to_csv("words.csv", index=False)
     words[24:].to_csv("more.csv", index=False)
     done("fit words.csv -m hidden-markov -t tag --sequence s -o tagger.tally")
-    assert "requires --target" in tally("window tagger.tally words.csv --rows 5 -o last.tally").err
+    assert "missing option --sequence" in tally("window tagger.tally words.csv --rows 5 -o last.tally").err
     done("window tagger.tally words.csv --rows 5 -t tag --sequence s -o last.tally")
     assert "5 sequences" in done("update last.tally more.csv -t tag --sequence s")
     expected = tb.HiddenMarkovModel().fit(words[28:], "tag", sequence="s")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tallybayes.apps.cli.cli_errors import CommandError, UsageError
 from tallybayes.apps.cli.commands.spam.spam_options import plain_paths
 from tallybayes.apps.cli.console import File, answer_json, print_result, print_status
+
+if TYPE_CHECKING:
+    from tallybayes.apps.spam.spam_score import Thresholds
+    from tallybayes.apps.spam.verdicts import Verdict
 
 
 def evaluate(
@@ -85,7 +89,7 @@ def evaluate(
         print_result(f"\nwrote {picture}")
 
 
-def _by_store(store: str | None, paths_by_class: dict[str, tuple[str, ...]], limits: Any) -> list[list[Any]]:
+def _by_store(store: str | None, paths_by_class: dict[str, tuple[str, ...]], limits: Thresholds) -> list[list[Verdict]]:
     """Return the verdicts on ham and on spam of a store."""
     from tallybayes.apps.spam.check_mail import classify_files
     from tallybayes.apps.spam.store.spam_store import Store
@@ -103,7 +107,9 @@ def _by_store(store: str | None, paths_by_class: dict[str, tuple[str, ...]], lim
     return by_class
 
 
-def _prequential(ham: Any, spam: Any, limits: Any, picture: str | None) -> list[list[Any]]:
+def _prequential(
+    ham: tuple[str, ...], spam: tuple[str, ...], limits: Thresholds, picture: str | None
+) -> list[list[Verdict]]:
     """Return the verdicts on ham and on spam by prequential evaluation: each mail is classified, then learned."""
     import tallybayes as tb
     from tallybayes.apps.spam.spam_prequential import learning_curve, prequential_verdicts

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from tallybayes.apps.cli.cli_errors import CommandError, UsageError
 from tallybayes.apps.cli.commands.spam.spam_options import plain_paths
 from tallybayes.apps.cli.console import File, answer_json, answer_table, print_result, printable
+
+if TYPE_CHECKING:
+    from tallybayes.apps.spam.verdicts import WordEvidence
 
 
 def explain(
@@ -95,7 +98,7 @@ class _Weights:
         return [None for _ in self.weights]
 
 
-def _draw(path: str, prior: float, evidence: list[Any], log_odds: float) -> None:
+def _draw(path: str, prior: float, evidence: list[WordEvidence], log_odds: float) -> None:
     """Plot the weights of evidence."""
     import numpy as np
 

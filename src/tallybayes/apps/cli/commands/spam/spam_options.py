@@ -7,12 +7,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tallybayes.apps.cli.cli_errors import CommandError, UsageError
 from tallybayes.apps.cli.console import STANDARD_INPUT, print_status, printable
 
 if TYPE_CHECKING:
+    from tallybayes.apps.spam.store.spam_store import State
     from tallybayes.apps.spam.train import TrainingOutcome
 
 _MAX_NAMES = 5  # names shown of mails that keep the other class
@@ -71,6 +72,6 @@ def mails(n: int) -> str:
     return f"{n:,} mail" if n == 1 else f"{n:,} mails"
 
 
-def describe_store(state: Any) -> str:
+def describe_store(state: State) -> str:
     """Describe the contents of a store in one line."""
     return f"{state.ham:,} ham and {state.spam:,} spam, {state.words:,} words"

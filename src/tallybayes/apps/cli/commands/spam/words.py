@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from tallybayes.apps.cli.cli_errors import UsageError
 from tallybayes.apps.cli.console import File, answer_json, answer_table, print_result
+
+if TYPE_CHECKING:
+    from tallybayes.apps.spam.word_statistics import Theta
 
 
 def words(
@@ -70,7 +73,7 @@ def words(
     print_result(f"\nnumbers of mails; θ in millionths with its {mass:.0%} credible interval")
 
 
-def _millionths(theta: Any) -> str:
+def _millionths(theta: Theta) -> str:
     """Format a probability in millionths with its interval."""
     value, low, high = (f"{1e6 * part:.0f}" if part > 1e-5 else f"{1e6 * part:.1f}" for part in theta)
     return f"{value} {low}–{high}"
