@@ -59,11 +59,11 @@ def test_of_a_single_level_every_concentration_is_as_good():
 def test_slopes():
     start = np.array([1e-3, 0.5, 3.0, 7.9, 8.0, 19.0, 51.0, 400.0])
     for steps in (0.0, 0.3, 1.0, 25.0, 3000.0):
-        first, second = reference_dirichlet_fit._rising(start, np.full(8, steps))
+        first, second = reference_dirichlet_fit._digamma_differences(start, np.full(8, steps))
         np.testing.assert_allclose(first, digamma(start + steps) - digamma(start), rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(second, polygamma(1, start + steps) - polygamma(1, start), rtol=1e-6, atol=1e-14)
     big = np.array([1e6, 1e9, 1e13])  # where the difference of two digammas has lost its digits
-    first, second = reference_dirichlet_fit._rising(big, np.full(3, 2.0))
+    first, second = reference_dirichlet_fit._digamma_differences(big, np.full(3, 2.0))
     np.testing.assert_allclose(first, 1 / big + 1 / (big + 1), rtol=1e-13)
     np.testing.assert_allclose(second, -1 / big**2 - 1 / (big + 1) ** 2, rtol=1e-13)
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tallybayes.errors import CellError
 from tallybayes.kernels.arguments import Columns, Float64Array, Int64Array
-from tallybayes.kernels.reference.groups import present_rows, rows_of, valid_codes
+from tallybayes.kernels.reference.groups import column_list, observed_cells, present_rows, rows_of
 
 
 def count_joint(
@@ -56,18 +55,8 @@ def _keys(
     columns: Columns, sizes: Int64Array, sets: list[tuple[int, ...]], weight: Float64Array | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
     """Yield, for every set, the cells of the rows without missing values in its columns, and their weights."""
-    by_column = columns.T if isinstance(columns, np.ndarray) else columns
-    present = present_rows(None, 1, weight, rows_of(columns, None, weight))
-    observed = []  # for every column a mask of the rows with a valid code
-    invalid = []
-    for j, size in enumerate(sizes.tolist()):
-        valid, bad = valid_codes(by_column[j], size)
-        bad &= present
-        if bad.any():
-            invalid.append((int(bad.argmax()), j))
-        observed.append(valid & present)
-    if invalid:
-        raise CellError(*min(invalid))
+    by_column = column_list(columns)
+    observed = observed_cells(columns, sizes, present_rows(None, 1, weight, rows_of(columns, None, weight)))
     for members in sets:
         rows = np.flatnonzero(np.logical_and.reduce([observed[j] for j in members]))
         keys = np.zeros(len(rows), dtype=np.int64)

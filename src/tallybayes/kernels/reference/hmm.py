@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
+from tallybayes.kernels.reference.groups import valid_codes
 
 Emission = Float64Array | tuple[AnyArray, Float64Array]
 _SHIFT_INTERVAL = 4  # number of steps after which the largest score is subtracted, as in the compiled kernels
@@ -49,9 +50,7 @@ def _log_sum(x: Float64Array, axis: int | None = None) -> Any:
 
 def _levels(codes: AnyArray, n_levels: int) -> Int64Array:
     """Return the codes as int64, −1 for a missing one. Raise IndexError for an invalid code."""
-    missing = codes == (np.iinfo(codes.dtype).max if codes.dtype.kind == "u" else -1)
-    valid = (codes >= 0) & (codes < n_levels)
-    invalid = ~valid & ~missing
+    valid, invalid = valid_codes(codes, n_levels)
     if invalid.any():
         step = int(invalid.argmax())
         raise IndexError(f"step {step} has code {codes[step]}, expected 0 to {n_levels - 1}, or -1 where it is missing")

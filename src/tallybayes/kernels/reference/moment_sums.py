@@ -1,4 +1,4 @@
-"""Double-double sums for the NumPy kernels: moments and scatter matrices about an anchor."""
+"""Double-double sums in NumPy: moments and scatter matrices about an anchor."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ import numpy as np
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array
 from tallybayes.kernels.reference.groups import as_matrix, present_rows, raise_first, row_sets, rows_of
 
-# A term w·(x − anchor)² above this is refused: a few hundred million of them still add up without overflow.
-LARGEST_TERM = 1e300
-# Rows that are summed in plain float64 before they are added to a double-double sum of products.
-SCATTER_BLOCK = 1024
+MAX_TERM = 1e300  # a larger term w·(x − anchor)² is an error: sums of hundreds of millions of terms do not overflow
+SCATTER_BLOCK = 1024  # number of rows that are summed in float64 before they are added in double-double arithmetic
 
 DoubleDouble = tuple[Float64Array, Float64Array]
 
 
 def _two_sum(a: Float64Array, b: Float64Array) -> DoubleDouble:
-    """Return the rounded sum and its exact error."""
+    """Return the rounded sum and its exact error (Knuth's two-sum)."""
     high = a + b
     virtual = high - a
     return high, (a - (high - virtual)) + (b - virtual)
 
 
 def _two_product(a: Float64Array, b: Float64Array) -> DoubleDouble:
-    """Return the rounded product and its exact error, by splitting both factors in halves."""
+    """Return the rounded product and its exact error (Dekker, 1971, with Veltkamp's splitting)."""
     high = a * b
     a_wide, b_wide = a * 134217729.0, b * 134217729.0
     a_high, b_high = a_wide - (a_wide - a), b_wide - (b_wide - b)
@@ -32,12 +30,13 @@ def _two_product(a: Float64Array, b: Float64Array) -> DoubleDouble:
 
 
 def _add(a: DoubleDouble, b: DoubleDouble) -> DoubleDouble:
+    """Return the sum of two double-double arrays."""
     high, error = _two_sum(a[0], b[0])
     return _two_sum(high, error + (a[1] + b[1]))
 
 
 def _sum_rows(high: Float64Array, low: Float64Array) -> DoubleDouble:
-    """Add up the rows of a double-double array by halves, so that errors grow with the logarithm of the rows."""
+    """Sum the rows of a double-double array pairwise, so that errors grow with the logarithm of their number."""
     while len(high) > 1:
         if len(high) % 2:
             zero = np.zeros_like(high[:1])
@@ -47,7 +46,7 @@ def _sum_rows(high: Float64Array, low: Float64Array) -> DoubleDouble:
 
 
 def _largest_weight(weight: Float64Array | None, rows: np.ndarray) -> Float64Array:
-    """Return, as a column, the largest weight each of these rows has in any group."""
+    """Return the largest weight of each row over all groups, as a column."""
     if weight is None or len(rows) == 0:
         return np.ones((len(rows), 1))
     return weight[rows].reshape(len(rows), -1).max(axis=1, keepdims=True)
@@ -61,31 +60,31 @@ def sum_moments(
     weight: Float64Array | None,
     threads: int,
 ) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array]:
-    """Add up weights, distances from the anchor and their squares in double-double arithmetic.
+    """Sum weights, deviations from the anchor and their squares in double-double arithmetic.
 
-    Soft weights too: there the compiled kernel is content with about 1e-13 (see `tallybayes.kernels.sum_moments`).
+    This includes soft weights, for which the compiled kernel is less exact (see `tallybayes.kernels.sum_moments`).
     """
     n_rows = rows_of(columns, group, weight)
     X = as_matrix(columns, n_rows)
     d = X.shape[1]
-    looked_at = np.flatnonzero(present_rows(group, n_groups, weight, n_rows))
-    values = X[looked_at].astype(np.float64) - anchor
+    present = np.flatnonzero(present_rows(group, n_groups, weight, n_rows))
+    values = X[present].astype(np.float64) - anchor
     missing = np.isnan(values)
-    heaviest = _largest_weight(weight, looked_at)
+    heaviest = _largest_weight(weight, present)
     with np.errstate(over="ignore", invalid="ignore"):
-        raise_first(~(heaviest * (values * values) <= LARGEST_TERM) & ~missing, looked_at)
+        raise_first(~(heaviest * (values * values) <= MAX_TERM) & ~missing, present)
     any_missing = bool(missing.any())
     values[missing] = 0.0
-    place = np.zeros(n_rows, dtype=np.int64)
-    place[looked_at] = np.arange(len(looked_at))
+    position = np.zeros(n_rows, dtype=np.int64)
+    position[present] = np.arange(len(present))
 
     weights = (np.zeros((n_groups, d if any_missing else 1)), np.zeros((n_groups, d if any_missing else 1)))
     firsts = (np.zeros((n_groups, d)), np.zeros((n_groups, d)))
     seconds = (np.zeros((n_groups, d)), np.zeros((n_groups, d)))
-    for g, rows, given in row_sets(group, n_groups, weight, n_rows):
-        v = values[place[rows]]
-        w = (np.ones(len(rows)) if given is None else given)[:, None]
-        w = np.where(missing[place[rows]], 0.0, w) if any_missing else w
+    for g, rows, row_weights in row_sets(group, n_groups, weight, n_rows):
+        v = values[position[rows]]
+        w = (np.ones(len(rows)) if row_weights is None else row_weights)[:, None]
+        w = np.where(missing[position[rows]], 0.0, w) if any_missing else w
         square, square_error = _two_product(v, v)
         product, product_error = _two_product(w, square)
         weights[0][g], weights[1][g] = _sum_rows(w, np.zeros_like(w))
@@ -95,7 +94,7 @@ def sum_moments(
 
 
 def _grid_center(mean: Float64Array, spread: Float64Array) -> Float64Array:
-    """Round the mean to a power-of-two grid no finer than about the spread, so that x − center is mostly exact."""
+    """Round the mean to a power-of-two grid no finer than about the spread, so that x − center is usually exact."""
     step = np.exp2(np.floor(np.log2(np.maximum(spread, 1e-300))))
     with np.errstate(over="ignore", invalid="ignore"):
         center = np.round(mean / step) * step
@@ -110,29 +109,29 @@ def sum_scatter(
     weight: Float64Array | None,
     threads: int,
 ) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array, Float64Array, Float64Array]:
-    """Add up weights, distances from the anchor and their outer products, blocks of centered rows at a time."""
+    """Sum weights, deviations from the anchor and their outer products, in blocks of centered rows."""
     n_rows = rows_of(columns, group, weight)
     X = as_matrix(columns, n_rows)
     d = X.shape[1]
-    looked_at = np.flatnonzero(present_rows(group, n_groups, weight, n_rows))
-    values = X[looked_at].astype(np.float64)
-    heaviest = _largest_weight(weight, looked_at)
+    present = np.flatnonzero(present_rows(group, n_groups, weight, n_rows))
+    values = X[present].astype(np.float64)
+    heaviest = _largest_weight(weight, present)
     with np.errstate(over="ignore", invalid="ignore"):
-        raise_first(~(heaviest * (values - anchor) ** 2 <= LARGEST_TERM), looked_at)
-    place = np.zeros(n_rows, dtype=np.int64)
-    place[looked_at] = np.arange(len(looked_at))
+        raise_first(~(heaviest * (values - anchor) ** 2 <= MAX_TERM), present)
+    position = np.zeros(n_rows, dtype=np.int64)
+    position[present] = np.arange(len(present))
 
     weights = (np.zeros((n_groups, 1)), np.zeros((n_groups, 1)))
     firsts = (np.zeros((n_groups, d)), np.zeros((n_groups, d)))
     seconds = (np.zeros((n_groups, d, d)), np.zeros((n_groups, d, d)))
-    for g, rows, given in row_sets(group, n_groups, weight, n_rows):
+    for g, rows, row_weights in row_sets(group, n_groups, weight, n_rows):
         for start in range(0, len(rows), SCATTER_BLOCK):
             part = slice(start, start + SCATTER_BLOCK)
-            x = values[place[rows[part]]]
-            w = np.ones(len(x)) if given is None else given[part]
+            x = values[position[rows[part]]]
+            w = np.ones(len(x)) if row_weights is None else row_weights[part]
             mean = np.average(x, axis=0, weights=w)
             center = _grid_center(mean, np.sqrt(np.average((x - mean) ** 2, axis=0, weights=w)))
-            center = np.where(np.ptp(x, axis=0) == 0, x[0], center)  # the mean of equal numbers is rounded
+            center = np.where(np.ptp(x, axis=0) == 0, x[0], center)  # the computed mean of equal numbers is inexact
             y = x - center
             block = _shift(w, y, center, anchor)
             for sums, added in zip((weights, firsts, seconds), block, strict=True):
@@ -143,12 +142,14 @@ def sum_scatter(
 def _shift(
     w: Float64Array, y: Float64Array, center: Float64Array, anchor: Float64Array
 ) -> tuple[DoubleDouble, DoubleDouble, DoubleDouble]:
-    """Return Σw, Σw·v and Σw·v·vᵀ with v = y + center − anchor, from plain sums over a block of centered rows y."""
+    """Return Σw, Σw·v and Σw·v·vᵀ with v = y + center − anchor, from float64 sums over a block of centered rows y."""
     weighted = w[:, None] * y
-    total, sums, scatter = _sum_rows(w, np.zeros_like(w)), weighted.sum(axis=0), weighted.T @ y
+    total = _sum_rows(w, np.zeros_like(w))
+    sums = weighted.sum(axis=0)
+    scatter = weighted.T @ y
     scatter = np.triu(scatter) + np.triu(scatter, 1).T
-    shift, shift_error = _two_sum(center, -anchor)  # exact as a pair; the error part is usually 0
-    # Σw·v = s + W·δ, and Σw·v·vᵀ = S + s·δᵀ + δ·sᵀ + W·δ·δᵀ = S + δ·sᵀ + (s + W·δ)·δᵀ, every product a pair.
+    shift, shift_error = _two_sum(center, -anchor)  # δ, exact as a pair; the error is usually 0
+    # Σw·v = s + W·δ, and Σw·v·vᵀ = S + s·δᵀ + δ·sᵀ + W·δ·δᵀ = S + δ·sᵀ + (s + W·δ)·δᵀ, with double-double products.
     moved, moved_error = _two_product(np.full_like(shift, total[0]), shift)
     first = _add((sums, np.zeros_like(sums)), (moved, moved_error + total[0] * shift_error + total[1] * shift))
     second: DoubleDouble = (scatter, np.zeros_like(scatter))

@@ -1,4 +1,4 @@
-"""Scoring in NumPy: what the compiled scorer must give, written for reading."""
+"""Scoring of rows in NumPy."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ import numpy.typing as npt
 from tallybayes.errors import CellError
 from tallybayes.kernels import arguments as _arguments
 from tallybayes.kernels.arguments import AnyArray, Columns, Float64Array, Int64Array
+from tallybayes.kernels.reference.groups import column_list, entry_positions, raise_first, valid_codes
 
 BoolArray = npt.NDArray[np.bool_]
 
-LEAST_CLEAR_SCORE = -1e15  # log probabilities below are rounded to a tenth, or to more
-_LARGE = 1e150  # whose square is still finite
-LEAST_LEFT = 1e-5  # of a spread, when a row is taken out of it: less has lost too many digits
+MIN_EXACT_SCORE = -1e15  # the absolute rounding error of smaller log probabilities exceeds 0.1
+_MAX_SQUARABLE = 1e150
+MIN_REMAINING = 1e-5  # proportion of the spread left without the row; less has lost too many digits
 
 
 def column_ranges(columns: Columns, threads: int) -> tuple[Int64Array, Int64Array]:
-    """Find the smallest and the largest value of every integer column."""
-    listed = _as_list(columns)
-    low, high = np.zeros(len(listed), np.int64), np.full(len(listed), -1, np.int64)
-    for j, column in enumerate(listed):
+    """Return the smallest and the largest value of every integer column."""
+    by_column = column_list(columns)
+    low = np.zeros(len(by_column), np.int64)
+    high = np.full(len(by_column), -1, np.int64)
+    for j, column in enumerate(by_column):
         if len(column):
-            least, most = int(np.min(column)), int(np.max(column))
-            if most > np.iinfo(np.int64).max:
+            largest = int(np.max(column))
+            if largest > np.iinfo(np.int64).max:
                 raise OverflowError(f"a column holds a number above {np.iinfo(np.int64).max}, the largest int64")
-            low[j], high[j] = least, most
+            low[j] = int(np.min(column))
+            high[j] = largest
     return low, high
 
 
 class Scorer:
-    """The scorer of `tallybayes.kernels.Scorer`, whose arguments were checked there."""
+    """The scorer of `tallybayes.kernels.Scorer`, which validates the arguments."""
 
     def __init__(self, start: Float64Array, factors: list[tuple[Any, ...]]) -> None:
         self._start = start
@@ -44,6 +47,7 @@ class Scorer:
         return self._joint(blocks, n_rows, np.arange(n_rows))
 
     def _joint(self, blocks: Sequence[Any], n_rows: int, rows: Int64Array) -> Float64Array:
+        """Return log p(row, class) of some rows."""
         if len(blocks) != len(self._factors):
             raise ValueError(f"there are {len(blocks)} blocks, expected {len(self._factors)}: one for each factor")
         for i, (factor, block) in enumerate(zip(self._factors, blocks, strict=True)):
@@ -59,16 +63,16 @@ class Scorer:
                     else:
                         scores += _SCORES[factor[0]](factor, _take(block, rows), len(rows))
                 except CellError as error:
-                    found = CellError(int(rows[error.row]), error.column)
-                    found.factor = i
-                    raise found from None
+                    cell_error = CellError(int(rows[error.row]), error.column)
+                    cell_error.factor = i
+                    raise cell_error from None
         return scores
 
     def argmax(self, blocks: Sequence[Any], n_rows: int, threads: int) -> Int64Array:
-        """Return the class with the largest score of every row, or −1 less it where that score has lost its digits."""
+        """Return the class with the largest score of every row, or its complement ~k if that score is inexact."""
         joint = self.joint(blocks, n_rows, threads)
         best = joint.argmax(axis=1).astype(np.int64)
-        return np.where(np.take_along_axis(joint, best[:, None], axis=1)[:, 0] >= LEAST_CLEAR_SCORE, best, ~best)
+        return np.where(np.take_along_axis(joint, best[:, None], axis=1)[:, 0] >= MIN_EXACT_SCORE, best, ~best)
 
     def posterior(
         self,
@@ -80,19 +84,19 @@ class Scorer:
         log_density: Float64Array,
         threads: int,
     ) -> None:
-        """Write log p(class | row) and log p(row) of all rows, or of those with these numbers."""
-        chosen = np.arange(n_rows) if rows is None else rows
-        joint = self._joint(blocks, n_rows, chosen)
-        index = joint.argmax(axis=1)  # that of a NaN, if there is one
+        """Write log p(class | row) and log p(row) of all rows, or of those with these indices."""
+        rows = np.arange(n_rows) if rows is None else rows
+        joint = self._joint(blocks, n_rows, rows)
+        index = joint.argmax(axis=1)  # the position of NaN, if there is one
         best = joint[np.arange(len(joint)), index]
         impossible = np.isneginf(best)
         with np.errstate(all="ignore"):
-            distance = joint - np.where(impossible, 0.0, best)[:, None]
-            share = np.exp(distance)
-            share[np.arange(len(joint)), index] = np.where(np.isnan(best), np.nan, 0.0)
-            log_total = np.log1p(share.sum(axis=1))  # the best class's own 1 is not in the sum, nor rounded with it
-        log_proba[chosen] = np.where(impossible[:, None], log_prior, distance - log_total[:, None])
-        log_density[chosen] = np.where(impossible, -np.inf, best + log_total)
+            difference = joint - np.where(impossible, 0.0, best)[:, None]
+            ratio = np.exp(difference)
+            ratio[np.arange(len(joint)), index] = np.where(np.isnan(best), np.nan, 0.0)
+            log_total = np.log1p(ratio.sum(axis=1))  # log1p adds the 1 of the best class without rounding
+        log_proba[rows] = np.where(impossible[:, None], log_prior, difference - log_total[:, None])
+        log_density[rows] = np.where(impossible, -np.inf, best + log_total)
 
 
 def posterior_by_part(
@@ -105,7 +109,7 @@ def posterior_by_part(
     log_density: Float64Array,
     threads: int,
 ) -> None:
-    """Write log p(class | row) and log p(row) of every row by the scorer of its part."""
+    """Write log p(class | row) and log p(row) of every row under the scorer of its part."""
     if len(part) and not (part.min() >= -1 and part.max() < len(scorers)):
         raise IndexError(f"part holds {part.min()} to {part.max()}, expected -1 to {len(scorers) - 1}")
     for number, (scorer, prior) in enumerate(zip(scorers, log_prior, strict=True)):
@@ -114,7 +118,7 @@ def posterior_by_part(
 
 
 def _take(block: Any, rows: Int64Array) -> Any:
-    """Return some rows of a block; of a CSR matrix their starts, stops and numbers, and all entries."""
+    """Return some rows of a block; for a CSR matrix their starts, stops and numbers, and all entries."""
     if isinstance(block, np.ndarray):
         return block[rows]
     if isinstance(block, tuple):
@@ -123,41 +127,31 @@ def _take(block: Any, rows: Int64Array) -> Any:
     return [column[rows] for column in block]
 
 
-def _as_list(columns: Columns) -> list[Any]:
-    return list(columns.T) if isinstance(columns, np.ndarray) else list(columns)
-
-
 def _check_block(factor: tuple[Any, ...], block: Any, name: str, n_rows: int, n_classes: int) -> None:
-    """Refuse a block whose shape or type does not fit its factor."""
+    """Raise TypeError or ValueError unless shape and type of a block fit its factor."""
     kind = factor[0]
     if kind == "sparse":
         if not isinstance(block, tuple) or len(block) != 3:
             raise TypeError(f"{name} must be a tuple (indptr, indices, data), found {type(block).__name__}")
-        found = _arguments.check_sparse(*block, n_columns=len(factor[1]))
+        length = _arguments.check_sparse(*block, n_columns=len(factor[1]))
         expected = n_columns = 0
     elif kind == "terms":
         if not isinstance(block, np.ndarray) or block.dtype != np.float64:
             raise TypeError(f"{name} must be a float64 array")
-        found, n_columns = _arguments.check_columns(block, name, _arguments.NUMBER_TYPES, n_rows)
+        length, n_columns = _arguments.check_columns(block, name, _arguments.NUMBER_TYPES, n_rows)
         expected = n_classes
     else:
         types = _arguments.LEVEL_TYPES if kind == "codes" else _arguments.NUMBER_TYPES
-        found, n_columns = _arguments.check_columns(block, name, types, n_rows)
+        length, n_columns = _arguments.check_columns(block, name, types, n_rows)
         expected = len(factor[2 if kind == "left_out" else 1])
-    if found != n_rows:
-        raise ValueError(f"{name} has {found} rows, expected {n_rows}")
+    if length != n_rows:
+        raise ValueError(f"{name} has {length} rows, expected {n_rows}")
     if n_columns != expected:
         raise ValueError(f"{name} has {n_columns} columns, expected {expected}")
 
 
-def _first(bad: BoolArray) -> None:
-    """Raise at the first cell marked."""
-    if bad.any():
-        row, column = divmod(int(bad.argmax()), bad.shape[1])
-        raise CellError(row, column)
-
-
 def _allowed(x: Float64Array, check: str) -> BoolArray:
+    """Return a mask of the allowed values."""
     if check == "binary":
         return (x == 0) | (x == 1)
     allowed = np.isfinite(x)
@@ -169,11 +163,12 @@ def _allowed(x: Float64Array, check: str) -> BoolArray:
 
 
 def _cells(block: Columns, n_rows: int, check: str) -> Float64Array:
-    """Return the cells as float64, after refusing those the check forbids; NaN is missing."""
-    X = np.empty((n_rows, len(_as_list(block))))
-    for j, column in enumerate(_as_list(block)):
+    """Return the values as float64, or raise CellError for a value that is not allowed; NaN is missing."""
+    by_column = column_list(block)
+    X = np.empty((n_rows, len(by_column)))
+    for j, column in enumerate(by_column):
         X[:, j] = column
-    _first(~(_allowed(X, check) | np.isnan(X)))
+    raise_first(~(_allowed(X, check) | np.isnan(X)))
     return X
 
 
@@ -182,16 +177,12 @@ def _score_codes(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Float6
     scores = np.zeros((n_rows, table.shape[1]))
     bad = np.zeros((n_rows, len(sizes)), np.bool_)
     offset = 0
-    for j, (codes, size) in enumerate(zip(_as_list(block), sizes.tolist(), strict=True)):
-        if codes.dtype == np.bool_:
-            codes = codes.view(np.uint8)
-        valid = (codes >= 0) & (codes < size)
-        missing = codes == (np.iinfo(codes.dtype).max if codes.dtype.kind == "u" else -1)
-        bad[:, j] = ~valid & ~missing
+    for j, (codes, size) in enumerate(zip(column_list(block), sizes.tolist(), strict=True)):
+        valid, bad[:, j] = valid_codes(codes, size)
         scores[valid] += table[offset + codes[valid].astype(np.int64)]
         offset += size
     if beyond == "error":
-        _first(bad)
+        raise_first(bad)
     return scores
 
 
@@ -223,7 +214,8 @@ def _score_student(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Floa
     scores = np.zeros((n_rows, mean.shape[1]))
     for j in range(X.shape[1]):
         z = np.abs((X[:, j, None] - mean[j]) * root[j])
-        log_term = np.where(z < _LARGE, np.log1p(np.minimum(z, _LARGE) ** 2), 2.0 * np.log(z))
+        squared = np.minimum(z, _MAX_SQUARABLE) ** 2
+        log_term = np.where(z < _MAX_SQUARABLE, np.log1p(squared), 2.0 * np.log(z))
         decay = np.where(power[j] > 0.0, power[j] * log_term, 0.0)
         scores += np.where(np.isnan(X[:, j, None]), 0.0, log_norm[j] - decay)
     return scores
@@ -233,7 +225,7 @@ def _score_left_out(factor: tuple[Any, ...], block: Columns, n_rows: int) -> Flo
     _, _, mean, inverse_spread, power, log_norm = factor
     X = _cells(block, n_rows, "finite")
     t = ((X - mean) * np.sqrt(inverse_spread)) ** 2
-    terms = np.where(1.0 - t >= LEAST_LEFT, log_norm + power * np.log1p(-t), np.nan)
+    terms = np.where(1.0 - t >= MIN_REMAINING, log_norm + power * np.log1p(-t), np.nan)
     scores: Float64Array = np.where(np.isnan(X), 0.0, terms).sum(axis=1)
     return scores
 
@@ -245,25 +237,19 @@ def _score_terms(factor: tuple[Any, ...], block: Float64Array, n_rows: int) -> F
 def _score_sparse(factor: tuple[Any, ...], block: tuple[Any, ...], n_rows: int) -> Float64Array:
     _, weight, check = factor
     starts, stops, numbers, indices, data = block
-    outside = (starts < 0) | (stops < starts) | (stops > len(data))
-    if outside.any():
-        row = int(outside.argmax())
-        raise _arguments.indptr_error(int(numbers[row]), int(starts[row]), int(stops[row]), len(data))
-    rows = np.repeat(np.arange(n_rows), stops - starts)
-    # Rows may lie anywhere among the entries, so the positions are counted up within each row.
-    counted = np.arange(len(rows)) - np.repeat(np.cumsum(stops - starts) - (stops - starts), stops - starts)
-    position = np.repeat(starts, stops - starts) + counted
-    columns, x = indices[position].astype(np.int64), data[position].astype(np.float64)
-    outside = (columns < 0) | (columns >= len(weight))
-    if outside.any():
-        first = int(outside.argmax())
+    rows, position = entry_positions(starts, stops, len(data), numbers)
+    columns = indices[position].astype(np.int64)
+    x = data[position].astype(np.float64)
+    invalid = (columns < 0) | (columns >= len(weight))
+    if invalid.any():
+        first = int(invalid.argmax())
         raise _arguments.index_error(int(numbers[rows[first]]), int(columns[first]), len(weight))
     bad = ~_allowed(x, check)
     if bad.any():
         row = int(rows[bad].min())
         raise CellError(row, int(columns[bad & (rows == row)].min()))
-    there = x != 0  # 0 · −inf is no evidence
-    rows, columns, x = rows[there], columns[there], x[there]
+    nonzero = x != 0  # 0 · −inf is 0
+    rows, columns, x = rows[nonzero], columns[nonzero], x[nonzero]
     by_class = [np.bincount(rows, x * weight[columns, k], n_rows) for k in range(weight.shape[1])]
     return np.stack(by_class, axis=1)
 

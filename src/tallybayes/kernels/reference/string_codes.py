@@ -8,6 +8,13 @@ import numpy.typing as npt
 from tallybayes.kernels.arguments import AnyArray, Int64Array
 
 
+def present_strings(valid: AnyArray | None, skipped: int, n: int) -> np.ndarray:
+    """Return a mask of the rows with a string, from the bits of Arrow's validity bitmap."""
+    if valid is None:
+        return np.ones(n, dtype=bool)
+    return np.unpackbits(valid, count=skipped + n, bitorder="little")[skipped:].astype(bool)
+
+
 def distinct_strings(
     offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int, codes: npt.NDArray[np.int32]
 ) -> Int64Array:
@@ -15,9 +22,7 @@ def distinct_strings(
     import pyarrow as pa
 
     n = len(offsets) - 1
-    present = np.ones(n, dtype=bool)
-    if valid is not None:
-        present = np.unpackbits(valid, count=skipped + n, bitorder="little")[skipped:].astype(bool)
+    present = present_strings(valid, skipped, n)
     starts = offsets[:-1][present]
     stops = offsets[1:][present]
     if len(starts) and (starts.min() < 0 or (stops < starts).any() or stops.max() > len(data)):

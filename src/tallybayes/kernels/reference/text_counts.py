@@ -1,8 +1,9 @@
-"""Text as counts, token by token in Python: what the compiled kernels are tested against and what runs without them."""
+"""Tokenizing, counting and scoring of texts in Python, token by token."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
 from tallybayes.kernels.reference.groups import present_rows
+from tallybayes.kernels.reference.string_codes import present_strings
 from tallybayes.kernels.text.unicode_properties import (
     CASE_IGNORABLE,
     CASED,
@@ -32,77 +34,78 @@ if TYPE_CHECKING:
 
 Words = tuple[AnyArray, Int64Array]
 Rows = tuple[Int64Array, AnyArray, AnyArray, AnyArray | None, Int64Array | None]
-_ODD = 0x9E3779B97F4A7C15
-_WHOLE = 2**64 - 1
+_MULTIPLIER = 0x9E3779B97F4A7C15
+_MASK = 2**64 - 1
 
 
 def joined_texts(strings: list[Any], threads: int) -> tuple[Int64Array, AnyArray] | None:
-    """As `tallybayes.kernels.text.text_counts.joined_texts`."""
-    if any(type(one) is not str for one in strings):
+    """Concatenate strings; see `tallybayes.kernels.text.text_counts.joined_texts`."""
+    if any(type(string) is not str for string in strings):
         return None
     try:
-        parts = [one.encode() for one in strings]
+        data, offsets = _joined([string.encode() for string in strings])
     except UnicodeEncodeError:
         return None
-    offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-    return offsets, np.frombuffer(b"".join(parts), np.uint8)
+    return offsets, data
 
 
 def tokens(text: bytes, rule: TokenRule) -> list[bytes]:
-    """Return the tokens of one text in order; see `tallybayes.kernels.text.tokenizer`."""
+    """Return the tokens of a text in order; see `tallybayes.kernels.text.tokenizer`."""
     characters = re.sub("[\udc80-\udcff]", "\ufffd", text.decode("utf-8", "surrogateescape"))
     if rule.lowercase:
         characters = lower(characters)
-    own = rule.name == "words"
-    if own:
+    is_words = rule.name == "words"
+    if is_words:
         characters = composed(characters.translate(_ignored()))
     low, high = rule.ngram_range
     if rule.characters:
-        blank = f"{_some(SPACE)}+" if own else f"{_some(SPACE)}{{2,}}"
-        characters, units, between = re.sub(blank, " ", characters), [], ""
-        units = list(characters)
+        blank = f"{_set(SPACE)}+" if is_words else f"{_set(SPACE)}{{2,}}"
+        units = list(re.sub(blank, " ", characters))
     else:
-        units = _words(characters) if own else re.findall(f"{_some(WORD)}{{2,}}", characters)
-        between = " "
-    found = [
-        between.join(units[start : start + n])
+        units = _words(characters) if is_words else re.findall(f"{_set(WORD)}{{2,}}", characters)
+    separator = "" if rule.characters else " "
+    ngrams = [
+        separator.join(units[start : start + n])
         for n in range(low, min(high, len(units)) + 1)
         for start in range(len(units) - n + 1)
     ]
-    return [token.encode("utf-8") for token in found]
+    return [ngram.encode("utf-8") for ngram in ngrams]
 
 
 def token_strings(text: bytes, rule: TokenRule) -> list[str]:
-    """Return the same as strings."""
+    """Return the tokens of a text as strings."""
     return [token.decode("utf-8") for token in tokens(text, rule)]
 
 
 def lower(text: str) -> str:
-    """Do what `str.lower` does, by the table."""
-    small = text.translate(_lower_case())
+    """Convert to lower case as `str.lower` does, by the table of a fixed version of Unicode."""
+    lowered = text.translate(_lower_case())
     if "Σ" not in text:
-        return small.replace("İ", "i̇")
-    properties, letters = _properties(), list(small)
-    for place, letter in enumerate(text):
-        if letter == "Σ":
-            before, after = place - 1, place + 1
+        return lowered.replace("İ", "i̇")
+    properties = _properties()
+    letters = list(lowered)
+    for position, letter in enumerate(text):
+        if letter == "Σ":  # a final sigma has another lower-case form
+            before, after = position - 1, position + 1
             while before >= 0 and properties[ord(text[before])] & CASE_IGNORABLE:
                 before -= 1
             while after < len(text) and properties[ord(text[after])] & CASE_IGNORABLE:
                 after += 1
             begins = before < 0 or not properties[ord(text[before])] & CASED
             ends = after == len(text) or not properties[ord(text[after])] & CASED
-            letters[place] = "ς" if ends and not begins else "σ"
+            letters[position] = "ς" if ends and not begins else "σ"
     return "".join(letters).replace("İ", "i̇")
 
 
 def composed(text: str) -> str:
-    """Write a letter and the mark behind it as one character, where there is one; syllables of Hangul too."""
+    """Compose letters with following marks, and Hangul syllables, as in Unicode's normalization form C."""
     if text.isascii():
         return text
-    pairs, out = _pairs(), list[str]()
+    pairs = _pairs()
+    out: list[str] = []
     for letter in text:
-        code, last = ord(letter), ord(out[-1]) if out else 0
+        code = ord(letter)
+        last = ord(out[-1]) if out else 0
         if (last, code) in pairs:
             out[-1] = chr(pairs[last, code])
         elif 0x1161 <= code <= 0x1175 and 0x1100 <= last <= 0x1112:
@@ -115,29 +118,30 @@ def composed(text: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text in small letters."""
-    found = []
+    """Return the words of a text in lower case."""
+    words = []
     for match in _pattern().finditer(text):
         word, run = match[1], match[2]
-        if run is not None:
-            units = re.findall(f"{_some(0, LONE)}{_some(0, MARK)}*", run)
-            found += [one + other for one, other in pairwise(units)] or units
+        if run is not None:  # a script without spaces: pairs of adjacent characters
+            units = re.findall(f"{_set(0, LONE)}{_set(0, MARK)}*", run)
+            words += [left + right for left, right in pairwise(units)] or units
         else:
-            found.append(match[0] if word is None else word.replace("’", "'"))
-    return found
+            words.append(match[0] if word is None else word.replace("’", "'"))
+    return words
 
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    letter, mark = _some(0, LETTER), _some(0, MARK)
-    run = f"{_some(0, LETTER, DIGIT)}{_some(0, LETTER, DIGIT, MARK)}*"
-    joined = f"(?<={_some(0, LETTER, MARK)}){_some(0, JOINER)}(?={letter})"
-    return re.compile(f"({run}(?:{joined}{run})*)|((?:{_some(0, LONE)}{mark}*)+)|{_some(0, PICTURE)}")
+    """Return the regular expression of words (group 1), runs of scripts without spaces (group 2) and emoji."""
+    letter = _set(0, LETTER)
+    run = f"{_set(0, LETTER, DIGIT)}{_set(0, LETTER, DIGIT, MARK)}*"
+    joined = f"(?<={_set(0, LETTER, MARK)}){_set(0, JOINER)}(?={letter})"
+    return re.compile(f"({run}(?:{joined}{run})*)|((?:{_set(0, LONE)}{_set(0, MARK)}*)+)|{_set(0, PICTURE)}")
 
 
 @cache
-def _some(bits: int, *classes: int) -> str:
-    """A set of characters for patterns: those of some classes, or with one of the bits."""
+def _set(bits: int, *classes: int) -> str:
+    """Return a character set of a regular expression: of the given classes, or with one of the bits."""
     properties = _properties()
     member = np.isin(properties & 7, classes) if classes else properties & bits != 0
     edges = np.flatnonzero(np.diff(np.concatenate([[False], member, [False]]))).reshape(-1, 2)
@@ -146,76 +150,74 @@ def _some(bits: int, *classes: int) -> str:
 
 @cache
 def _properties() -> AnyArray:
+    """Return the properties of every code point."""
     return unicode().properties[unicode().records()]
 
 
 @cache
 def _lower_case() -> dict[int, int]:
-    distance = unicode().lower[unicode().records()]
-    some = np.flatnonzero(distance)
-    return dict(zip(some.tolist(), (some + distance[some]).tolist(), strict=True))
+    """Return the lower-case code points of all that have one."""
+    offset = unicode().lower[unicode().records()]
+    codes = np.flatnonzero(offset)
+    return dict(zip(codes.tolist(), (codes + offset[codes]).tolist(), strict=True))
 
 
 @cache
 def _ignored() -> dict[int, None]:
+    """Return the invisible code points, as a translation table that removes them."""
     return dict.fromkeys(np.flatnonzero(_properties() & 7 == IGNORED).tolist())
 
 
 @cache
 def _pairs() -> dict[tuple[int, int], int]:
-    first, second, whole = unicode().pairs.tolist()
-    return dict(zip(zip(first, second, strict=True), whole, strict=True))
+    """Return the composition of every letter and mark that have one."""
+    first, second, composition = unicode().pairs.tolist()
+    return dict(zip(zip(first, second, strict=True), composition, strict=True))
 
 
 def bucket(word: bytes, hashing: int) -> int:
-    """The bucket of one word."""
-    total = len(word) * _ODD & _WHOLE
+    """Return the hash bucket of a word."""
+    total = len(word) * _MULTIPLIER & _MASK
     for start in range(0, len(word), 8):
-        total = (total ^ int.from_bytes(word[start : start + 8], "little")) * _ODD & _WHOLE
+        total = (total ^ int.from_bytes(word[start : start + 8], "little")) * _MULTIPLIER & _MASK
         total ^= total >> 32
-    return (total * _ODD & _WHOLE) >> (64 - hashing)
+    return (total * _MULTIPLIER & _MASK) >> (64 - hashing)
 
 
 def buckets(data: AnyArray, offsets: Int64Array, hashing: int) -> Int64Array:
-    """The buckets of words."""
+    """Return the hash buckets of words."""
     return np.array([bucket(word, hashing) for word in _split(offsets, data, None, 0)], np.int64)
 
 
 class Vocabulary:
-    """Words and their positions, in a dictionary."""
+    """Words and their positions in a dictionary."""
 
     def __init__(self, data: AnyArray, offsets: Int64Array) -> None:
         self.positions_of: dict[bytes, int] = {}
-        for place, word in enumerate(_split(offsets, data, None, 0)):
-            if self.positions_of.setdefault(word, place) != place:
-                raise ValueError(f"word {place} of the vocabulary occurred before, expected every word once")
+        for position, word in enumerate(_split(offsets, data, None, 0)):
+            if self.positions_of.setdefault(word, position) != position:
+                raise ValueError(f"word {position} of the vocabulary occurred before, expected every word once")
 
     def positions(self, data: AnyArray, offsets: Int64Array) -> Int64Array:
-        """Where the words of another vocabulary stand in this one; −1 for those that do not."""
+        """Return the positions of other words in this vocabulary, −1 for unknown words."""
         return np.array([self.positions_of.get(word, -1) for word in _split(offsets, data, None, 0)], np.int64)
 
 
 def _split(offsets: AnyArray, data: AnyArray, valid: AnyArray | None, skipped: int) -> list[bytes]:
-    """The strings one by one; nothing where there is none."""
-    n, whole = len(offsets) - 1, data.tobytes()
-    there = _there(valid, skipped, n)
+    """Return the strings, b"" for missing ones."""
+    buffer = data.tobytes()
+    present = present_strings(valid, skipped, len(offsets) - 1)
     starts, stops = offsets[:-1], offsets[1:]
-    if (there & ((starts < 0) | (stops < starts) | (stops > len(data)))).any():
+    if (present & ((starts < 0) | (stops < starts) | (stops > len(data)))).any():
         raise IndexError("an offset leads out of the bytes")
     return [
-        whole[start:stop] if some else b""
-        for start, stop, some in zip(starts.tolist(), stops.tolist(), there.tolist(), strict=True)
+        buffer[start:stop] if mask else b""
+        for start, stop, mask in zip(starts.tolist(), stops.tolist(), present.tolist(), strict=True)
     ]
 
 
-def _there(valid: AnyArray | None, skipped: int, n: int) -> np.ndarray:
-    """Which rows have a string."""
-    if valid is None:
-        return np.ones(n, dtype=bool)
-    return np.unpackbits(valid, count=skipped + n, bitorder="little")[skipped:].astype(bool)
-
-
 def _joined(words: list[bytes]) -> Words:
+    """Return the concatenated strings and their offsets."""
     offsets = np.cumsum([0, *map(len, words)], dtype=np.int64)
     return np.frombuffer(b"".join(words), np.uint8), offsets
 
@@ -223,18 +225,18 @@ def _joined(words: list[bytes]) -> Words:
 def _numbers(
     texts: list[bytes], rule: TokenRule, hashing: int, vocabulary: Vocabulary | None
 ) -> tuple[list[list[int]], dict[bytes, int]]:
-    """The position of every token of every text, and the words that were numbered as they came."""
-    seen: dict[bytes, int] = {}
+    """Return the number of every token of every text, and the words that were numbered by first occurrence."""
+    numbers: dict[bytes, int] = {}
     rows = []
     for text in texts:
-        found = tokens(text, rule)
+        row = tokens(text, rule)
         if hashing:
-            rows.append([bucket(token, hashing) for token in found])
+            rows.append([bucket(token, hashing) for token in row])
         elif vocabulary is not None:
-            rows.append([vocabulary.positions_of[token] for token in found if token in vocabulary.positions_of])
+            rows.append([vocabulary.positions_of[token] for token in row if token in vocabulary.positions_of])
         else:
-            rows.append([seen.setdefault(token, len(seen)) for token in found])
-    return rows, seen
+            rows.append([numbers.setdefault(token, len(numbers)) for token in row])
+    return rows, numbers
 
 
 def text_rows(
@@ -248,16 +250,16 @@ def text_rows(
     threads: int,
 ) -> Rows:
     """Count the tokens of every text."""
-    rows, seen = _numbers(_split(offsets, data, valid, skipped), rule, hashing, vocabulary)
-    indptr, indices, counts = [0], list[int](), list[int]()
+    rows, numbers = _numbers(_split(offsets, data, valid, skipped), rule, hashing, vocabulary)
+    indptr = [0]
+    indices: list[int] = []
+    counts: list[int] = []
     for row in rows:
-        times: dict[int, int] = {}
-        for number in row:
-            times[number] = times.get(number, 0) + 1
-        indices += times.keys()
-        counts += times.values()
+        row_counts = Counter(row)
+        indices += row_counts.keys()
+        counts += row_counts.values()
         indptr.append(len(indices))
-    words = (None, None) if hashing or vocabulary is not None else _joined(list(seen))
+    words = (None, None) if hashing or vocabulary is not None else _joined(list(numbers))
     return np.array(indptr, np.int64), np.array(indices, np.int32), np.array(counts, np.int32), *words
 
 
@@ -273,7 +275,7 @@ def score_texts(
     presence: bool,
     threads: int,
 ) -> Float64Array:
-    """Add up the terms of the tokens of every text, one after another."""
+    """Sum the terms of the tokens of every text in order."""
     rows, _ = _numbers(_split(offsets, data, valid, skipped), rule, hashing, vocabulary)
     out = np.zeros((len(rows), terms.shape[1]))
     for row, numbers in enumerate(rows):
@@ -295,19 +297,19 @@ def count_texts(
     presence: bool,
     threads: int,
 ) -> TextCounts:
-    """Count the tokens of every text, then add up the rows of every group."""
+    """Count the tokens of every text, then sum the rows of every group."""
     from tallybayes import kernels
     from tallybayes.kernels.text.text_counts import TextCounts, text_rows
 
     n = len(offsets) - 1
-    there = _there(valid, skipped, n) & present_rows(group, n_groups, weight, n)
-    marks = np.packbits(there, bitorder="little")  # so that the words are those of rows that count
-    rows = text_rows(offsets, data, marks, 0, rule, hashing=hashing or None, threads=threads)
+    counted = present_strings(valid, skipped, n) & present_rows(group, n_groups, weight, n)
+    bits = np.packbits(counted, bitorder="little")  # only words of counted rows are numbered
+    rows = text_rows(offsets, data, bits, 0, rule, hashing=hashing or None, threads=threads)
     n_words = 1 << hashing if rows.offsets is None else len(rows.offsets) - 1
     if weight is not None and weight.ndim == 2:
-        weight = np.where(there[:, None], weight, 0.0)
+        weight = np.where(counted[:, None], weight, 0.0)
     else:
-        group = np.where(there, 0 if group is None else group.astype(np.int64), -1)
+        group = np.where(counted, 0 if group is None else group.astype(np.int64), -1)
     counts = np.ones_like(rows.counts) if presence else rows.counts
     kind = "binary" if presence else "multinomial"
     sums = kernels.sum_csr(rows.indptr, rows.indices, counts, n_words, kind, group, n_groups, weight, threads)
