@@ -411,5 +411,5 @@ def _pairs(families: Mapping[Name, Family], plan: PairScorer) -> Parents | Tree:
     levels = tuple(domain.levels for domain in pairs.domains)
     if isinstance(plan, TreeScorer):
         return Tree(cells, levels, pairs.column, tuple(plan.parents), tuple(plan.order), tuple(tables))
-    own, given = np.log(pairs.shares).T, np.log(pairs.given(plan.strength)).transpose(1, 2, 0)
+    own, given = np.log(pairs.level_proba).T, np.log(pairs.conditional(plan.strength)).transpose(1, 2, 0)
     return Parents(cells, levels, pairs.column, own, given)

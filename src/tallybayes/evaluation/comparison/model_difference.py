@@ -19,7 +19,7 @@ from tallybayes.errors import DataError, printable
 from tallybayes.families.family import family_kl_divergence
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
-from tallybayes.models.one_dependence.pair_methods import told_given
+
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -226,7 +226,7 @@ def _told(model: Any) -> dict[Any, Place]:
     """Every column as it is told of, by name: its factor and its place in it; None for all columns of one together."""
     told = model._labeled_factors()
     if hasattr(model, "_pairs"):
-        told = [told_given(model, name) for name in model._pairs.names]
+        told = [model._pairs.labeled_factor(name) for name in model._pairs.counts.names]
     elif hasattr(model, "target_"):
         told = told[1:]  # p(class) is told by itself
     found: dict[Any, Place] = {}

@@ -23,7 +23,6 @@ from tallybayes.models.classification.classifier_from_parameters import discrimi
 from tallybayes.models.classification.methods.linear_form import linear_terms
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.input_format import open_rows
-from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.models.sklearn_bases import TransformerMixin
 from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.sufficient_statistics import Statistics
@@ -261,7 +260,6 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         return DiscriminantFunctions(self.class_log_prior_ + bias, coef)
 
     @predict_in_batches
-    @answering
     def predict(self, X: Rows) -> np.ndarray:
         """Return the most probable class of each row; ties go to the first class.
 
@@ -334,7 +332,6 @@ class GaussianDiscriminant(TransformerMixin, Classifier):
         weight = moments.weight[..., 0]
         return weight, moments.mean, moments.scatter.sum(axis=0) / max(weight.sum() - (weight > 0).sum(), 1.0)
 
-    @answering
     def transform(self, X: Rows) -> np.ndarray:
         """Project rows onto the discriminant directions, centered at the overall mean.
 

@@ -36,7 +36,7 @@ from tallybayes.models.estimator import Estimator
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.columns import warn_unread
 from tallybayes.models.inputs.input_format import InputFormat, open_columns, read_initial_rows, read_more_rows
-from tallybayes.models.inputs.invalid_cells import answering, mask_invalid_cells
+from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.io import model_from_parts, model_to_parts, save_model
 from tallybayes.models.receipt import with_receipt
@@ -316,7 +316,6 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return classifier_fit.score(self, X, y, sample_weight)
 
     @predict_in_batches
-    @answering
     def predict_log_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
         """Return the log posterior class probabilities of the ensemble, shape (n, classes).
 
@@ -335,7 +334,6 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return apply_bayes_rule(log_posterior + (prior - model.class_log_prior_), prior).log_proba
 
     @predict_in_batches
-    @answering
     def predict_proba(self, X: Rows, class_prior: ClassPrior = None) -> np.ndarray:
         """Return the posterior class probabilities of the ensemble, shape (n, classes).
 
@@ -347,7 +345,6 @@ class AutoClassifier(ClassifierMixin, Estimator):
         return np.exp(self.predict_log_proba(X, class_prior))
 
     @predict_in_batches
-    @answering
     def predict(self, X: Rows) -> np.ndarray:
         """Return the most probable class of each row; ties go to the first class.
 

@@ -13,7 +13,7 @@ from tallybayes.errors import DataError, EstimateError, as_attribute_error
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.ensemble.feature_views import BLOCK
 from tallybayes.models.inputs.input_format import open_columns
-from tallybayes.models.inputs.invalid_cells import answering, mask_invalid_cells
+from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.inspection.labeled_parameters import looked_up
 from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
 from tallybayes.typing import Name, Rows
@@ -104,7 +104,6 @@ def refuse(model: Any, *arguments: object, **more: object) -> NoReturn:
     )
 
 
-@answering
 def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     """Return the contribution of each column to the log-odds of each row, by the largest member.
 
@@ -128,7 +127,6 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     return explanation
 
 
-@answering
 def show_work(model: Any, row: Rows) -> str:
     """Return a step-by-step calculation for one row: the probabilities of every member and their stacked mean.
 

@@ -11,9 +11,9 @@ from tallybayes import kernels
 from tallybayes.kernels.pair_counts import count_pairs, panels_of
 from tallybayes.models.ensemble.candidate_folds import Folds
 from tallybayes.models.ensemble.naive_bayes_by_fold import level_shares
-from tallybayes.models.one_dependence.pair_model import PairCounts
+from tallybayes.models.one_dependence.pair_counts import PairCounts
 from tallybayes.models.one_dependence.pair_scorer import AllParentsScorer, PairScorer, TreeScorer
-from tallybayes.models.one_dependence.tree_augmented import conditional_mutual_information, spanning_tree
+from tallybayes.models.one_dependence.maximum_spanning_tree import conditional_mutual_information, maximum_spanning_tree
 
 
 class Coding(NamedTuple):
@@ -86,9 +86,11 @@ def pair_scores(codings: Sequence[Coding], folds: Folds, strength: float) -> tup
         )
         rows = list(coding.columns[:, test])
         panels = panels if panels.shape[0] == offsets[-1] else panels_of(int(offsets[-1]), folds.n_classes)
-        scorer: PairScorer = AllParentsScorer(pairs, strength, log_prior, room=panels)
+        scorer: PairScorer = AllParentsScorer(pairs, strength, log_prior, panels=panels)
         parents[test] = scorer.joint_of(rows)
-        scorer = TreeScorer(pairs, strength, log_prior, tree=spanning_tree(conditional_mutual_information(pairs)))
+        scorer = TreeScorer(
+            pairs, strength, log_prior, tree=maximum_spanning_tree(conditional_mutual_information(pairs))
+        )
         tree[test] = scorer.joint_of(rows)
     return parents, tree
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.data.data_frames import frame_kind
 from tallybayes.data.indicator_columns import is_presence, with_absences
+from tallybayes.data.table import Table
 from tallybayes.data.text_columns import Texts
 from tallybayes.errors import DataError
 from tallybayes.estimation.factor_sampling import (
@@ -21,9 +22,9 @@ from tallybayes.estimation.factor_sampling import (
     sample_factor,
 )
 from tallybayes.families._shared.blocks import SparseRows
+from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 from tallybayes.models.inputs.features import as_rows
 from tallybayes.models.inputs.input_format import shaped
-from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.tally.domain import labels_at
 from tallybayes.tally.factor import Name
 from tallybayes.typing import RandomState, Rows
@@ -47,20 +48,34 @@ def sample(model: Any, n: int, given: Hashable = None, *, random_state: RandomSt
     """
     check_is_fitted(model, "tally_")
     rng = np.random.default_rng(random_state)
-    codes = draw_classes(model, n, given, rng)
+    group = draw_classes(model, n, given, rng)
+    if hasattr(model, "_sample_columns"):
+        columns = model._sample_columns(group, rng)
+    else:
+        columns = sample_columns(model._estimated_classifier, group, model._selected_words, rng)
+    return shaped(model._shape, with_absences(columns), model._frame_library), model.classes_[group]
+
+
+def sample_columns(
+    estimates: EstimatedClassifier, group: np.ndarray, text_columns: Collection[Name], rng: np.random.Generator
+) -> dict[Name, Any]:
+    """Draw the columns of rows of these classes, independently for each factor."""
     columns: dict[Name, Any] = {}
-    for scored, (factor, statistics) in zip(model._estimated.checked_scorers, model._estimated.pairs, strict=True):
-        rows = sample_factor(scored, codes, statistics, rng)
+    domains = estimates.tally.domains
+    factors = estimates.factors
+    for scorer, (factor, statistics) in zip(factors.checked_scorers, factors.pairs, strict=True):
+        cells = sample_factor(scorer, group, statistics, rng)
+        first = factor.columns[0]
         if factor.family.cell_type == "codes":
             for index, name in enumerate(factor.columns):
-                columns[name] = labels_at(model.tally_.domains[str(name)].levels, rows[:, index].astype(int))
-        elif factor.columns[0] in model._selected_words:
-            columns[factor.columns[0]] = counts_to_text(rows, model._block_column_names(factor.columns[0]))
-        elif len(factor.columns) == 1 and rows.shape[1] > 1:
-            columns[factor.columns[0]] = rows
+                columns[name] = labels_at(domains[str(name)].levels, cells[:, index].astype(int))
+        elif first in text_columns:
+            columns[first] = counts_to_text(cells, domains[estimates.tally.schema.domain(first)].levels)
+        elif len(factor.columns) == 1 and cells.shape[1] > 1:
+            columns[first] = cells
         else:
-            columns.update({name: rows[:, index] for index, name in enumerate(factor.columns)})
-    return shaped(model._shape, with_absences(columns), model._frame_library), model.classes_[codes]
+            columns.update({name: cells[:, index] for index, name in enumerate(factor.columns)})
+    return columns
 
 
 def draw_classes(model: Any, n: int, given: Any, rng: np.random.Generator) -> np.ndarray:
@@ -76,7 +91,6 @@ def draw_classes(model: Any, n: int, given: Any, rng: np.random.Generator) -> np
     return codes
 
 
-@answering
 def impute(model: Any, X: Rows, how: str = "mean") -> Any:
     """Impute missing cells from the other cells of their row.
 
@@ -95,30 +109,41 @@ def impute(model: Any, X: Rows, how: str = "mean") -> Any:
     if how not in ("mean", "mode", "distribution"):
         raise DataError(f"how is {how!r}; expected 'mean', 'mode' or 'distribution'.")
     table = model._open(X)
-    weights = np.exp(model._log_proba(table))
+    proba = np.exp(model._log_proba(table))
+    if hasattr(model, "_predict_missing"):
+        predictions = model._predict_missing(table, proba, how)
+    else:
+        predictions = predict_missing(model._estimated_classifier, table, proba)
+    if how == "distribution":
+        return predictions
     columns: dict[Any, Any] = {
         name: _as_given(X, name) if isinstance(column, SparseRows | Texts) else np.array(column)
         for name, column in table.columns.items()
         if not is_presence(name, table.columns)
     }
-    imputed: dict[Any, MissingCellPrediction] = {}
-    for scored, (_, statistics) in zip(model._factor_scorers, model._feature_factors(), strict=True):
-        names = scored.factor.columns
-        if table.source_of(names[0]) is not None:  # missing-value indicators are not imputed
+    for name, prediction in predictions.items():
+        if name in columns:
+            columns[name] = impute_column(columns[name], prediction, how)
+        else:  # a column of a block
+            block, position = name
+            columns[block][:, position] = impute_column(columns[block][:, position], prediction, how)
+    return shaped(model._shape, columns, frame_kind(X), as_rows(X, model), predictions)
+
+
+def predict_missing(
+    estimates: EstimatedClassifier, table: Table, proba: np.ndarray
+) -> dict[Any, MissingCellPrediction]:
+    """Return the predictive distributions of the missing cells of each column, given p(class | row)."""
+    predictions: dict[Any, MissingCellPrediction] = {}
+    for scorer, (_, statistics) in zip(estimates.scorers, estimates.factors.pairs, strict=True):
+        first = scorer.factor.columns[0]
+        if table.source_of(first) is not None:  # missing-value indicators are not imputed
             continue
-        domains = [model.tally_.domains[str(name)] for name in names] if scored.family.cell_type == "codes" else []
-        rows = model._factor_cells(table, scored)
-        for index, cells in missing_cells(scored, statistics, table, rows, weights, domains).items():
-            name = scored.factor.column(index, table.width(names[0]))
-            imputed[name] = cells
-            if name in columns:
-                columns[name] = impute_column(columns[name], cells, how)
-            else:  # a column of a block
-                block, position = name
-                columns[block][:, position] = impute_column(columns[block][:, position], cells, how)
-    return (
-        imputed if how == "distribution" else shaped(model._shape, columns, frame_kind(X), as_rows(X, model), imputed)
-    )
+        cells = estimates.cells(table, scorer)
+        domains = estimates.level_domains(scorer)
+        for index, prediction in missing_cells(scorer, statistics, table, cells, proba, domains).items():
+            predictions[scorer.factor.column(index, table.width(first))] = prediction
+    return predictions
 
 
 def _as_given(X: Any, name: Any) -> Any:

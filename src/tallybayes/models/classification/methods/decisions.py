@@ -16,13 +16,11 @@ from tallybayes.errors import DataError, EstimateError
 from tallybayes.models.inputs.cost_matrix import finite_number, read_costs
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.input_format import read_codes
-from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.results.threshold import Threshold, find_threshold, log_odds_of, place_of
 from tallybayes.typing import ClassPrior, Labels, Rows, SampleWeights
 from tallybayes.warnings import warn
 
 
-@answering
 def decide(
     model: Any,
     X: Rows,
@@ -140,7 +138,6 @@ def _by_threshold(model: Any, log_proba: np.ndarray, threshold: Threshold) -> np
     return model.classes_[np.where(accepted, k, others.argmax(axis=1))]
 
 
-@answering
 def estimate_class_prior(
     model: Any, X: Rows, *, sample_weight: SampleWeights = None, max_iter: int = 100, tol: float = 1e-9
 ) -> dict[Any, float]:

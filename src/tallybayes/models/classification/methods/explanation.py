@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes._utils.html import html_parts
 from tallybayes._utils.memory import require_memory
 from tallybayes.data.data_frames import as_frame
 from tallybayes.data.encoding import is_missing
+from tallybayes.data.table import Table
 from tallybayes.errors import printable
 from tallybayes.estimation.factor_sampling import check_class
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of, chunk_rows
 from tallybayes.families._shared.blocks import SparseRows, n_columns
-from tallybayes.models.inputs.input_format import open_rows
-from tallybayes.models.inputs.invalid_cells import answering
+from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
+from tallybayes.tally.domain import Domain
 from tallybayes.typing import Rows
 
 if TYPE_CHECKING:
@@ -219,9 +219,18 @@ def _bar_cells(weight: float, largest: float) -> tuple[str, str, str]:
 
 
 class ExplanationPart:
-    """The contributions of one term, the class prior or a factor, to the log-odds of rows."""
+    """The contributions of one term, the class prior or a factor, to the log-odds of rows.
 
-    def __init__(self, top: np.ndarray, other: np.ndarray) -> None:
+    Parameters
+    ----------
+    names : list
+        The names of the contributing columns.
+    top, other : ndarray of int of shape (n,)
+        The codes of the explained class of each row, and of the class it is compared with.
+    """
+
+    def __init__(self, names: list[Any], top: np.ndarray, other: np.ndarray) -> None:
+        self.names = names
         self.top = top
         self.other = other
 
@@ -248,13 +257,18 @@ class PriorPart(ExplanationPart):
     """The contribution of the class prior."""
 
     def __init__(self, log_prior: np.ndarray, top: np.ndarray, other: np.ndarray) -> None:
-        super().__init__(top, other)
+        super().__init__([PRIOR], top, other)
         self.log_prior = log_prior
+
+    @cached_property
+    def log_odds(self) -> np.ndarray:
+        """The log-odds of the prior for each row; NaN if both classes are impossible."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.log_prior[self.top] - self.log_prior[self.other])
 
     def log_ratios(self, rows: slice) -> np.ndarray:
         """Return the log-odds of the prior, one column."""
-        terms = np.broadcast_to(self.log_prior[:, None], (len(self.top[rows]), len(self.log_prior), 1))
-        return self._between(terms, rows)
+        return self.log_odds[rows, None]
 
     def cells(self, row: int) -> list[Any]:
         """Return one None, because the prior has no cell."""
@@ -264,14 +278,16 @@ class PriorPart(ExplanationPart):
 class _FactorPart(ExplanationPart):
     """The contributions of the columns of a factor."""
 
-    def __init__(self, model: Any, scored: FactorScorer, rows: Any, top: np.ndarray, other: np.ndarray) -> None:
-        super().__init__(top, other)
-        self.scored = scored
-        self.n_classes = len(model.class_log_prior_)
-        self.levels = [domain.levels for domain in model._level_domains(scored)]
-        # Contributions are computed later, so the rows are copied.
-        self.rows: Any = copy.deepcopy(rows)
-        self.sparse = scored.cells if isinstance(rows, SparseRows) else None
+    def __init__(
+        self, names: list[Any], scorer: FactorScorer, domains: list[Domain], cells: Any, prior: PriorPart
+    ) -> None:
+        super().__init__(names, prior.top, prior.other)
+        self.scorer = scorer
+        self.n_classes = len(prior.log_prior)
+        self.levels = [domain.levels for domain in domains]
+        # Contributions are computed later, so the cells are copied.
+        self.rows: Any = copy.deepcopy(cells)
+        self.sparse = scorer.cells if isinstance(cells, SparseRows) else None
 
     def log_ratios(self, rows: slice) -> np.ndarray:
         if self.sparse is not None:
@@ -282,7 +298,7 @@ class _FactorPart(ExplanationPart):
             if step < rows.stop - rows.start:
                 starts = range(rows.start, rows.stop, step)
                 return np.concatenate([self.log_ratios(slice(start, min(start + step, rows.stop))) for start in starts])
-        return self._between(self.scored.contributions(chunk_of(self.rows, rows)), rows)
+        return self._between(self.scorer.contributions(chunk_of(self.rows, rows)), rows)
 
     def _sparse_log_ratios(self, row: int) -> np.ndarray:
         """Return the contributions to one sparse row."""
@@ -291,20 +307,20 @@ class _FactorPart(ExplanationPart):
 
     def cells(self, row: int) -> list[Any]:
         cells = chunk_of(self.rows, slice(row, row + 1))[0]
-        whole = len(self.scored.factor.columns) == len(cells)
+        whole = len(self.scorer.factor.columns) == len(cells)
         return shown_cells(self.levels, cells) if whole else list(cells)
 
 
 class _WordPart(_FactorPart):
     """The contributions of words: of each word in the rows, and of all absent words together."""
 
-    def __init__(self, model: Any, scored: FactorScorer, rows: SparseRows, top: np.ndarray, other: np.ndarray) -> None:
-        super().__init__(model, scored, rows, top, other)
-        self.positions = np.unique(rows.indices)
-        assert self.sparse is not None
-        no_absent_words = rows.n_columns == len(self.positions) or not np.any(self.sparse.at_zero)
-        self.names = [model._display_name(scored.factor.column(int(index), rows.n_columns)) for index in self.positions]
-        self.names += [] if no_absent_words else [ABSENT_WORDS]
+    def __init__(
+        self, names: list[Any], positions: np.ndarray, scorer: FactorScorer, cells: SparseRows, prior: PriorPart
+    ) -> None:
+        self.positions = positions
+        if cells.n_columns > len(names) and scorer.cells is not None and np.any(scorer.cells.at_zero):
+            names.append(ABSENT_WORDS)
+        super().__init__(names, scorer, [], cells, prior)
 
     def _sparse_log_ratios(self, row: int) -> np.ndarray:
         log_ratios = super()._sparse_log_ratios(row)
@@ -336,7 +352,6 @@ class _Values(Sequence[list[Any]]):
         return [value for part in self._parts for value in part.cells(index)]
 
 
-@answering
 def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     """Return the contribution of each column to the log-odds of each row, as weights of evidence.
 
@@ -353,44 +368,64 @@ def explain(model: Any, X: Rows, against: Hashable = None) -> Explanation:
     Explanation
         Of the most probable class of each row. It prints as a table and has ``to_frame`` and ``plot``.
     """
-    check_is_fitted(model, "tally_")
-    table = open_rows(model, X)
+    table = model._open(X)
     joint = model._joint(table, whole=False)
     top, other = compared(joint, model._class_domain.levels, against)
     prior = PriorPart(model.class_log_prior_, top, other)
-    parts: list[ExplanationPart] = [prior]
-    names: list[Any] = [PRIOR]
-    for scored in model._factor_scorers:
-        cells = model._factor_cells(table, scored)
-        if scored.factor.columns[0] in model._selected_words and scored.cells is not None:
-            words = _WordPart(model, scored, cells, top, other)
-            parts.append(words)
-            names += words.names
-            continue
-        parts.append(_FactorPart(model, scored, cells, top, other))
+    log_odds, impossible = log_odds_of(joint, prior)
+    if hasattr(model, "_explanation_parts"):
+        parts = model._explanation_parts(table, prior, log_odds)
+    else:
+        parts = factor_parts(model._estimated_classifier, table, prior, model._display_name, model._selected_words)
+    parts = [prior, *parts]
+    names = [name for part in parts for name in part.names]
+    classes = model.classes_
+    return Explanation(names, parts, log_odds, classes[top], classes[other], impossible, model._frame_library)
+
+
+def factor_parts(
+    estimates: EstimatedClassifier,
+    table: Table,
+    prior: PriorPart,
+    display_name: Callable[[Any], Any],
+    text_columns: Collection[Any],
+) -> list[ExplanationPart]:
+    """Return the contributions of the columns of all factors.
+
+    Parameters
+    ----------
+    estimates : EstimatedClassifier
+    table : Table
+    prior : PriorPart
+    display_name : callable
+        From the name of a column, or (block, position), to its name in the explanation.
+    text_columns : collection of names
+    """
+    parts: list[ExplanationPart] = []
+    for scorer in estimates.scorers:
+        cells = estimates.cells(table, scorer)
         width = n_columns(cells)
-        names += [model._display_name(scored.factor.column(index, width)) for index in range(width)]
-    log_odds, impossible = log_odds_of(joint, top, other, prior)
-    return Explanation(
-        names, parts, log_odds, model.classes_[top], model.classes_[other], impossible, model._frame_library
-    )
+        is_text = scorer.factor.columns[0] in text_columns and scorer.cells is not None
+        positions = np.unique(cells.indices) if is_text else np.arange(width)
+        names = [display_name(scorer.factor.column(index, width)) for index in positions.tolist()]
+        if is_text:
+            parts.append(_WordPart(names, positions, scorer, cells, prior))
+        else:
+            parts.append(_FactorPart(names, scorer, estimates.level_domains(scorer), cells, prior))
+    return parts
 
 
-def log_odds_of(
-    joint: np.ndarray, top: np.ndarray, other: np.ndarray, prior: PriorPart
-) -> tuple[np.ndarray, np.ndarray]:
+def log_odds_of(joint: np.ndarray, prior: PriorPart) -> tuple[np.ndarray, np.ndarray]:
     """Return the log-odds of each row, and whether the row is impossible in both classes.
 
     The log-odds of an impossible row are those of the class prior.
     """
     rows = np.arange(len(joint))
-    first = joint[rows, top]
-    second = joint[rows, other]
+    first = joint[rows, prior.top]
+    second = joint[rows, prior.other]
     impossible = np.isneginf(first) & np.isneginf(second)
     with np.errstate(invalid="ignore"):
-        return np.where(
-            impossible, np.nan_to_num(prior.log_ratios(slice(0, len(rows)))[:, 0]), first - second
-        ), impossible
+        return np.where(impossible, np.nan_to_num(prior.log_odds), first - second), impossible
 
 
 def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -404,7 +439,6 @@ def compared(joint: np.ndarray, levels: tuple[Any, ...], against: Any) -> tuple[
     return np.where(top == other, second, top), other
 
 
-@answering
 def plot_explanation(model: Any, row: Rows, against: Hashable = None, ax: Axes | None = None) -> Plot:
     """Plot the contributions of the columns to one row; needs matplotlib.
 

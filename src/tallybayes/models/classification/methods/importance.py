@@ -13,7 +13,6 @@ from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.estimation.importance import FeatureImportance, chosen_columns
 from tallybayes.models.inputs.input_format import read_codes
-from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.typing import Labels, Name, Rows, SampleWeights
 
 _LEAST = -700.0  # lower bound of log p(class | row)
@@ -65,7 +64,6 @@ def feature_importance(
     return FeatureImportance.of_losses(names, *_losses(model, rows, codes, names), weights)
 
 
-@answering
 def _losses(model: Any, rows: Table, codes: np.ndarray, names: list[Name]) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the log loss of each row, and its increase without each column."""
 

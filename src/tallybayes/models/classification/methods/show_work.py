@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,10 @@ from tallybayes.errors import DataError, printable
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of
 from tallybayes.families._shared.density_terms import density_terms, is_joint, word_terms
 from tallybayes.families._shared.log_prob_forms import form_of
+from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.classification.methods.explanation import shown, shown_cells
 from tallybayes.models.inputs.input_format import open_rows
-from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.typing import Rows
 
 MOST_COLUMNS = 12  # printed columns of a block
@@ -30,7 +31,6 @@ def one_row(model: Any, row: Any) -> Table:
     return table
 
 
-@answering
 def show_work(model: Any, row: Rows) -> str:
     """Return a step-by-step calculation of Bayes' rule for one row, as text.
 
@@ -48,20 +48,46 @@ def show_work(model: Any, row: Rows) -> str:
     table = one_row(model, row)
     word = "component" if model._group_word == "components" else "class"
     joint = model._joint(table)[0]  # raises if parameters are undefined
-    together = any(is_joint(_form(scored)) for scored in model._factor_scorers)
-    product = f"Π p(block | {word}), the columns of a block together" if together else f"Π p(x_j | {word})"
-    if together and len(model._factor_scorers) == 1:
-        product = f"p(x | {word}), all columns together"
-    sheet = CalculationSheet(f"p({word} | x) ∝ p({word}) · {product}", list(model.classes_))
-    sheet.add(f"log p({word})", model.class_log_prior_)
-    for scored in model._factor_scorers:
-        cells = chunk_of(model._factor_cells(table, scored), slice(None))
-        levels = [domain.levels for domain in model._level_domains(scored)]
-        if is_joint(_form(scored)):
-            _write_joint(sheet, model, scored, cells, word)
-        else:
-            _write_columns(sheet, model, scored, cells, levels, word)
+    if hasattr(model, "_calculation"):
+        sheet = model._calculation(table, joint)
+    else:
+        sheet = calculation(model._estimated_classifier, table, model.classes_, word, model._display_name)
     return finished(sheet, model, table, joint, word)
+
+
+def calculation(
+    estimates: EstimatedClassifier,
+    table: Table,
+    classes: np.ndarray,
+    word: str,
+    display_name: Callable[[Any], Any],
+) -> CalculationSheet:
+    """Return the calculation of log p(class, x) of one row, factor by factor.
+
+    Parameters
+    ----------
+    estimates : EstimatedClassifier
+    table : Table
+        One row.
+    classes : ndarray of labels
+    word : {"class", "component"}
+    display_name : callable
+        From the name of a column, or (block, position), to its name on the sheet.
+    """
+    together = any(is_joint(_form(scorer)) for scorer in estimates.scorers)
+    product = f"Π p(block | {word}), the columns of a block together" if together else f"Π p(x_j | {word})"
+    if together and len(estimates.scorers) == 1:
+        product = f"p(x | {word}), all columns together"
+    sheet = CalculationSheet(f"p({word} | x) ∝ p({word}) · {product}", list(classes))
+    sheet.add(f"log p({word})", estimates.class_log_prior)
+    for scorer in estimates.scorers:
+        cells = chunk_of(estimates.cells(table, scorer), slice(None))
+        if is_joint(_form(scorer)):
+            _write_joint(sheet, scorer, cells, word, display_name)
+        else:
+            levels = [domain.levels for domain in estimates.level_domains(scorer)]
+            _write_columns(sheet, scorer, cells, levels, word, display_name)
+    return sheet
 
 
 def finished(sheet: CalculationSheet, model: Any, table: Table, joint: np.ndarray, word: str = "class") -> str:
@@ -90,7 +116,12 @@ def _title(name: Any, word: str) -> str:
 
 
 def _write_columns(
-    sheet: CalculationSheet, model: Any, scored: FactorScorer, cells: np.ndarray, levels: list[Any], word: str
+    sheet: CalculationSheet,
+    scored: FactorScorer,
+    cells: np.ndarray,
+    levels: list[Any],
+    word: str,
+    display_name: Callable[[Any], Any],
 ) -> None:
     """Add the terms of conditionally independent columns, or of the words of one vocabulary."""
     urn = word_terms(_form(scored), cells[0])
@@ -111,7 +142,7 @@ def _write_columns(
         positions = np.flatnonzero(cells[0])[:MOST_COLUMNS]
     values = shown_cells([levels[position] for position in positions] if levels else [], cells[0, positions])
     for position, value in zip(positions.tolist(), values, strict=True):
-        name = model._display_name(scored.factor.column(position, width))
+        name = display_name(scored.factor.column(position, width))
         title = f"log urn term of {printable(name)}" if urn is not None else _title(name, word)
         sheet.add(title, terms[:, position], shown(value))
         if value is None:
@@ -126,12 +157,14 @@ def _write_columns(
         sheet.add(common_title, common)
 
 
-def _write_joint(sheet: CalculationSheet, model: Any, scored: FactorScorer, cells: np.ndarray, word: str) -> None:
+def _write_joint(
+    sheet: CalculationSheet, scored: FactorScorer, cells: np.ndarray, word: str, display_name: Callable[[Any], Any]
+) -> None:
     """Add the term of columns with a joint distribution."""
     row = scored._varied(cells)[0]
     density = density_terms(_form(scored), row)
     observed = np.flatnonzero(~np.isnan(row))
-    names = [printable(model._display_name(scored.factor.column(position, len(row)))) for position in range(len(row))]
+    names = [printable(display_name(scored.factor.column(position, len(row)))) for position in range(len(row))]
     listed = ", ".join(names[position] for position in observed[:3]) + (", …" if len(observed) > 3 else "")
     sheet.add(_title(listed or "nothing", word), scored.log_prob(cells)[0])
     sheet.note(f"  {density.note}")

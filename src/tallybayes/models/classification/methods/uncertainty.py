@@ -14,14 +14,12 @@ from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.classification.class_prior import class_prior_distribution
 from tallybayes.models.inputs.input_format import open_rows
-from tallybayes.models.inputs.invalid_cells import answering
 from tallybayes.statistics.counts import Counts
 from tallybayes.typing import RandomState, Rows
 
 _CELLS = 16_000_000  # probabilities in memory at a time; rows are processed in chunks
 
 
-@answering
 def predict_proba_interval(
     model: Any, X: Rows, mass: float = 0.95, *, n_draws: int = 400, random_state: RandomState = 0
 ) -> Interval:
@@ -85,7 +83,6 @@ def predict_proba_interval(
     return Interval(low, high)
 
 
-@answering
 def predict_set(model: Any, X: Rows, mass: float = 0.95) -> np.ndarray:
     """Return the smallest set of classes with a total probability of at least `mass`: a credible set for each row.
 

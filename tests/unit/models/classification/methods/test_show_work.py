@@ -157,7 +157,7 @@ def test_distances_are_worked_direction_by_direction(metric):
     np.testing.assert_allclose(total, model.squared_distances(X[:1])[0], atol=6e-5)
     assert lines[-1] == f"prediction: {model.predict(X[:1])[0]}"
     far = tb.NearestClassMean(lambda rows, mean: np.abs(rows - mean).sum(axis=1)).fit(X, Y).show_work(X[:1])
-    assert "metric given" in far
+    assert "given metric" in far
 
 
 def test_what_was_chosen_is_worked_member_by_member():

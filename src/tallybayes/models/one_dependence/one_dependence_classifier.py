@@ -1,0 +1,354 @@
+"""OneDependenceClassifier: the base class of classifiers in which a column depends on the class and on one column."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tallybayes._utils.frozen_value import from_json, same, to_json
+from tallybayes._utils.sealed_file import check_no_unknown_entries
+from tallybayes._utils.string_options import StringOptions
+from tallybayes.data.table import Table
+from tallybayes.errors import DataError, EstimateError, FileError, LabelError, NotLinearError, StatisticsError
+from tallybayes.estimation.em.em_loop import EMSummary
+from tallybayes.estimation.factor_sampling import MissingCellPrediction
+from tallybayes.families.family import Family
+from tallybayes.families.with_missing import WithMissing
+from tallybayes.models.classification.class_parameters import labeled_class_prior
+from tallybayes.models.classification.classifier import Classifier
+from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
+from tallybayes.models.classification.methods.explanation import ExplanationPart, PriorPart
+from tallybayes.models.inputs.columns import shown_columns
+from tallybayes.models.inputs.discretization import DiscretizedColumns, read_levels
+from tallybayes.models.inputs.features import continuous_target
+from tallybayes.models.inputs.input_format import InputFormat
+from tallybayes.models.inputs.invalid_cells import ColumnSpec
+from tallybayes.models.inspection.labeled_parameters import LabeledFactor, make_parameters
+from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable
+from tallybayes.models.one_dependence.estimated_pairs import EstimatedPairs
+from tallybayes.models.one_dependence.pair_counts import (
+    PairCounts,
+    check_memory,
+    check_pair_tally,
+    columns_in_order,
+    discretize,
+    pair_factors,
+)
+from tallybayes.models.one_dependence.pair_explanation import HeldOutColumnParts
+from tallybayes.models.one_dependence.pair_sampling import columns_of_codes, predict_missing
+from tallybayes.statistics.sufficient_statistics import Statistics
+from tallybayes.tally.factor import Factor
+from tallybayes.tally.tally import Tally
+from tallybayes.typing import ClassPrior, Columns, Name, Priors
+
+
+class OneDependenceClassifier(Classifier):
+    """Base class of classifiers with factors p(column | class, parent column), which counts all pairs of columns.
+
+    Numbers are discretized when the first rows are counted. A subclass has the estimated value of its kind in
+    `_pairs_type`, and the formula of its calculation in `_formula`.
+
+    Parameters
+    ----------
+    columns, bins, strength, prior, class_prior, unseen, calibration, unlabeled, missing_label
+        As for `AveragedOneDependence`.
+    """
+
+    estimate = "bayes"
+    unlabeled_weight = 1.0
+    n_classes = None
+    max_iter = 200  # of EM, which these models do not use
+    tol = 1e-6
+    n_init = 1
+    random_state = None
+    _columns: DiscretizedColumns
+    _pairs_type: ClassVar[type[EstimatedPairs]]
+    _formula: ClassVar[str]
+    _string_options: ClassVar[Mapping[str, StringOptions]] = {
+        **Classifier._string_options,
+        "unseen": StringOptions(("missing", "error")),
+        "unlabeled": StringOptions(
+            ("skip", None),
+            note="Pairs are counted in rows with labels; tb.NaiveBayes(unlabeled='em') uses the others, too.",
+        ),
+    }
+
+    def __init__(
+        self,
+        columns: Columns = "auto",
+        *,
+        bins: int | str = 8,
+        strength: float = 4.0,
+        prior: Priors = None,
+        class_prior: ClassPrior = None,
+        unseen: str = "missing",
+        calibration: str | None = None,
+        unlabeled: str | None = None,
+        missing_label: Hashable = None,
+    ) -> None:
+        self.columns = columns
+        self.bins = bins
+        self.strength = strength
+        self.prior = prior
+        self.class_prior = class_prior
+        self.unseen = unseen
+        self.calibration = calibration
+        self.unlabeled = unlabeled
+        self.missing_label = missing_label
+
+    @property
+    def columns_(self) -> dict[Name, Family]:
+        """The family of each column, with the bins of the first fit; ``columns=`` accepts it."""
+        check_is_fitted(self, "tally_")
+        return dict(self._columns.families)
+
+    @property
+    def dropped_columns_(self) -> dict[Name, str]:
+        """From dropped column to the reason."""
+        check_is_fitted(self, "tally_")
+        return dict(self._columns.dropped_columns)
+
+    @property
+    def parameters_(self) -> Parameters:
+        """The tables of the columns given the class and, in a tree, the parent, as posterior means.
+
+        ``parameters_[column, parent]`` is p(column | class, parent) for any two columns.
+        """
+        return self._cached("parameters", self._make_parameters)
+
+    @property
+    def n_parameters_(self) -> int:
+        """The number of free parameters of the tables that score rows, and of the class probabilities."""
+        n_classes = len(self.classes_)
+        fixed = self._estimated_classifier.class_prior_distribution is None
+        return n_classes * self._pairs.n_parameters + (0 if fixed else max(n_classes - 1, 0))
+
+    def fit_tally(self, tally: Tally) -> Self:
+        """Fit the model to sufficient statistics that were counted elsewhere: in a file, a shard or another model.
+
+        Parameters
+        ----------
+        tally : Tally
+            The tally of a model of this class. If columns are discretized, pass that model's ``columns_`` as
+            ``columns=``.
+
+        Returns
+        -------
+        self
+        """
+        self._check_settings()
+        targets = [factor.columns[0] for factor in tally.factors if not factor.given]
+        if len(targets) != 1:
+            raise StatisticsError(f"this tally has {len(targets)} unconditional factors; expected one, p(class).")
+        families = {n: f.family for f in tally.factors if len(f.given) == 1 for n in f.columns}
+        given = self.columns if isinstance(self.columns, Mapping) else {}
+        columns = DiscretizedColumns({}, {})
+        for name in columns_in_order(tally, list(families)):
+            domain = tally.domains.get(str(name))
+            has_missing_level = domain is not None and domain.has_missing_level
+            columns.families[name] = given.get(
+                name, WithMissing(families[name]) if has_missing_level else families[name]
+            )
+        check_pair_tally(tally, columns, targets[0])
+        fresh = copy.copy(self)
+        fresh._shape = InputFormat.of_tally(targets[0], list(families))
+        fresh._columns = columns
+        return self._copy_input_format(fresh)._set_tally(tally)
+
+    # ---- Estimation -------------------------------------------------------------------------------------------------
+
+    @property
+    def _pairs(self) -> EstimatedPairs:
+        """The estimated tables of pairs."""
+        return self._cached("pairs", self._make_pairs)
+
+    def _make_pairs(self) -> EstimatedPairs:
+        domains = self.tally_.domains
+        n_classes = len(self._class_domain.levels)
+        families = self._columns.families
+        check_memory(type(self).__name__, n_classes, [len(domains[str(name)].levels) for name in families])
+        counts = PairCounts.of_tally(self.tally_, list(families), self._estimated, n_classes)
+        strength = float(self.strength)
+        return self._pairs_type(counts, self._columns, strength, self.unseen, self._target, self.classes_.tolist())
+
+    def _make_row_scorer(self, log_prior: np.ndarray) -> Any:
+        """Return the scorer of rows under a class prior."""
+        return self._pairs.row_scorer(log_prior)
+
+    def _check_settings(self) -> None:
+        """Raise DataError if the prior strength is not a positive number."""
+        super()._check_settings()
+        strength: Any = self.strength
+        if isinstance(strength, str) or np.ndim(strength) or not 0 < float(strength) < np.inf:
+            raise DataError.wrong_type("strength", repr(strength), "a positive number of rows")
+
+    def _make_factors(self, table: Table, target: Name, weight: Any) -> list[Factor]:
+        """Return the factors of all columns and pairs given the class; the first rows determine the bins."""
+        try:
+            self._columns = read_levels(self.columns, self.bins, table, target, weight, type(self).__name__)
+        except LabelError as error:
+            if error.column == str(target):
+                raise continuous_target(error) from None
+            raise
+        discretized = self._discretize(table)
+        sizes = [len(discretized.levels([name], lambda _: False)[1][0].levels) for name in self._columns.families]
+        check_memory(type(self).__name__, len(discretized.levels([target], lambda _: True)[1][0].levels), sizes)
+        return pair_factors(self._columns, target)
+
+    def _discretize(self, table: Table) -> Table:
+        """Return the rows with numbers as bins."""
+        return discretize(self._columns, table)
+
+    def _count_initial_rows(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, EMSummary | None]:
+        return super()._count_initial_rows(self._discretize(table), weight, factors)
+
+    def _count_more_rows(self, table: Table, weight: Any) -> Tally:
+        return super()._count_more_rows(self._discretize(table), weight)
+
+    def _feature_factors(self) -> list[tuple[Factor, Statistics]]:
+        """Return the factors of single columns given the class, and their statistics."""
+        return [pair for pair in super()._feature_factors() if len(pair[0].given) == 1]
+
+    def _factors_with_prior(self, tally: Tally) -> list[Factor]:
+        """Return the factors to which ``prior=`` applies: single columns given the class."""
+        return [factor for factor in tally.factors if len(factor.given) == 1]
+
+    def _check_prior(self, factors: list[Factor]) -> None:
+        super()._check_prior([factor for factor in factors if len(factor.given) == 1])
+
+    def _check_estimated(self, log_prior: np.ndarray) -> None:
+        """Raise DataError if there are no classes; all other parameters have a prior."""
+        if not len(log_prior):
+            raise DataError("no class is left to predict: every row was forgotten.\n    Fit at least one row.")
+
+    def _check_mergeable(self, other: Self) -> None:
+        """Raise StatisticsError if columns have different bins."""
+        left = self._columns.families
+        right = other._columns.families
+        for name in dict.fromkeys([*left, *right]):
+            if not same(left.get(name), right.get(name)):
+                raise StatisticsError(
+                    f"column {name!r} has different bins in the models: {left.get(name, 'dropped')!r} and "
+                    f"{right.get(name, 'dropped')!r}; expected the same.\n    Pass columns=other.columns_."
+                )
+
+    def _tally_for(self, other: Self) -> Tally:
+        """Return the tally for other parameters; raise DataError if they change the bins."""
+        if not same(self.columns, other.columns) or self.bins != other.bins:
+            raise DataError("columns= and bins= determine what is counted.\n    Refit to change them.")
+        return self.tally_
+
+    # ---- Input format and files -------------------------------------------------------------------------------------
+
+    def _copy_input_format(self, other: Any) -> Self:
+        """Copy the input format and the bins of another model."""
+        self._columns = other._columns
+        return super()._copy_input_format(other)
+
+    def _column_specs(self) -> list[ColumnSpec]:
+        """Return the columns before discretization, with their families and levels."""
+        domains = self.tally_.domains
+        families = ((name, family.present_family or family) for name, family in self._columns.families.items())
+        return [([name], family, [] if family.bins else [domains[str(name)]]) for name, family in families]
+
+    def _display_family(self, factor: Factor, name: Name) -> Family:
+        """Return the family of a column before discretization."""
+        return self._columns.families.get(name, factor.family)
+
+    def _repr_lines(self) -> list[str]:
+        return shown_columns(self._columns.families, self._columns.dropped_columns)
+
+    def _shape_to_json(self) -> dict[str, Any]:
+        """Return the input format and the bins as JSON, for a file."""
+        discretization = {name: to_json(value) for name, value in self._columns._asdict().items()}
+        return super()._shape_to_json() | {"discretization": discretization}
+
+    def _shape_from_json(self, state: dict[str, Any], tally: Tally) -> None:
+        """Restore the input format and the bins, after validation."""
+        discretization = state.pop("discretization")
+        columns = DiscretizedColumns(*(from_json(discretization.pop(name)) for name in DiscretizedColumns._fields))
+        check_no_unknown_entries("the discretization of the columns", discretization)
+        families, dropped = columns
+        valid = isinstance(families, dict) and all(isinstance(family, Family) for family in families.values())
+        if not valid or not isinstance(dropped, dict):
+            raise FileError(f"the columns of the model are {families!r:.60}; expected a family with levels for each.")
+        super()._shape_from_json(state, tally)
+        self._columns = columns
+        check_pair_tally(tally, columns, self._target)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+    # ---- Inspection -------------------------------------------------------------------------------------------------
+
+    def _labeled_factors(self) -> list[LabeledFactor]:
+        """Return p(class), and the tables of the columns."""
+        return [labeled_class_prior(self), *self._pairs.labeled_factors()]
+
+    def _make_parameters(self) -> Parameters:
+        by_column = make_parameters(self)
+        pairs = self._pairs
+        names = pairs.counts.names
+
+        def find(column: Any) -> ParameterTable:
+            if isinstance(column, tuple) and len(column) == 2 and set(column) <= set(names) and column not in names:
+                return pairs.labeled_factor(*column).column(0)
+            return by_column[column]
+
+        return Parameters(by_column.title, list(by_column), list(by_column), find)
+
+    def _explanation_parts(self, table: Table, prior: PriorPart, log_odds: np.ndarray) -> list[ExplanationPart]:
+        """Return the contributions of the columns, each removed in turn, and of their interactions."""
+        return [HeldOutColumnParts(self._pairs, self._row_scorer, table, prior, log_odds)]
+
+    def _sample_columns(self, group: np.ndarray, rng: np.random.Generator) -> dict[Name, Any]:
+        """Draw the columns of rows of these classes."""
+        return columns_of_codes(self._pairs, self._pairs.sample_codes(group, rng), rng)
+
+    def _predict_missing(self, table: Table, proba: np.ndarray, how: str) -> dict[Any, MissingCellPrediction]:
+        """Return the predictive distributions of the missing cells of each column."""
+        return predict_missing(self._pairs, self._row_scorer, table, proba, how)
+
+    def _calculation(self, table: Table, joint: np.ndarray) -> CalculationSheet:
+        """Return the calculation of log p(class, row) of one row."""
+        sheet = CalculationSheet(f"p(class | x) ∝ {self._formula}", list(self.classes_))
+        sheet.add("log p(class)", self.class_log_prior_)
+        codes = [int(column[0]) for column in self._pairs.codes(table)]
+        self._pairs.write_work(sheet, codes, joint - self.class_log_prior_)
+        return sheet
+
+    # ---- Measures that do not exist for these models ----------------------------------------------------------------
+
+    def _check_has_likelihood_measures(self, what: str) -> NoReturn:
+        raise EstimateError(
+            f"{type(self).__name__} has no {what}: the priors of its tables come from the same counts.\n"
+            "    tb.cross_validate and tb.leave_one_out evaluate it on held-out rows."
+        )
+
+    def to_linear(self) -> NoReturn:
+        """Raise NotLinearError: columns act in pairs."""
+        raise NotLinearError(
+            f"the log-odds of {type(self).__name__} are not linear: columns act in pairs.\n"
+            "    tb.NaiveBayes has a linear form."
+        )
+
+    def predict_proba_interval(self, *arguments: object, **more: object) -> NoReturn:
+        """Raise EstimateError: the tables have no posterior distribution."""
+        raise EstimateError(
+            f"{type(self).__name__} has no credible intervals of its probabilities: the priors of its tables come from "
+            "the same counts.\n    tb.NaiveBayes has them."
+        )
+
+    @property
+    def posterior_(self) -> NoReturn:
+        """Raise EstimateError: the tables have no posterior distribution."""
+        raise EstimateError(
+            f"{type(self).__name__} has no posterior: the priors of its tables come from the same counts.\n"
+            "    parameters_ has the tables; tb.NaiveBayes has posterior distributions."
+        )
