@@ -40,6 +40,7 @@ from tallybayes.models.one_dependence.pair_counts import (
 )
 from tallybayes.models.one_dependence.pair_explanation import HeldOutColumnParts
 from tallybayes.models.one_dependence.pair_sampling import columns_of_codes, predict_missing
+from tallybayes.models.one_dependence.pair_scorer import PairScorer
 from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
@@ -113,7 +114,7 @@ class OneDependenceClassifier(Classifier):
         return dict(self._columns.dropped_columns)
 
     @property
-    def parameters_(self) -> Parameters:
+    def parameters_(self) -> Parameters:  # type: ignore[override]
         """The tables of the columns given the class and, in a tree, the parent, as posterior means.
 
         ``parameters_[column, parent]`` is p(column | class, parent) for any two columns.
@@ -121,7 +122,7 @@ class OneDependenceClassifier(Classifier):
         return self._cached("parameters", self._make_parameters)
 
     @property
-    def n_parameters_(self) -> int:
+    def n_parameters_(self) -> int:  # type: ignore[override]
         """The number of free parameters of the tables that score rows, and of the class probabilities."""
         n_classes = len(self.classes_)
         fixed = self._estimated_classifier.class_prior_distribution is None
@@ -145,7 +146,7 @@ class OneDependenceClassifier(Classifier):
         if len(targets) != 1:
             raise StatisticsError(f"this tally has {len(targets)} unconditional factors; expected one, p(class).")
         families = {n: f.family for f in tally.factors if len(f.given) == 1 for n in f.columns}
-        given = self.columns if isinstance(self.columns, Mapping) else {}
+        given: Mapping[Any, Any] = self.columns if isinstance(self.columns, Mapping) else {}
         columns = DiscretizedColumns({}, {})
         for name in columns_in_order(tally, list(families)):
             domain = tally.domains.get(str(name))
@@ -178,6 +179,12 @@ class OneDependenceClassifier(Classifier):
     def _make_row_scorer(self, log_prior: np.ndarray) -> Any:
         """Return the scorer of rows under a class prior."""
         return self._pairs.row_scorer(log_prior)
+
+    @property
+    def _pair_scorer(self) -> PairScorer:
+        """The scorer of rows under the class prior of the model."""
+        scorer: Any = self._row_scorer  # made by `_make_row_scorer`
+        return scorer
 
     def _check_settings(self) -> None:
         """Raise DataError if the prior strength is not a positive number."""
@@ -294,7 +301,7 @@ class OneDependenceClassifier(Classifier):
     def _make_parameters(self) -> Parameters:
         by_column = make_parameters(self)
         pairs = self._pairs
-        names = pairs.counts.names
+        names: tuple[Any, ...] = pairs.counts.names
 
         def find(column: Any) -> ParameterTable:
             if isinstance(column, tuple) and len(column) == 2 and set(column) <= set(names) and column not in names:
@@ -305,7 +312,7 @@ class OneDependenceClassifier(Classifier):
 
     def _explanation_parts(self, table: Table, prior: PriorPart, log_odds: np.ndarray) -> list[ExplanationPart]:
         """Return the contributions of the columns, each removed in turn, and of their interactions."""
-        return [HeldOutColumnParts(self._pairs, self._row_scorer, table, prior, log_odds)]
+        return [HeldOutColumnParts(self._pairs, self._pair_scorer, table, prior, log_odds)]
 
     def _sample_columns(self, group: np.ndarray, rng: np.random.Generator) -> dict[Name, Any]:
         """Draw the columns of rows of these classes."""
@@ -313,7 +320,7 @@ class OneDependenceClassifier(Classifier):
 
     def _predict_missing(self, table: Table, proba: np.ndarray, how: str) -> dict[Any, MissingCellPrediction]:
         """Return the predictive distributions of the missing cells of each column."""
-        return predict_missing(self._pairs, self._row_scorer, table, proba, how)
+        return predict_missing(self._pairs, self._pair_scorer, table, proba, how)
 
     def _calculation(self, table: Table, joint: np.ndarray) -> CalculationSheet:
         """Return the calculation of log p(class, row) of one row."""
@@ -346,7 +353,7 @@ class OneDependenceClassifier(Classifier):
         )
 
     @property
-    def posterior_(self) -> NoReturn:
+    def posterior_(self) -> NoReturn:  # type: ignore[override]
         """Raise EstimateError: the tables have no posterior distribution."""
         raise EstimateError(
             f"{type(self).__name__} has no posterior: the priors of its tables come from the same counts.\n"

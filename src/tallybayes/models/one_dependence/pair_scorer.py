@@ -265,8 +265,8 @@ class TreeScorer(PairScorer):
     ) -> np.ndarray:
         """Return log p(row | class), (n, classes), with missing cells summed out from the leaves to the root.
 
-        This is the sum-product algorithm on a tree (Pearl 1982). With `weight`, the row is subtracted from the counts of one
-        class.
+        This is the sum-product algorithm on a tree (Pearl 1982). With `weight`, the row is subtracted from the counts
+        of one class.
         """
         known = codes >= 0
         incoming: list[Any] = [None] * len(self.parents)  # messages from the children of each column: (n, levels, …)
