@@ -20,7 +20,6 @@ from tallybayes.families.family import family_kl_divergence
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
 
-
 if TYPE_CHECKING:
     import pandas as pd
 

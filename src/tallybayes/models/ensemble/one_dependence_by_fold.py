@@ -11,9 +11,9 @@ from tallybayes import kernels
 from tallybayes.kernels.pair_counts import count_pairs, panels_of
 from tallybayes.models.ensemble.candidate_folds import Folds
 from tallybayes.models.ensemble.naive_bayes_by_fold import level_shares
+from tallybayes.models.one_dependence.maximum_spanning_tree import conditional_mutual_information, maximum_spanning_tree
 from tallybayes.models.one_dependence.pair_counts import PairCounts
 from tallybayes.models.one_dependence.pair_scorer import AllParentsScorer, PairScorer, TreeScorer
-from tallybayes.models.one_dependence.maximum_spanning_tree import conditional_mutual_information, maximum_spanning_tree
 
 
 class Coding(NamedTuple):
