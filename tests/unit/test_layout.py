@@ -224,13 +224,13 @@ def public_models():
     return [name for name in tb._PUBLIC if isinstance(getattr(tb, name), type) and issubclass(getattr(tb, name), Model)]
 
 
-def test_a_model_is_no_tower():
-    # Who reads a model should not have to climb: its answers are functions, and their files are named in its class.
-    # What scikit-learn's base is here (`Estimator`: how models are shown and spelled) is no storey: it has no answers.
+def test_a_model_has_few_base_classes():
+    # Model, the base of the models with classes, Classifier, the model itself, and at most one class in between: the
+    # base of a kind with several models, or a mixin. `Estimator`, scikit-learn's base here, does not count.
     for name in public_models():
         own = [kind for kind in getattr(tb, name).__mro__ if kind.__module__.startswith("tallybayes")]
         assert own.pop() is Estimator, name
-        assert len(own) <= 4, name
+        assert len(own) <= 5, name
 
 
 def test_other_names_do_not_resolve():
