@@ -1,4 +1,4 @@
-"""Names of what is written beside a user's own columns."""
+"""Names of output columns."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from tallybayes.tally.factor import Name
 
 
 def free_names(wanted: Sequence[str], taken: Sequence[Name], most: int | None = None) -> list[str]:
-    """Names that no column has, in a database that ignores case, too.
+    """Return the requested names, with underscores appended where a column has the name, ignoring case.
 
     Parameters
     ----------
     wanted, taken : sequences of names
+        Requested names, and the names of existing columns.
     most : int, optional
-        How many bytes of a name the database keeps.
+        The number of bytes after which the database truncates names.
     """
-    used, found = {truncated(str(name), most).lower() for name in taken}, []
-    for whole in wanted:
-        name, end = truncated(whole, most), ""
+    used, names = {truncated(str(name), most).lower() for name in taken}, []
+    for full_name in wanted:
+        name, suffix = truncated(full_name, most), ""
         while name.lower() in used:
-            end += "_"
-            name = truncated(whole, None if most is None else most - len(end)) + end
+            suffix += "_"
+            name = truncated(full_name, None if most is None else most - len(suffix)) + suffix
         used.add(name.lower())
-        found.append(name)
-    return found
+        names.append(name)
+    return names

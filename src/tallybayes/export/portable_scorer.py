@@ -1,4 +1,4 @@
-"""Scores: what a classifier adds up for a row, as plain tables and forms, to be written in other languages."""
+"""The scores of a classifier as plain tables and forms, for export to other languages."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from tallybayes.models.one_dependence.pair_scorer import PairScorer, TreeScorer
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
-IMPOSSIBLE = -1e300  # log 0, as a number that can be added up: sums of it are far below all others
-LARGEST = 1e100  # numbers beyond are read as this one: their squares are finite
-SMALLEST = 1e-150  # numbers nearer to 0 are read as 0: PostgreSQL has no squares of them
+IMPOSSIBLE = -1e300  # log 0 as a finite number: its sums are far below all other scores
+LARGEST = 1e100  # larger numbers are clipped to it, so that squares are finite
+SMALLEST = 1e-150  # smaller numbers are read as 0, since their squares underflow, an error in PostgreSQL
 _MOST_WEIGHTS = 1_000_000  # of pairs of levels
-_ALIKE = 1e-12  # roots of covariances that differ by less, but for a factor, are one
+_ALIKE = 1e-12  # relative tolerance for roots of covariances that are equal up to a factor
 
 
 class Cell(NamedTuple):
-    """What is read of a column: the label (no reading), or an expression of the number."""
+    """A column as it is read: its category (no `reading`), or an expression of its number."""
 
     column: Name
     reading: Expression | None
-    support: str | None  # of numbers, as `Linear` has it; None for all that are finite
+    support: str | None  # of numbers, as in `LinearLogForm`; None for all finite numbers
 
 
 class Lookup(NamedTuple):
-    """Weights by level, (levels, classes), and those of a level that nobody has seen; None where it adds nothing."""
+    """Log probabilities by level, of shape (levels, classes), and those of an unseen level; None if these are 0."""
 
     cell: Cell
     levels: tuple[Any, ...]
@@ -55,24 +55,25 @@ class Lookup(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A form of one column, its arrays (classes,): of what a cell holds, or of whether it is there, 1 or 0."""
+    """The form of one column, with arrays of shape (classes,): of its cell, or of its missing-value indicator."""
 
     cell: Cell
     form: LinearLogForm | NormalForm | StudentTForm | PolyaUrnForm
-    there: bool = False
+    is_indicator: bool = False
 
 
 class Total(NamedTuple):
-    """−log Γ(start + N) + log Γ(start) of the sum N of a row's cells."""
+    """The term −log Γ(start + N) + log Γ(start) of the sum N of the cells of a row."""
 
     cells: tuple[Cell, ...]
     start: np.ndarray
 
 
 class PatternScore(NamedTuple):
-    """How rows with some cells are scored: log_norm − power · (length or log(1 + length)).
+    """The parameters for scoring rows with one pattern of observed cells.
 
-    The length is scale · |inverse (x − center) − shift|²; ``inverse`` is (1 or classes, d, d), ``shift`` (classes, d).
+    The score is log_norm − power · length, or log_norm − power · log(1 + length), where the length is
+    scale · |inverse (x − center) − shift|². ``inverse`` has shape (1 or classes, d, d), ``shift`` (classes, d).
     """
 
     center: np.ndarray
@@ -84,49 +85,50 @@ class PatternScore(NamedTuple):
 
 
 class RowDensity(NamedTuple):
-    """A density of several columns together; the cells that a row lacks are integrated out."""
+    """A joint density of several columns; missing cells are integrated out."""
 
     cells: tuple[Cell, ...]
     form: MultivariateNormalForm | MultivariateTForm
     places: np.ndarray  # of the cells among the form's columns
-    possible: np.ndarray  # which classes there may be
+    possible: np.ndarray  # whether each class has a positive prior
 
     @property
     def bent(self) -> bool:
-        """Whether the logarithm of 1 + the length counts, rather than the length."""
+        """Whether the score is linear in log(1 + length), rather than in the length."""
         return isinstance(self.form, MultivariateTForm)
 
     def patterns(self, most: int) -> tuple[list[int], list[PatternScore]]:
-        """Which cells a row has, as the bits of a number, and how it is then scored, all (d, …) with zeros for others.
+        """Return the patterns of observed cells, as bit masks, and their scores padded with zeros to d columns.
 
-        Only of rows that lack none, where tables for all would hold more than so many numbers.
+        Only the complete pattern is returned if tables of all patterns would have more than `most` numbers.
         """
         d = len(self.cells)
-        whole = self._known(np.arange(d), alike=None)
-        every = d < 20 and 2**d * (whole.inverse.size + whole.shift.size) <= most
-        codes = list(range(2**d)) if every else [2**d - 1]
-        return codes, [self._padded(code, alike=len(whole.inverse) == 1) for code in codes]
+        complete = self._known(np.arange(d), alike=None)
+        is_small = d < 20 and 2**d * (complete.inverse.size + complete.shift.size) <= most
+        codes = list(range(2**d)) if is_small else [2**d - 1]
+        return codes, [self._padded(code, alike=len(complete.inverse) == 1) for code in codes]
 
     def _padded(self, code: int, *, alike: bool) -> PatternScore:
+        """Return the score of a pattern, padded with zeros for missing cells."""
         d, n_classes = len(self.cells), len(self.possible)
-        some = np.flatnonzero([(code >> i) & 1 for i in range(d)])
+        observed = np.flatnonzero([(code >> i) & 1 for i in range(d)])
         inverse, shift = np.zeros((1 if alike else n_classes, d, d)), np.zeros((n_classes, d))
-        if not len(some):
-            nothing = np.zeros(n_classes)
-            return PatternScore(np.zeros(d), inverse, shift, nothing, nothing, nothing)
-        found, center = self._known(some, alike=alike), np.zeros(d)
-        center[some], shift[:, some] = found.center, found.shift
-        inverse[:, some[:, None], some] = found.inverse
-        return found._replace(center=center, inverse=inverse, shift=shift)
+        if not len(observed):
+            zeros = np.zeros(n_classes)
+            return PatternScore(np.zeros(d), inverse, shift, zeros, zeros, zeros)
+        score, center = self._known(observed, alike=alike), np.zeros(d)
+        center[observed], shift[:, observed] = score.center, score.shift
+        inverse[:, observed[:, None], observed] = score.inverse
+        return score._replace(center=center, inverse=inverse, shift=shift)
 
-    def _known(self, some: np.ndarray, *, alike: bool | None) -> PatternScore:
-        """How rows are scored that have some of the cells; `alike` says whether one root serves all classes."""
-        form, columns = self.form, self.places[some]
+    def _known(self, observed: np.ndarray, *, alike: bool | None) -> PatternScore:
+        """Return the score of rows with some of the cells observed; with `alike`, one root serves all classes."""
+        form, columns = self.form, self.places[observed]
         mean = (form.mean if isinstance(form, MultivariateNormalForm) else form.location)[:, columns]
         mean = np.where(self.possible[:, None], mean, 0.0)
         center, k = mean[self.possible].mean(axis=0), len(columns)
-        turned, log_det = form.whitened(np.eye(k), columns)
-        inverse = turned.transpose(1, 2, 0)
+        whitened, log_det = form.whitened(np.eye(k), columns)
+        inverse = whitened.transpose(1, 2, 0)
         ratio = np.broadcast_to(inverse[:, 0, 0] / inverse[0, 0, 0], len(mean))
         if alike is None:
             alike = np.allclose(inverse, ratio[: len(inverse), None, None] * inverse[0], rtol=_ALIKE, atol=0.0)
@@ -141,10 +143,10 @@ class RowDensity(NamedTuple):
 
 
 class Parents(NamedTuple):
-    """Every column in turn the parent of all others; a column's own levels are among all, one after the other.
+    """The tables of averaged one-dependence: every column in turn is the parent of all others.
 
-    The score of a row is the log of a sum over parents: the levels that its cells have, and all those of a column whose
-    cell is missing. A parent's part is ``own`` and, for every other cell that there is, ``given``.
+    The score of a row is the log of a sum over parents: the levels of its cells, and all levels of columns whose cell
+    is missing. The term of a parent is ``own`` plus ``given`` of every other observed cell.
     """
 
     cells: tuple[Cell, ...]
@@ -155,10 +157,10 @@ class Parents(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """Every column given the class and its parent in a tree; missing cells are summed over.
+    """The tables of a tree of columns: every column given the class and its parent. Missing cells are summed over.
 
-    The score of a row is Σⱼ log p(xⱼ | class, parent of xⱼ). Tables are (parent's levels, levels, classes), those of
-    roots (1, levels, classes).
+    The score of a row is Σⱼ log p(xⱼ | class, parent of xⱼ). Tables have shape (parent's levels, levels, classes),
+    those of roots (1, levels, classes).
     """
 
     cells: tuple[Cell, ...]
@@ -170,10 +172,10 @@ class Tree(NamedTuple):
 
 
 class CalibrationTable(NamedTuple):
-    """How probabilities are calibrated: (1 − doubt) · softmax(sharpness · score) + doubt · base; or by steps.
+    """The calibration of probabilities: (1 − contamination) · softmax(sharpness · score) + contamination · base rates.
 
-    Steps are the corners of every class's probability against the rest, at some log-odds; what lies between is on a
-    line, and all are made to sum to 1.
+    Or isotonic: ``steps`` are the vertices of a piecewise linear function of the log-odds of every class against the
+    others; its values are then normalized.
     """
 
     sharpness: float
@@ -183,12 +185,12 @@ class CalibrationTable(NamedTuple):
 
     @property
     def reorders(self) -> bool:
-        """Whether the most probable class may be another one than that of the highest score."""
+        """Whether calibration may change the most probable class."""
         return bool(self.contamination or self.steps)
 
 
 class PortableScorer(NamedTuple):
-    """log p(class, row) but for what all classes have in common: the log prior, and what every column adds."""
+    """log p(class, row) up to a constant: the log prior, and the terms of all columns."""
 
     classes: list[Any]
     log_prior: np.ndarray
@@ -196,68 +198,74 @@ class PortableScorer(NamedTuple):
     terms: list[Term]
     totals: list[Total]
     rows: list[RowDensity]
-    mended: CalibrationTable
+    calibration: CalibrationTable
     unseen: str
     pairs: Parents | Tree | None = None
     dates: tuple[Name, ...] = ()  # columns that are read as the parts of their dates
 
     def date_of(self, name: Name) -> Name | None:
-        """The column of dates that a name is a part of, or None."""
+        """Return the date column of which a name is a part, or None."""
         return next((date for date in dates_of(name) if date in self.dates), None)
 
     @property
     def cells(self) -> list[Cell]:
-        """All that is read, once each."""
-        every = [lookup.cell for lookup in self.lookups] + [term.cell for term in self.terms]
-        every += [cell for total in self.totals for cell in total.cells]
-        every += [cell for rows in self.rows for cell in rows.cells]
-        every += [] if self.pairs is None else self.pairs.cells
-        return list(dict.fromkeys(every))
+        """All cells that are read, without duplicates."""
+        cells = [lookup.cell for lookup in self.lookups] + [term.cell for term in self.terms]
+        cells += [cell for total in self.totals for cell in total.cells]
+        cells += [cell for rows in self.rows for cell in rows.cells]
+        cells += [] if self.pairs is None else self.pairs.cells
+        return list(dict.fromkeys(cells))
 
 
 def scores_of(model: Any) -> PortableScorer:
-    """What a fitted classifier adds up; what cannot be said in plain arithmetic is refused by name."""
+    """Return the portable scores of a fitted classifier; raise ExportError if a term cannot be written."""
     plan: RowScorer | PairScorer = model._row_scorer
-    found = PortableScorer(
-        model.classes_.tolist(), bounded(plan.log_prior), [], [], [], [], mended_by(model), model.unseen
+    scorer = PortableScorer(
+        model.classes_.tolist(), bounded(plan.log_prior), [], [], [], [], calibration_of(model), model.unseen
     )
-    found = found._replace(dates=model._shape.dates)
+    scorer = scorer._replace(dates=model._shape.dates)
     if isinstance(plan, PairScorer):
-        return found._replace(pairs=_pairs(model._columns.families, plan))
-    names = {name for part in plan.scored for name in part.factor.columns}
+        return scorer._replace(pairs=_pairs(model._columns.families, plan))
+    columns = {name for part in plan.scored for name in part.factor.columns}
     cells: dict[Name, Cell] = {}
     for part, domains in zip(plan.scored, plan.domains, strict=True):
-        if not (sources_of(part.factor.columns[0]) and is_presence(part.factor.columns[0], names)):
-            cells |= _add(found, part, domains, np.isneginf(plan.log_prior))
-    for part in plan.scored:  # whether cells are there goes by how they are read
+        if not (sources_of(part.factor.columns[0]) and is_presence(part.factor.columns[0], columns)):
+            cells |= _add(scorer, part, domains, np.isneginf(plan.log_prior))
+    for part in plan.scored:  # indicators use the cells of their columns
         if part.factor.columns[0] not in cells:
             form: Any = _form(part)
-            for place, name in enumerate(part.factor.columns):
+            for position, name in enumerate(part.factor.columns):
                 source = next(name for name in sources_of(name) if name in cells)
-                found.terms.append(Term(cells[source], _column(form, place, np.isneginf(plan.log_prior)), there=True))
-    return found
+                scorer.terms.append(
+                    Term(cells[source], _column(form, position, np.isneginf(plan.log_prior)), is_indicator=True)
+                )
+    return scorer
 
 
-def mended_by(model: Any) -> CalibrationTable:
-    """How the probabilities of a model are calibrated, if they are."""
-    found, n_classes = model._calibration, len(model.classes_)
-    if found is None:
+def calibration_of(model: Any) -> CalibrationTable:
+    """Return the calibration of a model."""
+    calibration, n_classes = model._calibration, len(model.classes_)
+    if calibration is None:
         if model._calibration_pending:
             model._warn_uncalibrated()
         return CalibrationTable(1.0, 0.0, np.zeros(n_classes))
-    base = found.base_rates if found.contamination else np.zeros(n_classes)
+    base_rates = calibration.base_rates if calibration.contamination else np.zeros(n_classes)
     return CalibrationTable(
-        1 / found.temperature, found.contamination, base, tuple(zip(found.log_odds, found.values, strict=True))
+        1 / calibration.temperature,
+        calibration.contamination,
+        base_rates,
+        tuple(zip(calibration.log_odds, calibration.values, strict=True)),
     )
 
 
 def bounded(log_p: np.ndarray, impossible: np.ndarray | None = None) -> np.ndarray:
-    """Log probabilities with a number for log 0; classes that cannot be, which may have none, add nothing."""
+    """Return log probabilities with a finite number for log 0; impossible classes, which may be undefined, are 0."""
     log_p = log_p if impossible is None else np.where(impossible, 0.0, log_p)
     return np.asarray(np.where(np.isneginf(log_p), IMPOSSIBLE, log_p))
 
 
 def _form(part: FactorScorer) -> Any:
+    """Return the form of a factor; raise ExportError if it cannot be written."""
     form = form_of(part.family, part.parameters, part.predictive)
     if isinstance(
         form,
@@ -272,63 +280,66 @@ def _form(part: FactorScorer) -> Any:
         return form
     columns = ", ".join(map(repr, part.factor.columns[:3]))
     raise ExportError(
-        f"the log probability of {part.family!r} columns ({columns}) has no form that can be written.\n"
-        "    Leave the columns out, or count them in another family, such as tb.Gaussian() or tb.Binned(...)."
+        f"the log probability of {part.family!r} columns ({columns}) cannot be exported.\n"
+        "    Remove the columns, or use another family, such as tb.Gaussian() or tb.Binned(...)."
     )
 
 
 def _add(scores: PortableScorer, part: FactorScorer, domains: list[Domain], impossible: np.ndarray) -> dict[Name, Cell]:
-    """Add what one factor says, and how its columns are read."""
+    """Add the terms of one factor; return its cells by column."""
     form, names = _form(part), part.factor.columns
     if _width(form) != len(names):
         raise ExportError(
             f"the block {names[0]!r} has {_width(form)} columns without names; expected a name for each.\n"
-            "    Fit the model on a data frame, or on an array of one column each; text is not written."
+            "    Fit the model on a data frame, or on columns. Text is not exported."
         )
     cells = [_cell(part, form, name) for name in names]
-    kept = [place for place in range(len(names)) if place not in part.constant]
-    for place in kept:
-        _check_range(form, cells[place], place, ~impossible)
+    positions = [position for position in range(len(names)) if position not in part.constant]
+    for position in positions:
+        _check_range(form, cells[position], position, ~impossible)
     if isinstance(form, LogTableForm):
-        for cell, table, place in zip(cells, form.segments.split(form.log_p), range(len(names)), strict=True):
-            scores.lookups.append(_lookup(cell, bounded(table.T, impossible), domains, place, scores.unseen))
+        for cell, table, position in zip(cells, form.segments.split(form.log_p), range(len(names)), strict=True):
+            scores.lookups.append(_lookup(cell, bounded(table.T, impossible), domains, position, scores.unseen))
     elif isinstance(form, MultivariateNormalForm | MultivariateTForm):
         scores.rows.append(
-            RowDensity(tuple(cells[place] for place in kept), form, np.array(kept, dtype=int), ~impossible)
+            RowDensity(
+                tuple(cells[position] for position in positions), form, np.array(positions, dtype=int), ~impossible
+            )
         )
     else:
-        scores.terms.extend(Term(cells[place], _column(form, place, impossible)) for place in kept)
+        scores.terms.extend(Term(cells[position], _column(form, position, impossible)) for position in positions)
         if isinstance(form, PolyaUrnForm) and form.total is not None:
             scores.totals.append(Total(tuple(cells), np.where(impossible, 1.0, form.total[:, 0])))
     return dict(zip(names, cells, strict=True))
 
 
-def _check_range(form: Any, cell: Cell, place: int, possible: np.ndarray) -> None:
-    """Raise ExportError where a column's mean, scale or cut points are out of range."""
-    found: dict[str, np.ndarray] = {}
+def _check_range(form: Any, cell: Cell, position: int, possible: np.ndarray) -> None:
+    """Raise ExportError if a mean, scale or cut point of a column is out of range."""
+    checked: dict[str, np.ndarray] = {}
     if isinstance(cell.reading, BinIndex):
-        found["cut point"] = np.asarray(cell.reading.cuts)
+        checked["cut point"] = np.asarray(cell.reading.cuts)
     if isinstance(form, NormalForm | StudentTForm):
         mean, precision = (
             (form.mean, form.precision) if isinstance(form, NormalForm) else (form.location, form.inverse_spread)
         )
         with np.errstate(divide="ignore"):
-            found["scale"] = precision[..., min(place, precision.shape[-1] - 1)] ** -0.5
-        found["mean"] = mean[..., place]
+            checked["scale"] = precision[..., min(position, precision.shape[-1] - 1)] ** -0.5
+        checked["mean"] = mean[..., position]
     elif isinstance(form, MultivariateNormalForm | MultivariateTForm):
-        found["scale"] = 1.0 / np.abs(form.whitened(np.ones((1, 1)), np.array([place]))[0][0, :, 0])
-        found["mean"] = (form.mean if isinstance(form, MultivariateNormalForm) else form.location)[..., place]
-    for what, each in found.items():
-        numbers = each[possible] if each.shape == possible.shape else np.atleast_1d(each)
-        wrong = (np.abs(numbers) > LARGEST) | ((numbers < SMALLEST) if what == "scale" else False)
-        if wrong.any():
+        checked["scale"] = 1.0 / np.abs(form.whitened(np.ones((1, 1)), np.array([position]))[0][0, :, 0])
+        checked["mean"] = (form.mean if isinstance(form, MultivariateNormalForm) else form.location)[..., position]
+    for what, values in checked.items():
+        numbers = values[possible] if values.shape == possible.shape else np.atleast_1d(values)
+        is_invalid = (np.abs(numbers) > LARGEST) | ((numbers < SMALLEST) if what == "scale" else False)
+        if is_invalid.any():
             raise ExportError(
-                f"column {cell.column!r} has a {what} of {numbers[wrong][0]:.6g}; exported numbers are at most "
+                f"column {cell.column!r} has a {what} of {numbers[is_invalid][0]:.6g}; exported numbers are at most "
                 f"{LARGEST:g}, scales at least {SMALLEST:g}.\n    Rescale the column and fit the model again."
             )
 
 
 def _width(form: Any) -> int:
+    """Return the number of columns of a form."""
     match form:
         case LogTableForm():
             return form.segments.n_columns
@@ -342,6 +353,7 @@ def _width(form: Any) -> int:
 
 
 def _cell(part: FactorScorer, form: Any, name: Name) -> Cell:
+    """Return a column of a factor as it is read."""
     if part.family.cell_type == "codes":
         return Cell(name, None, None)
     reading = (
@@ -351,42 +363,44 @@ def _cell(part: FactorScorer, form: Any, name: Name) -> Cell:
     )
     if reading is None:
         raise ExportError(
-            f"{part.family!r} does not say what it makes of column {name!r}; expected a method `written`.\n"
-            "    Leave the column out, or count it in a family of this package."
+            f"{part.family!r} of column {name!r} has no method `sql_expression`, which export needs.\n"
+            "    Define it, or remove the column, or use a family of this package."
         )
     if isinstance(form, PolyaUrnForm):
         return Cell(name, reading, "count" if form.total is None else "nonnegative")
     return Cell(name, reading, form.support if isinstance(form, LinearLogForm) else None)
 
 
-def _lookup(cell: Cell, table: np.ndarray, domains: Sequence[Domain], place: int, unseen: str) -> Lookup:
-    """The levels of one column; numbers are looked up by their bins, or are small whole numbers themselves."""
+def _lookup(cell: Cell, table: np.ndarray, domains: Sequence[Domain], position: int, unseen: str) -> Lookup:
+    """Return the log probabilities of the levels of one column; numbers are looked up by bin, or as small integers."""
     if cell.reading is not None:
         size = len(cell.reading.cuts) + 1 if isinstance(cell.reading, BinIndex) else len(table)
         return Lookup(cell, tuple(range(size)), table[:size], None)
-    levels = domains[place].levels
+    levels = domains[position].levels
     return Lookup(cell, levels, table[: len(levels)], table[len(levels)] if unseen == "smooth" else None)
 
 
-def _column(form: Any, place: int, impossible: np.ndarray) -> Any:
-    """A form of one column."""
+def _column(form: Any, position: int, impossible: np.ndarray) -> Any:
+    """Return the form of one column."""
 
-    def of(array: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
-        wide = np.broadcast_to(array, (len(impossible), array.shape[-1]))
-        return np.where(impossible, otherwise, wide[:, place if wide.shape[1] > 1 else 0])
+    def column(array: np.ndarray, otherwise: float = 0.0) -> np.ndarray:
+        by_class = np.broadcast_to(array, (len(impossible), array.shape[-1]))
+        return np.where(impossible, otherwise, by_class[:, position if by_class.shape[1] > 1 else 0])
 
     match form:
         case LinearLogForm():
-            return LinearLogForm(of(form.weight), of(form.bias), form.support)
+            return LinearLogForm(column(form.weight), column(form.bias), form.support)
         case NormalForm():
-            return NormalForm(of(form.mean), of(form.precision), of(form.log_norm))
+            return NormalForm(column(form.mean), column(form.precision), column(form.log_norm))
         case StudentTForm():
-            return StudentTForm(of(form.location), of(form.inverse_spread), of(form.power), of(form.log_norm))
-    return PolyaUrnForm(of(form.at_zero), of(form.start, 1.0), of(form.slope))
+            return StudentTForm(
+                column(form.location), column(form.inverse_spread), column(form.power), column(form.log_norm)
+            )
+    return PolyaUrnForm(column(form.at_zero), column(form.start, 1.0), column(form.slope))
 
 
 def _pairs(families: Mapping[Name, Family], plan: PairScorer) -> Parents | Tree:
-    """The tables of a classifier that counts pairs, if they are not too many."""
+    """Return the tables of a classifier that counts pairs of columns; raise ExportError if they are too many."""
     pairs, tables = plan.pairs, plan.tables if isinstance(plan, TreeScorer) else []
     n_pairs = int(pairs.sizes.sum() ** 2 - (pairs.sizes**2).sum())
     n_weights = sum(table.size for table in tables) if tables else n_pairs * len(plan.log_prior)
@@ -394,18 +408,18 @@ def _pairs(families: Mapping[Name, Family], plan: PairScorer) -> Parents | Tree:
         raise ExportError(
             f"the pairs of {pairs.sizes.sum()} levels in {len(plan.log_prior)} classes are {n_weights} weights; "
             f"expected at most {_MOST_WEIGHTS}.\n"
-            "    Leave columns with many levels out, cut numbers into fewer bins, or write a tb.NaiveBayes."
+            "    Remove columns with many levels, use fewer bins, or export a tb.NaiveBayes."
         )
     if not pairs.names:
         raise ExportError("the model reads no column; expected one.")
-    absent = [name for name in pairs.names if families[name].present_family is not None]
-    if absent:
+    with_missing = [name for name in pairs.names if families[name].present_family is not None]
+    if with_missing:
         raise ExportError(
-            f"absence is a level of column {absent[0]!r}, which is not written of pairs of columns.\n"
-            "    Write a tb.NaiveBayes, or fit without tb.WithMissing."
+            f"column {with_missing[0]!r} has missing values as a level, which is not exported for pairs of columns.\n"
+            "    Export a tb.NaiveBayes, or fit without tb.WithMissing."
         )
-    read = [families[name].sql_expression(SqlColumn(0)) if families[name].bins else None for name in pairs.names]
-    cells = tuple(Cell(name, reading, None) for name, reading in zip(pairs.names, read, strict=True))
+    readings = [families[name].sql_expression(SqlColumn(0)) if families[name].bins else None for name in pairs.names]
+    cells = tuple(Cell(name, reading, None) for name, reading in zip(pairs.names, readings, strict=True))
     for cell in cells:
         _check_range(None, cell, 0, np.ones(len(plan.log_prior), dtype=bool))
     levels = tuple(domain.levels for domain in pairs.domains)

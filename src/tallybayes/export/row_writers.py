@@ -1,4 +1,4 @@
-"""Rows that are written table by table, to files and to databases, whole or not at all."""
+"""Writing of tables to files and databases, completely or not at all."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ Writer = AbstractContextManager[Callable[["pa.Table"], None]]
 
 
 def writing_rows(to: Any, schema: pa.Schema, format: str | None = None) -> Writer:
-    """A place for tables of a schema, a file or a table of a database: all of them at the end, or nothing."""
+    """Return a context with a function that writes tables to a file or database; after an error nothing is written."""
     import pyarrow as pa
 
     if hasattr(to, "write"):
-        known = ("csv", "json", "parquet", "ipc")
-        if format not in known:
-            raise DataError(f"format is {format!r}, and an open file tells no kind; expected one of {list(known)}.")
+        formats = ("csv", "json", "parquet", "ipc")
+        if format not in formats:
+            raise DataError(f"format is {format!r} and `to` is an open file; expected one of {list(formats)}.")
         return _plain(partial(_writing_open, to, format), schema)
     if format is not None:
-        raise DataError(f"format={format!r} is an option of open files.\n    The name of a file says its kind.")
+        raise DataError(f"format={format!r} is an option of open files.\n    The format follows from the file name.")
     if isinstance(to, str | os.PathLike):
         return _plain(partial(_writing_file, to), schema)
     dialect = database_of(to)
@@ -56,20 +56,20 @@ def writing_rows(to: Any, schema: pa.Schema, format: str | None = None) -> Write
 
 
 def database_of(to: Any) -> Dialect | None:
-    """The database to which rows are written, or None."""
+    """Return the dialect of the database to which rows are written, or None."""
     return dialect_of(to[0]) if isinstance(to, tuple | list) and len(to) > 1 else None
 
 
 @contextlib.contextmanager
 def _plain(writer: Callable[..., Writer], schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    """A writer of tables whose types of databases alone are text."""
+    """Wrap a writer so that values of database types are written as text."""
     with writer(without_opaque(schema.empty_table()).schema) as write:
         yield lambda table: write(without_opaque(table))
 
 
 @contextlib.contextmanager
 def _writing_open(file: Any, kind: str, schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    """What writes tables to a file that somebody else has opened, and closes: what was written stays."""
+    """Write tables to a file that the caller has opened and will close."""
     import pyarrow as pa
 
     out = pa.PythonFile(_KeptOpen(file), "w")
@@ -79,7 +79,7 @@ def _writing_open(file: Any, kind: str, schema: pa.Schema) -> Iterator[Callable[
         if kind == "json":
             _write_lines(table, out)
             return
-        if not writers:  # not before: what is refused at once leaves no line of names
+        if not writers:  # created late, so that an early error leaves no header line
             writers.append(_writer(kind, out, schema, ",", getattr(file, "name", "the file")))
         writers[0].write_table(table)
 
@@ -92,13 +92,13 @@ def _writing_open(file: Any, kind: str, schema: pa.Schema) -> Iterator[Callable[
 
 @contextlib.contextmanager
 def _writing_file(path: str | os.PathLike[str], schema: pa.Schema) -> Iterator[Callable[[pa.Table], None]]:
-    """What writes tables of a schema to a file, whose kind its ending says; it is there when all are written."""
+    """Write tables to a file in the format of its ending; it appears when all tables are written."""
     import pyarrow as pa
 
     name = os.fspath(path).lower()
-    kind, ending = kind_of_file(name, "Name what is to be written: told.parquet."), os.path.splitext(name)[1]
+    kind, ending = kind_of_file(name, "Write to a name such as predictions.parquet."), os.path.splitext(name)[1]
     if kind in ("parquet", "ipc") and ending in _PACKERS:
-        raise DataError(f"{path} would be packed twice; expected a name that ends in .parquet or .arrow.")
+        raise DataError(f"{path} would be compressed twice; expected a name that ends in .parquet or .arrow.")
     with atomic_write(os.path.expanduser(path)) as file, contextlib.ExitStack() as stack:
         out: Any = pa.PythonFile(_KeptOpen(file), "w")
         if ending in _PACKERS:
@@ -111,7 +111,7 @@ def _writing_file(path: str | os.PathLike[str], schema: pa.Schema) -> Iterator[C
 
 
 class _KeptOpen:
-    """A file that writers do not close: it takes its place when it is whole."""
+    """A file that writers do not close, since it is moved to its place when it is complete."""
 
     closed = False
 
@@ -119,10 +119,11 @@ class _KeptOpen:
         self.write, self.flush, self.tell = file.write, file.flush, file.tell
 
     def close(self) -> None:
-        """Leave it open."""
+        """Do nothing."""
 
 
 def _writer(kind: str, out: Any, schema: pa.Schema, delimiter: str, path: Any) -> Any:
+    """Return the Arrow writer for a format."""
     import pyarrow as pa
 
     try:
@@ -136,10 +137,12 @@ def _writer(kind: str, out: Any, schema: pa.Schema, delimiter: str, path: Any) -
 
         return text.CSVWriter(out, schema, write_options=text.WriteOptions(delimiter=delimiter))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"these columns cannot be written to {path}: {error}.\n    Write .parquet.") from None
+        hint = "Convert or remove the columns." if kind == "parquet" else "Write .parquet, or convert the columns."
+        raise DataError(f"the columns cannot be written to {path}: {error}.\n    {hint}") from None
 
 
 def _write_lines(table: pa.Table, out: Any) -> None:
+    """Write rows as JSON lines."""
     names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
     for part in table.to_batches(max_chunksize=FEW):
         for row in zip(*(column.to_pylist() for column in part.columns), strict=True):
@@ -148,7 +151,7 @@ def _write_lines(table: pa.Table, out: Any) -> None:
 
 
 def _json(cell: Any) -> str:
-    """A cell as JSON: decimals are numbers with all their digits, bytes are base64, NaN and infinity null."""
+    """Return a cell as JSON: decimals with all digits, bytes in base64, NaN and infinity as null."""
     if isinstance(cell, decimal.Decimal):
         return format(cell, "f")
     if isinstance(cell, float) and not math.isfinite(cell):
@@ -157,4 +160,5 @@ def _json(cell: Any) -> str:
 
 
 def _as_text(cell: Any) -> str:
+    """Return bytes in base64, and other values as strings."""
     return base64.b64encode(cell).decode() if isinstance(cell, bytes) else str(cell)

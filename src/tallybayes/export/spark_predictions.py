@@ -1,4 +1,4 @@
-"""Predictions in Spark: the model goes to where the rows are."""
+"""Predictions in Spark: the model is sent to the workers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from tallybayes.export.write_predictions import PredictionTable
 
 
-def in_spark(answers: PredictionTable) -> Any:
-    """A frame of Spark's with what is told of every row; Spark asks for it when it is wanted.
+def in_spark(predictions: PredictionTable) -> Any:
+    """Return a Spark frame with the predictions of every row, computed lazily.
 
-    The model travels as Spark's own functions do, pickled: its counts and parameters, nothing that follows from them.
+    The model is pickled, with its counts and parameters, but without cached values.
     """
-    source = answers.source
+    source = predictions.source
     if not isinstance(source, SparkFrame):
-        raise DataError.wrong_type("the data", short_repr(answers.data), "a frame of Spark's, to be answered by Spark")
-    away = copy.copy(answers)
-    away.data = away.source = None  # they stay here
-    away.schema = without_opaque(answers.schema.empty_table()).schema
-    return source.map(away.about, answers.wanted, away.schema)
+        raise DataError.wrong_type("the data", short_repr(predictions.data), "a Spark frame, to predict in Spark")
+    copied = copy.copy(predictions)
+    copied.data = copied.source = None  # they are not sent to the workers
+    copied.schema = without_opaque(predictions.schema.empty_table()).schema
+    return source.map(copied.of_batch, predictions.wanted, copied.schema)

@@ -1,4 +1,4 @@
-"""SQL: the probabilities of a classifier's classes as one query, to be asked where the rows are."""
+"""Export of a classifier to SQL: one query that returns the class probabilities of every row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIALECTS: dict[str, type[Dialect]] = {
 
 
 def dialect_named(name: Any) -> Dialect:
-    """A dialect, by its name."""
+    """Return the dialect of a name."""
     if not isinstance(name, str) or name not in DIALECTS:
         expected = " or ".join(map(repr, DIALECTS))
         raise DataError.wrong_type("dialect", repr(name), expected)
@@ -32,7 +32,7 @@ def dialect_named(name: Any) -> Dialect:
 
 
 def source_of(dialect: Dialect, table: Any) -> str:
-    """What stands after FROM: a query, or a name, whose parts are quoted."""
+    """Return the FROM clause of a table or query; the parts of a table name are quoted."""
     if isinstance(table, str):
         if QUERY.match(table):
             return as_rows(dialect, table)
@@ -44,17 +44,17 @@ def source_of(dialect: Dialect, table: Any) -> str:
 
 
 def write_sql(scores: PortableScorer, dialect: Dialect, table: Any, keep: Sequence[str], proba: bool) -> str:
-    """One SELECT: the columns kept, the prediction and, if asked for, the probability of every class."""
+    """Return one SELECT statement: the columns in `keep`, the prediction and, if `proba`, the class probabilities."""
     for name in [*keep, *(cell.column for cell in scores.cells)]:
         if "\0" in str(name):
-            raise ExportError(f"the column {name!r} holds the character NUL, which no name in SQL has.")
-    whole: dict[str, Any] = {}
+            raise ExportError(f"the column name {name!r} contains the character NUL, which SQL does not allow.")
+    by_prefix: dict[str, Any] = {}
     for name in dict.fromkeys(str(name) for name in [*keep, *(cell.column for cell in scores.cells)]):
-        other = whole.setdefault(truncated(name, dialect.most_bytes), name)
-        if other != name:
+        previous = by_prefix.setdefault(truncated(name, dialect.most_bytes), name)
+        if previous != name:
             raise ExportError(
-                f"the columns {other!r} and {name!r} begin with the same {dialect.most_bytes} bytes, after which the "
-                "database cuts names; expected shorter names.\n    Rename the columns and fit the model again."
+                f"the columns {previous!r} and {name!r} begin with the same {dialect.most_bytes} bytes, after which "
+                "the database truncates names.\n    Rename the columns and fit the model again."
             )
     kind = Select if scores.pairs is None else SelectTree if isinstance(scores.pairs, Tree) else SelectPairs
     return kind(scores, dialect).text(source_of(dialect, table), keep, proba)

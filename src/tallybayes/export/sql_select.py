@@ -1,4 +1,4 @@
-"""Select: the steps of a query that says what a classifier says."""
+"""Construction of the SQL query of a classifier, step by step."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ from tallybayes.export.portable_scorer import (
 from tallybayes.export.sql_arithmetic import Arithmetic, balanced
 from tallybayes.families._shared.sql_aggregates import SqlColumn
 
-JOINED = 40  # tables at a time: SQLite joins at most 64
-NOTHING = -700.0  # of which PostgreSQL has no exponential much below
-_PATTERNS = 100_000  # numbers of a table of what rows may lack; beyond, rows that lack a cell have no answer
+JOINED = 40  # tables per join: SQLite allows at most 64
+SMALLEST_EXPONENT = -700.0  # exponentials of much smaller numbers underflow, an error in PostgreSQL
+_PATTERNS = 100_000  # size of a table of all patterns of missing cells; if larger, only complete rows have a result
 
 
 class Select:
-    """The steps of a query, each a WITH query over the one before."""
+    """The steps of the query of a classifier, each a WITH query over the previous one."""
 
     def __init__(self, scores: PortableScorer, dialect: Dialect) -> None:
         self.scores, self.dialect, self.arithmetic = scores, dialect, Arithmetic(dialect)
         self.number_of: dict[Cell, int] = {cell: number for number, cell in enumerate(scores.cells)}
         self.n_classes = len(scores.classes)
         self.steps: list[tuple[str, str]] = []
-        self.parts: list[list[str]] = [[] for _ in scores.classes]  # of every class's score
-        self.refused: list[str] = []  # when a row has no answer, as in memory
+        self.parts: list[list[str]] = [[] for _ in scores.classes]  # the terms of the score of every class
+        self.no_result: list[str] = []  # conditions under which a row has no result, as in memory
 
     def real(self, value: float) -> str:
-        """A number."""
+        """Return a number as a literal."""
         return self.arithmetic.real(value)
 
     def text(self, source: str, keep: Sequence[str], proba: bool) -> str:
-        """The whole query."""
+        """Return the whole query."""
         self._cells(source, keep)
         self._readings()
         self._score()
-        self._weigh()
+        self._normalize()
         return self._written(keep, proba)
 
     def _score(self) -> None:
-        """Add up what the columns say."""
+        """Add the log probabilities of all columns."""
         lookups = [lookup for lookup in self.scores.lookups if lookup.levels]
         for number, start in enumerate(range(0, len(lookups), JOINED)):
             self._look_up(f"tally_looked_up_{number}", lookups[start : start + JOINED])
         for number, rows in enumerate(self.scores.rows):
-            self._turn(number, rows)
+            self._add_density(number, rows)
         for term in self.scores.terms:
             self._add(term)
         for number, total in enumerate(self.scores.totals):
@@ -64,12 +64,12 @@ class Select:
                 self.parts[k].append(f"0e0 - ({part})")
 
     def _step(self, name: str, columns: Sequence[str], joins: str = "") -> None:
-        """One more step, which adds columns to those of the one before."""
+        """Add a step whose columns are added to those of the previous step."""
         before = self.steps[-1][0]
         self.steps.append((name, f"SELECT a.*, {', '.join(columns)}\n  FROM {before} AS a{joins}"))
 
     def _cells(self, source: str, keep: Sequence[str]) -> None:
-        """The columns that are kept, labels and numbers, under names of our own; NaN is missing."""
+        """Add the first step: the columns to keep, categories and numbers, under internal names. NaN is missing."""
         dialect = self.dialect
         columns = [f"{dialect.quote(name)} AS k{number}" for number, name in enumerate(keep)]
         kinds = self._kinds()
@@ -89,27 +89,27 @@ class Select:
         self.steps.append(("tally_cells", f"SELECT {listed}\n  FROM {source}"))
 
     def _kinds(self) -> dict[Cell, type]:
-        """What the levels of every cell are."""
+        """Return the type of the levels of every cell."""
         return {lookup.cell: type(lookup.levels[0]) for lookup in self.scores.lookups if lookup.levels}
 
     def _on_level(self, cell: Cell, alias: str) -> str:
-        """When a row of a table of levels is that of a cell; of text, whatever the column says of capitals."""
+        """Return the condition that joins a cell to a table of levels; text is compared with case."""
         binary = " COLLATE BINARY" if cell.reading is None and self.dialect.greatest == "MAX" else ""
         return f"{alias}.level = a.{'x' if cell.reading is not None else 'l'}{self.number_of[cell]}{binary}"
 
     def _readings(self) -> None:
-        """What is read of numbers, nothing where they cannot be what they were counted as; and which rows are refused.
+        """Add the step that transforms numbers, NULL where invalid, and collect conditions of rows without a result.
 
-        A row of words lacks no word.
+        In a bag of words no cell is missing.
         """
         columns, dialect = [], self.dialect
         for cell, number in self.number_of.items():
             if cell.reading is None:
                 continue
             value = f"a.v{number}"
-            near = f"ABS({value}) < {self.real(SMALLEST)}"
+            is_tiny = f"ABS({value}) < {self.real(SMALLEST)}"
             ends = f"WHEN {value} > {self.real(LARGEST)} THEN {self.real(LARGEST)}"
-            ends += f" WHEN {value} < {self.real(-LARGEST)} THEN {self.real(-LARGEST)} WHEN {near} THEN 0e0"
+            ends += f" WHEN {value} < {self.real(-LARGEST)} THEN {self.real(-LARGEST)} WHEN {is_tiny} THEN 0e0"
             read = f"CASE {ends} ELSE {value} END" if cell.reading == SqlColumn(0) else None
             read = dialect.write(cell.reading, [value], None) if read is None else read
             fits = {
@@ -118,32 +118,32 @@ class Select:
                 "nonnegative": f"{value} >= 0",
             }.get(cell.support or "")
             columns.append(f"{read if fits is None else f'CASE WHEN {fits} THEN {read} END'} AS x{number}")
-            self.refused.append(f"ABS({value}) > 1e308")
+            self.no_result.append(f"ABS({value}) > 1e308")
             if cell.support == "nonnegative":
-                self.refused.append(f"x{number} IS NULL")
+                self.no_result.append(f"x{number} IS NULL")
             elif self.scores.unseen == "error":
-                self.refused.append(f"(x{number} IS NULL AND v{number} IS NOT NULL)")
+                self.no_result.append(f"(x{number} IS NULL AND v{number} IS NOT NULL)")
         if columns:
             self._step("tally_read", columns)
         columns = []
         for number, total in enumerate(self.scores.totals):
             columns.append(f"{balanced([f'a.x{self.number_of[cell]}' for cell in total.cells])} AS n{number}")
-        there = dict.fromkeys(self.number_of[term.cell] for term in self.scores.terms if term.there)
-        for number in there:
+        has_indicator = dict.fromkeys(self.number_of[term.cell] for term in self.scores.terms if term.is_indicator)
+        for number in has_indicator:
             if self.scores.cells[number].reading is not None:
-                known = f"WHEN a.x{number} IS NULL THEN NULL"
-                columns.append(f"CASE WHEN a.v{number} IS NULL THEN 0 {known} ELSE 1 END AS t{number}")
+                unknown = f"WHEN a.x{number} IS NULL THEN NULL"
+                columns.append(f"CASE WHEN a.v{number} IS NULL THEN 0 {unknown} ELSE 1 END AS t{number}")
         if columns:
             self._step("tally_sums", columns)
 
     def _values(
         self, name: str, columns: Sequence[str], rows: Iterator[tuple[str, Sequence[Any]]], whole: int = 0
     ) -> None:
-        """A table of numbers by what is looked up, the first ones `whole`; it stands before all other steps."""
+        """Insert a table of numbers by key, before all other steps; the first `whole` columns are integers."""
         lines: list[str] = []
         for key, numbers in rows:
             written = [self.real(value) for value in numbers[whole:]]
-            if not lines:  # which says what the others are
+            if not lines:  # the first row determines the types
                 written = [self.dialect.cast(value) for value in written]
             written = [*map(str, numbers[:whole]), *written]
             lines.append(f"({', '.join([key, *written])})")
@@ -151,11 +151,11 @@ class Select:
         self.steps.insert(0, (f"{name}(level, {', '.join(columns)})", f"VALUES\n    {listed}"))
 
     def _look_up(self, name: str, lookups: Sequence[Lookup]) -> None:
-        """Join the weights of levels, and add them up for every class."""
+        """Join the log probabilities of levels and add them up by class."""
         joins, columns = [], []
         parts: list[list[str]] = [[] for _ in self.scores.classes]
         weights = [f"w{k}" for k in range(self.n_classes)]
-        there = {self.number_of[term.cell] for term in self.scores.terms if term.there}
+        indicators = {self.number_of[term.cell] for term in self.scores.terms if term.is_indicator}
         for lookup in lookups:
             number = self.number_of[lookup.cell]
             table, label = f"tally_levels_{number}", lookup.cell.reading is None
@@ -163,20 +163,20 @@ class Select:
             keys = map(self.dialect.value, lookup.levels)
             self._values(table, weights, zip(keys, lookup.table.tolist(), strict=True))
             joins.append(f"\n  LEFT JOIN {table} AS b{number} ON {self._on_level(lookup.cell, f'b{number}')}")
-            strange = f"b{number}.level IS NULL AND {value} IS NOT NULL"
+            is_unseen = f"b{number}.level IS NULL AND {value} IS NOT NULL"
             if lookup.unseen is not None and isinstance(lookup.levels[0], int) and label:
                 whole = self.dialect.number(value)
-                strange += f" AND FLOOR({whole}) = {whole}" if type(lookup.levels[0]) is int else ""
+                is_unseen += f" AND FLOOR({whole}) = {whole}" if type(lookup.levels[0]) is int else ""
             for k, part in enumerate(parts):
                 weight = f"b{number}.w{k}"
                 added = f"COALESCE({weight}, 0e0)"
                 if lookup.unseen is not None:
-                    added = f"CASE WHEN {strange} THEN {self.real(lookup.unseen[k])} ELSE {added} END"
+                    added = f"CASE WHEN {is_unseen} THEN {self.real(lookup.unseen[k])} ELSE {added} END"
                 part.append(added)
             if self.scores.unseen == "error":
-                columns.append(f"CASE WHEN {strange} THEN 1 ELSE 0 END AS r{number}")
-                self.refused.append(f"r{number} = 1")
-            if label and number in there:
+                columns.append(f"CASE WHEN {is_unseen} THEN 1 ELSE 0 END AS r{number}")
+                self.no_result.append(f"r{number} = 1")
+            if label and number in indicators:
                 unknown = f"WHEN b{number}.level IS NULL THEN NULL " if self.scores.unseen == "missing" else ""
                 columns.append(f"CASE WHEN {value} IS NULL THEN 0 {unknown}ELSE 1 END AS t{number}")
         stage = name.rpartition("_")[2]
@@ -186,87 +186,92 @@ class Select:
         self._step(name, columns, "".join(joins))
 
     def _add(self, term: Term) -> None:
+        """Add the log probabilities of one column."""
         number = self.number_of[term.cell]
-        value = f"{'t' if term.there else 'x'}{number}"
+        value = f"{'t' if term.is_indicator else 'x'}{number}"
         for part, written in zip(self.parts, self.arithmetic.term(value, term.form), strict=True):
             part.append(f"COALESCE({written}, 0e0)")
 
-    def _turn(self, number: int, rows: RowDensity) -> None:
-        """Whole rows: what each pattern of missing cells is scored by is joined, and rows are turned by it."""
-        d, n_classes, here = len(rows.cells), self.n_classes, [f"a.x{self.number_of[cell]}" for cell in rows.cells]
+    def _add_density(self, number: int, rows: RowDensity) -> None:
+        """Add the log densities of several columns, with the parameters of each row's pattern of missing cells."""
+        d, n_classes, cells = len(rows.cells), self.n_classes, [f"a.x{self.number_of[cell]}" for cell in rows.cells]
         if not d:
             return
         codes, patterns = rows.patterns(_PATTERNS)
-        whole = patterns[-1]
-        used = np.argwhere(np.any([pattern.inverse != 0 for pattern in patterns], axis=0)).tolist()
-        names = [f"a{g}_{j}_{i}" for g, j, i in used]
-        others = [f"h{k}_{j}" for k in range(n_classes) for j in range(d)]
-        others += [f"{what}{k}" for what in ("s", "p", "c") for k in range(n_classes)]
-        rest = [np.concatenate([p.shift.ravel(), p.scale, p.power, p.log_norm]).tolist() for p in patterns]
-        turning = [[float(pattern.inverse[g, j, i]) for g, j, i in used] for pattern in patterns]
-        lines = [(str(code), [*one, *other]) for code, one, other in zip(codes, turning, rest, strict=True)]
-        self._values(f"tally_rows_{number}", [*names, *others], iter(lines))
-        bits = [f"CASE WHEN {value} IS NULL THEN 0 ELSE {2**i} END" for i, value in enumerate(here)]
-        gaps = [f"COALESCE({x} - {self.real(at)}, 0e0)" for x, at in zip(here, whole.center, strict=True)]
-        turned: dict[str, list[str]] = {}
-        for name, (g, j, i) in zip(names, used, strict=True):
-            turned.setdefault(f"y{number}_{g}_{j}", []).append(f"b.{name} * {gaps[i]}")
-        columns = [f"{balanced(parts)} AS {name}" for name, parts in turned.items()]
-        columns += [f"b.{name} AS z{number}_{name}" for name in others]
+        complete = patterns[-1]
+        nonzero = np.argwhere(np.any([pattern.inverse != 0 for pattern in patterns], axis=0)).tolist()
+        names = [f"a{g}_{j}_{i}" for g, j, i in nonzero]
+        parameter_names = [f"h{k}_{j}" for k in range(n_classes) for j in range(d)]
+        parameter_names += [f"{parameter}{k}" for parameter in ("s", "p", "c") for k in range(n_classes)]
+        parameters = [np.concatenate([p.shift.ravel(), p.scale, p.power, p.log_norm]).tolist() for p in patterns]
+        entries = [[float(pattern.inverse[g, j, i]) for g, j, i in nonzero] for pattern in patterns]
+        lines = [(str(code), [*left, *right]) for code, left, right in zip(codes, entries, parameters, strict=True)]
+        self._values(f"tally_rows_{number}", [*names, *parameter_names], iter(lines))
+        bits = [f"CASE WHEN {value} IS NULL THEN 0 ELSE {2**i} END" for i, value in enumerate(cells)]
+        deviations = [f"COALESCE({x} - {self.real(at)}, 0e0)" for x, at in zip(cells, complete.center, strict=True)]
+        products: dict[str, list[str]] = {}
+        for name, (g, j, i) in zip(names, nonzero, strict=True):
+            products.setdefault(f"y{number}_{g}_{j}", []).append(f"b.{name} * {deviations[i]}")
+        columns = [f"{balanced(parts)} AS {name}" for name, parts in products.items()]
+        columns += [f"b.{name} AS z{number}_{name}" for name in parameter_names]
         join = f"\n  LEFT JOIN tally_rows_{number} AS b ON b.level = {balanced(bits)}"
         self._step(f"tally_turned_{number}", columns, join)
         lengths = []
         for k in range(n_classes):
-            g = k if len(whole.inverse) > 1 else 0
-            gaps = [f"(a.y{number}_{g}_{j} - a.z{number}_h{k}_{j})" for j in range(d)]
-            squares = balanced([f"{gap} * {gap}" for gap in gaps])
+            g = k if len(complete.inverse) > 1 else 0
+            deviations = [f"(a.y{number}_{g}_{j} - a.z{number}_h{k}_{j})" for j in range(d)]
+            squares = balanced([f"{deviation} * {deviation}" for deviation in deviations])
             lengths.append(f"a.z{number}_s{k} * {squares} AS q{number}_{k}")
         self._step(f"tally_lengths_{number}", lengths)
         for k, part in enumerate(self.parts):
             length = f"q{number}_{k}"
-            bent = self.arithmetic.log1p(length, float(whole.power.max())) if rows.bent else length
-            part.append(f"z{number}_c{k} - z{number}_p{k} * {bent}")
+            log_ratio = self.arithmetic.log1p(length, float(complete.power.max())) if rows.bent else length
+            part.append(f"z{number}_c{k} - z{number}_p{k} * {log_ratio}")
 
-    def _weigh(self) -> None:
-        """From the scores to probabilities that sum to 1; a row that no class allows has those of the prior."""
-        scores, mended = self.scores, self.scores.mended
-        refused = " OR ".join(self.refused)
+    def _normalize(self) -> None:
+        """Add the steps from scores to normalized probabilities; rows impossible in all classes get the class prior."""
+        scores, calibration = self.scores, self.scores.calibration
+        no_result = " OR ".join(self.no_result)
         columns = []
         for k, part in enumerate(self.parts):
             total = balanced([self.real(scores.log_prior[k]), *part])
-            columns.append(f"{f'CASE WHEN {refused} THEN NULL ELSE {total} END' if refused else total} AS s{k}")
+            columns.append(f"{f'CASE WHEN {no_result} THEN NULL ELSE {total} END' if no_result else total} AS s{k}")
         self._step("tally_scored", columns)
-        every = range(self.n_classes)
-        self._step("tally_best", [f"{self._greatest([f'a.s{k}' for k in every])} AS best"])
-        lost, own = f"a.best < {self.real(IMPOSSIBLE / 1e5)}", scores.log_prior - scores.log_prior.max()
-        sharp = f"{self.real(mended.sharpness)} * " if mended.sharpness != 1 else ""
-        gaps = [f"CASE WHEN {lost} THEN {self.real(own[k])} ELSE a.s{k} - a.best END" for k in every]
-        self._step("tally_gaps", [f"{sharp}({gap}) AS d{k}" for k, gap in enumerate(gaps)])
-        shares = [
-            f"WHEN a.d{k} > {self.real(NOTHING)} THEN EXP(a.d{k}) WHEN a.d{k} IS NOT NULL THEN 0e0" for k in every
+        classes = range(self.n_classes)
+        self._step("tally_best", [f"{self._greatest([f'a.s{k}' for k in classes])} AS best"])
+        is_impossible, prior = f"a.best < {self.real(IMPOSSIBLE / 1e5)}", scores.log_prior - scores.log_prior.max()
+        scaled = f"{self.real(calibration.sharpness)} * " if calibration.sharpness != 1 else ""
+        differences = [
+            f"CASE WHEN {is_impossible} THEN {self.real(prior[k])} ELSE a.s{k} - a.best END" for k in classes
         ]
-        self._step("tally_weighed", [f"CASE {share} END AS e{k}" for k, share in enumerate(shares)])
+        self._step("tally_gaps", [f"{scaled}({difference}) AS d{k}" for k, difference in enumerate(differences)])
+        probabilities = [
+            f"WHEN a.d{k} > {self.real(SMALLEST_EXPONENT)} THEN EXP(a.d{k}) WHEN a.d{k} IS NOT NULL THEN 0e0"
+            for k in classes
+        ]
+        self._step("tally_weighed", [f"CASE {probability} END AS e{k}" for k, probability in enumerate(probabilities)])
         weight = "e"
-        if mended.steps:
-            self._mend(mended.steps)
+        if calibration.steps:
+            self._calibrate(calibration.steps)
             weight = "f"
-        self._step("tally_summed", [f"{balanced([f'a.{weight}{k}' for k in every])} AS total"])
-        shares = [f"a.{weight}{k} / a.total" for k in every]
-        if mended.contamination:
-            base = (mended.contamination * mended.base_rates).tolist()
-            shares = [
-                f"{self.real(1 - mended.contamination)} * ({p}) + {self.real(base[k])}" for k, p in enumerate(shares)
+        self._step("tally_summed", [f"{balanced([f'a.{weight}{k}' for k in classes])} AS total"])
+        probabilities = [f"a.{weight}{k} / a.total" for k in classes]
+        if calibration.contamination:
+            base = (calibration.contamination * calibration.base_rates).tolist()
+            probabilities = [
+                f"{self.real(1 - calibration.contamination)} * ({p}) + {self.real(base[k])}"
+                for k, p in enumerate(probabilities)
             ]
-        self._step("tally_shared", [f"{share} AS p{k}" for k, share in enumerate(shares)])
-        if mended.reorders:
-            self._step("tally_ordered", [f"{self._greatest([f'a.p{k}' for k in every])} AS top"])
+        self._step("tally_shared", [f"{probability} AS p{k}" for k, probability in enumerate(probabilities)])
+        if calibration.reorders:
+            self._step("tally_ordered", [f"{self._greatest([f'a.p{k}' for k in classes])} AS top"])
 
-    def _mend(self, steps: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-        """Every class's probability against the rest, by lines between steps at its log-odds."""
+    def _calibrate(self, steps: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
+        """Calibrate the probability of every class against the others, by linear interpolation at its log-odds."""
         odds = []
         for k in range(self.n_classes):
             rest = balanced([f"a.e{other}" for other in range(self.n_classes) if other != k])
-            last = self.real(-NOTHING)
+            last = self.real(-SMALLEST_EXPONENT)
             odds.append(f"CASE WHEN {rest} > 0 THEN a.d{k} - LN({rest}) WHEN {rest} = 0 THEN {last} END AS o{k}")
         self._step("tally_odds", odds)
         values = []
@@ -281,28 +286,30 @@ class Select:
         self._step("tally_stepped", values)
 
     def _greatest(self, parts: list[str]) -> str:
+        """Return the maximum of expressions, nested because databases limit the number of arguments."""
         while len(parts) > 1:
             groups = [parts[start : start + 90] for start in range(0, len(parts), 90)]
             parts = [f"{self.dialect.greatest}({', '.join(g)})" if len(g) > 1 else g[0] for g in groups]
         return parts[0]
 
     def _written(self, keep: Sequence[str], proba: bool) -> str:
+        """Return the query with all steps and the output columns."""
         dialect, scores = self.dialect, self.scores
         labels = [dialect.value(label) for label in scores.classes]
         if isinstance(scores.classes[0], float):
             labels = [dialect.cast(label) for label in labels]
-        if scores.mended.reorders:
-            found = [f"WHEN p{k} = top THEN {label}" for k, label in enumerate(labels)]
+        if scores.calibration.reorders:
+            cases = [f"WHEN p{k} = top THEN {label}" for k, label in enumerate(labels)]
         else:
             first = f"WHEN best < {self.real(IMPOSSIBLE / 1e5)} THEN {labels[int(scores.log_prior.argmax())]}"
-            found = [first, *(f"WHEN s{k} = best THEN {label}" for k, label in enumerate(labels))]
-        wanted = ["prediction", *(f"p({label})" for label in (scores.classes if proba else ()))]
-        names = [*keep, *free_names(wanted, keep, dialect.most_bytes)]
+            cases = [first, *(f"WHEN s{k} = best THEN {label}" for k, label in enumerate(labels))]
+        output_names = ["prediction", *(f"p({label})" for label in (scores.classes if proba else ()))]
+        names = [*keep, *free_names(output_names, keep, dialect.most_bytes)]
         values = [f"k{number}" for number in range(len(keep))]
-        values += [f"CASE {' '.join(found)} END", *(f"p{k}" for k in range(len(wanted) - 1))]
+        values += [f"CASE {' '.join(cases)} END", *(f"p{k}" for k in range(len(output_names) - 1))]
         columns = ",\n  ".join(f"{value} AS {dialect.quote(name)}" for value, name in zip(values, names, strict=True))
         steps = []
         for name, text in self.steps:
-            kept = "" if text.startswith("VALUES") else dialect.materialized
-            steps.append(f"{name} AS {kept}(\n  {text}\n)")
+            modifier = "" if text.startswith("VALUES") else dialect.materialized
+            steps.append(f"{name} AS {modifier}(\n  {text}\n)")
         return "WITH " + ",\n".join(steps) + f"\nSELECT\n  {columns}\nFROM {self.steps[-1][0]}\n"

@@ -1,4 +1,4 @@
-"""tb.write_predictions: what a model says of every row, to where the next reader looks for it."""
+"""tb.write_predictions: write the predictions of a model to a file or a database."""
 
 from __future__ import annotations
 
@@ -45,44 +45,43 @@ def write_predictions(
     keep: Names = (),
     format: str | None = None,
 ) -> Any:
-    """Write what a model predicts of every row to a file or a table of a database: all of it or nothing.
+    """Write the predictions of a model for every row to a file or a table; after an error nothing is written.
 
-    Rows that lie in files, come from an iterator or from a database are read, asked and written batch by batch: memory
-    holds a few of them, however many there are. They stay in order.
+    Rows in files, iterators and databases are read, predicted and written in batches, in bounded memory. Their order is
+    preserved.
 
     Parameters
     ----------
     model : a classifier, a `Mixture` or a `BayesianNetwork`
-        Fitted.
+        A fitted model.
     data : as for the model's ``predict``: in memory, a path, or any other source
     to : path; open file; (connection, name of a table); or "pandas", "polars", "pyarrow" or "spark"
-        What a path ends in says what is written: .parquet, .csv, .tsv, .jsonl, .arrow or .feather; text may be packed
-        (.gz, .zst). A file that is there is replaced. One that is open for bytes, such as ``sys.stdout.buffer``, is
-        written to as rows come, and stays open. Connections are those of DuckDB, PostgreSQL (psycopg) and
-        ``sqlite3``; a name in a schema is ``(connection, "schema", "name")``. The table is made, and one that is there
-        is refused. The name of a library gives a frame of all rows, in memory; that of Spark, of rows in Spark, which
-        asks the model where they are, when they are wanted.
+        The ending of a path determines the format: .parquet, .csv, .tsv, .jsonl, .arrow or .feather; text may be
+        compressed (.gz, .zst). Existing files are replaced. A binary file that is open, such as ``sys.stdout.buffer``,
+        is written to as rows come, and stays open. Connections are those of DuckDB, PostgreSQL (psycopg) and
+        ``sqlite3``; a name in a schema is ``(connection, "schema", "name")``. The table is created; an existing table
+        raises DataError. With the name of a library, a frame of all rows is returned; with "spark", a lazy Spark frame
+        that predicts on the workers.
     node : name, optional
-        Of a network: what is predicted, from all other columns.
+        The node of a network to predict from all other columns.
     proba : bool, default False
-        Whether p(class | row) is written, too, a column for every class.
+        Also write p(class | row), one column for every class.
     keep : name, or sequence of names, optional
-        Columns of the data to be written first, such as an identifier of the row, with their types and values. From
-        DuckDB to DuckDB and from PostgreSQL to PostgreSQL, the table has the types of the database: lengths, domains,
-        enumerations, UUID and JSON included. Elsewhere, a type that the target does not have becomes the closest one:
-        text for bit strings, and for decimals of PostgreSQL with NaN.
+        Columns of the data to write first, such as an identifier, with their types and values. From DuckDB to DuckDB
+        and from PostgreSQL to PostgreSQL, the table has the types of the database, including lengths, domains,
+        enumerations, UUID and JSON. Otherwise, a type that the target does not have becomes the closest one: text for
+        bit strings and for PostgreSQL decimals with NaN.
     format : {"csv", "json", "parquet", "ipc"}, optional
-        What is written to an open file.
+        The format to write to an open file.
 
     Returns
     -------
     int, or a data frame
-        How many rows were written.
+        The number of rows written.
 
-    Notes
-    -----
-    The columns are those kept, ``prediction``, and ``p(label)`` of every class. One of these that would have the name
-    of another, whether in capitals or not, gets an underscore. Columns that the model does not know are no matter.
+    Notes ----- The columns are those in `keep`, ``prediction``, and ``p(label)`` of every class. Underscores are
+    appended to the last two where a kept column has the same name, ignoring case. Columns that the model does not use
+    are ignored.
 
     Examples
     --------
@@ -91,7 +90,7 @@ def write_predictions(
     >>> import tallybayes as tb
     >>> rows = {"id": [1, 2, 3], "sky": ["sun", "sun", "rain"], "picnic": ["yes", "yes", "no"]}
     >>> model = tb.NaiveBayes({"sky": tb.Categorical()}).fit(rows, "picnic")
-    >>> path = Path(mkdtemp()) / "told.csv"
+    >>> path = Path(mkdtemp()) / "predictions.csv"
     >>> tb.write_predictions(model, rows, path, keep="id")
     3
     >>> print(path.read_text())
@@ -104,14 +103,14 @@ def write_predictions(
     check_is_fitted(model)
     _check_node(model, node, proba)
     keep = [keep] if isinstance(keep, str | int) else list(keep)
-    answers = PredictionTable(model, data, node, proba, keep, database_of(to))
+    output = PredictionTable(model, data, node, proba, keep, database_of(to))
     if isinstance(to, str) and to == "spark":
-        return in_spark(answers)
+        return in_spark(output)
     if isinstance(to, str) and to in _FRAMES:
-        return _as_frame(answers.schema, list(answers.tables()), to)
+        return _as_frame(output.schema, list(output.tables()), to)
     n_rows = 0
-    # What is written is opened first and closed last: both may be transactions of one connection.
-    with writing_rows(to, answers.schema, format) as write, closing(answers.tables()) as tables:
+    # The output is opened first and closed last: input and output may be transactions of one connection.
+    with writing_rows(to, output.schema, format) as write, closing(output.tables()) as tables:
         for table in tables:
             write(table)
             n_rows += len(table)
@@ -119,6 +118,7 @@ def write_predictions(
 
 
 def _as_frame(schema: pa.Schema, tables: list[pa.Table], kind: str) -> Any:
+    """Return tables as one data frame of a library."""
     import pyarrow as pa
 
     table = without_opaque(pa.concat_tables([schema.empty_table(), *tables]))
@@ -132,10 +132,10 @@ def _as_frame(schema: pa.Schema, tables: list[pa.Table], kind: str) -> Any:
 
 
 def _check_node(model: Any, node: Name | None, proba: bool) -> None:
-    """Refuse models that predict nothing of a row, and nodes that there are not."""
+    """Raise DataError if a model does not predict rows, or a node is missing or unknown."""
     if isinstance(model, BayesianNetwork):
         if node is None:
-            raise DataError(f"which node is predicted is not said; expected one of {list(model.graph_.nodes)}.")
+            raise DataError(f"node is None; expected the node to predict, one of {list(model.graph_.nodes)}.")
         if proba:
             require_labels(model, [node])
         model.graph_.require([node])
@@ -144,13 +144,13 @@ def _check_node(model: Any, node: Name | None, proba: bool) -> None:
     if proba and not isinstance(model, BayesianNetwork | HiddenMarkovModel) and not hasattr(model, "predict_proba"):
         raise DataError(f"proba is True, and a {type(model).__name__} has no class probabilities; expected False.")
     if isinstance(model, HiddenMarkovModel) or not hasattr(model, "predict"):
-        hint = "Sequences are told by model.predict." if isinstance(model, HiddenMarkovModel) else ""
+        hint = "Use model.predict for sequences." if isinstance(model, HiddenMarkovModel) else ""
         found = f"a {type(model).__name__}"
         raise DataError.wrong_type("model", found, "a classifier, a mixture or a network", hint)
 
 
 class PredictionTable:
-    """What is written of every row: some of its columns, and what the model says."""
+    """The output table: kept columns, predictions and probabilities."""
 
     def __init__(
         self, model: Any, data: Any, node: Name | None, proba: bool, keep: Sequence[Name], to: Dialect | None
@@ -159,7 +159,7 @@ class PredictionTable:
 
         self.model, self.data, self.proba = model, data, proba
         self.source = open_source(data)
-        self.asked = () if node is None else (node,)
+        self.node = () if node is None else (node,)
         if self.source is None:
             rows = open_table(data)
             fitted = getattr(getattr(model, "_shape", None), "feature_names", None)
@@ -180,32 +180,33 @@ class PredictionTable:
         self.schema = pa.schema([*fields, *zip(free_names(wanted, keep), types, strict=True)])
 
     def tables(self) -> Generator[pa.Table, None, None]:
-        """The answers about some rows at a time."""
+        """Yield the output in batches."""
         if self.source is None:
-            table = self._told(self.data, self.kept)
+            table = self._predicted(self.data, self.kept)
             yield from (table.slice(start, BATCH) for start in range(0, len(table), BATCH))
             return
         for batch in progress_of(self.source.read_ahead(self.wanted), "predicting", len, self.source.n_rows):
-            yield self.about(batch)
+            yield self.of_batch(batch)
 
-    def about(self, batch: pa.Table) -> pa.Table:
-        """The predictions for a batch of a source, beside its columns that are kept, unchanged."""
+    def of_batch(self, batch: pa.Table) -> pa.Table:
+        """Return the output for a batch of a source; kept columns are unchanged."""
         rows = open_table(batch)
         features = Table({name: rows.columns[name] for name in self.names})
-        return self._told(features, [plain_column(batch.column(name)) for name in self.kept_names])
+        return self._predicted(features, [plain_column(batch.column(name)) for name in self.kept_names])
 
-    def _told(self, rows: Any, kept: list[Any]) -> pa.Table:
+    def _predicted(self, rows: Any, kept: list[Any]) -> pa.Table:
+        """Return the output for rows, beside kept columns."""
         import pyarrow as pa
 
-        told = np.asarray(self.model.predict(rows, *self.asked))
-        columns = [*kept, pa.array(told.tolist() if told.dtype.kind == "O" else told)]
+        predictions = np.asarray(self.model.predict(rows, *self.node))
+        columns = [*kept, pa.array(predictions.tolist() if predictions.dtype.kind == "O" else predictions)]
         if self.proba:
-            columns += [pa.array(share) for share in self.model.predict_proba(rows, *self.asked).T]
+            columns += [pa.array(probabilities) for probabilities in self.model.predict_proba(rows, *self.node).T]
         table = pa.Table.from_arrays(columns, names=self.schema.names)
         try:
             return table.cast(self.schema)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise DataError(
-                f"a column that is kept changes its type from batch to batch: {error}.\n"
-                "    Say which it is: tb.table(..., types={...})."
+                f"a column in keep changes its type from batch to batch: {error}.\n"
+                "    Set its type: tb.table(..., types={...})."
             ) from None

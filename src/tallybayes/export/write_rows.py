@@ -1,4 +1,4 @@
-"""tb.write_rows: rows of any kind, to where the next reader looks for them."""
+"""tb.write_rows: write rows to a file or a database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from tallybayes.typing import Rows
 
 
 def write_rows(data: Rows, to: Any, *, format: str | None = None) -> int:
-    """Write rows to a file or a table of a database: all of them or nothing.
+    """Write rows to a file or a table of a database; after an error nothing is written.
+
+    For rows that a model has sampled, or the rows of another source. Files and databases are read in batches.
 
     What a model has drawn, or the rows of another file: those that lie in files or databases are read and written
     batch by batch.
@@ -50,10 +52,10 @@ def write_rows(data: Rows, to: Any, *, format: str | None = None) -> int:
     if source is None:
         table = open_table(data)
         columns = {str(name): arrow_column(original_column(data, name, table)) for name in table.columns}
-        whole = pa.table({name: plain_column(cells) for name, cells in columns.items()})
-        with writing_rows(to, whole.schema, format) as write:
-            write(whole)
-        return len(whole)
+        rows = pa.table({name: plain_column(cells) for name, cells in columns.items()})
+        with writing_rows(to, rows.schema, format) as write:
+            write(rows)
+        return len(rows)
     source, names, schema = source.keeping(source.schema.names, database_of(to))
     schema = pa.schema([field.with_type(plain_type(field.type)) for field in schema])
     n_rows = 0
@@ -66,13 +68,13 @@ def write_rows(data: Rows, to: Any, *, format: str | None = None) -> int:
 
 
 def original_column(data: Any, name: Any, table: Table) -> Any:
-    """A column of data in memory as the user has it: a table for models has decimals, for example, as doubles."""
+    """Return a column of data in memory with its original type; a `Table` has decimals as doubles, for example."""
     import narwhals as nw
 
     column = table._column(name)
     frame = nw.from_native(data, pass_through=True, eager_only=True)
-    found = frame[name] if isinstance(frame, nw.DataFrame) else data.get(name) if isinstance(data, Mapping) else None
-    series = nw.from_native(found, pass_through=True, series_only=True)
+    values = frame[name] if isinstance(frame, nw.DataFrame) else data.get(name) if isinstance(data, Mapping) else None
+    series = nw.from_native(values, pass_through=True, series_only=True)
     if not isinstance(series, nw.Series) or getattr(column, "ndim", 1) != 1:
         return column
     try:
@@ -82,13 +84,13 @@ def original_column(data: Any, name: Any, table: Table) -> Any:
 
 
 def arrow_column(column: Any) -> Any:
-    """A column as Arrow has it."""
+    """Convert a column to an Arrow array."""
     import pyarrow as pa
 
     if isinstance(column, pa.Array | pa.ChunkedArray):
         return column
     if getattr(column, "ndim", 1) != 1 or hasattr(column, "nnz"):
-        raise DataError.wrong_type("what is kept", "a block of columns", "a column by itself")
+        raise DataError.wrong_type("a column to be written", "a block of columns", "a column of one axis")
     for kind in (None, pa.uint64()):
         try:
             return pa.array(column, kind, from_pandas=True)
@@ -98,13 +100,13 @@ def arrow_column(column: Any) -> Any:
 
 
 def plain_column(column: Any) -> Any:
-    """A column without codes: every batch may have its own."""
+    """Return a column without dictionary encoding, since every batch may have its own dictionary."""
     kind = plain_type(column.type)
     return column if kind == column.type else column.cast(kind)
 
 
 def plain_type(kind: Any) -> Any:
-    """What codes stand for; a column of which no cell is known is text."""
+    """Return the value type of a dictionary type, and the string type for columns without values."""
     import pyarrow as pa
 
     if pa.types.is_union(kind):

@@ -144,7 +144,7 @@ def test_calibration_by_steps(mixed):  # noqa: F811
 def test_what_cannot_be_written_is_refused_by_name(monkeypatch):
     rows = {"x": ["a", "b", "a", "b"], "y": [0, 1, 0, 1]}
     model = tb.NaiveBayes(unseen="error").fit(rows, "y")
-    with pytest.raises(tb.ExportError, match=r"unseen='error'(.|\n)*reestimate\(unseen='missing'\)"):
+    with pytest.raises(tb.ExportError, match=r"unseen is 'error'(.|\n)*reestimate\(unseen='missing'\)"):
         model.to_onnx()
     with pytest.raises(tb.ExportError, match="reads no column"):
         tb.NaiveBayes({}).fit(rows, "y").to_onnx()
@@ -158,7 +158,7 @@ def test_what_cannot_be_written_is_refused_by_name(monkeypatch):
 )
 def test_an_empty_string_that_is_a_level_is_no_missing_cell(model):
     rows = {"word": ["", "a", "b", None], "y": list("pqpq")}
-    with pytest.raises(tb.ExportError, match=r"column 'word' has the level '', which stands for a missing cell"):
+    with pytest.raises(tb.ExportError, match=r"column 'word' has the level '', which represents a missing cell"):
         model.fit(rows, "y").to_onnx()
     plain = tb.NaiveBayes().fit(rows, "y")  # of which a level that is not known is as good as a missing cell
     session = onnxruntime.InferenceSession(plain.to_onnx().SerializeToString())

@@ -55,5 +55,5 @@ def test_kept_columns_are_unchanged(spark, tmp_path):
 
 def test_rows_that_are_not_in_spark():
     model = tb.NaiveBayes().fit({"x": [1, 2], "y": ["a", "b"]}, "y")
-    with pytest.raises(tb.DataError, match="expected a frame of Spark's"):
+    with pytest.raises(tb.DataError, match="expected a Spark frame"):
         tb.write_predictions(model, {"x": [1]}, "spark")

@@ -429,7 +429,7 @@ def test_what_cannot_be_written_is_refused_by_name(mixed):
     assert "to_sql" in dir(model)
     assert "to_onnx" not in dir(tb.AutoClassifier())
     wide = tb.NaiveBayes(tb.Binomial(1000)).fit([[1], [900], [3], [800]], [0, 1, 0, 1])
-    with pytest.raises(tb.ExportError, match=r"Binomial\(1000\) columns \(0\) has no form"):
+    with pytest.raises(tb.ExportError, match=r"Binomial\(1000\) columns \(0\) cannot be exported"):
         wide.to_sql("duckdb", "t")
     block = tb.NaiveBayes().fit({"w": np.ones((4, 3)), "y": [0, 1, 0, 1]}, "y")
     with pytest.raises(tb.ExportError, match="block 'w' has 3 columns without names"):

@@ -170,7 +170,7 @@ def test_tables(connect, where, frame, tmp_path, small_batches):
     connect.rollback() if not hasattr(connect, "begin") else None  # it was committed
     quoted = '"told""; DROP TABLE ""my.rows""; --"'
     _assert_same(_table(connect, quoted), _expected(model, frame))
-    with pytest.raises(tb.DataError, match=r"cannot be written: .*already exists.*\n.*drop it first"):
+    with pytest.raises(tb.DataError, match=r"cannot be written: .*already exists.*\n.*drop the table"):
         tb.write_predictions(model, frame, (connect, name), keep=["id"])
     _assert_same(_table(connect, quoted), _expected(model, frame))
 
@@ -310,17 +310,17 @@ def test_every_model(frame, tmp_path, small_batches):
 def test_what_is_refused(frame, tmp_path):
     model, network = _model().fit(frame, "y"), tb.BayesianNetwork({"y": ["prediction"]}).fit(frame)
     chain = tb.HiddenMarkovModel().fit([["a", "b"]], [["x", "y"]])
-    with pytest.raises(tb.DataError, match=r"has the unknown ending .xlsx.*\n.*told.parquet"):
+    with pytest.raises(tb.DataError, match=r"has the unknown ending .xlsx.*\n.*predictions.parquet"):
         tb.write_predictions(model, frame, tmp_path / "told.xlsx")
     with pytest.raises(tb.DataError, match="to is 3; expected a path, \\(connection"):
         tb.write_predictions(model, frame, 3)
     with pytest.raises(tb.DataError, match="no column 'nope'"):
         tb.write_predictions(model, frame, "pandas", keep="nope")
-    with pytest.raises(tb.DataError, match="which node is predicted is not said; expected one of"):
+    with pytest.raises(tb.DataError, match="node is None; expected the node to predict, one of"):
         tb.write_predictions(network, frame, "pandas")
     with pytest.raises(tb.DataError, match="node is 'y', and a NaiveBayes predicts its classes"):
         tb.write_predictions(model, frame, "pandas", "y")
-    with pytest.raises(tb.DataError, match=r"Sequences are told by model.predict"):
+    with pytest.raises(tb.DataError, match=r"Use model.predict for sequences"):
         tb.write_predictions(chain, frame, "pandas")
     nested = pa.table({"size": [1.0], 'a "job", or': ["cook"], "list": [[1]]})
     with pytest.raises(tb.DataError, match=r"cannot be written to .*told.csv"):

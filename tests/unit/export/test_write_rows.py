@@ -51,7 +51,7 @@ def test_predictions_to_an_open_file():
 
 
 def test_what_is_refused(tmp_path):
-    with pytest.raises(tb.DataError, match="format is None, and an open file tells no kind; expected one of"):
+    with pytest.raises(tb.DataError, match="format is None and `to` is an open file; expected one of"):
         tb.write_rows(ROWS, io.BytesIO())
     with pytest.raises(tb.DataError, match="format='csv' is an option of open files"):
         tb.write_rows(ROWS, tmp_path / "x.csv", format="csv")

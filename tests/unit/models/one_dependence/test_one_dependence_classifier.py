@@ -214,7 +214,7 @@ def test_every_answer_is_given(kind):
     model.plot_columns()
     model.plot_decision_boundary(columns=("x", "word"))
     if kind is tb.AveragedOneDependence:
-        with pytest.raises(ExportError, match="absence is a level of column 'x'"):
+        with pytest.raises(ExportError, match="column 'x' has missing values as a level"):
             model.to_sql("sqlite", "rows")
 
 
