@@ -1,4 +1,4 @@
-"""Model files: parameters as JSON, the tally as arrays, both in a sealed file of one format version."""
+"""Model files: parameters as JSON and the tally as arrays, in a sealed file of one format version."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tallybayes.tally.tally_io import tally_from_parts, tally_to_parts
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Load what ``save`` wrote: a `Tally`, a model, or a filter of sequences.
+    """Load an object that ``save`` wrote: a `Tally`, a model, or an online filter.
 
-    Files come from strangers: nothing is executed, and sizes are checked before memory is taken. Files of another
-    format version than this version of the package writes are refused.
+    Files are untrusted: no code is executed, and sizes are checked before memory is allocated. FileError is raised for
+    a file of another format version.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def save_model(model: Any, path: Any) -> None:
 
 
 def model_to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """A fitted model as JSON and arrays; one made of others holds theirs."""
+    """Return a fitted model as JSON and arrays; a composite model includes its members."""
     kind = type(model)
     if _model_class(kind.__name__) is not kind:
         raise FileError(
@@ -68,13 +68,13 @@ def model_to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     else:
         manifest, arrays = fixed_parameters_to_parts(model.tally_, model._fixed_parameters)
     state = model._shape_to_json()
-    state["own"], more = model._to_manifest()  # what this kind of model keeps besides its tally
+    state["own"], more = model._to_manifest()  # the fitted state of this kind of model besides its tally
     return content | {"state": state, "tally" if model._fixed_parameters is None else "stated": manifest}, arrays | more
 
 
 @sealed_file.register("Model")
 def model_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """Return the model that `model_to_parts` described; only classes of this package are known."""
+    """Return the model that `model_to_parts` wrote; only classes of this package are accepted."""
     name = manifest.pop("class")
     kind = _model_class(name)
     if kind is None:
@@ -102,7 +102,7 @@ def model_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) ->
 
 
 def _model_class(name: Any) -> Any:
-    """Return the public model class of that name; None where there is none."""
+    """Return the public model class of a name; None if there is none."""
     from tallybayes import _PUBLIC
     from tallybayes.models.estimator import Estimator
 
@@ -114,19 +114,19 @@ def _model_class(name: Any) -> Any:
 
 @sealed_file.register("OnlineFilter")
 def filter_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """A filter with its model, as `OnlineFilter.save` wrote them."""
+    """Return an online filter with its model, as `OnlineFilter.save` wrote them."""
     return import_module("tallybayes.models.hmm.inference.online_filter").OnlineFilter._from_manifest(manifest, arrays)
 
 
 @sealed_file.register("Window")
 def window_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """A window with its model and its rows, as `Window.save` wrote them."""
+    """Return a window with its model and its rows, as `Window.save` wrote them."""
     return import_module("tallybayes.models.streaming.window").Window._from_manifest(manifest, arrays)
 
 
 @sealed_file.register("Decayed")
 def decayed_from_parts(manifest: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """A fading model and its clock, as `Decayed.save` wrote them."""
+    """Return a decayed model and its clock, as `Decayed.save` wrote them."""
     return import_module("tallybayes.models.streaming.decayed").Decayed._from_manifest(manifest, arrays)
 
 

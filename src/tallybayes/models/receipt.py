@@ -1,4 +1,4 @@
-"""Receipts: what was taken out of a model, without a word of the rows, so that others can check it."""
+"""Receipts of removed rows, without the rows, so that others can verify the removal."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Receipt:
-    """What ``model.forget(..., receipt=True)`` took out: counts and digests, and nothing of the rows themselves.
+    """Receipt of ``model.forget(..., receipt=True)``: counts and digests of the removal, without the rows.
 
     Attributes
     ----------
     model : str
         The class of the model.
     when : str
-        In UTC.
+        The time, in UTC.
     rows : float
-        What the rows counted: their number, unless they had weights.
+        The total weight of the removed rows.
     classes : dict
-        Of a classifier, what was taken out of each class.
+        For classifiers, the removed weight of each class.
     before, after : str
-        SHA-256 digests of the model's counts, levels in order: equal ones are of equal counts, to the last bit.
-    may_remain : tuple of str
-        What the rows may have had a part in, and forgetting does not change.
+        SHA-256 digests of the counts of the model, with sorted levels; equal digests mean equal counts to the last bit.
+    possible_residue : tuple of str
+        Choices that may depend on the removed rows and that forgetting does not change.
     version : str
-        Of this package.
+        The version of this package.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class Receipt:
     format: int = field(default=_FORMAT, repr=False)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write it as JSON that people and programs can read, and `Receipt.load`.
+        """Write the receipt as JSON, for `Receipt.load`.
 
         Parameters
         ----------
@@ -90,10 +90,10 @@ class Receipt:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """A receipt that `save` wrote, refused where it was changed since; from whomever, it is only read.
+        """Load a receipt that `save` wrote; raise FileError if it was changed since.
 
-        The seal is a digest of what it says, no signature: who wants to forge a receipt can seal it again. What no one
-        can forge are counts that have the digest it ends with, which `verify_receipt` looks at.
+        The seal is a digest, not a signature: a forger can seal a changed receipt again. Counts with the final digest
+        cannot be forged; `verify_receipt` checks them.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ def _is_digest(text: str) -> bool:
 
 
 class Verification(NamedTuple):
-    """What `verify_receipt` found.
+    """Result of `verify_receipt`.
 
     Examples
     --------
@@ -147,12 +147,14 @@ class Verification(NamedTuple):
     True
     """
 
-    matches_receipt: bool  # the model has the very counts that the receipt ends with
-    matches_retrained: bool | None  # and those of a model that never saw the rows; None where there was none to compare
+    matches_receipt: bool  # whether the counts of the model have the final digest of the receipt
+    matches_retrained: (
+        bool | None
+    )  # whether they equal those of a model without the rows; None if there is no such model
 
     @property
     def ok(self) -> bool:
-        """Whether all that was looked at holds."""
+        """Whether all checks hold."""
         return self.matches_receipt and self.matches_retrained is not False
 
     def __repr__(self) -> str:
@@ -166,20 +168,20 @@ class Verification(NamedTuple):
 def verify_receipt(
     receipt: Receipt, model: Estimator, retrained_model: Estimator | None = None, *, tolerance: float = 1e-9
 ) -> Verification:
-    """Check a receipt against a model, and the model against one that never saw the rows.
+    """Verify a receipt against a model, and the model against one that was fitted without the rows.
 
-    Counts are compared to the last bit with the receipt. A model that was fitted without the rows has the same counts;
-    its sums of measured numbers may differ in the last digits, so these are compared to a tolerance.
+    The digest is compared with the receipt exactly. A model that was fitted without the rows has the same counts; its
+    sums of continuous columns may differ in the last digits, so they are compared with a tolerance.
 
     Parameters
     ----------
     receipt : Receipt
     model : fitted model
-        The one that forgot, as it was right afterwards.
+        The model after forgetting.
     retrained_model : fitted model, optional
-        Fitted on the rows that remain, with the same choices (``model.without_rows().partial_fit(...)``).
+        A model fitted to the remaining rows, with the same choices (``model.without_rows().partial_fit(...)``).
     tolerance : float, default 1e-9
-        Of the largest number in play.
+        Relative to the largest number.
 
     Returns
     -------
@@ -206,7 +208,7 @@ def verify_receipt(
 
 
 def digest(model: Any) -> str:
-    """SHA-256 of what a model has counted, its levels sorted: whatever order they came in."""
+    """Return the SHA-256 digest of the counts of a model, with sorted levels."""
     return _digest(_tallies(model))
 
 
@@ -217,14 +219,14 @@ def _digest(tallies: list[Tally]) -> str:
         total.update(json.dumps(manifest, sort_keys=True).encode())
         for name in sorted(arrays):
             array = np.ascontiguousarray(arrays[name])
-            array = array + 0 if array.dtype.kind == "f" else array  # −0 and 0 are one number
+            array = array + 0 if array.dtype.kind == "f" else array  # −0 and 0 are equal
             total.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
             total.update(array.tobytes())
     return total.hexdigest()
 
 
 def _sorted(domain: Domain) -> Domain:
-    """The same levels in their own order; words stay as they came."""
+    """Return the levels in sorted order; words keep their order."""
     if isinstance(domain, Vocabulary):
         return domain
     levels = sorted(domain.levels, key=lambda level: (level is not None, isinstance(level, str), level))
@@ -238,12 +240,12 @@ def _tallies(model: Any) -> list[Tally]:
 
 
 def _inside(model: Any) -> Any:
-    """Of a window, the model in it."""
+    """Return the inner model of a window."""
     return vars(model).get("model_", model)
 
 
 def with_receipt(method: Method) -> Method:
-    """A method that takes rows out, made to give a `Receipt` of it where that is asked for."""
+    """Return the method with a parameter ``receipt``, which returns a `Receipt` of the removal."""
 
     @wraps(method)
     def forget(model: Any, *given: Any, receipt: bool = False, **named: Any) -> Any:
@@ -281,7 +283,7 @@ self, or Receipt"""
 
 
 def _classes(model: Any) -> dict[Any, float]:
-    """What was counted of every class, of a model that has some."""
+    """Return the weight of each class, if the model has classes."""
     model = _inside(model)
     if not hasattr(model, "target_"):
         return {}
@@ -292,7 +294,7 @@ def _classes(model: Any) -> dict[Any, float]:
 
 
 def _may_remain(model: Any) -> list[str]:
-    """What rows that were taken out may have had a part in, and what forgetting leaves as it is."""
+    """Return the choices that may depend on removed rows and that forgetting does not change."""
     model = _inside(model)
     found = []
     if hasattr(model, "spec_"):

@@ -1,6 +1,6 @@
-"""What models are made from, with types: scikit-learn's bases have none, and what has unknown bases passes for all.
+"""scikit-learn's base classes with types, and `typed_property`.
 
-`attribute` is a property made of a function, of the type that the function gives: ``classes_ = attribute(classes)``.
+``classes_ = typed_property(classes)`` is a property with the return type of the function.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows that come in parts: what is counted or asked batch by batch, so that memory holds one at a time."""
+"""Sources that are read in batches: rows are counted or predicted batch by batch, with one batch in memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Answer = TypeVar("Answer")
 
 
 def check_names(source: Source, **names: Any) -> None:
-    """Refuse labels or weights that are no columns of the source."""
+    """Raise DataError if the target or the weights are not names of columns of the source."""
     for what, name in names.items():
         if name is not None and not is_name(name):
             raise DataError.wrong_type(
@@ -37,7 +37,7 @@ def check_names(source: Source, **names: Any) -> None:
 
 
 def names_to_read(model: Any, source: Source) -> list[str]:
-    """The columns of a source that a model asks for, in its own order; all that it was fitted on, if it knows them."""
+    """Return the columns of a source that a model reads, in the model's order."""
     shape = getattr(model, "_shape", None) or getattr(model, "_design", None)
     fitted = getattr(shape, "feature_names", None)
     if fitted is not None:
@@ -55,9 +55,9 @@ def names_to_read(model: Any, source: Source) -> list[str]:
 
 
 def query_batches(model: Any, source: Source, names: Sequence[str], what: str) -> Iterator[tuple[Table, pa.Table]]:
-    """The rows of every batch as a model takes them, and some columns of the same rows.
+    """Yield the rows of every batch as a table for the model, and some columns of the same rows.
 
-    Both are of one pass: in another one a database may give its rows in another order, and an iterator gives none.
+    Both are from one pass: a second pass over a database may have another order, and an iterator yields once.
     """
     source.check_columns(names)
     wanted = names_to_read(model, source)
@@ -67,7 +67,7 @@ def query_batches(model: Any, source: Source, names: Sequence[str], what: str) -
 
 
 def joined_columns(parts: list[pa.Table]) -> Table:
-    """Columns of all batches below each other."""
+    """Concatenate the columns of all batches."""
     import pyarrow as pa
 
     return (
@@ -78,11 +78,11 @@ def joined_columns(parts: list[pa.Table]) -> Table:
 
 
 def predict_in_batches(method: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
-    """A method that answers about every row, made to take a source, one batch at a time."""
+    """Return the method extended to sources: it is called for every batch, and the results are concatenated."""
 
     @functools.wraps(method)
     def answer(*given: Parameters.args, **named: Parameters.kwargs) -> Answer:
-        if len(given) < 2 or isinstance(given[1], np.ndarray | list):  # in memory, as a glance tells
+        if len(given) < 2 or isinstance(given[1], np.ndarray | list):  # in memory
             return method(*given, **named)
         model: Any = given[0]
         X, *rest = given[1:]
@@ -98,7 +98,7 @@ def predict_in_batches(method: Callable[Parameters, Answer]) -> Callable[Paramet
 
 
 def _joined(parts: list[Any]) -> Any:
-    """What was answered about each batch, as if about all rows: arrays, or what is made of arrays."""
+    """Concatenate the results of all batches: arrays, or objects made of arrays."""
     first = parts[0]
     if isinstance(first, np.ndarray):
         return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""Which prior is meant for which block of columns."""
+"""The prior of every block of columns, by ``prior``."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PRIOR_WORDS = StringOptions(
 )
 
 
-Levels = Callable[[Name], Sequence[Any]]  # the levels of a column of labels
+Levels = Callable[[Name], Sequence[Any]]  # the levels of a categorical column
 
 
 def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Sequence[str] = ()) -> None:
-    """Refuse a belief that belongs to no factor's family, and one for a column, or other part, that is not there.
+    """Raise PriorError for a prior that fits no factor, or that names a column or part that does not exist.
 
-    So are numbers under an estimate that takes the mode, which are ambiguous there.
+    Numbers under an estimate of the mode raise, too, because they are ambiguous.
     """
     factors = list(factors)
     for one in prior.values() if isinstance(prior, Mapping) else prior if isinstance(prior, list | tuple) else [prior]:
@@ -52,7 +52,9 @@ def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Se
                 elif is_pseudo_count(belief) and not family.number_is_weight_decay:
                     raise no_levels_error(belief, [family])
         return
-    families = [factor.family for factor in factors]  # none where no column was worth its cuts: then any prior will do
+    families = [
+        factor.family for factor in factors
+    ]  # empty if no column is worth discretizing: then any prior is accepted
     for one in (prior if isinstance(prior, list | tuple) else [prior]) if families else ():
         if is_pseudo_count(one) and not any(map(_has_levels, factors)):
             raise no_levels_error(one, families)
@@ -71,7 +73,7 @@ def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Se
 
 
 def check_binary_columns(prior: Any, factors: Callable[[], Iterable[Factor]], levels: Levels) -> None:
-    """Raise PriorError if a Beta for all binary columns finds none: every categorical column has more levels."""
+    """Raise PriorError if a Beta is the prior of binary columns and no categorical column has two levels."""
     beta = next((one for one in (prior if isinstance(prior, list | tuple) else [prior]) if isinstance(one, Beta)), None)
     if beta is None:
         return
@@ -90,7 +92,7 @@ def check_binary_columns(prior: Any, factors: Callable[[], Iterable[Factor]], le
 
 
 def refuse_other(prior: Any) -> None:
-    """Refuse what is no prior of any family."""
+    """Raise PriorError if the value is not a prior of any family."""
     if isinstance(prior, str):
         PRIOR_WORDS.check("prior", prior)
     elif getattr(prior, "improper", False):
@@ -112,9 +114,9 @@ def refuse_other(prior: Any) -> None:
 
 
 def prior_for(prior: Any, factor: Factor, levels: Levels | None = None) -> Any:
-    """The prior of a factor: by block or column, or the first that belongs to its family.
+    """Return the prior of a factor: by block or column, or the first that is conjugate to its family.
 
-    A Beta of a column of two labels is the Dirichlet of these; `levels` gives them.
+    A Beta for a column of two levels becomes their Dirichlet; `levels` returns the levels.
     """
     if isinstance(prior, Mapping):
         if factor.columns in prior:
@@ -140,12 +142,15 @@ def prior_for(prior: Any, factor: Factor, levels: Levels | None = None) -> Any:
 
 
 def _of_labels(factor: Factor) -> bool:
-    """Whether the columns are of labels, under a Dirichlet."""
+    """Return whether the columns are categorical, with a Dirichlet prior."""
     return factor.family.cell_type == "codes" and issubclass(factor.family.conjugate_prior, Dirichlet)
 
 
 def _of_two_levels(prior: Any, factor: Factor, name: Name, levels: Levels | None) -> Any:
-    """A Beta of a column of two labels as the Dirichlet of these; the last one, declared or sorted, is the success."""
+    """Return the Dirichlet of a column of two levels from a Beta.
+
+    The last level, declared or sorted, is the success.
+    """
     if not isinstance(prior, Beta) or not _of_labels(factor):
         return prior
     declared = getattr(factor.family, "levels", None)
@@ -161,7 +166,7 @@ def _of_two_levels(prior: Any, factor: Factor, name: Name, levels: Levels | None
 
 
 def prior_in_groups(prior: Any, factor: Factor, estimate: str, levels: Levels | None = None) -> Any:
-    """As `prior_for`, of columns that are compared between groups: their default is of all groups together."""
+    """Return `prior_for` for columns whose groups are compared: their default prior is shared by all groups."""
     found = prior_for(prior, factor, levels)
     default = default_group_prior(factor.family, estimate)
     if isinstance(found, PerColumn):
@@ -170,12 +175,12 @@ def prior_in_groups(prior: Any, factor: Factor, estimate: str, levels: Levels | 
 
 
 def _serves(prior: Any, factor: Factor) -> bool:
-    """Whether one of several priors is meant for a factor, too."""
+    """Return whether one of several priors applies to a factor."""
     if is_pseudo_count(prior):
         return _has_levels(factor)
     return isinstance(prior, factor.family.conjugate_prior) or not hasattr(prior, "update")
 
 
 def _has_levels(factor: Factor) -> bool:
-    """Whether there is something that a number of counts can be added to."""
+    """Return whether the factor has levels that a number of pseudo-counts applies to."""
     return factor.family.pseudo_count_prior(1.0, "bayes") is not None

@@ -1,4 +1,4 @@
-"""Which columns a model reads, and in which family."""
+"""The columns that a model uses, and the family of each."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tallybayes.tally.factor import Factor, Name
 from tallybayes.warnings import DataSourceWarning, warn
 
 Block = tuple[tuple[Name, ...], Family]
-_MOST_NAMES = 8  # of columns in a line
-WORDS = ("auto", "suggest")  # that stand for a family: by a column's type, or by its values
+_MOST_NAMES = 8  # column names on one line
+WORDS = ("auto", "suggest")  # options that stand for a family: by the type of a column, or by its values
 
 
 class Columns(NamedTuple):
-    """Blocks of like columns, each with its family, and why other columns are left out."""
+    """Blocks of like columns with their families, and the reasons of dropped columns."""
 
     blocks: list[Block]
     dropped_columns: dict[Name, str]
@@ -40,20 +40,20 @@ class Columns(NamedTuple):
 def read_columns(
     columns: Any, table: Table, target: Iterable[Name], given: Name | None = None, weight: np.ndarray | None = None
 ) -> Columns:
-    """Which columns are read, in which family.
+    """Return the columns to use, with their families.
 
     Parameters
     ----------
     columns : "auto", "suggest", a Family, or a mapping from names, positions or tuples of them to these
-        ``"auto"`` looks at types, never at values: numbers are Gaussian, labels (strings, categories, booleans)
-        Categorical, sparse blocks Multinomial; a column of dates stands for its parts, such as ``"when.month"``: the
-        year is Gaussian, the others are Categorical. ``"suggest"`` chooses by evidence. The key ``...`` of a mapping
+        ``"auto"`` depends on types, not on values: numbers are Gaussian; strings, categories and booleans Categorical;
+        sparse blocks Multinomial. A date column is replaced by its parts, such as ``"when.month"``: the year is
+        Gaussian, the others are Categorical. ``"suggest"`` selects families by evidence. The key ``...`` of a mapping
         stands for all columns that it does not name.
     table : Table
     target : names
         Columns that are not features.
-    given : name of the column of the classes, optional
-        By which evidence is judged.
+    given : name of the class column, optional
+        The evidence is computed given the class.
     weight : array of shape (n,), optional
 
     Returns
@@ -109,19 +109,19 @@ def _text_columns(columns: Any, features: list[Name]) -> set[Name]:
 
 
 def says(columns: Any, *words: str) -> bool:
-    """Whether ``columns=`` says one of some words, for all columns or for one."""
+    """Return whether ``columns`` has one of some string options, for all columns or for one."""
     values = columns.values() if isinstance(columns, Mapping) else [columns]
     return any(isinstance(value, str) and value in words for value in values)
 
 
 def first_rows(model: Any, source: Source) -> Any:
-    """The rows of a source that decide which columns a model reads: the first, or a sample where values decide."""
+    """Return the rows of a source that decide the columns of a model: the first batch, or a sample if values decide."""
     words = ("suggest", "auto") if hasattr(model, "bins") else ("suggest",)
     return sample_of(source) if says(getattr(model, "columns", "auto"), *words) else source.first_batch()
 
 
 def warn_unread(reasons: Mapping[Name, str]) -> None:
-    """Warn that columns are left out, if there are some, since their cells are neither numbers nor labels."""
+    """Warn about dropped columns whose values are neither numbers nor labels."""
     by_type = {name: reason for name, reason in reasons.items() if reason != NESTED}
     for names, why, hint in (
         ([name for name in reasons if name not in by_type], "that are lists, structs or maps", "Give their parts"),
@@ -136,7 +136,7 @@ def warn_unread(reasons: Mapping[Name, str]) -> None:
 
 
 def by_word(columns: Any, features: list[Name], word: str) -> set[Name]:
-    """The columns that ``columns=`` says a word of: ``"auto"``, that their type is to decide, or ``"suggest"``."""
+    """Return the columns for which ``columns`` has a string option: ``"auto"`` or ``"suggest"``."""
     if not isinstance(columns, Mapping):
         return set(features) if columns == word else set()
     known = set(features)
@@ -151,7 +151,7 @@ def _found(
     given: Name | None,
     weight: np.ndarray | None,
 ) -> Columns:
-    """Families in the place of words."""
+    """Replace the string options by families."""
     asked = [name for names, family in chosen if family == "suggest" for name in names]
     suggested = {one.column: one for one in select_families(table, asked, given, weight)} if asked else {}
     left_out |= {name: one.remark for name, one in suggested.items() if one.dropped_columns}
@@ -167,13 +167,13 @@ def _found(
     absence = [name for names, family in families if family.present_family is not None for name in names]
     for name in absence:
         check_absence(table, name)
-    if absence:  # a yes or no beside them
+    if absence:  # their indicators are binary
         blocks.append((tuple(map(indicator_name, absence)), Bernoulli()))
     return Columns(blocks, left_out)
 
 
 def resolved(factors: Iterable[Factor]) -> dict[Any, Family]:
-    """The family of every column, or of the columns that one family describes together."""
+    """Return the family of every column, or of columns that one family models jointly."""
     found: dict[Any, Family] = {}
     for factor in factors:
         together = not factor.family.columnwise and len(factor.columns) > 1
@@ -186,24 +186,24 @@ def resolved(factors: Iterable[Factor]) -> dict[Any, Family]:
 
 
 def columns_of(model: Any) -> dict[Any, Family]:
-    """The family of every column that is read, as given or as chosen: by tuple where columns are one block."""
+    """Return the family of every column in use, as given or selected; by tuple for columns of one block."""
     check_is_fitted(model, "tally_")
     return resolved(model._factors_with_prior(model.tally_))
 
 
 def left_out_of(model: Any) -> dict[Name, str]:
-    """Why columns of the rows that were fitted are not read, by column."""
+    """Return the reason of every dropped column."""
     check_is_fitted(model, "tally_")
     return dict(model._dropped_columns)
 
 
 def shown_choice(model: Any) -> list[str]:
-    """Lines that say which families were chosen by evidence, and which columns are left out."""
+    """Return lines with the families that were selected by evidence, and the dropped columns."""
     return shown_columns(columns_of(model) if says(model.columns, "suggest") else {}, dict(model._dropped_columns))
 
 
 def shown_columns(families: Mapping[Any, Family], left_out: Mapping[Any, str]) -> list[str]:
-    """Lines that say in which family columns are read, and which are left out."""
+    """Return lines with the columns of every family, and the dropped columns."""
     lines: dict[str, list[Any]] = {}
     for name, family in families.items():
         lines.setdefault(shown_family(family), []).append(name)
@@ -215,7 +215,7 @@ def shown_columns(families: Mapping[Any, Family], left_out: Mapping[Any, str]) -
 
 
 def shown_family(family: Family, most: int = 60) -> str:
-    """A family in few characters."""
+    """Return a family as short text."""
     if family.present_family is not None:
         return f"WithMissing({shown_family(family.present_family, most)})"
     return f"Binned of {len(family.bins)}" if family.bins else short_repr(family, most)
@@ -227,7 +227,7 @@ def _listed(names: list[Any]) -> str:
 
 
 def refuse_other_choice(model: Any, other: Any) -> None:
-    """Refuse to add models whose columns are not in the same families: what they counted does not add up."""
+    """Raise StatisticsError if two models have columns in different families, so that their counts cannot be added."""
     mine = model.columns_
     its = other.columns_
     for name in dict.fromkeys([*mine, *its]):
@@ -240,9 +240,9 @@ def refuse_other_choice(model: Any, other: Any) -> None:
 
 
 def _gathered(chosen: list[Block], table: Table) -> list[Block]:
-    """One block per family; rows that a family describes whole, and blocks of the data, stay apart."""
+    """Return one block per family; families of whole rows, and blocks of the data, stay separate."""
     together: dict[Family, list[Name]] = {}
-    same: dict[int, list[Name]] = {}  # by the object: mostly one for many columns, whose hash takes its time
+    same: dict[int, list[Name]] = {}  # by identity: mostly one object for many columns, and hashing it is slow
     blocks: list[Block] = []
     for names, family in chosen:
         if not names:
@@ -260,7 +260,7 @@ def _gathered(chosen: list[Block], table: Table) -> list[Block]:
 
 
 def _named(key: Any, features: Sequence[Name], known: set[Name]) -> tuple[Name, ...]:
-    """A key of ``columns=`` as names: a position stands for the name there, a column of dates for its parts."""
+    """Return the names of a key of ``columns``: a position stands for its name, a date column for its parts."""
     names: list[Name] = []
     by_place = list(features) == list(range(len(features))) or not any(map(is_number, features))
     for part in key if isinstance(key, tuple) else (key,):
@@ -276,7 +276,7 @@ def _named(key: Any, features: Sequence[Name], known: set[Name]) -> tuple[Name, 
 
 
 def read_family(family: Any, what: str) -> Any:
-    """A family, or a word that stands for one."""
+    """Return a family or string option; raise DataError for other values."""
     if isinstance(family, Family) and family.success is not None:
         hint = "Use tb.Categorical() for labels."
         raise DataError.wrong_type(
@@ -291,7 +291,7 @@ def read_family(family: Any, what: str) -> Any:
 
 
 def _spelling(family: Any) -> str:
-    """What somebody may have meant."""
+    """Return a hint with the closest family."""
     if isinstance(family, type) and issubclass(family, Family):
         return f"Write tb.{family.__name__}(), with brackets."
     if not isinstance(family, str):

@@ -1,4 +1,4 @@
-"""Costs: what decisions cost, by what is true."""
+"""Cost matrices: the cost of every decision for every true class."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tallybayes.errors import DataError, LabelError
 
 
 def read_costs(cost: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The decisions there are, and the cost of each for every true class: (classes, decisions)."""
-    if hasattr(cost, "to_dict") and hasattr(cost, "index"):  # a data frame: its labels count, not its order
+    """Return the decisions, and the cost of each for every true class: (classes, decisions)."""
+    if hasattr(cost, "to_dict") and hasattr(cost, "index"):  # a data frame: by its labels, not by its order
         cost = cost.to_dict(orient="index")
     if isinstance(cost, Mapping):
         return _costs_by_name(cost, classes)
@@ -20,7 +20,7 @@ def read_costs(cost: Any, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cost_array(cost: Any, levels: list[Any]) -> np.ndarray:
-    """A square array of costs, (classes, decisions), checked; the decisions are the classes."""
+    """Return a valid square array of costs, (classes, decisions); the decisions are the classes."""
     try:
         costs = np.asarray(cost, dtype=float)
     except (TypeError, ValueError):
@@ -34,7 +34,7 @@ def _cost_array(cost: Any, levels: list[Any]) -> np.ndarray:
 
 
 def _costs_by_name(cost: Mapping[Any, Any], classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The decisions and their costs from {true: {decided: cost}}, which may have decisions that are no classes."""
+    """Return the decisions and costs of {true: {decision: cost}}; decisions may be other labels than classes."""
     levels = classes.tolist()
     for true in cost:
         if true not in levels:
@@ -64,7 +64,7 @@ def _costs_by_name(cost: Mapping[Any, Any], classes: np.ndarray) -> tuple[np.nda
 
 
 def _labels(decisions: list[Any]) -> np.ndarray:
-    """Decisions as an array that keeps their kind: [1, "wait"] are no two strings."""
+    """Return decisions as an array that keeps their types: [1, "wait"] are not two strings."""
     out = np.empty(len(decisions), dtype=object)
     out[:] = decisions
     kinds = {type(decided) for decided in decisions}
@@ -72,7 +72,7 @@ def _labels(decisions: list[Any]) -> np.ndarray:
 
 
 def finite_number(value: Any, name: str) -> float:
-    """A number that is one, or an error that calls it by its name."""
+    """Return a finite number; raise an error that names the parameter for other values."""
     try:
         number = float(value)
     except (TypeError, ValueError):

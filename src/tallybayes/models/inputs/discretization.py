@@ -1,4 +1,7 @@
-"""Columns as levels: labels as they are, numbers cut into bins, which are chosen by a random sample of the rows."""
+"""Columns with levels.
+
+Categorical columns, and numeric columns in bins that are chosen from a random sample of rows.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,17 @@ from tallybayes.models.inputs.family_selection import identifiers
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
-_MOST_ROWS = 50_000  # that bins are chosen by, sampled at random
+_MOST_ROWS = 50_000  # rows of the random sample that determines bins
 
 
 class DiscretizedColumns(NamedTuple):
-    """The family of every column, each of which has levels; and the columns that say nothing, with the reason."""
+    """The families of the columns, all of which have levels, and the dropped columns with the reason."""
 
     families: dict[Name, Family]
     dropped_columns: dict[Name, str]
 
     def discretize(self, table: Table) -> Table:
-        """The same rows with the bins of their numbers as labels, by number; and absence as a level where it is one."""
+        """Return the rows with numeric columns as bin numbers, and missing values as a level if the family has one."""
         labels = [
             name for name, family in self.families.items() if family.present_family is not None and not family.bins
         ]
@@ -57,12 +60,12 @@ class DiscretizedColumns(NamedTuple):
         return out
 
     def counted(self, name: Name) -> Family:
-        """The family in which a column is counted: a bin is there whether or not a row has been in it."""
+        """Return the family in which a column is counted; empty bins are levels, too."""
         family = self.families[name]
         return Categorical(tuple(range(len(family.bins)))) if family.bins else family.present_family or family
 
     def absent_level(self, name: Name, domain: Domain) -> int | None:
-        """The place of absence among the levels of a column, where it is one."""
+        """Return the position of the missing level of a column, if it has one."""
         family = self.families[name]
         if family.present_family is None:
             return None
@@ -70,19 +73,19 @@ class DiscretizedColumns(NamedTuple):
 
 
 def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any, model: str) -> DiscretizedColumns:
-    """The families of the columns, by what ``columns=`` says; numbers that it leaves open are cut into bins.
+    """Return the families of the columns by ``columns``; other numeric columns are discretized.
 
     Parameters
     ----------
     columns : as for `read_columns`
     bins : int or "mdl"
-        So many bins of about the same weight, or as many as tell the classes apart.
+        The number of bins of about equal weight, or bins by the MDL criterion (Fayyad and Irani 1993).
     table : Table
-        The rows that the bins are chosen by.
+        The rows that determine the bins.
     target : name
     weight : array-like of shape (n,), optional
     model : str
-        Whose columns they are, for messages.
+        The name of the model, for messages.
     """
     whole = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
     if bins != "mdl" and not (whole and bins >= 2):
@@ -119,7 +122,7 @@ def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any
             if not cuts and name not in absence:
                 found.dropped_columns[name] = "no cut tells the classes apart" if bins == "mdl" else "constant"
                 continue
-            family = Binned((None, *(cuts or (0.0,)), None))  # some bin, where absence alone tells
+            family = Binned((None, *(cuts or (0.0,)), None))  # one bin, if only missing values are informative
         found.families[name] = WithMissing(family) if name in absence else family
     order = {name: place for place, name in enumerate(table.columns)}
     return DiscretizedColumns(
@@ -144,7 +147,7 @@ def _cuts(
 def class_bins_by_fold(
     columns: DiscretizedColumns, table: Table, codes: np.ndarray, fold: np.ndarray, weight: np.ndarray | None
 ) -> list[DiscretizedColumns]:
-    """The same columns with numbers cut where the classes change, by the rows without each fold and, last, by all."""
+    """Return the columns with bins by the MDL criterion, from the rows without each fold and, last, from all rows."""
     out = [DiscretizedColumns({}, {}) for _ in range(int(fold.max()) + 2)]
     for name, family in columns.families.items():
         if not family.bins:

@@ -1,4 +1,4 @@
-"""The length of a column's code in every family that it allows, by all rows and without each fold."""
+"""The description length of a column in every family that supports it, for all rows and without each fold."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from tallybayes.models.inputs.uninformative_columns import ColumnValues, Ranked
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.factor import Factor, Name
 
-_BINS = (4, 8, 16)  # numbers of bins that are tried
-MOST_LEVELS = 50  # whole numbers with more different values are not tried as labels
-MOST_ROWS = 20_000  # families are chosen from no more rows than these
+_BINS = (4, 8, 16)  # numbers of bins to try
+MOST_LEVELS = 50  # integers with more distinct values are not tried as categories
+MOST_ROWS = 20_000  # rows from which families are selected
 
 
 class FamilySelectionRows(NamedTuple):
-    """The rows that families are chosen from, and how they fall into classes."""
+    """The rows from which families are selected, and their classes."""
 
     table: Table
-    group: np.ndarray | None  # the fold and class of every row as one number
+    group: np.ndarray | None  # fold and class of every row as one number
     n_folds: int
     n_classes: int
     weight: np.ndarray | None
-    subsampling_factor: float  # how many rows each of these stands for
+    subsampling_factor: float  # number of rows that each of these represents
     source: Table  # all rows
-    there: np.ndarray | None  # which rows of the table count, where not all do
+    there: np.ndarray | None  # which rows of the table are used, if not all
 
     @classmethod
     def of(
         cls, table: Table, target: Name | None, weight: np.ndarray | None, fold: np.ndarray | None = None
     ) -> FamilySelectionRows:
-        """All rows that count, or a random sample that is large enough to choose by."""
+        """Return all rows with positive weight, or a random sample of them."""
         codes = None if target is None else np.asarray(table.levels([target], lambda _: True)[0].columns[0])
         codes = None if codes is None or not len(codes) or codes.max() < 0 else codes
         there = None if weight is None or weight.all() else weight > 0
@@ -69,7 +69,7 @@ class FamilySelectionRows(NamedTuple):
         if group is not None and codes is not None:
             seen = np.bincount(codes) > 0
             n_classes = int(seen.sum())
-            group = (np.cumsum(seen) - 1)[codes]  # classes without a row are none
+            group = (np.cumsum(seen) - 1)[codes]  # classes without rows are dropped
         if group is not None and fold is not None:
             group = group + n_classes * fold.astype(np.intp)
         thinned = n_rows / max(1, table.n_rows)
@@ -79,24 +79,24 @@ class FamilySelectionRows(NamedTuple):
 
     @property
     def n_groups(self) -> int:
-        """The number of folds times that of classes."""
+        """The number of folds times the number of classes."""
         return self.n_folds * self.n_classes
 
     def without_folds(self, counted: np.ndarray) -> np.ndarray:
-        """Counts of groups without each fold, and of all rows: (folds + 1, classes, …)."""
+        """Return counts of groups without each fold, and of all rows: (folds + 1, classes, …)."""
         return leave_fold_out(counted.reshape(self.n_folds, self.n_classes, *counted.shape[1:]))
 
     def refuse(self, names: Sequence[Name]) -> None:
-        """Refuse columns with a number of which there are no moments, by its row and column."""
+        """Raise DataError for a number without finite moments; name its row and column."""
         count(self.source, [Factor(list(names), (), Gaussian())])
 
     def numbers(self, name: Name) -> ColumnValues:
-        """The different values of a column of numbers."""
+        """Return the distinct values of a numeric column."""
         block: Any = self.table.numbers([name])
         column = np.ascontiguousarray(block[:, 0] if isinstance(block, np.ndarray) else block[0], dtype=np.float64)
         order = np.argsort(column)
         every = column[order]
-        n_known = int(every.searchsorted(np.nan))  # they are last
+        n_known = int(every.searchsorted(np.nan))  # NaN is last
         every = every[:n_known]
         order = order[:n_known]
         if n_known and not (math.isfinite(every[0]) and math.isfinite(every[-1])):
@@ -115,20 +115,20 @@ class FamilySelectionRows(NamedTuple):
         return ColumnValues(name, ValueCounts(every[starts], times), n_known, column, ranked)
 
     def table_of(self, one: ColumnValues) -> np.ndarray:
-        """How often every group has each label of a column, (groups, labels)."""
+        """Return the counts of the levels of a column by group, (groups, levels)."""
         size = int(one.values[-1]) + 1
         return kernels.count_codes([one.column], [size], self.group, self.n_groups, self.weight)[:, one.values]
 
     def sums(self, cells: np.ndarray) -> np.ndarray:
-        """The weighted sum over the cells of every group that are there."""
+        """Return the weighted sum over the observed cells of every group."""
         group = np.zeros(len(cells), dtype=np.intp) if self.group is None else self.group
         cells = np.where(np.isnan(cells), 0.0, cells)
         return np.bincount(group, cells if self.weight is None else cells * self.weight, self.n_groups)
 
     def absence(self, there: np.ndarray, other: np.ndarray | None = None) -> np.ndarray:
-        """By how many bits it is shorter to say for every class how often a column is there than for all together.
+        """Return the bits saved by one probability of a missing value per class instead of one for all classes.
 
-        Where it is known whether another one is there, in both cases apart. Without each fold, and by all rows.
+        If the presence of another column is known, both cases are separate. Without each fold, and for all rows.
         """
         assert self.group is not None
         cell = there + 2 * self.group + (0 if other is None else 2 * self.n_groups * other)
@@ -138,7 +138,7 @@ class FamilySelectionRows(NamedTuple):
         return np.asarray(apart.sum(axis=(1, 2)) - pooled.sum(axis=1)) / math.log(2)
 
     def labels(self, name: Name) -> ColumnValues:
-        """The different labels of a column, as codes."""
+        """Return the codes of a categorical column."""
         codes, _ = self.table.levels([name], lambda _: False)
         column = np.asarray(codes.columns[0])
         times = kernels.count_codes([column], codes.sizes, None, 1, self.weight)[0]
@@ -149,9 +149,9 @@ class FamilySelectionRows(NamedTuple):
 def family_code_lengths(
     rows: FamilySelectionRows, seen: Sequence[ColumnValues]
 ) -> dict[Name, list[tuple[Family, np.ndarray]]]:
-    """Every family that was tried for a column, with its code length in nats; at equal evidence the first is meant.
+    """Return the description lengths of a column in nats, by family, in order of preference for equal lengths.
 
-    A length for each of the folds, without it, and the last for all rows.
+    Every family has a length without each of the folds, and the last for all rows.
     """
     found: dict[Name, list[tuple[Family, np.ndarray]]] = {one.name: [] for one in seen}
     numbers = [one for one in seen if one.is_number]
@@ -211,7 +211,7 @@ def _is_bool(table: Table, name: Name) -> bool:
 
 
 def _evidence(rows: FamilySelectionRows, family: Family, columns: Sequence[ColumnValues]) -> np.ndarray:
-    """−log of the evidence of columns of whole numbers in one family."""
+    """Return the negative log evidence of integer columns in one family."""
     if not columns:
         return np.zeros((0, 1))
     cells = [one.column if one.is_number else np.where(one.column < 0, np.nan, one.column) for one in columns]
@@ -220,7 +220,7 @@ def _evidence(rows: FamilySelectionRows, family: Family, columns: Sequence[Colum
 
 
 def _of(family: Family, statistics: Any, n_columns: int) -> np.ndarray:
-    """−log of the evidence of all classes, (columns, folds + 1), from folds as columns."""
+    """Return the negative log evidence of all classes, (columns, folds + 1), from folds as columns."""
     evidence = np.asarray(family.log_evidence(family.resolve_prior(None, statistics, "bayes"), statistics))
     by_column = evidence.reshape(statistics.given_shape[0], statistics.n_columns).sum(axis=0)
     return -by_column.reshape(-1, n_columns).T
@@ -232,12 +232,12 @@ def _measured_evidence(
     positive: Sequence[ColumnValues],
     whole: dict[Name, bool],
 ) -> np.ndarray:
-    """−log of the evidence of columns as Gaussian ones, then of those above 0 as log-normal ones, all at once.
+    """Return the negative log evidence of columns as Gaussian and, if positive, as log-normal.
 
-    Whole numbers are spread evenly over cells of width 1. That adds 1/12 to the variance, or 1/(12x²) to that of the
-    logarithm: the square of its slope. By Jensen's inequality the density of what is so spread is no more than the
-    probability of the cells, which has no closed form. A log-normal column is a Gaussian one of logarithms, each with
-    a density of x that is 1/x of it.
+    Integers are spread uniformly over cells of width 1. This adds 1/12 to the variance, or 1/(12x²) to that of the
+    logarithm: the square of its slope. By Jensen's inequality the density of the spread values is a lower bound of the
+    probability of the cells, which has no closed form. A log-normal column is a Gaussian column of logarithms; its
+    density has the Jacobian 1/x.
     """
     if not numbers:
         return np.zeros((0, 1))
@@ -265,7 +265,7 @@ def _measured_evidence(
 
 
 def _level_evidence(rows: FamilySelectionRows, tables: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """How often levels occur in all classes, (folds + 1, levels), and −log of their evidence, (folds + 1,)."""
+    """Return the counts of levels, (folds + 1, levels), and their negative log evidence, (folds + 1,)."""
     if not tables:
         return
     counts = rows.without_folds(np.concatenate(tables, axis=1))
@@ -279,11 +279,11 @@ def _level_evidence(rows: FamilySelectionRows, tables: Sequence[np.ndarray]) -> 
 
 
 def _add_beyond(rows: FamilySelectionRows, beyond: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray, float]]) -> None:
-    """Add what the values in open bins take, in nats, more than if they were spread evenly over ones of that width.
+    """Add the code length of values in open bins, in nats, beyond that of a uniform distribution over an equal width.
 
-    How far they lie beyond their edge is exponential, with a rate of which as much is known beforehand as one value at
-    that distance tells: so their code is one, and still no single value decides about it. Of every open bin: where to
-    add it, how many values there are, how far they lie in all in every group, and the width.
+    The distance from the edge is exponential, with a prior of one value at the mean distance; so no single value
+    decides. Every open bin has: where to add it, the number of values, the sum of their distances by group, and the
+    width.
     """
     if not beyond:
         return
@@ -295,5 +295,5 @@ def _add_beyond(rows: FamilySelectionRows, beyond: Sequence[tuple[np.ndarray, np
 
 
 def _log_choose(n: float, k: float) -> float:
-    """What naming k places among n costs, in nats: edges of bins, or whole numbers that are labels."""
+    """Return log of n choose k, in nats: the code length of k bin edges among n positions."""
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

@@ -1,4 +1,4 @@
-"""Families chosen for columns by evidence: what is tried for each, and the length of the column's code in it."""
+"""Selection of families by evidence: the candidates for every column, and their description lengths."""
 
 from __future__ import annotations
 
@@ -19,56 +19,54 @@ from tallybayes.models.inputs.family_evidence import FamilySelectionRows, family
 from tallybayes.models.inputs.uninformative_columns import ColumnValues, duplicate_columns, why_uninformative
 from tallybayes.tally.factor import Name
 
-_SAID = 1.0  # bits: what it takes to say of a column that its absence is a value
+_SAID = 1.0  # bits: the code length of the statement that missing values of a column are informative
 _BY_KIND: dict[str, Family] = {
     "number": Gaussian(),
     "label": Categorical(),
-    "date": Categorical(),  # one that no model reads as its parts, and that is refused when it is counted
+    "date": Categorical(),  # as a whole; counting it raises an error
     "sparse": Multinomial(),
     "text": Text(),
 }
-_PIECE = 2**13  # rows that are looked at together, since they lie in the cache then
+_PIECE = 2**13  # rows that are read together, to fit into the cache
 
 
 class FamilyCandidate(NamedTuple):
-    """A family that was tried for a column, and the length of the column's code in it."""
+    """A candidate family for a column, and the description length of the column in it."""
 
     family: Family
     bits: float
 
 
 class ColumnSuggestion(NamedTuple):
-    """What was found for one column: the candidates, shortest code first, and the family ``"auto"`` would take."""
+    """Result for one column: the candidates, shortest description first, and the default family by type."""
 
     column: Any
     candidates: tuple[FamilyCandidate, ...]
     default: Family
     remark: str = ""
     dropped_columns: bool = False
-    absence: float = (
-        0.0  # by how many bits the classes are told better apart if it says something that cells are missing
-    )
+    absence: float = 0.0  # bits by which missing values of the column discriminate the classes
 
     @property
     def family(self) -> Family:
-        """The family proposed."""
+        """The selected family."""
         best = self.candidates[0].family if self.candidates else self.default
         return WithMissing(best) if self.absence > 0 else best
 
     @property
     def gain(self) -> float:
-        """By how many bits the proposal describes the column more briefly than the family ``"auto"`` would take."""
+        """The number of bits saved by the selected family relative to the default family."""
         bits = {candidate.family: candidate.bits for candidate in self.candidates}
         return bits[self.default] - self.candidates[0].bits if self.default in bits else 0.0
 
 
 def default_family(table: Table, name: Name) -> Family:
-    """The family that a column's type alone speaks for."""
+    """Return the default family of a column, by its type."""
     return _BY_KIND[table.kind(name)]
 
 
 class FamilyChoices(NamedTuple):
-    """What was found for columns by all rows, and which families the rows without each fold speak for."""
+    """Result for all rows, and the families selected without each fold."""
 
     of_all: list[ColumnSuggestion]
     by_fold: list[dict[Name, Family]]
@@ -77,14 +75,14 @@ class FamilyChoices(NamedTuple):
 def select_families(
     table: Table, names: Sequence[Name], target: Name | None, weight: np.ndarray | None = None
 ) -> list[ColumnSuggestion]:
-    """The families that columns allow, by evidence given the target, and which columns say nothing.
+    """Return the families of columns by evidence given the target, and the uninformative columns.
 
     Parameters
     ----------
     table : Table
     names : sequence of names
-    target : name of the column of the classes, or None
-        Rows whose class is not known take no part, unless all are so: then columns are judged without it.
+    target : name of the class column, or None
+        Unlabeled rows are ignored; if all are unlabeled, the target is ignored.
     weight : array of shape (n,), optional
 
     Returns
@@ -97,9 +95,11 @@ def select_families(
 def select_families_by_fold(
     table: Table, names: Sequence[Name], target: Name | None, weight: np.ndarray | None, fold: np.ndarray | None
 ) -> FamilyChoices:
-    """As `select_families`, and again without each fold: whatever looks at the classes is counted once, by fold.
+    """Return `select_families` for all rows and without each fold.
 
-    Which bins are tried, and which columns say nothing, does not look at the classes: that is found from all rows.
+    Statistics given the class are counted once, by fold.
+
+    The candidate bins and the uninformative columns do not depend on the classes, so they are found from all rows.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def select_families_by_fold(
     """
     labels = [name for name in names if not table.is_block(name) and table.kind(name) == "label"]
     if labels:
-        table.levels(labels, lambda _: False)  # of all rows, which are encoded once
+        table.levels(labels, lambda _: False)  # encode all rows once
     rows = FamilySelectionRows.of(table, target, weight, fold)
     found, seen, holes = _examine_columns(table, names, frozenset(labels), rows)
     lengths = family_code_lengths(rows, seen)
@@ -121,7 +121,7 @@ def select_families_by_fold(
         for chosen, best in zip(without, np.round(bits, 6).argmin(axis=0), strict=False):
             chosen[one.name] = families[best]
         every = [FamilyCandidate(family, float(length)) for family, length in zip(families, bits[:, -1], strict=True)]
-        tried[one.name] = sorted(every, key=lambda candidate: round(candidate.bits, 6))  # at ties the first tried
+        tried[one.name] = sorted(every, key=lambda candidate: round(candidate.bits, 6))  # ties: the first candidate
     if rows.subsampling_factor > 1:
         numbers = {one.name: tried[one.name] for one in seen if one.is_number}
         _drop_what_fails(numbers, rows)
@@ -171,7 +171,7 @@ def _examine_columns(
 
 
 def _drop_what_fails(tried: dict[Name, list[FamilyCandidate]], rows: FamilySelectionRows) -> None:
-    """Drop the best candidates of columns that cannot count all rows that are there, not only those looked at."""
+    """Drop the best candidates that do not support all rows, if families were selected from a sample."""
     columns: dict[Name, np.ndarray] = {}
     for name, candidates in tried.items():
         if _outside(candidates[0].family, np.zeros(1)) is not None:
@@ -189,19 +189,19 @@ def _drop_what_fails(tried: dict[Name, list[FamilyCandidate]], rows: FamilySelec
 
 
 def _holds(family: Family, cells: np.ndarray) -> bool:
-    """Whether a family can count all cells that are numbers."""
+    """Return whether a family supports all numeric cells."""
     wrong = _outside(family, cells)
     return wrong is None or not wrong.any() or not (wrong & ~np.isnan(cells)).any()
 
 
 def _outside(family: Family, cells: np.ndarray) -> np.ndarray | None:
-    """Which numbers a family cannot count; labels are whole numbers."""
+    """Return the numbers that a family does not support; categories are integers."""
     return cells != np.floor(cells) if family.cell_type == "codes" else family.out_of_support(cells)
 
 
 def identifiers(table: Table, labels: Sequence[Name], weight: np.ndarray | None = None) -> dict[Name, str]:
-    """The columns of labels of which nearly every cell is another, with the reason."""
-    table.levels(labels, lambda _: False)  # of all rows, which are encoded once
+    """Return the categorical columns in which nearly all values are distinct, with the reason."""
+    table.levels(labels, lambda _: False)  # encode all rows once
     rows = FamilySelectionRows.of(table, None, weight)
     seen = [rows.labels(name) for name in labels]
     found = {one.name: why_uninformative(one, rows.subsampling_factor) for one in seen if len(one.values) > 1}
@@ -209,10 +209,12 @@ def identifiers(table: Table, labels: Sequence[Name], weight: np.ndarray | None 
 
 
 def _telling_absences(rows: FamilySelectionRows, holes: Sequence[ColumnValues]) -> list[dict[Name, float]]:
-    """The columns whose absence tells the classes apart, and by how many bits: without each fold, and by all rows.
+    """Return the columns whose missing values discriminate the classes, and by how many bits.
 
-    Columns are often missing together. So the most telling one comes first, and another counts only if it still says
-    something where each of those before is there, and where it is not.
+    Without folds, and for all rows.
+
+    Columns are often missing together. So the most informative column comes first, and another counts only if it is
+    informative given the presence of the columns before it.
     """
     found: list[dict[Name, float]] = [{} for _ in range(rows.n_folds + (rows.n_folds > 1))]
     if rows.group is None or not holes:

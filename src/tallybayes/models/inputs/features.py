@@ -1,4 +1,4 @@
-"""Features: X and y as scikit-learn's users pass them, as one table with a target."""
+"""Features and target in the forms that scikit-learn accepts, read as one table."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tallybayes.tally.factor import Name
 from tallybayes.warnings import warn
 
 _TEXT = Text()
-# Cells that are labels or, as dates are, nothing that is counted: of which scikit-learn would speak as numbers.
+# Types of cells that are labels, or dates; scikit-learn would convert them to numbers.
 _LABELS = (str, bool, np.bool_, bytes, complex, date, time, timedelta, np.datetime64, np.timedelta64)
 
 
 def open_features(X: Any) -> Table:
-    """X as a table; plain numeric arrays take the short way, odd ones scikit-learn's checks."""
+    """Return X as a table; unusual arrays are checked by scikit-learn."""
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf" and X.ndim == 2 and X.shape[1] > 0:
         return open_table(X)
     if isinstance(X, Table | Mapping | NamedMatrix) or _is_framed(X) or open_source(X) is not None:
@@ -41,11 +41,11 @@ def open_features(X: Any) -> Table:
         return Table({"text": texts})
     if is_texts(X):
         return Table({"text": read_texts(X, _TEXT, "text")})
-    if is_rows_of_mappings(X) or getattr(getattr(X, "dtype", None), "kind", "") == "c":  # refused by column
+    if is_rows_of_mappings(X) or getattr(getattr(X, "dtype", None), "kind", "") == "c":  # raises by column
         return open_table(X)
     from sklearn.utils import check_array
 
-    labels = _holds_labels(X)  # scikit-learn would make numbers of "007" and True
+    labels = _holds_labels(X)  # scikit-learn would convert "007" and True to numbers
     checked = check_array(X, dtype=None if labels else "numeric", ensure_all_finite=False, ensure_min_samples=0)
     if labels:
         checked = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
@@ -53,7 +53,10 @@ def open_features(X: Any) -> Table:
 
 
 def _holds_labels(X: Any) -> bool:
-    """Whether an array of objects, or rows as lists, hold what is no number: such columns are read one by one."""
+    """Return whether an array of objects, or rows as lists, have non-numeric values.
+
+    Such columns are read one by one.
+    """
     if isinstance(X, np.ndarray):
         kinds = set(map(type, X.flat)) if X.dtype.kind == "O" else set()
         return X.dtype.kind in "US" or any(issubclass(kind, _LABELS) for kind in kinds)
@@ -63,7 +66,7 @@ def _holds_labels(X: Any) -> bool:
 
 
 def is_texts(X: Any) -> bool:
-    """Whether X is one column of strings by itself: a list, an array of one axis, or a series."""
+    """Return whether X is a single column of strings: a list, an array of one axis, or a series."""
     if isinstance(X, list | tuple):
         kinds = set(map(type, X))
         return str in kinds and kinds <= {str, np.str_, NoneType, float}
@@ -74,16 +77,16 @@ def is_texts(X: Any) -> bool:
 
         series = nw.from_native(X, pass_through=True, series_only=True)
         return isinstance(series, nw.Series) and (series.dtype == nw.String or is_texts(series.to_list()))
-    return hasattr(X, "buffers") and str(getattr(X, "type", "")).removeprefix("large_") == "string"  # Arrow's
+    return hasattr(X, "buffers") and str(getattr(X, "type", "")).removeprefix("large_") == "string"  # of Arrow
 
 
 def _is_framed(X: Any) -> bool:
-    """Whether X has columns of its own: a data frame or a sparse matrix."""
+    """Return whether X has columns: a data frame or a sparse matrix."""
     return hasattr(type(X), "columns") or (hasattr(X, "tocsr") and hasattr(X, "nnz")) or hasattr(X, "schema")
 
 
 def as_rows(X: Any, model: Any = None) -> Any:
-    """One row as a list of one mapping: a mapping of scalars, or a series that the columns of a model index; else X."""
+    """Return one row, a mapping of scalars or a series indexed by columns, as a list of one mapping; else X."""
     if isinstance(X, np.ndarray | list) or not hasattr(X, "items") or hasattr(X, "tocsr"):
         return X
     if isinstance(X, Mapping):
@@ -96,18 +99,18 @@ def as_rows(X: Any, model: Any = None) -> Any:
 
 
 def is_row(X: Any) -> bool:
-    """Whether X is a series with labels, as pandas has them, which may be the names of columns."""
+    """Return whether X is a pandas series, whose index may be column names."""
     return hasattr(X, "index") and hasattr(X, "to_dict") and not hasattr(X, "columns")
 
 
 def is_scalar(value: Any) -> bool:
-    """Whether a value of a mapping is one cell rather than a column."""
+    """Return whether a value of a mapping is one cell rather than a column."""
     kinds = str | bytes | bool | Number | np.generic | date | time | timedelta
     return isinstance(value, kinds) or is_missing(value) or (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
 def one_row(given: Any) -> Any:
-    """What is known of one row as a mapping of scalars: from a series, or a mapping of lists that have one cell."""
+    """Return the evidence of one row as a mapping of scalars: from a series, or a mapping of lists of one cell."""
     if is_row(given):
         given = given.to_dict()
     if not isinstance(given, Mapping):
@@ -117,19 +120,19 @@ def one_row(given: Any) -> Any:
 
 
 def is_rows_of_mappings(X: Any) -> bool:
-    """Whether X is a list of dictionaries, one for every row, where an absent key is a missing cell."""
+    """Return whether X is a list of dictionaries, one for every row; an absent key is a missing cell."""
     return isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
 
 
 def with_absent_keys(rows: Any, table: Table, absent: Iterable[Name], known: Collection[Name]) -> Table:
-    """Rows that were mappings, with missing cells for absent keys; raise DataError if a key is misspelt."""
+    """Return rows that were mappings, with missing cells for absent keys; raise DataError if a key is misspelled."""
     absent = list(absent)
     check_keys(table, absent, known)
     return Table({**table.columns, **{name: [None] * len(rows) for name in absent}})
 
 
 def check_keys(table: Table, absent: Iterable[Name], known: Collection[Name]) -> None:
-    """Raise DataError if a column of the table is none of the known ones and close to an absent one."""
+    """Raise DataError if an unknown column of the table has a name close to an absent column."""
     extra = [name for name in table.columns if name not in known]
     misspelt = [name for name in absent if closest_names(name, extra)]
     if misspelt:
@@ -165,12 +168,12 @@ def check_feature_names(model: Any, X: Any, found: Iterable[Name]) -> None:
 
 
 def is_name(value: Any) -> TypeGuard[Any]:
-    """Whether a value names a column: a string, or a whole number, which names a column of a frame or an array."""
+    """Return whether a value names a column: a string, or an integer, which names a column of a frame or an array."""
     return isinstance(value, str | int | np.integer) and not isinstance(value, bool)
 
 
 def feature_names(X: Any, table: Table) -> np.ndarray | None:
-    """The names scikit-learn would keep: those of a data frame, if all are strings."""
+    """Return the column names of a data frame, if all are strings, as scikit-learn does."""
     if not hasattr(X, "columns") or isinstance(X, Mapping | Table) or hasattr(X, "nnz"):
         return None
     names = list(table.columns)
@@ -180,7 +183,7 @@ def feature_names(X: Any, table: Table) -> np.ndarray | None:
 
 
 def check_target(y: Any, n_rows: int) -> Any:
-    """One label for every row, none missing; the same object where it is good."""
+    """Return one label for every row, none missing; the same object if it is valid."""
     if y is None:
         raise DataError(
             "this classifier requires y to be passed, but the target y is None.\n"
@@ -210,7 +213,7 @@ def check_target(y: Any, n_rows: int) -> Any:
 
 
 def only_column(y: Any) -> Any:
-    """Labels as they are; of a data frame that has one column, the column."""
+    """Return the target; of a data frame with one column, the column."""
     if isinstance(y, np.ndarray | list | tuple) or not _is_framed(y) or hasattr(y, "nnz"):
         return y
     import narwhals as nw
@@ -223,7 +226,7 @@ def only_column(y: Any) -> Any:
 
 
 def target_dtype(y: Any) -> np.dtype | None:
-    """The type of the target, so that predictions come back in it."""
+    """Return the data type of the target, for predictions."""
     dtype = getattr(y, "dtype", None)
     if isinstance(dtype, np.dtype):
         return dtype
@@ -232,13 +235,13 @@ def target_dtype(y: Any) -> np.dtype | None:
 
 
 def continuous_target(error: LabelError) -> LabelError:
-    """Return the error for a target that is continuous, or of several kinds, in scikit-learn's words too."""
+    """Return the error for a continuous target, or one of mixed types, in scikit-learn's words."""
     if not isinstance(error.level, float):
         return LabelError(f"Unknown label type: {error}")
     return LabelError(
         f"Unknown label type: y is continuous (column {error.column!r}, found {error.level!r}); expected class labels: "
         "whole numbers, strings or booleans.\n"
-        "    To predict numbers use tb.LinearRegression; for classes bin them, pd.qcut(y, 4).astype(str), or y.astype(str)."
+        "    To predict numbers use tb.LinearRegression; for classes use pd.qcut(y, 4).astype(str) or y.astype(str)."
     )
 
 
@@ -253,7 +256,7 @@ def target_name(y: Any, default: str, table: Table) -> str:
 
 
 def free_name(wanted: str, taken: Sequence[Name]) -> str:
-    """A column name that is not taken."""
+    """Return an unused column name."""
     while wanted in taken:
         wanted += "_"
     return wanted

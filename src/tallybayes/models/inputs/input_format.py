@@ -1,4 +1,4 @@
-"""Shape: what a classifier remembers of the shape of its input, and reading X, y and weights by it."""
+"""InputFormat: the target and the features of the training rows, and reading of X, y and weights in that format."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ from tallybayes.models.inputs.labels import read_labels
 from tallybayes.tally.factor import Name
 from tallybayes.tally.tally import Tally
 
-_DTYPE = re.compile(r"[<>|=][biufOSU][0-9]{0,9}")  # of labels, in a file
+_DTYPE = re.compile(r"[<>|=][biufOSU][0-9]{0,9}")  # data types of labels, in a file
 
 
 class InputFormat(NamedTuple):
-    """The rows that were fitted: the column of their classes, its type, and what scikit-learn knows of the features."""
+    """The format of the training rows: the target, its data type, and the features as scikit-learn describes them."""
 
     target: Name
-    by_name: bool = True  # whether the target is a column of X, so that others are found by name, too
+    by_name: bool = True  # whether the target is a column of X; then features are found by name, too
     y_dtype: np.dtype | None = None
     feature_names: np.ndarray | None = None
     n_features: int | None = None
-    dates: tuple[Name, ...] = ()  # the columns of dates, which are read as their parts
-    columns: tuple[str, ...] | None = None  # the names of the features, where they have some
+    dates: tuple[Name, ...] = ()  # date columns, which are replaced by their parts
+    columns: tuple[str, ...] | None = None  # the names of the features, if they have names
 
     @property
     def unnamed(self) -> bool:
-        """Whether the target has the default name, because y had none."""
+        """Whether the target has the default name, because y had no name."""
         return not self.by_name and str(self.target).rstrip("_") == "class"
 
     @classmethod
     def of_tally(cls, target: Name, names: list[Name]) -> Self:
-        """Of rows that were counted elsewhere: columns by name, unless they are all the columns of an array."""
+        """Return the format of rows that were counted elsewhere: by name, unless they are all columns of an array."""
         if sorted(names, key=str) == sorted(range(len(names)), key=str):
             return cls(target, by_name=False, n_features=len(names))
         named = tuple(map(str, names)) if all(isinstance(name, str) for name in names) else None
@@ -72,7 +72,7 @@ class InputFormat(NamedTuple):
 
     @classmethod
     def from_json(cls, state: dict[str, Any], tally: Tally) -> Self:
-        """Return what `to_json` was called on; every field is checked, for a file may come from anyone."""
+        """Return the format from JSON; every field is checked, because files are untrusted."""
         found: Any = cls(*(from_json(state.pop(name)) for name in cls._fields))
         dtype = found.y_dtype
         names = found.feature_names
@@ -94,7 +94,7 @@ class InputFormat(NamedTuple):
 
 
 def read_initial_rows(X: Any, y: Any, sample_weight: Any) -> tuple[InputFormat, Table, Any]:
-    """The first rows, which decide the shape of all others: X and y as one table, and the weights."""
+    """Return the format of the first rows, X and y as one table, and the weights."""
     X = as_rows(X)
     table, weight = with_weight(open_features(X), sample_weight)
     features = [name for name in table.columns if not is_name(y) or name != y]
@@ -110,14 +110,14 @@ def read_initial_rows(X: Any, y: Any, sample_weight: Any) -> tuple[InputFormat, 
     column = check_target(y, table.n_rows)
     target = target_name(y, "class", table)
     typed = hasattr(y, "dtype") or not isinstance(column, np.ndarray) or column.dtype.kind != "O"
-    dtype = target_dtype(column) if typed else None  # a list has no type of its own
+    dtype = target_dtype(column) if typed else None  # a list has no data type
     parts = with_parts_of_dates(table)
     shape = InputFormat(target, False, dtype, feature_names(X, table), n_features, dates_among(table, parts), columns)
     return shape, parts.with_column(target, column), weight
 
 
 def _has_names(X: Any, y: Any) -> bool:
-    """Whether the columns of X have names: those of a frame, a mapping, rows as mappings, or a source."""
+    """Return whether the columns of X have names: those of a frame, a mapping, a list of mappings, or a source."""
     if is_name(y) or isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
         return is_name(y)
     named = isinstance(X, Mapping | Table) or is_rows_of_mappings(X) or hasattr(X, "columns")
@@ -125,12 +125,12 @@ def _has_names(X: Any, y: Any) -> bool:
 
 
 def dates_among(table: Table, parts: Table) -> tuple[Name, ...]:
-    """The columns of a table that stand as their parts in another."""
+    """Return the date columns of a table that are replaced by their parts."""
     return () if parts is table else tuple(name for name in table.columns if name not in parts.columns)
 
 
 def read_more_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, Any]:
-    """More rows of a fitted model: X and y as one table, checked against what was fitted, and the weights."""
+    """Return more rows for a fitted model: X and y as one table in its format, and the weights."""
     X = as_rows(X, model)
     table, weight = with_weight(open_features(X), sample_weight)
     table = _as_fitted(model, X, table)
@@ -146,7 +146,7 @@ def read_more_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Tabl
 
 
 def read_codes(model: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[np.ndarray, Table, np.ndarray | None]:
-    """Labeled rows of a fitted classifier: the places of their classes, the rows without the target, the weights."""
+    """Return labeled rows for a fitted classifier: the class codes, the rows without the target, and the weights."""
     table, weight = read_more_rows(model, X, y, sample_weight)
     if table.n_rows == 0:
         raise DataError("X has 0 rows; expected at least 1 labeled row.")
@@ -165,9 +165,9 @@ def read_codes(model: Any, X: Any, y: Any, sample_weight: Any = None) -> tuple[n
 
 
 def open_columns(model: Any, X: Any) -> Table:
-    """The features of some rows, checked against those that were fitted."""
+    """Return the features of rows in the format of the model."""
     if isinstance(X, list | tuple) and not X and model._text_readers and not model._shape.by_name:
-        X = np.zeros(0, dtype=str)  # no text, where there may be any
+        X = np.zeros(0, dtype=str)  # no texts
     X = as_rows(X, model)
     table = _as_fitted(model, X, open_features(X))
     _check_features(model, X, table)
@@ -175,8 +175,8 @@ def open_columns(model: Any, X: Any) -> Table:
 
 
 def open_rows(model: Any, X: Any) -> Table:
-    """As `open_columns`, without the cells that cannot be what they are, and with what absence says."""
-    if type(X) is list and X and type(X[0]) is str and model._is_text_only:  # the short way for the plain case
+    """Return the features of rows, with invalid cells masked and with missing-value indicators."""
+    if type(X) is list and X and type(X[0]) is str and model._is_text_only:  # texts without names need no table
         ((name, reader),) = model._text_readers.items()
         return Table({name: reader.read(X, name)})
     table = bound_texts(model, open_columns(model, X))
@@ -184,7 +184,9 @@ def open_rows(model: Any, X: Any) -> Table:
     unseen = getattr(model, "unseen", "error")
     kept = mask_invalid_cells(table, specs, getattr(model, "unseen", None))
     factors = model.tally_.factors
-    beside = [factor for factor in factors if factor.given and sources_of(factor.columns[0])]  # they are one factor
+    beside = [
+        factor for factor in factors if factor.given and sources_of(factor.columns[0])
+    ]  # indicators are one factor
     absence = [name for factor in beside for name in factor.columns if name not in kept.columns]
     if not absence or unseen == "error":
         return kept
@@ -194,7 +196,7 @@ def open_rows(model: Any, X: Any) -> Table:
 
 
 def bound_texts(model: Any, table: Table) -> Table:
-    """The same rows, columns of text in the words that a model reads."""
+    """Return the rows with text columns as counts of the words of the model."""
     readers = model._text_readers
     if not readers:
         return table
@@ -209,7 +211,7 @@ def shaped(
     like: Any = None,
     changed: Collection[Name] = (),
 ) -> Any:
-    """Columns as they were given: one array, a frame of that kind, or a dictionary; see `as_frame`."""
+    """Return columns in the form of the input: one array, a frame of that library, or a dictionary; see `as_frame`."""
     if shape.dates and like is not None:  # missing dates stay missing: their parts do not determine them
         columns = {name: columns.get(name, column) for name, column in open_features(like).columns.items()}
     if frame is not None:
@@ -226,7 +228,7 @@ def shaped(
 
 
 def with_weight(table: Table, sample_weight: Any) -> tuple[Table, Any]:
-    """The table without the column of the weights, and the weights."""
+    """Return the table without the column of the weights, and the weights."""
     if not is_name(sample_weight):
         return table, sample_weight
     weight = table._column(sample_weight)
@@ -234,7 +236,7 @@ def with_weight(table: Table, sample_weight: Any) -> tuple[Table, Any]:
 
 
 def _as_fitted(model: Any, X: Any, table: Table) -> Table:
-    """The features in the form they were fitted in: sparse or dense, absent keys of rows as missing cells."""
+    """Return the features as they were fitted: sparse or dense, absent keys of rows as missing cells."""
     names = model._required_columns
     absent = [name for name in names if name not in table.columns]
     if absent:
@@ -260,7 +262,7 @@ def _as_fitted(model: Any, X: Any, table: Table) -> Table:
 
 
 def _parts_of_dates(model: Any) -> list[Name]:
-    """The columns that a model reads and that may be parts of dates."""
+    """Return the columns of the model that may be parts of dates."""
 
     def make() -> list[Name]:
         return [name for name in model._required_columns if dates_of(name)]

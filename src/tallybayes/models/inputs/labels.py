@@ -1,4 +1,4 @@
-"""The labels of rows, some of which may be missing; and names for classes that nobody named."""
+"""The labels of rows, some of which may be missing, and names for classes without labeled rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tallybayes.models.inputs.features import continuous_target
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
-_MOST_NUMBERS = 20  # different whole numbers that are classes, however few the rows
+_MOST_NUMBERS = 20  # distinct integers that are accepted as classes for any number of rows
 
 
 class Labels(NamedTuple):
-    """The labels of rows: codes, −1 where missing, the levels they stand for, and how many rows have each."""
+    """The labels of rows: codes (−1 if missing), their levels, and the number of rows of each level."""
 
     codes: np.ndarray
     domain: Domain
@@ -27,11 +27,11 @@ class Labels(NamedTuple):
 
     @property
     def n_missing(self) -> int:
-        """How many rows have no label."""
+        """The number of rows without a label."""
         return len(self.codes) - int(self.rows.sum())
 
     def check_complete(self, hint: str, marker: Any = None) -> None:
-        """Name the first row that has no label, if there is one."""
+        """Raise LabelError with the first row without a label, if there is one."""
         if self.n_missing:
             missing = np.flatnonzero(self.codes < 0)
             shown = "" if marker is None else f", or {marker!r}"
@@ -41,8 +41,8 @@ class Labels(NamedTuple):
             )
 
     def check_categorical(self, target: Name) -> None:
-        """Raise LabelError if the labels are whole numbers most of which occur once, so that folds lack classes."""
-        n = int((self.rows > 0).sum())  # codes of a range of numbers may have levels without rows
+        """Raise LabelError if most labels are distinct integers, so that folds would lack classes."""
+        n = int((self.rows > 0).sum())  # codes of a range of integers may include levels without rows
         if self.domain.kind == "int" and n > _MOST_NUMBERS and n > len(self.codes) / 2:
             raise LabelError(
                 f"y (column {target!r}) has {n} different whole numbers in {len(self.codes)} rows; expected classes.\n"
@@ -52,20 +52,20 @@ class Labels(NamedTuple):
 
 
 def read_labels(table: Table, target: Name, marker: Any = None) -> Labels:
-    """The labels of the rows; the table encodes and counts them once, however often it is asked.
+    """Return the labels of the rows; the table encodes and counts them once.
 
     Parameters
     ----------
     table : Table
     target : name of the column of the labels
     marker : label, optional
-        What stands for a missing label, besides None and NaN.
+        The value of a missing label, besides None and NaN.
     """
     column = table._column(target)
     if not is_missing(marker) and not isinstance(marker, bool | int | float | str | np.generic):
         raise DataError(f"missing_label is {marker!r}; expected a label, such as -1 or '?', or None.")
     if not is_missing(marker) and isinstance(column, np.ndarray) and column.dtype == object:
-        shown = [None if _is_same(label, marker) else label for label in column]  # it may be of another kind
+        shown = [None if _is_same(label, marker) else label for label in column]  # it may have another type
         table = Table({target: np.array([*shown, None], dtype=object)[:-1]})
     try:
         found, (local,) = table.levels([target], lambda _: True)
@@ -82,9 +82,9 @@ def read_labels(table: Table, target: Name, marker: Any = None) -> Labels:
 
 
 def new_names(levels: list[Any], n_more: int, taken: Any = None) -> list[Any]:
-    """Names for classes that have none: the next whole numbers or, among strings, "new 1", "new 2" and so on.
+    """Return names for new classes: the next integers or, among strings, "new 1", "new 2" and so on.
 
-    None of them is `taken`, which means something else.
+    No name is `taken`, the value of a missing label.
     """
     names: Iterator[Any]
     if levels and isinstance(levels[0], bool):
@@ -100,7 +100,7 @@ def new_names(levels: list[Any], n_more: int, taken: Any = None) -> list[Any]:
 
 
 def _is_same(label: Any, marker: Any) -> bool:
-    """Whether a label is the marker; True is another label than 1."""
+    """Return whether a label is the marker; True differs from 1."""
     if isinstance(label, bool | np.bool_) != isinstance(marker, bool | np.bool_):
         return False
     return not is_missing(label) and not is_missing(marker) and bool(label == marker)

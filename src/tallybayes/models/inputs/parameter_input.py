@@ -1,4 +1,4 @@
-"""Parameters as people have them: dictionaries by label, data frames and series, or arrays with their labels beside."""
+"""User-specified parameters: dictionaries by label, data frames, series, or arrays with labels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tallybayes.tally.fixed_parameter_tally import empty_tally
 from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 
-# Families whose parameters have names of their own; what else a mapping holds are the probabilities of its labels.
+# Families with named parameters; other mappings hold probabilities of labels.
 _BY_NAMES: dict[frozenset[str], Family] = {
     frozenset({"mean", "variance"}): Gaussian(),
     frozenset({"mean of log", "variance of log"}): LogNormal(),
@@ -36,7 +36,7 @@ _MEANT |= {"var": "Call it 'variance'.", "mu": "Call it 'mean'.", "lambda": "Cal
 
 
 class ParameterBlock(NamedTuple):
-    """One block of columns: their names, family, numbers by name (groups first), and the levels of labels."""
+    """One block of columns: names, family, numbers by name (groups first), and the levels of labels."""
 
     columns: tuple[Name, ...]
     family: Family
@@ -45,7 +45,7 @@ class ParameterBlock(NamedTuple):
 
 
 def nested_mapping(value: Any) -> Any:
-    """A data frame, series or table of this package as nested mappings, rows first; anything else as it is."""
+    """Return a data frame, series or parameter table as nested mappings, rows first; other values as they are."""
     if is_marginal(value):
         return {level: value[level] for level in value.columns}
     if hasattr(value, "to_frame") and not isinstance(value, Mapping) and not hasattr(value, "index"):
@@ -62,12 +62,12 @@ def nested_mapping(value: Any) -> Any:
 
 
 def is_marginal(value: Any) -> bool:
-    """Whether this is a table of this package that depends on nothing, such as p(class)."""
+    """Return whether this is a parameter table without parents, such as p(class)."""
     return hasattr(value, "given") and not value.given
 
 
 def read_labels(value: Any, given: Any, what: str) -> list[Any]:
-    """The labels of a first axis: those given, those of a mapping or frame, or its positions."""
+    """Return the labels of a first axis: those given, those of a mapping or frame, or positions."""
     value = nested_mapping(value)
     if given is not None:
         return list(Domain(list(given), what).levels)
@@ -79,7 +79,7 @@ def read_labels(value: Any, given: Any, what: str) -> list[Any]:
 
 
 def read_row(value: Any, labels: Sequence[Any], what: str, *, absent: float | None = 0.0) -> np.ndarray:
-    """One number for each label; what a mapping leaves out is `absent`, or refused where that is None."""
+    """Return one number for each label; labels that a mapping lacks get `absent`, or raise if it is None."""
     value = nested_mapping(value)
     if isinstance(value, Mapping):
         known = {_plain(label): number for label, number in value.items()}
@@ -98,13 +98,13 @@ def read_row(value: Any, labels: Sequence[Any], what: str, *, absent: float | No
 
 
 def read_table(value: Any, rows: Sequence[Any], columns: Sequence[Any], what: str) -> np.ndarray:
-    """A number for each of the rows' and columns' labels; of a mapping, what is left out is 0."""
+    """Return a number for every pair of row and column labels; values that a mapping lacks are 0."""
     parts = read_groups(value, rows, what)
     return np.stack([read_row(part, columns, f"{what}, {row!r},") for row, part in zip(rows, parts, strict=True)])
 
 
 def read_groups(value: Any, groups: Sequence[Any], what: str) -> list[Any]:
-    """What is stated of every group, in their order."""
+    """Return the parameters of every group, in their order."""
     value = nested_mapping(value)
     if isinstance(value, Mapping):
         known = {_plain(label): part for label, part in value.items()}
@@ -120,7 +120,7 @@ def read_groups(value: Any, groups: Sequence[Any], what: str) -> list[Any]:
 
 
 def read_probabilities(value: Any, labels: Sequence[Any], what: str) -> np.ndarray:
-    """Probabilities of labels, which sum to 1."""
+    """Return probabilities of labels, which sum to 1."""
     row = read_row(value, labels, what)
     parameters = check_parameters(Categorical(), {"probability": row}, [len(labels)], what)
     return np.asarray(parameters.table)
@@ -129,16 +129,16 @@ def read_probabilities(value: Any, labels: Sequence[Any], what: str) -> np.ndarr
 def read_columns_stated(
     value: Mapping[Any, Any], groups: Sequence[Any], families: Any = None, levels: Any = None
 ) -> list[ParameterBlock]:
-    """What is stated of every column, or tuple of columns that are one block; like columns are one block.
+    """Return the parameters of every column, or tuple of columns of one block; like columns are one block.
 
     Parameters
     ----------
-    value : mapping from column to what is stated of it, by group
+    value : mapping from column to its parameters, by group
     groups : sequence of labels
     families : Family, mapping from column to one, or None
-        Where they do not follow from the names of the numbers.
+        Families that the names of the parameters do not determine.
     levels : mapping from column to its labels, or None
-        For arrays; mappings have them.
+        For arrays; mappings have labels.
     """
     found: list[ParameterBlock] = []
     for key, part in value.items():
@@ -162,7 +162,7 @@ def read_columns_stated(
 
 
 def _read_column(key: Any, value: Any, groups: Sequence[Any], family: Family | None, levels: Any) -> ParameterBlock:
-    """What is stated of one column, or of one block of them."""
+    """Return the parameters of one column, or of one block."""
     names = key if isinstance(key, tuple) else (key,)
     what = f"p({', '.join(map(str, names))} | …)"
     parts = [nested_mapping(part) for part in read_groups(value, groups, what)]
@@ -188,7 +188,7 @@ def _read_column(key: Any, value: Any, groups: Sequence[Any], family: Family | N
 
 
 def _checked(one: ParameterBlock, wheres: Sequence[str]) -> ParameterBlock:
-    """The same, where every group's numbers can be what they are said to be: an error names the group."""
+    """Return the block if the parameters of every group are valid; the error names the group."""
     cells = sum(sizes_of(one)) or (len(one.columns) if len(one.columns) > 1 else None)
     for k, where in enumerate(wheres):
         numbers = {name: part[k] for name, part in one.numbers.items()}
@@ -202,18 +202,16 @@ def _checked(one: ParameterBlock, wheres: Sequence[str]) -> ParameterBlock:
 
 
 def sizes_of(one: ParameterBlock) -> list[int]:
-    """How many levels, or bins, each column has; none for numbers."""
+    """Return the number of levels or bins of each column; none for numeric columns."""
     return [len(levels) for levels in one.levels] or [len(one.family.bins)] * (
         len(one.columns) if one.family.bins else 0
     )
 
 
 def _by_name(part: Any, wanted: Sequence[str], names: Sequence[Name], family: Family, where: str) -> dict[str, Any]:
-    """The numbers of one group by name, each an array."""
+    """Return the parameters of one group by name, each an array."""
     columns = family.bins if family.bins else names
-    if (
-        isinstance(part, Mapping) and len(wanted) > 1
-    ):  # a ParameterTable has the deviation, too, and says what is logged
+    if isinstance(part, Mapping) and len(wanted) > 1:  # a ParameterTable also has the std and names of logarithms
         part = {str(name).removesuffix(" of log"): number for name, number in part.items()}
         part = {name: number for name, number in part.items() if name != "std" or "variance" not in part}
     if isinstance(part, Mapping) and family.is_binary and set(part) == {0, 1}:
@@ -243,13 +241,13 @@ def _by_name(part: Any, wanted: Sequence[str], names: Sequence[Name], family: Fa
 
 
 def _recognized(parts: Sequence[Any], levels: Any, what: str) -> Family:
-    """The family that the names of numbers tell: yes or no for a single number, labels for all other mappings."""
+    """Return the family of parameter names: Bernoulli for a single number, Categorical for other mappings."""
     first = parts[0]
     if isinstance(first, Mapping):
         said = set(first) - {"std", "std of log"}
         found = next((family for names, family in _BY_NAMES.items() if said == names), None)
         if found is None and set(map(str, first)) & {"mean", *_MEANT}:
-            found = Gaussian()  # which says what it expects
+            found = Gaussian()  # whose error lists the expected names
         return Categorical() if found is None else found
     if np.ndim(first) == 0:
         return Bernoulli()
@@ -262,7 +260,7 @@ def _recognized(parts: Sequence[Any], levels: Any, what: str) -> Family:
 
 
 def _levels_of(parts: Sequence[Any], given: Any, what: str) -> list[Any]:
-    """The labels of a column: those given, or all that some group names."""
+    """Return the levels of a column: those given, or all that some group names."""
     if given is not None:
         return list(Domain(list(given), what).levels)
     if not all(isinstance(part, Mapping) for part in parts):
@@ -278,11 +276,11 @@ def _numbers(value: Any, what: str) -> np.ndarray:
 
 
 def _plain(label: Any) -> Any:
-    """A label as domains have it."""
+    """Return a label as domains store it."""
     return Domain([label], "a label").levels[0]
 
 
-# ---- A model of them ------------------------------------------------------------------------------------------------
+# ---- Models -------------------------------------------------------------------------------------------------
 
 
 def tally_and_parameters(
@@ -292,7 +290,7 @@ def tally_and_parameters(
     domains: dict[str, Domain],
     schema: Schema,
 ) -> tuple[Tally, tuple[Any, ...]]:
-    """A tally of no rows, and the parameters of its factors: p(group), then p(columns | group)."""
+    """Return an empty tally, and the parameters of its factors: p(group), then p(columns | group)."""
     parameters = [
         check_parameters(group.family, {"probability": probabilities}, [len(probabilities)], f"p({group.columns[0]})")
     ]
@@ -310,7 +308,7 @@ def tally_and_parameters(
 
 
 def families_of(read: Sequence[ParameterBlock]) -> dict[Any, Family]:
-    """``columns=`` that says the same of rows."""
+    """Return the value of ``columns`` with these families."""
     found: dict[Any, Family] = {}
     for one in read:
         together = not one.family.columnwise and len(one.columns) > 1
@@ -319,12 +317,12 @@ def families_of(read: Sequence[ParameterBlock]) -> dict[Any, Family]:
 
 
 def check_strength(strength: Any) -> float:
-    """How many rows a prior is worth."""
+    """Raise an error unless the strength is a positive number of rows; return it."""
     if not isinstance(strength, int | float | np.integer | np.floating) or not 0 < strength < np.inf:
         raise DataError.wrong_type("strength", repr(strength), "how many rows it is worth: a positive number")
     return float(strength)
 
 
 def prior_from_parameters(factor: Factor, parameters: Any, rows: np.ndarray) -> Any:
-    """The belief about a factor that is worth so many rows of every group."""
+    """Return the prior of a factor with these parameters as its mean, with the strength of some rows of every group."""
     return prior_of_strength(factor.family, parameters, rows, f"p({', '.join(map(str, factor.columns))} | …)")

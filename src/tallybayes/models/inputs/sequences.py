@@ -1,4 +1,4 @@
-"""Sequences: steps laid end to end, however they were given."""
+"""Sequences: time steps of all sequences in one table."""
 
 from __future__ import annotations
 
@@ -18,29 +18,32 @@ from tallybayes.kernels.hmm import GappedTransitions
 from tallybayes.models.inputs.features import as_rows, is_rows_of_mappings
 from tallybayes.tally.factor import Name
 
-_CACHED_BYTES = 1 << 21  # of steps; more are put together as they are needed
+_CACHED_BYTES = 1 << 21  # bytes of time steps that are concatenated in advance
 
 
 class Sequences(NamedTuple):
-    """Steps of all sequences as one table, and where each sequence begins: ``offsets`` has one more than there are."""
+    """Time steps of all sequences as one table, and where each sequence begins.
+
+    ``offsets`` has one more element than sequences.
+    """
 
     table: Table
     offsets: np.ndarray
-    order: np.ndarray | None  # where each step was among the rows of a frame
-    gaps: np.ndarray | None = None  # how many silent steps lie before each; None where none do
+    order: np.ndarray | None  # position of each time step among the rows of a frame
+    gaps: np.ndarray | None = None  # number of unobserved time steps before each; None without gaps
 
     @property
     def n_sequences(self) -> int:
-        """How many there are."""
+        """The number of sequences."""
         return len(self.offsets) - 1
 
     @property
     def lengths(self) -> np.ndarray:
-        """The steps of each."""
+        """The number of time steps of each sequence."""
         return np.diff(self.offsets)
 
     def places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which steps are the first of a sequence, which the last, and which follow another."""
+        """Return whether each time step is the first of a sequence, the last, and whether it follows another."""
         some = self.lengths > 0
         follows = np.ones(int(self.offsets[-1]), dtype=bool)
         first = self.offsets[:-1][some]
@@ -49,18 +52,18 @@ class Sequences(NamedTuple):
         return first, last, np.flatnonzero(follows)
 
     def some(self, chosen: np.ndarray) -> tuple[np.ndarray, Sequences]:
-        """Where the steps of some of the sequences are, and those sequences."""
+        """Return the positions of the time steps of some sequences, and these sequences."""
         steps = np.concatenate([np.arange(*self.offsets[k : k + 2], dtype=np.intp) for k in chosen])
         offsets = np.concatenate([[0], np.cumsum(self.lengths[chosen])]).astype(np.int64)
         gaps = None if self.gaps is None else self.gaps[steps]
         return steps, Sequences(self.table.rows(steps), offsets, None, gaps)
 
     def moves(self, transition: np.ndarray, first: int = 0, last: int | None = None) -> Any:
-        """Transitions as the kernels take them for some of the steps."""
+        """Return the transitions of some time steps as arguments of the kernels."""
         return transition if self.gaps is None else GappedTransitions(transition, self.gaps[first:last])
 
     def with_gaps(self, column: Name | None) -> Sequences:
-        """The sequences whose silent steps are told by one of their columns, which is no more part of a step then."""
+        """Return the sequences with a column of gap lengths as `gaps`."""
         if column is None or not self.table.n_rows:
             return self
         cells = np.asarray(self.table._column(column))
@@ -76,7 +79,7 @@ class Sequences(NamedTuple):
         return self._replace(table=self.table.without(column), gaps=gaps if gaps.any() else None)
 
     def with_column_of_gaps(self, column: Name | None) -> Table:
-        """The steps as they were given, the column of silent ones among them."""
+        """Return the time steps with the column of gap lengths."""
         if column is None:
             return self.table
         return self.table.with_column(column, np.zeros(self.table.n_rows, np.int64) if self.gaps is None else self.gaps)
@@ -85,19 +88,18 @@ class Sequences(NamedTuple):
 def open_sequences(
     X: Any, lengths: Any = None, sequence: str | None = None, order: str | None = None, *, asked: bool = False
 ) -> Sequences:
-    """Sequences from a list of them, from one array and their lengths, or from a frame of steps.
+    """Return sequences from a list, from one array and their lengths, or from a frame of time steps.
 
     Parameters
     ----------
-    X : list of arrays, lists, frames or dictionaries of columns; or one array; or a frame of steps
-        Steps are values, or rows of several columns. One array without `lengths` is one sequence.
+    X : list of arrays, lists, frames or dictionaries of columns; or one array; or a frame of time steps
+        Time steps are values, or rows of several columns. One array without `lengths` is one sequence.
     lengths : array-like of int, optional
-        How the steps of one array fall into sequences.
+        The lengths of the sequences in one array.
     sequence, order : str, optional
-        The columns of a frame that say to which sequence a step belongs, and where in it; by default in the order of
-        the rows.
-    asked : bool, default False
-        Something is asked about them and nothing learned: whole numbers of a list of arrays may come in fewer bytes.
+        The columns of a frame with the sequence identifier and the time order; by default the order of the rows.
+    requested : bool, default False
+        Whether the sequences are only predicted: integers of a list of arrays may then be stored in fewer bytes.
     """
     X = as_rows(X)
     if sequence is not None:
@@ -110,7 +112,7 @@ def open_sequences(
     if not _is_list(X):
         table = open_table(X)
         return Sequences(table, np.array([0, table.n_rows], dtype=np.int64), None)
-    # Arrays of numbers need no table each.
+    # arrays of numbers need no table each
     joined = join_arrays(X, shorter=asked, at_most=_most_bytes(X) if asked else None) if len(X) > 1 else None
     if joined is None:
         n_steps: Any = [_length(part) for part in X]
@@ -122,7 +124,10 @@ def open_sequences(
 
 
 def open_labels(y: Any, sequences: Sequences, X: Any) -> Any:
-    """The labels of all steps as one column: a list of sequences, one array, or the name of a column of a frame."""
+    """Return the labels of all time steps as one column.
+
+    From a list of sequences, one array, or a column of a frame.
+    """
     if isinstance(y, str):
         return sequences.table._column(y)
     n_steps = int(sequences.offsets[-1])
@@ -147,7 +152,7 @@ def open_labels(y: Any, sequences: Sequences, X: Any) -> Any:
 
 
 def step_weights(weight: Any, sequences: Sequences) -> np.ndarray | None:
-    """One weight a sequence, checked."""
+    """Return one valid weight per sequence."""
     if weight is None:
         return None
     array = np.asarray(weight, dtype=np.float64)
@@ -157,29 +162,29 @@ def step_weights(weight: Any, sequences: Sequences) -> np.ndarray | None:
 
 
 def _most_bytes(arrays: Sequence[Any]) -> int | None:
-    """How many bytes are put together at once: measurements a few sequences at a time, codes all, as they are short."""
+    """Return the maximum number of bytes to concatenate at once: numbers a few sequences at a time, codes all."""
     return _CACHED_BYTES if getattr(arrays[0], "dtype", np.dtype(int)).kind == "f" else None
 
 
 def _number(cell: Any) -> float:
-    """A cell as a number; NaN where it is none."""
+    """Return a cell as a number; NaN if it is not one."""
     return float(cell) if isinstance(cell, int | float | np.integer | np.floating) else np.nan
 
 
 def _is_list(X: Any) -> bool:
-    """Whether X is a list of sequences, not of steps."""
+    """Return whether X is a list of sequences, not of time steps."""
     if not isinstance(X, list | tuple) or (is_rows_of_mappings(X) and not _holds_columns(X[0])):
         return False
     return not len(X) or _has_steps(X[0])
 
 
 def _has_steps(value: Any) -> bool:
-    """Whether a value is a list, an array or a frame, and not a cell."""
+    """Return whether a value is a list, an array or a frame, and not a cell."""
     return hasattr(value, "__len__") and not np.isscalar(value)
 
 
 def _holds_columns(part: Mapping[Any, Any]) -> bool:
-    """Whether a dictionary has columns, rather than the cells of one step."""
+    """Return whether a dictionary has columns, rather than the cells of one time step."""
     return _has_steps(next(iter(part.values()), None))
 
 
@@ -201,7 +206,7 @@ def _offsets(lengths: Any, n_steps: int) -> np.ndarray:
 
 
 def _from_frame(table: Table, sequence: str, order: str | None) -> Sequences:
-    """Steps sorted by their sequence, in order of appearance, and within it."""
+    """Return time steps sorted by sequence, in order of appearance, and by time."""
     codes, domains = table.levels([sequence], lambda _: False)
     which = np.asarray(codes.columns[0]).astype(np.int64)
     if (which < 0).any():
@@ -220,7 +225,7 @@ def _from_frame(table: Table, sequence: str, order: str | None) -> Sequences:
 
 
 def _joined(tables: list[Table]) -> Table:
-    """The steps of several tables below each other."""
+    """Concatenate the time steps of several tables."""
     if not tables:
         return Table({0: np.zeros(0)})
     if len(tables) == 1:

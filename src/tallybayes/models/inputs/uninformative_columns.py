@@ -1,4 +1,4 @@
-"""Columns that say nothing: identifiers, constants, and those that repeat another."""
+"""Uninformative columns: identifiers, constants, and duplicates of other columns."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tallybayes.families._shared.bin_edges import ValueCounts
 from tallybayes.tally.factor import Name
 
 NO_KNOWN_CELL = "no known cell"
-_FEW = 20  # with fewer rows nothing is an identifier
-_NEARLY_ALL = 0.9  # of the values of an identifier are different ones
-_SPACING = 1.2  # whole numbers that are so close together count the rows
-_SPACED = 2.5  # and if no two are equal, also those: a fold, or every other row, has numbers that count all rows
-_CHANCE = 100.0  # bits: columns that fall alike in 2¹⁰⁰ ways fewer than they might do not by chance
+_FEW = 20  # with fewer rows, no column is an identifier
+_NEARLY_ALL = 0.9  # the proportion of distinct values of an identifier
+_SPACING = 1.2  # integers with a smaller mean distance count the rows
+_SPACED = 2.5  # and, if all are distinct, with this one: a fold of the rows has integers that count all rows
+_CHANCE = 100.0  # bits: columns that agree in this many bits more than by chance are duplicates
 
 
 class Ranked(NamedTuple):
-    """The known numbers of a column, rising, each with its row's group and weight."""
+    """The observed numbers of a column in increasing order, each with the group and weight of its row."""
 
     values: np.ndarray
     group: np.ndarray | None
@@ -29,7 +29,7 @@ class Ranked(NamedTuple):
     weight: np.ndarray | None
 
     def counts(self, cuts: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The weight of every group between the cuts, (groups, bins), for several sets of cuts."""
+        """Return the weight of every group by bin, (groups, bins), for several sets of bin edges."""
         if not len(cuts):
             return []
         edges = np.unique(np.concatenate(cuts))
@@ -43,7 +43,7 @@ class Ranked(NamedTuple):
         return [np.add.reduceat(table, start, axis=1) for start in starts]
 
     def sums(self, edge: float, *, below: bool) -> np.ndarray:
-        """The weighted sum of the distances from an edge, in every group, over the values below it or those above."""
+        """Return the weighted sum of the distances from an edge in every group, over the values below or above it."""
         place = int(self.values.searchsorted(edge))
         part = slice(None, place) if below else slice(place, None)
         gap = self.values[part] - edge
@@ -52,27 +52,27 @@ class Ranked(NamedTuple):
 
 
 class ColumnValues(NamedTuple):
-    """A column as it was seen: its different values, rising, and how often each occurs."""
+    """The values of a column: its distinct values in increasing order, and their counts."""
 
     name: Name
-    cells: ValueCounts  # of numbers, or of the codes of labels
+    cells: ValueCounts  # numbers, or codes of levels
     n_known: int
-    column: np.ndarray  # the cells themselves, NaN or −1 where missing
-    ranked: Ranked | None = None  # of numbers: the known ones
+    column: np.ndarray  # the cells, NaN or −1 if missing
+    ranked: Ranked | None = None  # of numeric columns: the observed values
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a column of numbers, not of labels."""
+        """Whether the column is numeric, not categorical."""
         return self.ranked is not None
 
     @property
     def values(self) -> np.ndarray:
-        """The different values."""
+        """The distinct values."""
         return self.cells.values
 
 
 def why_uninformative(one: ColumnValues, thinned: float) -> str | None:
-    """Why a column says nothing by itself, or None; each of its rows stands for `thinned` of them."""
+    """Return why a column is uninformative, or None; each row represents `thinned` rows."""
     n_values = len(one.values)
     if n_values < 2:
         return "constant" if n_values else NO_KNOWN_CELL
@@ -87,7 +87,7 @@ def why_uninformative(one: ColumnValues, thinned: float) -> str | None:
 
 
 def duplicate_columns(seen: Sequence[ColumnValues]) -> Iterator[tuple[ColumnValues, ColumnValues]]:
-    """Columns that repeat an earlier one, value by value or under other names, each with the earlier one."""
+    """Return the columns that duplicate an earlier one, by value or under other names, with the earlier one."""
     alike: dict[Any, list[ColumnValues]] = {}
     for one in seen:
         times = one.cells.weight
@@ -106,17 +106,17 @@ def duplicate_columns(seen: Sequence[ColumnValues]) -> Iterator[tuple[ColumnValu
 
 
 def _is_ranked(one: ColumnValues) -> bool:
-    """Whether nearly all values are different: only their order tells whether they repeat others."""
+    """Return whether nearly all values are distinct, so that only their order determines duplicates."""
     return one.is_number and len(one.values) > one.n_known / 2
 
 
 def _digest(one: ColumnValues) -> bytes:
-    """Equal for columns whose rows fall into values alike; where ranked, in the same order or the opposite one."""
+    """Return a digest, equal for columns with the same partition of rows or, if ranked, the same or opposite order."""
     missing = np.isnan(one.column) if one.is_number else one.column < 0
     codes = np.where(missing, -1, np.searchsorted(one.values, one.column))
     if _is_ranked(one):
         forms = [codes, np.where(missing, -1, len(one.values) - 1 - codes)]
     else:
         _, first, groups = np.unique(codes, return_index=True, return_inverse=True)
-        forms = [np.where(missing, -1, first[groups])]  # the first row of the value of every row
+        forms = [np.where(missing, -1, first[groups])]  # the first row with the value of every row
     return min(blake2b(form.astype(np.int64).data).digest() for form in forms)
