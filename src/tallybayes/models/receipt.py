@@ -84,9 +84,9 @@ class Receipt:
         ----------
         path : str or path-like
         """
-        told = {**asdict(self), "possible_residue": list(self.possible_residue)}
+        content = {**asdict(self), "possible_residue": list(self.possible_residue)}
         with atomic_write(path) as file:
-            file.write((json.dumps({**told, "seal": _seal(told)}, indent=1, ensure_ascii=False) + "\n").encode())
+            file.write((json.dumps({**content, "seal": _seal(content)}, indent=1, ensure_ascii=False) + "\n").encode())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -129,8 +129,8 @@ class Receipt:
         return "\n".join(lines)
 
 
-def _seal(told: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def _seal(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _is_digest(text: str) -> bool:
@@ -268,8 +268,8 @@ def with_receipt(method: Method) -> Method:
         )
 
     known = inspect.signature(method)
-    asked = inspect.Parameter("receipt", inspect.Parameter.KEYWORD_ONLY, default=False, annotation="bool")
-    vars(forget)["__signature__"] = known.replace(parameters=[*known.parameters.values(), asked])
+    parameter = inspect.Parameter("receipt", inspect.Parameter.KEYWORD_ONLY, default=False, annotation="bool")
+    vars(forget)["__signature__"] = known.replace(parameters=[*known.parameters.values(), parameter])
     forget.__doc__ = inspect.cleandoc(method.__doc__ or "").replace("Returns\n-------\nself", _DOCUMENTED)
     return forget  # type: ignore[return-value]
 

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 
 from tallybayes.errors import TallybayesError
 from tallybayes.models.classification.classifier import Classifier
-from tallybayes.models.inputs.columns import says
+from tallybayes.models.inputs.columns import has_option
 from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 from tallybayes.typing import Rows
 
@@ -49,7 +49,7 @@ def is_incremental(model: object) -> bool:
     needs_all_rows = [getattr(model, name, None) for name in ("calibration", "unlabeled", "n_classes")]
     metric: Any = getattr(model, "metric", None)
     return (
-        not says(getattr(model, "columns", "auto"), *chosen)
+        not has_option(getattr(model, "columns", "auto"), *chosen)
         and all(parameter is None for parameter in needs_all_rows)
         and not (isinstance(metric, str) and metric == "learned")
     )

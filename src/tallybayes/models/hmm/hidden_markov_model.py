@@ -39,8 +39,8 @@ from tallybayes.models.hmm.inference.online_filter import OnlineFilter
 from tallybayes.models.hmm.mixture_emissions import check_other_components, most_components
 from tallybayes.models.hmm.query_sequences import open_labeled_query, open_sequences_for_query
 from tallybayes.models.hmm.topology import Topology, check_topology_parameters
-from tallybayes.models.inputs.column_priors import check_priors, refuse_other
-from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice, shown_choice
+from tallybayes.models.inputs.column_priors import check_is_prior, check_priors
+from tallybayes.models.inputs.columns import check_same_families, columns_of, dropped_columns_of, repr_lines
 from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.models.inspection import information_criteria, labeled_parameters, model_summary
 from tallybayes.models.inspection.gaussian_parameters import covariances, means
@@ -1074,7 +1074,7 @@ class HiddenMarkovModel(Model):
     @property
     def dropped_columns_(self) -> dict[Name, str]:
         """The columns of the training data that the model does not use, with the reason."""
-        return left_out_of(self)
+        return dropped_columns_of(self)
 
     # ---- Plots ------------------------------------------------------------------------------------------------------
 
@@ -1180,10 +1180,10 @@ class HiddenMarkovModel(Model):
         return f"{type(self).__name__} {source}, states {shown}"
 
     def _repr_lines(self) -> list[str]:
-        return shown_choice(self)
+        return repr_lines(self)
 
     def _check_mergeable(self, other: Self) -> None:
-        refuse_other_choice(self, other)
+        check_same_families(self, other)
 
     def _labeled_factors(self) -> list[labeled_parameters.LabeledFactor]:
         return self._estimated_hmm.labeled_factors(self)
@@ -1225,7 +1225,7 @@ class HiddenMarkovModel(Model):
         priors = read_prior(self.prior, components=most_components(self.components) > 1)
         check_priors(priors.pop("emission"), map(as_word_factor, factors), self.estimate, tuple(priors))
         for prior in priors.values():
-            refuse_other(prior)
+            check_is_prior(prior)
             check_pseudo_count(prior, self.estimate)
 
     @property

@@ -44,7 +44,7 @@ def open_sequences_for_query(
     silent : bool, default True
         Whether unobserved time steps (``gaps=``) are allowed. If not, they raise DataError.
     """
-    sequences = open_sequences(as_rows(X, model), lengths, sequence, order, asked=True).with_gaps(model.gaps)
+    sequences = open_sequences(as_rows(X, model), lengths, sequence, order, requested=True).with_gaps(model.gaps)
     if sequences.gaps is not None and not silent:
         raise DataError(
             f"column {model.gaps!r} has unobserved time steps, and this method needs every time step.\n"

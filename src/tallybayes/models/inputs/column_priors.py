@@ -19,7 +19,7 @@ from tallybayes.families.prior_rules import PerColumn, check_pseudo_count, is_ps
 from tallybayes.tally.factor import Factor, Name
 
 PRIOR_WORDS = StringOptions(
-    ("empirical",), ("a belief such as tb.Beta(1, 1)", "a number of counts", "a rule such as tb.K2()", "None")
+    ("empirical",), ("a distribution such as tb.Beta(1, 1)", "a number of counts", "a rule such as tb.K2()", "None")
 )
 
 
@@ -33,7 +33,7 @@ def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Se
     """
     factors = list(factors)
     for one in prior.values() if isinstance(prior, Mapping) else prior if isinstance(prior, list | tuple) else [prior]:
-        refuse_other(one)
+        check_is_prior(one)
     if isinstance(prior, Mapping):
         known = dict.fromkeys(name for factor in factors for name in factor.columns)
         blocks = {factor.columns for factor in factors}
@@ -43,14 +43,16 @@ def check_priors(prior: Any, factors: Iterable[Factor], estimate: str, parts: Se
         for factor in factors:
             family = factor.family
             prior_for(prior, factor, lambda _: (0, 1))
-            for belief in [prior.get(name) for name in (factor.columns, *factor.columns)]:
-                fits = isinstance(belief, family.conjugate_prior) or (isinstance(belief, Beta) and _of_labels(factor))
-                if isinstance(belief, ParameterDistribution) and not fits and not belief.accepts_any_family:
-                    raise PriorError.wrong_prior(family, belief, f"a {family.conjugate_prior.__name__}")
+            for distribution in [prior.get(name) for name in (factor.columns, *factor.columns)]:
+                fits = isinstance(distribution, family.conjugate_prior) or (
+                    isinstance(distribution, Beta) and _of_labels(factor)
+                )
+                if isinstance(distribution, ParameterDistribution) and not fits and not distribution.accepts_any_family:
+                    raise PriorError.wrong_prior(family, distribution, f"a {family.conjugate_prior.__name__}")
                 if _has_levels(factor):
-                    check_pseudo_count(belief, estimate)
-                elif is_pseudo_count(belief) and not family.number_is_weight_decay:
-                    raise no_levels_error(belief, [family])
+                    check_pseudo_count(distribution, estimate)
+                elif is_pseudo_count(distribution) and not family.number_is_weight_decay:
+                    raise no_levels_error(distribution, [family])
         return
     families = [
         factor.family for factor in factors
@@ -91,7 +93,7 @@ def check_binary_columns(prior: Any, factors: Callable[[], Iterable[Factor]], le
         )
 
 
-def refuse_other(prior: Any) -> None:
+def check_is_prior(prior: Any) -> None:
     """Raise PriorError if the value is not a prior of any family."""
     if isinstance(prior, str):
         PRIOR_WORDS.check("prior", prior)
@@ -128,7 +130,7 @@ def prior_for(prior: Any, factor: Factor, levels: Levels | None = None) -> Any:
         if not factor.family.columnwise:
             raise PriorError(
                 f"the columns {factor.columns} are one block of {factor.family!r}, but prior= does not give them "
-                "one prior.\n    Give each the same, or one belief with an array per column."
+                "one prior.\n    Give each the same, or one distribution with an array per column."
             )
         return PerColumn(each)
     candidates = prior if isinstance(prior, list | tuple) else [prior]

@@ -108,7 +108,7 @@ def _text_columns(columns: Any, features: list[Name]) -> set[Name]:
     return {name for key in texts for name in (features if key is ... else _named(key, features, set(features)))}
 
 
-def says(columns: Any, *words: str) -> bool:
+def has_option(columns: Any, *words: str) -> bool:
     """Return whether ``columns`` has one of some string options, for all columns or for one."""
     values = columns.values() if isinstance(columns, Mapping) else [columns]
     return any(isinstance(value, str) and value in words for value in values)
@@ -117,7 +117,7 @@ def says(columns: Any, *words: str) -> bool:
 def first_rows(model: Any, source: Source) -> Any:
     """Return the rows of a source that decide the columns of a model: the first batch, or a sample if values decide."""
     words = ("suggest", "auto") if hasattr(model, "bins") else ("suggest",)
-    return sample_of(source) if says(getattr(model, "columns", "auto"), *words) else source.first_batch()
+    return sample_of(source) if has_option(getattr(model, "columns", "auto"), *words) else source.first_batch()
 
 
 def warn_unread(reasons: Mapping[Name, str]) -> None:
@@ -135,7 +135,7 @@ def warn_unread(reasons: Mapping[Name, str]) -> None:
             )
 
 
-def by_word(columns: Any, features: list[Name], word: str) -> set[Name]:
+def columns_with_option(columns: Any, features: list[Name], word: str) -> set[Name]:
     """Return the columns for which ``columns`` has a string option: ``"auto"`` or ``"suggest"``."""
     if not isinstance(columns, Mapping):
         return set(features) if columns == word else set()
@@ -152,8 +152,8 @@ def _found(
     weight: np.ndarray | None,
 ) -> Columns:
     """Replace the string options by families."""
-    asked = [name for names, family in chosen if family == "suggest" for name in names]
-    suggested = {one.column: one for one in select_families(table, asked, given, weight)} if asked else {}
+    requested = [name for names, family in chosen if family == "suggest" for name in names]
+    suggested = {one.column: one for one in select_families(table, requested, given, weight)} if requested else {}
     left_out |= {name: one.remark for name, one in suggested.items() if one.dropped_columns}
     families: list[Block] = []
     for names, family in chosen:
@@ -191,22 +191,24 @@ def columns_of(model: Any) -> dict[Any, Family]:
     return resolved(model._factors_with_prior(model.tally_))
 
 
-def left_out_of(model: Any) -> dict[Name, str]:
+def dropped_columns_of(model: Any) -> dict[Name, str]:
     """Return the reason of every dropped column."""
     check_is_fitted(model, "tally_")
     return dict(model._dropped_columns)
 
 
-def shown_choice(model: Any) -> list[str]:
+def repr_lines(model: Any) -> list[str]:
     """Return lines with the families that were selected by evidence, and the dropped columns."""
-    return shown_columns(columns_of(model) if says(model.columns, "suggest") else {}, dict(model._dropped_columns))
+    return describe_columns(
+        columns_of(model) if has_option(model.columns, "suggest") else {}, dict(model._dropped_columns)
+    )
 
 
-def shown_columns(families: Mapping[Any, Family], left_out: Mapping[Any, str]) -> list[str]:
+def describe_columns(families: Mapping[Any, Family], left_out: Mapping[Any, str]) -> list[str]:
     """Return lines with the columns of every family, and the dropped columns."""
     lines: dict[str, list[Any]] = {}
     for name, family in families.items():
-        lines.setdefault(shown_family(family), []).append(name)
+        lines.setdefault(display_family(family), []).append(name)
     shown = [f"    {family}: {_listed(names)}" for family, names in lines.items()]
     reasons: dict[str, list[Any]] = {}
     for name, reason in left_out.items():
@@ -214,10 +216,10 @@ def shown_columns(families: Mapping[Any, Family], left_out: Mapping[Any, str]) -
     return shown + [f"    left out, {reason}: {_listed(names)}" for reason, names in reasons.items()]
 
 
-def shown_family(family: Family, most: int = 60) -> str:
+def display_family(family: Family, most: int = 60) -> str:
     """Return a family as short text."""
     if family.present_family is not None:
-        return f"WithMissing({shown_family(family.present_family, most)})"
+        return f"WithMissing({display_family(family.present_family, most)})"
     return f"Binned of {len(family.bins)}" if family.bins else short_repr(family, most)
 
 
@@ -226,7 +228,7 @@ def _listed(names: list[Any]) -> str:
     return ", ".join(map(printable, names[:_MOST_NAMES])) + more
 
 
-def refuse_other_choice(model: Any, other: Any) -> None:
+def check_same_families(model: Any, other: Any) -> None:
     """Raise StatisticsError if two models have columns in different families, so that their counts cannot be added."""
     mine = model.columns_
     its = other.columns_

@@ -19,7 +19,7 @@ from tallybayes.families.binned import Binned
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
-from tallybayes.models.inputs.columns import by_word, read_columns
+from tallybayes.models.inputs.columns import columns_with_option, read_columns
 from tallybayes.models.inputs.family_selection import identifiers
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
@@ -98,11 +98,11 @@ def read_levels(columns: Any, bins: Any, table: Table, target: Name, weight: Any
     read = read_columns(columns, table, [target], target, weights)
     found = DiscretizedColumns({}, dict(read.dropped_columns))
     features = [name for name in table.columns if name != target]
-    free = by_word(columns, features, "auto") - found.dropped_columns.keys()
+    free = columns_with_option(columns, features, "auto") - found.dropped_columns.keys()
     labels = [name for name in free if not table.is_block(name) and table.kind(name) == "label"]
     if labels:
         found.dropped_columns.update(identifiers(table, labels, weights))  # pairs of their levels would be many
-    free |= by_word(columns, features, "suggest")
+    free |= columns_with_option(columns, features, "suggest")
     families = {name: family for names, family in read.blocks for name in names}
     absence = {table.source_of(name) for name in families if name not in table.columns}
     for name, family in families.items():
@@ -135,7 +135,7 @@ def _cuts(
 ) -> tuple[float, ...]:
     cells = table.numbers([name])
     column = np.asarray(cells[:, 0] if isinstance(cells, np.ndarray) else cells[0])
-    _refuse_infinite(column, name)
+    _check_finite(column, name)
     column = column[rows].astype(np.float64)
     known = ~np.isnan(column) & (groups >= 0)
     weight = None if weights is None else weights[rows][known]
@@ -168,11 +168,11 @@ def class_bins_by_fold(
 def _codes(family: Family, column: np.ndarray, name: Name) -> np.ndarray:
     codes = np.asarray(family.transform(column))
     if column.dtype.kind == "f" and (codes == len(family.bins)).any():
-        _refuse_infinite(column, name)
+        _check_finite(column, name)
     return codes.astype(np.int16 if len(family.bins) < 2**15 else np.int64)
 
 
-def _refuse_infinite(column: np.ndarray, name: Name) -> None:
+def _check_finite(column: np.ndarray, name: Name) -> None:
     if column.dtype.kind == "f":
         lost = np.isinf(column)
         if lost.any():

@@ -86,7 +86,7 @@ class FamilySelectionRows(NamedTuple):
         """Return counts of groups without each fold, and of all rows: (folds + 1, classes, …)."""
         return leave_fold_out(counted.reshape(self.n_folds, self.n_classes, *counted.shape[1:]))
 
-    def refuse(self, names: Sequence[Name]) -> None:
+    def check_moments(self, names: Sequence[Name]) -> None:
         """Raise DataError for a number without finite moments; name its row and column."""
         count(self.source, [Factor(list(names), (), Gaussian())])
 
@@ -100,7 +100,7 @@ class FamilySelectionRows(NamedTuple):
         every = every[:n_known]
         order = order[:n_known]
         if n_known and not (math.isfinite(every[0]) and math.isfinite(every[-1])):
-            self.refuse([name])
+            self.check_moments([name])
         weight = None if self.weight is None else self.weight[order]
         ranked = Ranked(every, None if self.group is None else self.group[order], self.n_groups, weight)
         new = np.ones(n_known, dtype=bool)
@@ -247,7 +247,7 @@ def _measured_evidence(
     try:
         moments = family.collect([*(one.column for one in numbers), *logs], rows.group, rows.n_groups, rows.weight)
     except CellError:  # squares of a number are not finite
-        rows.refuse([one.name for one in numbers])
+        rows.check_moments([one.name for one in numbers])
         raise
     if any(whole.values()):
         weight = np.broadcast_to(moments.weight, moments.first_sum.shape)

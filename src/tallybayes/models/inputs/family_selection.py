@@ -128,15 +128,15 @@ def select_families_by_fold(
         tried |= numbers
     for name, candidates in tried.items():
         found[name] = ColumnSuggestion(name, tuple(candidates), default_family(table, name))
-    absences = _telling_absences(rows, holes)
-    for chosen, telling in zip(without, absences, strict=False):
-        for name in telling:
+    absences = _informative_missingness(rows, holes)
+    for chosen, informative in zip(without, absences, strict=False):
+        for name in informative:
             if name in chosen or found[name].remark == "constant":
                 chosen[name] = WithMissing(chosen.get(name, found[name].default))
-    for name, bits_told in absences[-1].items():
+    for name, missingness_bits in absences[-1].items():
         remark = "constant where it is there" if found[name].remark == "constant" else found[name].remark
         left_out = found[name].dropped_columns and found[name].remark != "constant"
-        found[name] = found[name]._replace(absence=bits_told, remark=remark, dropped_columns=left_out)
+        found[name] = found[name]._replace(absence=missingness_bits, remark=remark, dropped_columns=left_out)
     return FamilyChoices([found[name] for name in names], without)
 
 
@@ -208,7 +208,7 @@ def identifiers(table: Table, labels: Sequence[Name], weight: np.ndarray | None 
     return {name: reason for name, reason in found.items() if reason is not None}
 
 
-def _telling_absences(rows: FamilySelectionRows, holes: Sequence[ColumnValues]) -> list[dict[Name, float]]:
+def _informative_missingness(rows: FamilySelectionRows, holes: Sequence[ColumnValues]) -> list[dict[Name, float]]:
     """Return the columns whose missing values discriminate the classes, and by how many bits.
 
     Without folds, and for all rows.

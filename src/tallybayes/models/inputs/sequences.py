@@ -86,7 +86,7 @@ class Sequences(NamedTuple):
 
 
 def open_sequences(
-    X: Any, lengths: Any = None, sequence: str | None = None, order: str | None = None, *, asked: bool = False
+    X: Any, lengths: Any = None, sequence: str | None = None, order: str | None = None, *, requested: bool = False
 ) -> Sequences:
     """Return sequences from a list, from one array and their lengths, or from a frame of time steps.
 
@@ -113,7 +113,7 @@ def open_sequences(
         table = open_table(X)
         return Sequences(table, np.array([0, table.n_rows], dtype=np.int64), None)
     # arrays of numbers need no table each
-    joined = join_arrays(X, shorter=asked, at_most=_most_bytes(X) if asked else None) if len(X) > 1 else None
+    joined = join_arrays(X, shorter=requested, at_most=_most_bytes(X) if requested else None) if len(X) > 1 else None
     if joined is None:
         n_steps: Any = [_length(part) for part in X]
         table = _joined([open_table(part) for part, length in zip(X, n_steps, strict=True) if length])

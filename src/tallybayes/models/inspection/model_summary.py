@@ -11,7 +11,7 @@ from tallybayes._utils.html import html_parts
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, NoCountsError, printable, short_repr
 from tallybayes.families.family import Family
-from tallybayes.models.inputs.columns import shown_family
+from tallybayes.models.inputs.columns import display_family
 from tallybayes.tally.factor import Factor
 
 _MOST_LINES = 40  # of a printed table
@@ -136,7 +136,7 @@ def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: fl
     family = factor.family
     width = int(statistics.n_columns)
     if len(factor.columns) == 1 and width > 1:
-        shown = f"{shown_family(family, 40)}, {width:,} {'words' if family.has_vocabulary else 'columns'}"
+        shown = f"{display_family(family, 40)}, {width:,} {'words' if family.has_vocabulary else 'columns'}"
         return [ColumnSummary(factor.columns[0], shown, None, None, short_repr(prior, 60))]
     weight = family.row_weight(statistics) if family.columnwise else statistics.weight
     known = np.broadcast_to(np.asarray(weight), (*statistics.given_shape, width)).reshape(-1, width).sum(axis=0)
@@ -148,7 +148,7 @@ def _columns(model: Any, factor: Factor, statistics: Any, prior: Any, n_rows: fl
         read = model._display_family(factor, name)
         there = float(known[place]) - _absent(model, read, name, place, statistics)
         missing = round(max(0.0, 1 - there / n_rows), 9) if n_rows else None  # shares of rows are rounded
-        shown = shown_family(read, 40)
+        shown = display_family(read, 40)
         if model._summary_shows_parents and factor.given:
             shown = f"{shown}, given {', '.join(map(printable, factor.given))}"
         out.append(ColumnSummary(name, shown, levels, missing, _prior(prior, place, statistics)))

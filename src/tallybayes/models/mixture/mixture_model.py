@@ -18,7 +18,7 @@ from tallybayes.models.classification.classifier_from_parameters import mixture_
 from tallybayes.models.classification.independent_columns import column_factors, column_tags, retally
 from tallybayes.models.classification.methods.classifier_plots import plot_words
 from tallybayes.models.classification.semi_supervised import count_first
-from tallybayes.models.inputs.columns import columns_of, left_out_of, shown_choice
+from tallybayes.models.inputs.columns import columns_of, dropped_columns_of, repr_lines
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inspection.information_criteria import evidence_bound
 from tallybayes.models.sklearn_bases import typed_property
@@ -112,8 +112,8 @@ class Mixture(ClassConditionalModel):
     evidence_lower_bound_ = typed_property(evidence_bound)
     from_parameters = classmethod(mixture_from_parameters)
     columns_ = typed_property(columns_of)
-    dropped_columns_ = typed_property(left_out_of)
-    _repr_lines = shown_choice
+    dropped_columns_ = typed_property(dropped_columns_of)
+    _repr_lines = repr_lines
     _make_factors = column_factors
     _tally_for = retally
     _count_initial_rows = count_first

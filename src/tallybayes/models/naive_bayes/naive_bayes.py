@@ -10,7 +10,7 @@ from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.classifier_from_parameters import naive_bayes_from_parameters
 from tallybayes.models.classification.independent_columns import column_factors, column_tags, retally, with_kinds_of
 from tallybayes.models.classification.methods.classifier_plots import plot_words
-from tallybayes.models.inputs.columns import columns_of, left_out_of, refuse_other_choice, shown_choice
+from tallybayes.models.inputs.columns import check_same_families, columns_of, dropped_columns_of, repr_lines
 from tallybayes.models.sklearn_bases import typed_property
 from tallybayes.typing import ClassPrior, Columns, Priors, RandomState
 
@@ -122,9 +122,9 @@ class NaiveBayes(Classifier):
 
     from_parameters = classmethod(naive_bayes_from_parameters)
     columns_ = typed_property(columns_of)
-    dropped_columns_ = typed_property(left_out_of)
-    _repr_lines = shown_choice
-    _check_mergeable = refuse_other_choice
+    dropped_columns_ = typed_property(dropped_columns_of)
+    _repr_lines = repr_lines
+    _check_mergeable = check_same_families
     _make_factors = column_factors
     _tally_for = retally
     _resolve_column_types = with_kinds_of

@@ -18,7 +18,7 @@ from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.base import Model
-from tallybayes.models.inputs.columns import columns_of, refuse_other_choice
+from tallybayes.models.inputs.columns import check_same_families, columns_of
 from tallybayes.models.inspection import information_criteria, labeled_parameters
 from tallybayes.models.inspection.model_summary import summary
 from tallybayes.models.network import estimated_network, network_fit
@@ -408,7 +408,7 @@ class BayesianNetwork(Model):
         domain = self._estimated_network.domains.get(name)
         return WithMissing(family) if domain is not None and domain.has_missing_level else family
 
-    _check_mergeable = refuse_other_choice
+    _check_mergeable = check_same_families
 
     def _copy_input_format(self, other: Any) -> Self:
         return self

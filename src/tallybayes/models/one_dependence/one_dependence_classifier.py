@@ -22,7 +22,7 @@ from tallybayes.models.classification.class_parameters import labeled_class_prio
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.classification.methods.explanation import ExplanationPart, PriorPart
-from tallybayes.models.inputs.columns import shown_columns
+from tallybayes.models.inputs.columns import describe_columns
 from tallybayes.models.inputs.discretization import DiscretizedColumns, read_levels
 from tallybayes.models.inputs.features import continuous_target
 from tallybayes.models.inputs.input_format import InputFormat
@@ -267,7 +267,7 @@ class OneDependenceClassifier(Classifier):
         return self._columns.families.get(name, factor.family)
 
     def _repr_lines(self) -> list[str]:
-        return shown_columns(self._columns.families, self._columns.dropped_columns)
+        return describe_columns(self._columns.families, self._columns.dropped_columns)
 
     def _shape_to_json(self) -> dict[str, Any]:
         """Return the input format and the bins as JSON, for a file."""

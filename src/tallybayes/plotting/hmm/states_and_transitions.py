@@ -47,7 +47,7 @@ def plot_states(model: Any, X: Any, where: dict[str, Any], ax: Any = None) -> Pl
     ax : matplotlib Axes, optional
         One for each column, and one more for the states.
     """
-    sequences = open_sequences(X, **where, asked=True)
+    sequences = open_sequences(X, **where, requested=True)
     offsets = sequences.offsets[: _SEQUENCES + 1]
     columns = _columns(model, sequences, int(offsets[-1]))
     probabilities, paths = model.predict_proba(X, **where), model.predict(X, **where)
