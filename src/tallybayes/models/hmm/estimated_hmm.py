@@ -111,7 +111,7 @@ class EstimatedHMM:
     @property
     def parts(self) -> list[str]:
         """The names of the estimated factors before the emissions."""
-        return self.topology.parts
+        return list(self.topology.tables)
 
     @cached_property
     def pairs(self) -> list[Pair]:
@@ -163,7 +163,7 @@ class EstimatedHMM:
                 self._reduced_pairs, self._fixed_parameters(self.given), self.topology.emitting
             )
         by_part = read_prior(self.prior, components=self.topology.components is not None)
-        priors = [self.topology.reduce_prior(part, by_part[part]) for part in self.parts]
+        priors = [table.reduce_prior(by_part[part]) for part, table in self.topology.tables.items()]
         for factor, _ in self.emissions:
             priors.append(prior_in_groups(by_part["emission"], factor, self.estimate, self._levels_of))
         return EstimatedFactors(self._reduced_pairs, priors, self.estimate, groups=self.topology.groups, plug_in=True)
@@ -182,7 +182,7 @@ class EstimatedHMM:
             for index in range(n_parts, len(parameters)):
                 parameters[index] = self.pairs[index][0].family.take(parameters[index], position)
             weights = FactorScorer(self.pairs[n_parts - 1][0], parameters[n_parts - 1], False, NO_COLUMNS)
-            parameters[n_parts - 1] = components.reduce_weights(weights).parameters
+            parameters[n_parts - 1] = components.weights.reduce_parameters(weights).parameters
         return parameters
 
     @cached_property
@@ -216,7 +216,7 @@ class EstimatedHMM:
 
     def _stationary_mle(self, counts: np.ndarray) -> LevelProbabilities:
         """Return the maximum likelihood transition matrix for counts of allowed transitions and of first states."""
-        transitions = self.topology.as_full_matrix(counts)
+        transitions = self.topology.tables["transition"].expand(counts)
         table = stationary_mle(self.pairs[0][1].table, transitions, self.topology.allowed)
         return LevelProbabilities(table, Segments([len(table)]))
 
@@ -358,7 +358,7 @@ class EstimatedHMM:
         """Return the posterior distribution of a part or an emission, for all states."""
         n_parts = len(self.parts)
         if number < n_parts:
-            return self.topology.expand_distribution(self.parts[number], self.fitted.posterior(number))
+            return self.topology.tables[self.parts[number]].expand_distribution(self.fitted.posterior(number))
         if self.topology.tied is None:
             return self.fitted.posterior(number)
         prior, constant = self.fitted.resolved_priors[number]

@@ -38,7 +38,7 @@ from tallybayes.models.hmm.inference import (
 from tallybayes.models.hmm.inference.online_filter import OnlineFilter
 from tallybayes.models.hmm.mixture_emissions import check_other_components, most_components
 from tallybayes.models.hmm.query_sequences import open_labeled_query, open_sequences_for_query
-from tallybayes.models.hmm.topology import Topology, check_topology_parameters
+from tallybayes.models.hmm.topology import check_topology_parameters
 from tallybayes.models.inputs.column_priors import check_is_prior, check_priors
 from tallybayes.models.inputs.columns import check_same_families, columns_of, dropped_columns_of, repr_lines
 from tallybayes.models.inputs.sequences import Sequences
@@ -1213,9 +1213,7 @@ class HiddenMarkovModel(Model):
     def _set_tally(self, tally: Tally, climbed: EMSummary | None = None) -> Self:
         check_other_components(self.components, tally, self._factor_names)
         if self.allowed_transitions is not None or self.start is not None or self.tied is not None:
-            states = tally.domains[tally.schema.domain(self._factor_names["state"])].levels
-            start, transition = (tally[self._factor_names[part]] for part in ("start", "to"))
-            Topology.of(self, states).check_counts(start, transition)
+            hmm_fit.check_counted_topology(self, tally, self._factor_names)
         return super()._set_tally(tally, climbed)
 
     def _check_prior(self, factors: list[Factor]) -> None:

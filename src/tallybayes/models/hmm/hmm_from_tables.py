@@ -94,7 +94,7 @@ def from_tables(
         Factor(names["start"], (), Categorical()), first, factors, domains, state_schema(names)
     )
     topology = Topology.of(model, domain.levels, whole=True)
-    topology.check_parameters(first, table, "the transition matrix")
+    topology.check_zeros(first, table, "the model", "probability")
     scorers = _scorers(topology, tally.factors, fixed, len(blocks))
     topology.check_tied(scorers[len(scorers) - len(blocks) :], "emission")
     if strength is None:
@@ -159,8 +159,8 @@ def _prior_with_means(
 ) -> dict[str, Any]:
     """Return the prior with these parameters as means; each row of each table has the given strength."""
     priors = [_distribution_with_mean(scorer, strength) for scorer in topology.reduce_parameters(scorers)]
-    prior: dict[str, Any] = dict(zip(topology.parts, priors, strict=False))
-    of_columns = zip(emissions, priors[len(topology.parts) :], strict=True)
+    prior: dict[str, Any] = dict(zip(topology.tables, priors, strict=False))
+    of_columns = zip(emissions, priors[len(topology.tables) :], strict=True)
     prior["emission"] = {f.columns if len(f.columns) > 1 else f.columns[0]: value for f, value in of_columns}
     return prior
 

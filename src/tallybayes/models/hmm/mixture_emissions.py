@@ -13,17 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError, EstimateError, LabelError, StatisticsError, short_repr
 from tallybayes.estimation.em.em_loop import is_integer_at_least
-from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families._shared.fixed_parameters import check_parameters
-from tallybayes.families.categorical import Categorical, LevelProbabilities
+from tallybayes.families.categorical import Categorical
+from tallybayes.models.hmm.restricted_table import RestrictedTable
 from tallybayes.models.inputs.parameter_input import read_groups, read_row
 from tallybayes.statistics.counts import Counts
-from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
-from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
 
 
@@ -155,60 +152,10 @@ class MixtureEmissions:
         pairs = zip(self.tied[self.owner].tolist(), self.number.tolist(), strict=True)
         return np.array([keys.setdefault(pair, len(keys)) for pair in pairs], dtype=np.intp)
 
-    # ---- Component weights ----------------------------------------------------------------------------------------
-
     @cached_property
-    def _firsts(self) -> np.ndarray:
-        """The first state of each mixture."""
-        return np.unique(np.arange(len(self.states)) if self.tied is None else self.tied, return_index=True)[1]
-
-    @property
-    def _sizes(self) -> list[int]:
-        """The number of components of each mixture."""
-        return [int(size) for size in self.numbers[self._firsts]]
-
-    def reduce_factor(self, factor: Factor) -> Factor:
-        """Return the factor p(component | state) as it is estimated."""
-        return factor if self.even else Factor(factor.columns, (), factor.family)
-
-    def reduce_counts(self, counts: Counts) -> Counts:
-        """Return the counts of the estimated factor: existing components only, tied states merged."""
-        if self.tied is not None:
-            counts = counts.merge_groups(self.tied, len(self._firsts))
-        return counts if self.even else Counts(counts.table[self.there[self._firsts]], self._sizes)
-
-    def reduce_weights(self, weights: FactorScorer) -> FactorScorer:
-        """Return the weights of the estimated factor, given those of all states."""
-        table = np.asarray(weights.point.table)[self._firsts]
-        if self.even:
-            return with_table(weights, table)
-        return with_table(weights, table[self.there[self._firsts]], self._sizes)
-
-    def expand_weights(self, weights: FactorScorer) -> FactorScorer:
-        """Return the weights of all states, given the estimated ones; 0 for components that do not exist."""
-        return with_table(weights, self._expand(np.asarray(weights.point.table), 0.0))
-
-    def expand_distribution(self, distribution: Dirichlet, default: float) -> Dirichlet:
-        """Return the distribution of the weights of all states."""
-        return Dirichlet(self._expand(distribution.concentration, default))
-
-    def _expand(self, cells: np.ndarray, default: float) -> np.ndarray:
-        """Return cells of the estimated factor as a table (states, components)."""
-        if not self.even:
-            kept = self.there[self._firsts]
-            table = np.full(kept.shape, default)
-            table[kept] = cells
-            cells = table
-        return cells if self.tied is None else cells[self.tied]
-
-    def reduce_prior(self, prior: Any) -> Any:
-        """Return the prior of the estimated factor, given the prior of all states."""
-        if self.even or not isinstance(prior, Dirichlet) or prior.concentration.ndim == 0:
-            return prior
-        if prior.concentration.shape[-1] != self.most or prior.sizes is not None:
-            return prior  # in the form of prior_, or of an invalid shape that is reported later
-        kept = self.there[self._firsts]
-        return Dirichlet(np.broadcast_to(prior.concentration, kept.shape)[kept], sizes=tuple(self._sizes))
+    def weights(self) -> RestrictedTable:
+        """The table p(component | state), of which the existing components are estimated."""
+        return RestrictedTable(None if self.even else self.there, self.tied)
 
 
 class ComponentWeights(NamedTuple):
@@ -367,9 +314,3 @@ def check_other_components(value: Any, tally: Tally, names: Mapping[str, str]) -
             f"components is {components.numbers[state]} for state {states[state]!r}, but the tally has counts of its "
             f"component {number}.\n    Pass the number of components of the tally."
         )
-
-
-def with_table(scorer: FactorScorer, table: np.ndarray, sizes: Any = None) -> FactorScorer:
-    """Return a scorer with other level probabilities; rows of different widths are one flat table with `sizes`."""
-    segments = Segments([table.shape[-1]] if sizes is None else sizes)
-    return scorer._replace(parameters=LevelProbabilities(table, segments), predictive=False)

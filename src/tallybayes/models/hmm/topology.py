@@ -1,41 +1,39 @@
 """Topology of a hidden Markov model: allowed transitions and first states, tied states, mixture components.
 
-The counts of the tally do not depend on it, only the factors that are estimated from them. Each row of a restricted
-transition matrix is a column of its own, with one cell for each allowed transition; rows of different widths lie side
-by side in one flat table. Tied states are counted separately and estimated together. "Reduce" converts statistics,
-priors and parameters of all states to those of the estimated factors, "expand" converts back.
+The counts of the tally do not depend on it, only the factors that are estimated from them (`RestrictedTable`). Tied
+states are counted separately and estimated together. "Reduce" converts values of all states to those of the estimated
+factors, "expand" converts back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
 from tallybayes._utils.string_options import StringOptions
-from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError, EstimateError, LabelError, short_repr
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families.categorical import LevelProbabilities
-from tallybayes.models.hmm.mixture_emissions import MixtureEmissions, check_components, with_table
-from tallybayes.statistics.counts import Counts
+from tallybayes.models.hmm.mixture_emissions import MixtureEmissions, check_components
+from tallybayes.models.hmm.restricted_table import RestrictedTable
 from tallybayes.tally.factor import Factor
 
 _SHAPES: dict[str, Callable[[int], np.ndarray]] = {
     "left-to-right": lambda n: np.triu(np.ones((n, n), dtype=bool)),
     "banded": lambda n: np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= 1,
 }
+T = TypeVar("T")
 AllowedTransitions = str | npt.ArrayLike | Iterable[tuple[Any, Any]] | Mapping[Any, Any] | None
 ALLOWED_WORDS = StringOptions(
     (None, *_SHAPES), ("True and False for every two states", "a list of pairs (state, next state)")
 )
 START_WORDS = StringOptions((None, "stationary"), ("a list of states",))
-_NEGLIGIBLE = 1e-300  # the Dirichlet concentration of forbidden transitions
-
 _FEW_STATES = 64  # with more states, the local search over state orders makes a single pass
 
 
@@ -144,58 +142,60 @@ class Topology:
         n = len(self.states)
         return 1 / n if self.allowed is None else self.allowed / np.maximum(self.allowed.sum(axis=1, keepdims=True), 1)
 
-    # ---- From all states to estimated factors ---------------------------------------------------------------------
+    # ---- Estimated factors ----------------------------------------------------------------------------------------
 
-    @property
-    def parts(self) -> list[str]:
-        """The names of the estimated factors before the emissions."""
-        more = [*(["end"] if self.ends else []), *([] if self.components is None else ["component"])]
-        return [*([] if self.stationary else ["start"]), "transition", *more]
+    @cached_property
+    def tables(self) -> dict[str, RestrictedTable]:
+        """The estimated parts before the emissions, by name."""
+        tables = {} if self.stationary else {"start": RestrictedTable(self.starts)}
+        tables["transition"] = RestrictedTable(self.allowed)
+        if self.ends:
+            tables["end"] = RestrictedTable()
+        if self.components is not None:
+            tables["component"] = self.components.weights
+        return tables
 
-    @property
-    def _n_optional_parts(self) -> int:
-        """The number of estimated parts besides initial states and transitions."""
-        return self.ends + (self.components is not None)
+    def _split(self, values: Sequence[T]) -> tuple[list[tuple[RestrictedTable, T]], list[T]]:
+        """Return the values of the estimated parts with their tables, and those of the emissions.
+
+        The values are those of initial states, transitions, ends and components (if modeled), and emissions.
+        """
+        values = values[self.stationary :]
+        n_parts = len(self.tables)
+        return list(zip(self.tables.values(), values[:n_parts], strict=True)), list(values[n_parts:])
 
     def reduce_factors(self, factors: Sequence[Factor]) -> list[Factor]:
-        """Return the estimated factors, given those of initial states, transitions, ends, components and emissions."""
-        start, transition, *rest = factors
-        if self.components is not None:
-            rest[self.ends] = self.components.reduce_factor(rest[self.ends])
-        if self.allowed is not None:
-            transition = Factor(transition.columns, (), transition.family)
-        return [*([] if self.stationary else [start]), transition, *rest]
+        """Return the estimated factors, given those of all states."""
+        parts, emissions = self._split(factors)
+        return [table.reduce_factor(factor) for table, factor in parts] + emissions
 
     def reduce_statistics(self, statistics: Sequence[Any]) -> list[Any]:
         """Return the statistics of the estimated factors, given those of all states."""
-        start, transition, *rest = statistics
-        if self.starts is not None:
-            start = Counts(start.table[self.starts])
-        if self.allowed is not None:
-            transition = Counts(transition.table[self.allowed], self._sizes)
-        if self.components is not None:
-            rest[self.ends] = self.components.reduce_counts(rest[self.ends])
+        parts, emissions = self._split(statistics)
         if self.tied is not None:
-            n_more = self._n_optional_parts
-            rest = rest[:n_more] + [part.merge_groups(self.tied, len(self.groups)) for part in rest[n_more:]]
-        return [*([] if self.stationary else [start]), transition, *rest]
+            emissions = [counted.merge_groups(self.tied, len(self.groups)) for counted in emissions]
+        return [table.reduce_counts(counted) for table, counted in parts] + emissions
 
     def reduce_parameters(self, scorers: Sequence[FactorScorer]) -> list[FactorScorer]:
         """Return the parameters of the estimated factors, given those of all states."""
-        start, transition, *rest = scorers
-        if self.starts is not None:
-            start = with_table(start, start.point.table[self.starts])
-        if self.allowed is not None:
-            transition = with_table(transition, transition.point.table[self.allowed], self._sizes)
-        if self.components is not None:
-            rest[self.ends] = self.components.reduce_weights(rest[self.ends])
+        parts, emissions = self._split(scorers)
         if self.tied is not None:
-            firsts, n_more = self._firsts, self._n_optional_parts
-            rest = rest[:n_more] + [
-                scorer._replace(parameters=scorer.family.take(scorer.point, firsts), predictive=False)
-                for scorer in rest[n_more:]
+            emissions = [
+                scorer._replace(parameters=scorer.family.take(scorer.point, self._firsts), predictive=False)
+                for scorer in emissions
             ]
-        return [*([] if self.stationary else [start]), transition, *rest]
+        return [table.reduce_parameters(scorer) for table, scorer in parts] + emissions
+
+    def expand_parameters(self, scorers: Sequence[FactorScorer]) -> list[FactorScorer]:
+        """Return the parameters of all states: 0 for forbidden transitions, equal parameters for tied states."""
+        n_parts = len(self.tables)
+        parts = zip(self.tables.values(), scorers[:n_parts], strict=True)
+        expanded = [table.expand_parameters(scorer) for table, scorer in parts]
+        for scorer in scorers[n_parts:]:
+            if self.tied is not None:
+                scorer = scorer._replace(parameters=scorer.family.take(scorer.parameters, self.tied))
+            expanded.append(scorer)
+        return expanded
 
     @property
     def groups(self) -> list[Any]:
@@ -218,70 +218,26 @@ class Topology:
         """The first state or component of each estimated emission."""
         return np.unique(np.arange(len(self.emitting)) if self.tied is None else self.tied, return_index=True)[1]
 
-    @property
-    def _sizes(self) -> list[int]:
-        """The number of allowed transitions from each state."""
-        assert self.allowed is not None
-        return [int(size) for size in self.allowed.sum(axis=1)]
-
-    def reduce_prior(self, part: str, prior: Any) -> Any:
-        """Return the prior of an estimated part, given the prior of all states."""
-        if part == "component" and self.components is not None:
-            return self.components.reduce_prior(prior)
-        kept = {"start": self.starts, "transition": self.allowed}.get(part)
-        if kept is None or not isinstance(prior, Dirichlet) or prior.concentration.ndim == 0:
-            return prior
-        if prior.concentration.shape[-1] != len(self.states) or prior.sizes is not None:
-            return prior  # in the form of prior_, or of an invalid shape that is reported later
-        cells = np.broadcast_to(prior.concentration, kept.shape)[kept]
-        return Dirichlet(cells, sizes=None if part == "start" else tuple(self._sizes))
-
-    # ---- From estimated factors to all states ---------------------------------------------------------------------
-
-    def expand_parameters(self, scorers: Sequence[FactorScorer]) -> list[FactorScorer]:
-        """Return the parameters of all states: 0 for forbidden transitions, equal parameters for tied states."""
-        parts, emissions = dict(zip(self.parts, scorers, strict=False)), scorers[len(self.parts) :]
-        for part, kept in (("start", self.starts), ("transition", self.allowed)):
-            if kept is not None and part in parts:
-                parts[part] = with_table(parts[part], self._filled(kept, parts[part].point.table, 0.0))
-        if self.components is not None:
-            parts["component"] = self.components.expand_weights(parts["component"])
-        if self.tied is not None:
-            emissions = [
-                scorer._replace(parameters=scorer.family.take(scorer.parameters, self.tied)) for scorer in emissions
-            ]
-        return [*parts.values(), *emissions]
-
-    def expand_distribution(self, part: str, distribution: Any) -> Any:
-        """Return the distribution of a part over all states; forbidden transitions have a concentration of almost 0."""
-        if part == "component" and self.components is not None:
-            return self.components.expand_distribution(distribution, _NEGLIGIBLE)
-        kept = {"start": self.starts, "transition": self.allowed}.get(part)
-        return distribution if kept is None else Dirichlet(self._filled(kept, distribution.concentration, _NEGLIGIBLE))
-
-    def as_full_matrix(self, cells: np.ndarray) -> np.ndarray:
-        """Return values of the allowed transitions as a matrix, with 0 elsewhere."""
-        return cells if self.allowed is None else self._filled(self.allowed, cells, 0.0)
-
-    def _filled(self, kept: np.ndarray, cells: np.ndarray, default: float) -> np.ndarray:
-        """Return an array with the given cells where `kept` is True, and a constant elsewhere."""
-        out = np.full(kept.shape, default)
-        out[kept] = cells
-        return out
-
     # ---- Checks ----------------------------------------------------------------------------------------------------
 
-    def check_counts(self, start: Any, transition: Any) -> None:
-        """Raise DataError if forbidden transitions or first states were counted."""
-        if self.starts is not None and (start.table[~self.starts] > 0).any():
-            state = self.states[int(np.flatnonzero((start.table > 0) & ~self.starts)[0])]
-            raise DataError(f"start does not allow state {state!r}, in which counted sequences begin.")
-        if self.allowed is not None and (transition.table[~self.allowed] > 0).any():
-            before, after = np.argwhere((transition.table > 0) & ~self.allowed)[0]
+    def check_zeros(self, start: np.ndarray, transition: np.ndarray, what: str, unit: str) -> None:
+        """Raise DataError if forbidden first states or transitions have positive counts or probabilities.
+
+        Parameters
+        ----------
+        start : ndarray of shape (states,)
+        transition : ndarray of shape (states, states)
+        what, unit : str
+            The names of the tables and of their values, for the message.
+        """
+        if self.starts is not None and (start[~self.starts] > 0).any():
+            state = self.states[int(np.flatnonzero((start > 0) & ~self.starts)[0])]
+            raise DataError(f"{what} has first state {state!r}, which start does not allow; expected {unit} 0.")
+        if self.allowed is not None and (transition[~self.allowed] > 0).any():
+            before, after = np.argwhere((transition > 0) & ~self.allowed)[0]
             raise DataError(
-                f"allowed_transitions forbids {self.states[before]!r} to {self.states[after]!r}, and "
-                f"{transition.table[before, after]:.6g} such transitions were counted.\n"
-                "    Allow it, or remove these sequences."
+                f"{what} goes from {self.states[before]!r} to {self.states[after]!r} with {unit} "
+                f"{transition[before, after]:.6g}, which allowed_transitions forbids; expected 0."
             )
 
     def check_steps(self, codes: np.ndarray, offsets: np.ndarray, gaps: np.ndarray | None = None) -> None:
@@ -310,18 +266,6 @@ class Topology:
             f"step {step} of sequence {sequence} goes from {self.states[codes[index - 1]]!r} to {state!r}, which "
             "allowed_transitions forbids.\n    Allow it, or check the states of that sequence."
         )
-
-    def check_parameters(self, start: np.ndarray, transition: np.ndarray, what: str) -> None:
-        """Raise DataError if forbidden transitions or first states have positive probability."""
-        if self.starts is not None and (start[~self.starts] > 0).any():
-            state = self.states[int(np.flatnonzero((start > 0) & ~self.starts)[0])]
-            raise DataError(f"{what} has first state {state!r}, which start does not allow; expected probability 0.")
-        if self.allowed is not None and (transition[~self.allowed] > 0).any():
-            before, after = np.argwhere((transition > 0) & ~self.allowed)[0]
-            raise DataError(
-                f"{what} goes from {self.states[before]!r} to {self.states[after]!r} with probability "
-                f"{transition[before, after]:.4g}, which allowed_transitions forbids; expected 0."
-            )
 
     def check_tied(self, scored: Sequence[FactorScorer], what: str) -> None:
         """Raise DataError if tied states have different emission parameters."""

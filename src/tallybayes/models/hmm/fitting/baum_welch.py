@@ -168,7 +168,7 @@ class BaumWelch:
         """Resolve the priors from these statistics, for all initializations and iterations."""
         self.priors_fixed = True
         by_part = read_prior(self.model.prior, components=self.components is not None)
-        priors = [self.topology.reduce_prior(part, by_part[part]) for part in self.topology.parts]
+        priors = [table.reduce_prior(by_part[part]) for part, table in self.topology.tables.items()]
         priors += [prior_in_groups(by_part["emission"], factor, self.model.estimate) for factor in self.emissions]
         self.objective.fix_priors(self.topology.reduce_statistics(statistics), priors)
 
@@ -192,7 +192,7 @@ class BaumWelch:
         groups = [topology.groups] * len(reduced)
         scorers, log_prior = self.objective.maximize(reduced, groups, otherwise=stationary_step)
         scorers = topology.expand_parameters(scorers)
-        parts = dict(zip(topology.parts, scorers, strict=False))
+        parts = dict(zip(topology.tables, scorers, strict=False))
         emissions = scorers[len(parts) :]
         for code, column in chain.from_iterable(map(undefined_parameters, emissions)):
             raise DataError.no_data(f"column {column!r} in {topology.group_name(code)}", self.model.estimate)
@@ -229,7 +229,7 @@ class BaumWelch:
         """
         counts = posterior.table if isinstance(posterior, Counts) else np.maximum(posterior.concentration - 1, 0.0)
         allowed = self.topology.allowed
-        transition_counts = self.topology.as_full_matrix(counts)
+        transition_counts = self.topology.tables["transition"].expand(counts)
         self.transition = stationary_mle(start_counts, transition_counts, allowed, self.transition)
         if allowed is None:
             return LevelProbabilities(self.transition, Segments([self.n_states]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -108,12 +108,20 @@ def _fit_in_database(model: HiddenMarkovModel, steps: DatabaseSteps) -> bool:
     states = tally.domains[names["state"]]
     if n_unnamed_states(model, states):
         raise _too_many_states(model, states)
-    Topology.of(model, states.levels).check_counts(tally[names["start"]], tally[names["to"]])
+    check_counted_topology(model, tally, names)
     model._factor_names = names
     model._dropped_columns = columns.dropped_columns
     model._frame_library = None
     model._set_tally(tally)
     return True
+
+
+def check_counted_topology(model: HiddenMarkovModel, tally: Tally, names: dict[str, str]) -> None:
+    """Raise DataError if a tally has counts of forbidden first states or transitions."""
+    states = tally.domains[tally.schema.domain(names["state"])].levels
+    start: Any = tally[names["start"]]
+    transition: Any = tally[names["to"]]
+    Topology.of(model, states).check_zeros(start.table, transition.table, "the tally", "count")
 
 
 def n_unnamed_states(model: HiddenMarkovModel, states: Domain) -> int:

@@ -40,7 +40,7 @@ def initial_parameters(em: BaumWelch, initial: HiddenMarkovModel) -> HMMParamete
         raise DataError("initial= does not model the end of sequences, but end_state is True; expected equal values.")
     end = given.end if em.topology.ends else None
     emissions = parameters_from_model(estimated.scored, estimated.domains, em.emissions, em.counter)
-    em.topology.check_parameters(np.exp(given.start), np.exp(given.transition), "initial=")
+    em.topology.check_zeros(np.exp(given.start), np.exp(given.transition), "initial=", "probability")
     em.topology.check_tied(emissions, "initial=")
     start = given.start
     if em.topology.stationary:
@@ -177,7 +177,7 @@ def _count_path(em: BaumWelch, path: np.ndarray, groups: np.ndarray) -> Expected
     observed, _ = em.counter.count_soft(em.sequences.table, responsibilities, None)
     if em.objective.has_prior and not em.priors_fixed:
         em.fix_priors([*parts, *observed])
-    constant_columns = em.objective.constant_columns[len(em.topology.parts) :]
+    constant_columns = em.objective.constant_columns[len(em.topology.tables) :]
     scorers = [  # the parameters that impute missing cells under a full covariance
         FactorScorer(f, diagonal_moments_estimate(s) if f.family.requires_complete_rows else None, False, constant)
         for f, s, constant in zip(em.emissions, observed, constant_columns, strict=True)
