@@ -12,12 +12,12 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import tallybayes as tb
-from tallybayes.sklearn.drop_in import SklearnDropIn, counts_of, statistics_of
+from tallybayes.sklearn.drop_in import Batch, SklearnDropIn, counts_of, statistics_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tallybayes.typing import SparseMatrix
+    from tallybayes.sklearn.drop_in import ClassModel, Matrix, Rows
 
 
 class CovarianceCounting(SklearnDropIn):
@@ -28,7 +28,7 @@ class CovarianceCounting(SklearnDropIn):
     covariance_estimator: Any
     priors: Any
 
-    def fit(self, X: npt.ArrayLike | SparseMatrix, y: npt.ArrayLike) -> Self:
+    def fit(self, X: Rows, y: npt.ArrayLike) -> Self:
         """Compute the means and covariances of the classes; previously counted rows are discarded.
 
         Parameters
@@ -41,14 +41,11 @@ class CovarianceCounting(SklearnDropIn):
         -------
         self
         """
-        self._validate_params()  # type: ignore[attr-defined]
-        read, labels = self._read(X, y, reset=True)
-        rows = (read, labels) if self._needs_rows() else None
-        dtype = read.dtype if read.dtype.kind == "f" else np.dtype(float)
-        return self._set_tally(self._count(read, labels), rows=rows, dtype=dtype)
+        return self._fit(X, y)
 
-    def _counted(self, X: Any) -> Any:
-        return X.astype(float) if X.dtype == bool else X  # booleans would be a categorical column
+    def _counted(self, rows: Matrix) -> Matrix:
+        is_bool = isinstance(rows, np.ndarray) and rows.dtype == bool
+        return np.asarray(rows, dtype=float) if is_bool else rows  # booleans would be a categorical column
 
     def _needs_rows(self) -> bool:
         """Return whether the covariance estimate needs the rows: fourth powers (Ledoit-Wolf) or an estimator object."""
@@ -70,7 +67,7 @@ class CovarianceCounting(SklearnDropIn):
             if getattr(self, "covariance_estimator", None) is not None:
                 raise ValueError(message)
 
-    def _covariance(self, scatter: np.ndarray, weight: float, rows: Any) -> np.ndarray:
+    def _covariance(self, scatter: np.ndarray, weight: float, rows: np.ndarray | None) -> np.ndarray:
         """Return the covariance of a group of rows, with shrinkage; `rows` are required if `_needs_rows`."""
         covariance = scatter / weight
         estimator, shrinkage = getattr(self, "covariance_estimator", None), getattr(self, "shrinkage", None)
@@ -88,6 +85,7 @@ class CovarianceCounting(SklearnDropIn):
         identity = np.eye(len(covariance))
         if not isinstance(shrinkage, str):
             return (1 - shrinkage) * covariance + shrinkage * np.trace(covariance) / len(covariance) * identity
+        assert rows is not None
         scale = np.sqrt(np.diagonal(covariance))
         scale = np.where(scale > 0, scale, 1.0)
         standard = covariance / np.outer(scale, scale)
@@ -95,12 +93,16 @@ class CovarianceCounting(SklearnDropIn):
         level = amount * np.trace(standard) / len(covariance)
         return ((1 - amount) * standard + level * identity) * np.outer(scale, scale)
 
-    def _by_class(self, model: Any, rows: Any) -> list[np.ndarray]:
+    def _rows(self, batch: Batch | None) -> np.ndarray | None:
+        """Return the training rows if the covariance estimate needs them."""
+        return np.asarray(batch.X) if batch is not None and self._needs_rows() else None
+
+    def _by_class(self, model: ClassModel, batch: Batch | None) -> list[np.ndarray]:
         """Return the covariance of each class."""
-        moments = statistics_of(model)
-        parts = zip(model.classes_, moments.scatter, counts_of(model), strict=True)
+        rows = self._rows(batch)
+        parts = zip(model.classes_, statistics_of(model).scatter, counts_of(model), strict=True)
         return [
-            self._covariance(scatter, weight, None if rows is None else rows[0][rows[1] == label])
+            self._covariance(scatter, weight, None if rows is None or batch is None else rows[batch.y == label])
             for label, scatter, weight in parts
         ]
 
@@ -144,10 +146,10 @@ class LinearDiscriminantAnalysis(CovarianceCounting, theirs.LinearDiscriminantAn
 
     _reads = {"ensure_min_samples": 2, "dtype": [np.float64, np.float32]}  # noqa: RUF012
 
-    def _make_model(self) -> Any:
+    def _make_model(self) -> tb.GaussianDiscriminant:
         return tb.GaussianDiscriminant("tied", estimate="mle", class_prior="frequency")
 
-    def _attributes(self, model: Any, *, rows: Any = None, dtype: Any = None) -> dict[str, Any]:
+    def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
         count, moments = counts_of(model), statistics_of(model)
         n_classes, n_rows = len(count), count.sum()
         if n_rows == n_classes:
@@ -159,7 +161,7 @@ class LinearDiscriminantAnalysis(CovarianceCounting, theirs.LinearDiscriminantAn
         self._check_solver("covariance estimator is not supported with svd solver. Try another solver")
         attributes: dict[str, Any] = {"means_": np.array(moments.mean), "priors_": priors}
         if self.solver != "svd" or self.store_covariance:
-            covariances = self._by_class(model, rows)
+            covariances = self._by_class(model, batch)
             attributes["covariance_"] = np.einsum("k,kij->ij", priors, np.stack(covariances))
         if self.solver == "svd":
             attributes |= self._of_singular_values(
@@ -171,9 +173,9 @@ class LinearDiscriminantAnalysis(CovarianceCounting, theirs.LinearDiscriminantAn
             )
         else:
             pooled = moments.pool_groups()
-            total = self._covariance(pooled.scatter, n_rows, None if rows is None else rows[0])
+            total = self._covariance(pooled.scatter, n_rows, self._rows(batch))
             attributes |= _of_eigenvalues(attributes["means_"], priors, attributes["covariance_"], total, n_directions)
-        dtype = getattr(self, "means_", count).dtype if dtype is None else dtype
+        dtype = getattr(self, "means_", count).dtype if batch is None else batch.dtype
         if n_classes == 2:
             attributes["coef_"] = (attributes["coef_"][1] - attributes["coef_"][0])[None]
             attributes["intercept_"] = (attributes["intercept_"][1] - attributes["intercept_"][0])[None]
@@ -257,13 +259,13 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
     (array([0, 0, 0]), 0.98)
     """
 
-    def _labels(self, model: Any) -> np.ndarray:
+    def _labels(self, model: ClassModel) -> np.ndarray:
         return model.classes_
 
-    def _make_model(self) -> Any:
+    def _make_model(self) -> tb.GaussianDiscriminant:
         return tb.GaussianDiscriminant("full", estimate="mle", class_prior="frequency")
 
-    def _attributes(self, model: Any, *, rows: Any = None, dtype: Any = None) -> dict[str, Any]:
+    def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
         count, moments, classes = counts_of(model), statistics_of(model), model.classes_
         if len(classes) < 2:
             raise ValueError(f"The number of classes has to be greater than one. Got {len(classes)} class.")
@@ -273,7 +275,7 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
             raise ValueError(f"y has only 1 sample in class {label}, covariance is ill defined.")
         priors = count / count.sum() if self.priors is None else np.array(self.priors)
         by_rows = getattr(self, "solver", "svd") == "svd"
-        covariances, scalings, rotations = self._by_class(model, rows), [], []
+        covariances, scalings, rotations = self._by_class(model, batch), [], []
         for class_index, covariance in enumerate(covariances):
             variance, axes = np.linalg.eigh(covariance)
             variance, axes = variance[::-1], axes[:, ::-1]
@@ -287,14 +289,14 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
             scalings.append(variance)
             rotations.append(axes)
         scorer = tb.GaussianDiscriminant.from_parameters(moments.mean, np.stack(covariances))
-        dtype = getattr(self, "means_", count).dtype if dtype is None else dtype
+        dtype = getattr(self, "means_", count).dtype if batch is None else batch.dtype
         lists = {"scalings_": scalings, "rotations_": rotations} | (
             {"covariance_": covariances} if self.store_covariance else {}
         )
         attributes = {name: [part.astype(dtype) for part in arrays] for name, arrays in lists.items()}
         return attributes | {"means_": moments.mean.astype(dtype), "priors_": priors, "_scorer": scorer}
 
-    def _raise_singular(self, label: Any, n_rows: int, n_columns: int, by_rows: bool) -> None:
+    def _raise_singular(self, label: object, n_rows: int, n_columns: int, by_rows: bool) -> None:
         """Raise LinAlgError: the covariance of a class is singular."""
         message = f"The covariance matrix of class {label} is not full rank. "
         if by_rows and n_rows <= n_columns:
@@ -307,13 +309,13 @@ class QuadraticDiscriminantAnalysis(CovarianceCounting, theirs.QuadraticDiscrimi
             message += f"Increase the value of `{'reg_param' if by_rows else 'shrinkage'}` to reduce the collinearity."
         raise linalg.LinAlgError(message)
 
-    def _decision_function(self, X: Any) -> np.ndarray:
+    def _decision_function(self, X: Rows) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False)
+        rows: np.ndarray = validate_data(self, X, reset=False)
         n_classes, n_columns = self.means_.shape
         with np.errstate(divide="ignore"):
             shift = np.log(self.priors_) + np.log(n_classes) + n_columns / 2 * np.log(2 * np.pi)
-        return self._scorer.predict_joint_log_proba(self._counted(X)) + shift
+        return self._scorer.predict_joint_log_proba(self._counted(rows)) + shift
 
 
 def _linear(means: np.ndarray, coef: np.ndarray, priors: np.ndarray) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class GaussianMixture(theirs.GaussianMixture):
         self.model_ = self._as_model()
         return labels
 
-    def _initialize(self, X: np.ndarray, resp: Any, **options: Any) -> None:
+    def _initialize(self, X: np.ndarray, resp: np.ndarray | None, **options: object) -> None:
         weights: Any = None
         means: Any = None
         covariances: Any = None
@@ -101,7 +101,7 @@ class GaussianMixture(theirs.GaussianMixture):
         else:
             self.covariances_, self.precisions_cholesky_ = self._of_precisions(np.asarray(self.precisions_init))
 
-    def _m_step(self, X: np.ndarray, log_resp: np.ndarray, **options: Any) -> None:
+    def _m_step(self, X: np.ndarray, log_resp: np.ndarray, **options: object) -> None:
         weights, self.means_, self.covariances_ = self._estimated(X, np.exp(log_resp))
         self.weights_ = weights / weights.sum()
         self.precisions_cholesky_ = self._precisions_of(self.covariances_)
@@ -161,7 +161,7 @@ class GaussianMixture(theirs.GaussianMixture):
         covariances = np.linalg.inv(precisions)
         return (covariances + np.swapaxes(covariances, -1, -2)) / 2, np.ascontiguousarray(upper)
 
-    def _estimate_log_prob(self, X: np.ndarray, **options: Any) -> np.ndarray:
+    def _estimate_log_prob(self, X: np.ndarray, **options: object) -> np.ndarray:
         if self.covariance_type in ("full", "tied"):
             family: Any = tb.MultivariateGaussian()
             log_prob = family.log_prob(family.as_parameters((self.means_, self._matrices()), None), X)
@@ -174,7 +174,7 @@ class GaussianMixture(theirs.GaussianMixture):
     def _get_parameters(self) -> Any:
         return (*super()._get_parameters(), self._moments)
 
-    def _set_parameters(self, params: Any, **options: Any) -> None:
+    def _set_parameters(self, params: tuple[Any, ...], **options: object) -> None:
         super()._set_parameters(params[:4], **options)
         self._moments = params[4] if len(params) > 4 else None
 

@@ -6,25 +6,32 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sklearn.naive_bayes as theirs
-from scipy.sparse import issparse
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.validation import check_non_negative, validate_data
 
 import tallybayes as tb
-from tallybayes.sklearn.drop_in import SklearnDropIn, by_class, counts_of, merged_model, statistics_of, weights_of
+from tallybayes.sklearn.drop_in import (
+    Batch,
+    SklearnDropIn,
+    by_class,
+    counts_of,
+    merged_model,
+    statistics_of,
+    weights_of,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
-    from tallybayes.typing import SparseMatrix
+    from tallybayes.sklearn.drop_in import ClassModel, Matrix, Rows
 
 
 class NaiveBayesCounting(SklearnDropIn):
     """Base class of the five classifiers: `fit` and `partial_fit`."""
 
-    def fit(
-        self, X: npt.ArrayLike | SparseMatrix, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-    ) -> Self:
+    def fit(self, X: Rows, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit the classifier; previously counted rows are discarded.
 
         Parameters
@@ -38,15 +45,11 @@ class NaiveBayesCounting(SklearnDropIn):
         -------
         self
         """
-        self._validate_params()  # type: ignore[attr-defined]
-        X, y = self._read(X, y, reset=True)
-        weight = weights_of(sample_weight, X)
-        # As in scikit-learn, a class exists even if all of its rows have weight 0.
-        return self._learn(None, X, self._count(X, y, weight, None if weight is None else np.unique(y)), weight)
+        return self._fit(X, y, sample_weight)
 
     def partial_fit(
         self,
-        X: npt.ArrayLike | SparseMatrix,
+        X: Rows,
         y: npt.ArrayLike,
         classes: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
@@ -68,7 +71,7 @@ class NaiveBayesCounting(SklearnDropIn):
         """
         self._validate_params()  # type: ignore[attr-defined]
         first = not hasattr(self, "classes_")
-        X, y = self._read(X, y, reset=first)
+        rows, labels = self._validate(X, y, reset=first)
         known_classes, before = vars(self).get("classes_"), getattr(self, "model_", None)
         _check_partial_fit_first_call(self, classes)
         declared = self.classes_
@@ -77,20 +80,17 @@ class NaiveBayesCounting(SklearnDropIn):
                 f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {known_classes}"
             )
         try:
-            weight = weights_of(sample_weight, X)
-            batch = self._count(X, y, weight, declared)
-            unknown = np.setdiff1d(batch.classes_, declared)
+            weight = weights_of(sample_weight, rows)
+            model = self._count(rows, labels, weight, declared)
+            unknown = np.setdiff1d(model.classes_, declared)
             if len(unknown):
                 raise ValueError(f"The target label(s) {unknown} in y do not exist in the initial classes {declared}")
-            return self._learn(before, X, batch, weight)
+            model = model if before is None else merged_model(before, model)
+            return self._set_tally(model, Batch(rows, labels, weight, before is None))
         except BaseException:
             if known_classes is None:
                 del self.classes_  # the call failed, so the next call is again the first one
             raise
-
-    def _learn(self, before: Any, X: Any, batch: Any, weight: Any) -> Self:
-        """Merge the model of a batch into the model of all rows before, and set the fitted attributes."""
-        return self._set_tally(batch if before is None else merged_model(before, batch))
 
 
 class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
@@ -118,23 +118,19 @@ class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
     (array([0, 0, 0]), array([5.006, 3.428, 1.462, 0.246]))
     """
 
-    def _make_model(self) -> Any:
+    def _make_model(self) -> tb.NaiveBayes:
         return tb.NaiveBayes(tb.Gaussian(), estimate="mle", class_prior="frequency")
 
-    def _learn(self, before: Any, X: Any, batch: Any, weight: Any) -> Self:
-        dtype = X.dtype if X.dtype.kind == "f" else np.dtype(float)
-        if before is None and weight is None:
-            return self._set_tally(batch, dtype=dtype)
-        # As in scikit-learn: the unweighted variance of the last batch only.
-        model = batch if before is None else merged_model(before, batch)
-        return self._set_tally(model, dtype=dtype, largest=float(np.var(X, axis=0).max()))
-
-    def _attributes(self, model: Any, *, dtype: Any = None, largest: float | None = None) -> dict[str, Any]:
-        count, moments, tally = counts_of(model), statistics_of(model), model.tally_
+    def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
+        count = counts_of(model)
+        moments = statistics_of(model)
+        tally = model.tally_
         weight = np.where(count > 0, count, 1.0)[:, None]
-        if largest is None:
+        if batch is None or (batch.is_first and batch.weight is None):
             pooled = moments.pool_groups()
             largest = float((pooled.scatter / np.maximum(pooled.weight, 1e-300)).max(initial=0.0))
+        else:  # as in scikit-learn: the unweighted variance of the last batch only
+            largest = float(np.var(np.asarray(batch.X), axis=0).max())
         epsilon = self.var_smoothing * largest
         extra = moments.with_scatter(np.broadcast_to(epsilon * count[:, None], moments.mean.shape))
         smoothed = tb.Tally(tally.factors, [tally.statistics[0], extra], tally.domains, tally.schema)
@@ -144,7 +140,7 @@ class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
             "theta_": np.array(moments.mean),
             "var_": moments.scatter / weight + epsilon,
         }
-        dtype = getattr(self, "theta_", count).dtype if dtype is None else dtype
+        dtype = getattr(self, "theta_", count).dtype if batch is None else batch.dtype
         attributes = {name: array.astype(dtype, copy=False) for name, array in attributes.items()}
         return attributes | {"epsilon_": epsilon, "_smoothed": self._make_model().fit_tally(smoothed)}
 
@@ -161,7 +157,7 @@ class GaussianNB(NaiveBayesCounting, theirs.GaussianNB):
             raise ValueError("Priors must be non-negative.")
         return priors
 
-    def _check_X(self, X: Any) -> Any:  # noqa: N802
+    def _check_X(self, X: Rows) -> Matrix:  # noqa: N802
         return validate_data(self, X, reset=False)
 
     def _joint_log_likelihood(self, X: np.ndarray) -> np.ndarray:
@@ -189,7 +185,7 @@ class DiscreteCounting(NaiveBayesCounting):
         """Return the smoothing parameter α after scikit-learn's validation, which warns if it is too small."""
         return self._check_alpha()  # type: ignore[attr-defined]
 
-    def _model_of(self, family: Any, make_prior: Any) -> Any:
+    def _model_of(self, family: tb.Family, make_prior: Callable[[np.ndarray], Any]) -> tb.NaiveBayes:
         """Return a model under the prior that corresponds to α; without a prior if α is 0 for some column."""
         alpha = np.asarray(self.alpha, dtype=float)
         if alpha.ndim and len(alpha) != self.n_features_in_:
@@ -200,15 +196,15 @@ class DiscreteCounting(NaiveBayesCounting):
             return tb.NaiveBayes(family, estimate="mle", class_prior=class_prior)
         return tb.NaiveBayes(family, prior=make_prior(alpha), class_prior=class_prior)
 
-    def _joint_of_model(self, X: Any) -> np.ndarray:
+    def _joint_of_model(self, rows: Matrix) -> np.ndarray:
         """Return log p(class, row).
 
         `class_prior` is used as given, even if it does not sum to 1, as in scikit-learn.
         """
-        joint = self.model_.predict_joint_log_proba(self._named(X))
+        joint = self.model_.predict_joint_log_proba(self._named(rows))
         return joint if self.class_prior is None else joint + np.log(np.sum(self.class_prior))
 
-    def _class_attributes(self, model: Any) -> dict[str, Any]:
+    def _class_attributes(self, model: ClassModel) -> dict[str, Any]:
         """Return `class_count_` and `class_log_prior_`."""
         count, n_classes = counts_of(model), len(model.classes_)
         if self.class_prior is not None:
@@ -222,11 +218,11 @@ class DiscreteCounting(NaiveBayesCounting):
             log_prior = np.full(n_classes, -np.log(n_classes))
         return {"class_count_": count, "class_log_prior_": log_prior}
 
-    def _set_tally(self, model: Any, **options: Any) -> Self:
+    def _set_tally(self, model: ClassModel, batch: Batch | None = None) -> Self:
         if self.class_prior is not None and len(self.class_prior) == len(model.classes_):
             probabilities = np.asarray(self.class_prior, dtype=float) / np.sum(self.class_prior)
             model = model.reestimate(class_prior=by_class(model.classes_, probabilities))
-        return super()._set_tally(model, **options)
+        return super()._set_tally(model, batch)
 
 
 class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):
@@ -259,10 +255,10 @@ class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):
            [1., 0.]]))
     """
 
-    def _make_model(self) -> Any:
+    def _make_model(self) -> tb.NaiveBayes:
         return self._model_of(tb.Bernoulli(), lambda alpha: tb.Beta(alpha, alpha))
 
-    def _attributes(self, model: Any, **options: Any) -> dict[str, Any]:
+    def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
         attributes = self._class_attributes(model)
         alpha = self._smoothing()
         counts = np.array(statistics_of(model).total)
@@ -270,20 +266,20 @@ class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):
             log_prob = np.log(counts + alpha) - np.log(attributes["class_count_"][:, None] + 2 * np.asarray(alpha))
         return attributes | {"feature_count_": counts, "feature_log_prob_": log_prob}
 
-    def _check_X(self, X: Any) -> Any:  # noqa: N802
+    def _check_X(self, X: Rows) -> Matrix:  # noqa: N802
         return self._counted(validate_data(self, X, accept_sparse="csr", reset=False))
 
-    def _joint_log_likelihood(self, X: Any) -> np.ndarray:
+    def _joint_log_likelihood(self, X: Matrix) -> np.ndarray:
         return self._joint_of_model(X)
 
-    def _counted(self, X: Any) -> Any:
+    def _counted(self, rows: Matrix) -> Matrix:
         """Return the binarized rows: 1 above the threshold `binarize`, 0 elsewhere."""
         if self.binarize is None:
-            return X
-        if not issparse(X):
-            return self.binarize < X
-        above = X.copy()
-        above.data = (X.data > self.binarize).astype(float)
+            return rows
+        if isinstance(rows, np.ndarray):
+            return np.asarray(self.binarize < rows)
+        above: Any = rows.tocsr().copy()
+        above.data = (above.data > self.binarize).astype(float)
         above.eliminate_zeros()
         return above
 
@@ -291,14 +287,14 @@ class BernoulliNB(DiscreteCounting, theirs.BernoulliNB):
 class TokenCounting(DiscreteCounting):
     """Base class for rows of counts over one vocabulary; counts may be fractions."""
 
-    def _make_model(self) -> Any:
+    def _make_model(self) -> tb.NaiveBayes:
         n_columns = self.n_features_in_
         return self._model_of(tb.Multinomial(), lambda alpha: tb.Dirichlet(np.broadcast_to(alpha, n_columns)))
 
-    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
-        X, y = super()._read(X, y, reset=reset)
-        check_non_negative(X, f"{type(self).__name__} (input X)")
-        return X, y
+    def _validate(self, X: Rows, y: npt.ArrayLike, *, reset: bool) -> tuple[Matrix, np.ndarray]:
+        rows, labels = super()._validate(X, y, reset=reset)
+        check_non_negative(rows, f"{type(self).__name__} (input X)")
+        return rows, labels
 
 
 class MultinomialNB(TokenCounting, theirs.MultinomialNB):
@@ -329,7 +325,7 @@ class MultinomialNB(TokenCounting, theirs.MultinomialNB):
            [0., 3.]]))
     """
 
-    def _attributes(self, model: Any, **options: Any) -> dict[str, Any]:
+    def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
         counts = np.array(statistics_of(model).total)
         smoothed = counts + self._smoothing()
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -365,7 +361,7 @@ class ComplementNB(TokenCounting, theirs.ComplementNB):
     (array(['a'], dtype='<U1'), array([3., 4.]))
     """
 
-    def _attributes(self, model: Any, **options: Any) -> dict[str, Any]:
+    def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
         counts = np.array(statistics_of(model).total)
         all_counts = counts.sum(axis=0)
         rest = all_counts + self._smoothing() - counts
@@ -407,19 +403,25 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
 
     _reads = {"dtype": "int"}  # noqa: RUF012
 
-    def _make_model(self) -> Any:
+    def _make_model(self) -> tb.NaiveBayes:
         return self._model_of(tb.Categorical(), float)
 
-    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
-        X, y = super()._read(X, y, reset=reset)
-        check_non_negative(X, "CategoricalNB (input X)")
-        return X, y
+    def _validate(self, X: Rows, y: npt.ArrayLike, *, reset: bool) -> tuple[Matrix, np.ndarray]:
+        rows, labels = super()._validate(X, y, reset=reset)
+        check_non_negative(rows, "CategoricalNB (input X)")
+        return rows, labels
 
-    def _count(self, X: Any, y: np.ndarray, weight: Any = None, classes: npt.ArrayLike | None = None) -> Any:
-        model = super()._count(X, y, weight, classes)
-        return self._with_categories(model, self._validate_n_categories(X, self.min_categories))
+    def _count(
+        self,
+        rows: Matrix,
+        labels: np.ndarray,
+        weight: np.ndarray | None = None,
+        classes: np.ndarray | None = None,
+    ) -> ClassModel:
+        model = super()._count(rows, labels, weight, classes)
+        return self._with_categories(model, self._validate_n_categories(rows, self.min_categories))
 
-    def _with_categories(self, model: Any, n_categories: np.ndarray) -> Any:
+    def _with_categories(self, model: ClassModel, n_categories: np.ndarray) -> ClassModel:
         """Return the model with all categories from 0 on declared, so that they remain when rows are forgotten."""
         tally, sizes = model.tally_, statistics_of(model).segments.sizes
         gaps = [place for place, n in enumerate(n_categories) if sizes[place] < n]
@@ -427,7 +429,7 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
             tally = tally.declare(tally.factors[1].columns[place], range(int(n_categories[place])))
         return model + self._make_model().fit_tally(tally.scale(0.0)) if gaps else model
 
-    def _attributes(self, model: Any, **options: Any) -> dict[str, Any]:
+    def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
         tally, counted, alpha = model.tally_, statistics_of(model), self._smoothing()
         tables = []
         for name, table in zip(tally.factors[1].columns, counted.segments.split(counted.table), strict=True):
@@ -441,10 +443,10 @@ class CategoricalNB(DiscreteCounting, theirs.CategoricalNB):
         attributes = {"category_count_": tables, "feature_log_prob_": log_probs, "n_categories_": sizes}
         return self._class_attributes(model) | attributes
 
-    def _check_X(self, X: Any) -> Any:  # noqa: N802
-        X = validate_data(self, X, dtype="int", reset=False)
-        check_non_negative(X, "CategoricalNB (input X)")
-        return X
+    def _check_X(self, X: Rows) -> Matrix:  # noqa: N802
+        rows: np.ndarray = validate_data(self, X, dtype="int", reset=False)
+        check_non_negative(rows, "CategoricalNB (input X)")
+        return rows
 
     def _joint_log_likelihood(self, X: np.ndarray) -> np.ndarray:
         beyond = np.flatnonzero(X.max(axis=0, initial=-1) >= self.n_categories_)

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sklearn.neighbors as theirs
-from scipy.sparse import issparse
 
 import tallybayes as tb
-from tallybayes.sklearn.drop_in import SklearnDropIn, counts_of, statistics_of
+from tallybayes.sklearn.drop_in import Batch, SklearnDropIn, counts_of, statistics_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tallybayes.typing import SparseMatrix
+    from tallybayes.sklearn.drop_in import ClassModel, Matrix, Rows
 
 
 class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
@@ -46,7 +45,7 @@ class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
 
     _reads = {"accept_sparse": ["csr", "csc"]}  # noqa: RUF012
 
-    def fit(self, X: npt.ArrayLike | SparseMatrix, y: npt.ArrayLike) -> Self:
+    def fit(self, X: Rows, y: npt.ArrayLike) -> Self:
         """Compute the class means and standard deviations; previously counted rows are discarded.
 
         Parameters
@@ -59,23 +58,16 @@ class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
         -------
         self
         """
-        self._validate_params()
-        read, labels = self._read(X, y, reset=True)
-        rows = self._counted(read)
-        model = self._count(rows, labels)
-        medians = None
-        if self.metric == "manhattan":
-            medians = np.stack([np.median(rows[labels == label], axis=0) for label in model.classes_])
-        return self._set_tally(model, medians=medians)
+        return self._fit(X, y)
 
-    def _labels(self, model: Any) -> np.ndarray:
+    def _labels(self, model: ClassModel) -> np.ndarray:
         return model.classes_
 
-    def _make_model(self) -> Any:
+    def _make_model(self) -> tb.NearestClassMean:
         return tb.NearestClassMean("euclidean")
 
-    def _counted(self, X: Any) -> Any:
-        return X.toarray() if issparse(X) else X
+    def _counted(self, rows: Matrix) -> np.ndarray:
+        return rows if isinstance(rows, np.ndarray) else rows.tocsr().toarray()
 
     def _check_countable(self, what: str) -> None:
         if self.metric == "manhattan":
@@ -84,12 +76,16 @@ class NearestCentroid(SklearnDropIn, theirs.NearestCentroid):
                 "    Use metric='euclidean'."
             )
 
-    def _attributes(self, model: Any, *, medians: Any = None) -> dict[str, Any]:
+    def _attributes(self, model: ClassModel, batch: Batch | None) -> dict[str, Any]:
         count, moments, n_classes = counts_of(model), statistics_of(model), len(model.classes_)
         if n_classes < 2:
             raise ValueError(f"The number of classes has to be greater than one; got {n_classes} class")
         n_rows, pooled, means = count.sum(), moments.pool_groups(), np.array(moments.mean)
-        prior, centroids = self._prior(count), means if medians is None else medians
+        prior = self._prior(count)
+        centroids = means
+        if self.metric == "manhattan" and batch is not None:
+            rows = self._counted(batch.X)
+            centroids = np.stack([np.median(rows[batch.y == label], axis=0) for label in model.classes_])
         with np.errstate(divide="ignore", invalid="ignore"):
             scatter = moments.scatter + count[:, None] * (means - centroids) ** 2
             std = np.sqrt(scatter.sum(axis=0) / (n_rows - n_classes))
