@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
 import tallybayes as tb
+from tallybayes.hmmlearn.hmm_drop_in import check_width
 from tallybayes.kernels import Scorer, squared_lengths
 
 FAMILIES = {
@@ -34,8 +34,7 @@ def log_densities(X: np.ndarray, means: np.ndarray, covars: np.ndarray) -> np.nd
     ndarray of shape (steps, n)
     """
     means = np.asarray(means, dtype=float)
-    if X.shape[1] != means.shape[1]:
-        raise ValueError(f"Unexpected number of dimensions, got {X.shape[1]} but expected {means.shape[1]}")
+    check_width(X, means.shape[1])
     if covars.ndim == 3:
         return _of_matrices(X, means, covars)
     covars = np.maximum(covars, np.finfo(float).tiny)
@@ -91,7 +90,7 @@ def _regularize(matrix: np.ndarray) -> np.ndarray:
     raise ValueError("'covars' must be symmetric, positive-definite")
 
 
-def over_states(covars: Any, kind: str, n: int, n_features: int) -> np.ndarray:
+def over_states(covars: npt.ArrayLike, kind: str, n: int, n_features: int) -> np.ndarray:
     """Return covariances of all states: variances of shape (n, columns), or one matrix for each state."""
     covars = np.asarray(covars, dtype=float)
     if kind == "diag":

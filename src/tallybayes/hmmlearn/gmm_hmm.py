@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from hmmlearn import hmm as theirs
 
 import tallybayes as tb
@@ -17,7 +18,7 @@ from tallybayes.hmmlearn.gaussian_densities import (
     over_states,
     regularize,
 )
-from tallybayes.hmmlearn.hmm_drop_in import HmmlearnDropIn, normalize, to_tallybayes
+from tallybayes.hmmlearn.hmm_drop_in import HmmlearnDropIn, divide_or_keep, normalize, to_tallybayes
 
 
 class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
@@ -79,7 +80,7 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
     _parameters = ("weights_", "means_", "covars_")
     _previous_means: np.ndarray  # the means used in the last E-step
 
-    def _fit_counted(self, X: np.ndarray, offsets: np.ndarray, states: Any) -> Any:
+    def _fit_counted(self, X: np.ndarray, offsets: np.ndarray, states: npt.ArrayLike) -> Self:
         raise tb.DataError(
             "states= is not supported: it does not determine the component of a time step within its state.\n"
             "    Use tb.HiddenMarkovModel(components=…), which fits components by EM, or GaussianHMM."
@@ -119,27 +120,30 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
         log_prob /= total[:, :, None]
         return maximum, log_prob
 
-    def _emission(self, X: np.ndarray) -> Any:
+    def _emission(self, X: np.ndarray) -> np.ndarray:
         return self._log_prob_and_responsibilities(X)[0]
 
-    _compute_log_likelihood = _emission
+    def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        return self._emission(X)
 
     def _e_step(self, X: np.ndarray, offsets: np.ndarray) -> tuple[list[Any], float]:
         self._previous_means = self.means_
         emission, responsibilities = self._log_prob_and_responsibilities(X)
-        done = self._expected_counts(emission, offsets)
-        responsibilities *= done.emission[:, :, None]
+        expected = self._expected_counts(emission, offsets)
+        responsibilities *= expected.emission[:, :, None]
         seen = ~np.isnan(X).any(axis=1)
         groups = (self.n_components, self.n_mix) if self.n_mix > 1 else (self.n_components,)
         like = None if self._counts is None else self._counts[2]
         moments: Any = FAMILIES[self.covariance_type]().collect(
             X[seen], None, self.weights_.size, responsibilities.reshape(len(X), -1)[seen], like=like
         )
-        counts = [tb.Counts(done.start), tb.Counts(done.transition), moments.reshape_groups(groups)]
-        return [*counts, tb.Counts(responsibilities[seen].sum(axis=0))], float(done.log_likelihood.sum())
+        counts = [tb.Counts(expected.start), tb.Counts(expected.transition), moments.reshape_groups(groups)]
+        return [*counts, tb.Counts(responsibilities[seen].sum(axis=0))], float(expected.log_likelihood.sum())
 
-    def _set_emission(self, counts: Any, *more: Any) -> None:
-        component_counts, mean = more[0].table, counts.mean.reshape(self.means_.shape)
+    def _set_emission(self, statistics: list[Any]) -> None:
+        counts = statistics[0]
+        component_counts = statistics[1].table
+        mean = counts.mean.reshape(self.means_.shape)
         if "w" in self.params:
             weights = component_counts + self.weights_prior - 1
             self.weights_ = divide_or_keep(weights, weights.sum(axis=1, keepdims=True), self.weights_)
@@ -183,9 +187,3 @@ class GMMHMM(HmmlearnDropIn, theirs.GMMHMM):
         gaussians = [{"mean": mean, name: part} for mean, part in zip(means, covars, strict=True)]
         by_state = [gaussians[k * self.n_mix : (k + 1) * self.n_mix] for k in range(self.n_components)]
         return to_tallybayes(self, {tuple(range(means.shape[1])): by_state}, component=normalize(self.weights_))
-
-
-def divide_or_keep(total: np.ndarray, weight: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Return total / weight; the previous values where the weight is 0."""
-    is_empty = np.broadcast_to(weight == 0, total.shape)
-    return np.where(is_empty, before, total / np.where(weight == 0, 1, weight))

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from hmmlearn import hmm as theirs
 from hmmlearn.base import BaseHMM
 from scipy.special import gammaln
@@ -21,7 +22,9 @@ from tallybayes.hmmlearn.gaussian_densities import (
     regularize,
 )
 from tallybayes.hmmlearn.gmm_hmm import GMMHMM
-from tallybayes.hmmlearn.hmm_drop_in import HmmlearnDropIn, normalize, to_tallybayes
+from tallybayes.hmmlearn.hmm_drop_in import HmmlearnDropIn, check_width, divide_or_keep, normalize, to_tallybayes
+from tallybayes.kernels.hmm import ExpectedTransitions
+from tallybayes.kernels.hmm_arguments import Emission
 
 __all__ = ["GMMHMM", "CategoricalHMM", "GaussianHMM", "MultinomialHMM", "PoissonHMM"]
 
@@ -71,21 +74,21 @@ class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
     _letters = "ste"
     _parameters = ("emissionprob_",)
 
-    def _validate(self, X: Any) -> np.ndarray:
-        X = check_array(X, ensure_all_finite="allow-nan")
-        if X.shape[1] != 1:
+    def _validate(self, X: npt.ArrayLike) -> np.ndarray:
+        symbols: np.ndarray = check_array(X, ensure_all_finite="allow-nan")
+        if symbols.shape[1] != 1:
             warnings.warn("Inputs of shape other than (n_samples, 1) are deprecated.", DeprecationWarning, stacklevel=4)
-            X = X.reshape(-1, 1)
-        if X.dtype.kind == "f":
-            missing = np.isnan(X)
-            if (X[~missing] != np.floor(X[~missing])).any():
+            symbols = symbols.reshape(-1, 1)
+        if symbols.dtype.kind == "f":
+            missing = np.isnan(symbols)
+            if (symbols[~missing] != np.floor(symbols[~missing])).any():
                 raise ValueError("Symbols should be integers")
-            if (X[~missing] < 0).any():
+            if (symbols[~missing] < 0).any():
                 raise ValueError("Symbols should be nonnegative")
-            return np.where(missing, -1, X).astype(np.int64)
-        if X.size and X.min() < 0:
+            return np.where(missing, -1, symbols).astype(np.int64)
+        if symbols.size and symbols.min() < 0:
             raise ValueError("Symbols should be nonnegative")
-        return np.asarray(X)
+        return np.asarray(symbols)
 
     def _complete_steps(self, X: np.ndarray) -> np.ndarray:
         missing = (X < 0).any(axis=1)
@@ -94,12 +97,12 @@ class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
     def _family(self) -> tb.Family:
         return tb.Categorical(tuple(range(self.n_features)))
 
-    def _emission(self, X: np.ndarray) -> Any:
+    def _emission(self, X: np.ndarray) -> Emission:
         with np.errstate(divide="ignore"):
             return X.reshape(-1), np.log(np.ascontiguousarray(self.emissionprob_.T, dtype=float))
 
-    def _kernel_statistics(self, X: np.ndarray, done: Any) -> list[Any]:
-        return [tb.Counts(done.start), tb.Counts(done.transition), tb.Counts(done.emission.T)]
+    def _kernel_statistics(self, X: np.ndarray, expected: ExpectedTransitions) -> list[Any]:
+        return [tb.Counts(expected.start), tb.Counts(expected.transition), tb.Counts(expected.emission.T)]
 
     def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
         codes = X.reshape(-1)
@@ -109,12 +112,11 @@ class CategoricalHMM(HmmlearnDropIn, theirs.CategoricalHMM):
         ]
         return tb.Counts(np.stack(sums))
 
-    def _set_emission(self, counts: Any, *more: Any) -> None:
+    def _set_emission(self, statistics: list[Any]) -> None:
         if "e" in self.params:
-            table = np.maximum(self.emissionprob_prior - 1 + counts.table, 0)
-            total = table.sum(axis=1, keepdims=True)
-            before = getattr(self, "emissionprob_", table)
-            self.emissionprob_ = np.where(total == 0, before, table / np.where(total == 0, 1, total))
+            table = np.maximum(self.emissionprob_prior - 1 + statistics[0].table, 0)
+            before = getattr(self, "emissionprob_", None)
+            self.emissionprob_ = divide_or_keep(table, table.sum(axis=1, keepdims=True), before)
 
     def _to_model(self) -> tb.HiddenMarkovModel:
         return to_tallybayes(
@@ -181,7 +183,7 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
         return covars if covars.ndim == 3 else covars[:, :, None] * np.eye(n_features)
 
     @covars_.setter
-    def covars_(self, covars: Any) -> None:
+    def covars_(self, covars: npt.ArrayLike) -> None:
         super(GaussianHMM, GaussianHMM).covars_.fset(self, covars)
 
     def _variances(self) -> np.ndarray:
@@ -194,7 +196,7 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
     def _family(self) -> tb.Family:
         return FAMILIES[self.covariance_type]()
 
-    def _emission(self, X: np.ndarray) -> Any:
+    def _emission(self, X: np.ndarray) -> np.ndarray:
         log_prob = self._compute_log_likelihood(X)
         if self.implementation == "scaling":  # raise the error that hmmlearn raises
             underflowed = np.flatnonzero(log_prob.max(axis=1, initial=-np.inf) < _UNDERFLOW)
@@ -217,13 +219,12 @@ class GaussianHMM(HmmlearnDropIn, theirs.GaussianHMM):
         like = None if self._counts is None else self._counts[2]  # keep the anchors of the moments
         return self._family().collect(X, None, self.n_components, responsibilities, like=like)
 
-    def _set_emission(self, counts: Any, *more: Any) -> None:
-        weight, total_weight = counts.weight, self.means_weight + counts.weight
+    def _set_emission(self, statistics: list[Any]) -> None:
+        (counts,) = statistics
+        weight = counts.weight
         if "m" in self.params:
-            means = (self.means_weight * self.means_prior + weight * counts.mean) / np.where(
-                total_weight == 0, 1, total_weight
-            )
-            self.means_ = np.where(total_weight == 0, getattr(self, "means_", means), means)
+            total = self.means_weight * self.means_prior + weight * counts.mean
+            self.means_ = divide_or_keep(total, self.means_weight + weight, getattr(self, "means_", None))
         if "c" in self.params:
             prior_shift, shift = self.means_ - self.means_prior, counts.mean - self.means_
             if self.covariance_type in ("spherical", "diag"):
@@ -299,19 +300,19 @@ class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
     _letters = "ste"
     _parameters = ("emissionprob_",)
 
-    def _validate(self, X: Any) -> np.ndarray:
-        X = check_array(X, ensure_all_finite="allow-nan")
-        if X.dtype.kind == "f":
-            missing = np.isnan(X)
-            check_complete_steps(X, "counts of one total")
-            if ((np.floor(X) != X) & ~missing).any():
+    def _validate(self, X: npt.ArrayLike) -> np.ndarray:
+        counts: np.ndarray = check_array(X, ensure_all_finite="allow-nan")
+        if counts.dtype.kind == "f":
+            missing = np.isnan(counts)
+            check_complete_steps(counts, "counts of one total")
+            if ((np.floor(counts) != counts) & ~missing).any():
                 raise ValueError("Symbol counts should be nonnegative integers")
-            X = np.where(missing, -1, X).astype(np.int64)
-            if (X[~missing] < 0).any():
+            counts = np.where(missing, -1, counts).astype(np.int64)
+            if (counts[~missing] < 0).any():
                 raise ValueError("Symbol counts should be nonnegative integers")
-        elif X.size and X.min() < 0:
+        elif counts.size and counts.min() < 0:
             raise ValueError("Symbol counts should be nonnegative integers")
-        return np.asarray(X)
+        return np.asarray(counts)
 
     def _complete_steps(self, X: np.ndarray) -> np.ndarray:
         return X[(X >= 0).all(axis=1)]
@@ -329,10 +330,9 @@ class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
     def _family(self) -> tb.Family:
         return tb.Multinomial()
 
-    def _emission(self, X: np.ndarray) -> Any:
+    def _emission(self, X: np.ndarray) -> np.ndarray:
         table = np.asarray(self.emissionprob_, dtype=float)
-        if X.shape[1] != table.shape[1]:
-            raise ValueError(f"Unexpected number of dimensions, got {X.shape[1]} but expected {table.shape[1]}")
+        check_width(X, table.shape[1])
         known = np.where(X < 0, 0, X).astype(float)
         is_zero = table == 0
         log_prob = known @ np.log(np.where(is_zero, 1.0, table)).T
@@ -341,17 +341,18 @@ class MultinomialHMM(HmmlearnDropIn, theirs.MultinomialHMM):
             log_prob[known @ is_zero.T.astype(float) > 0] = -np.inf
         return log_prob
 
-    _compute_log_likelihood = _emission
+    def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        return self._emission(X)
 
     def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
         seen = (X >= 0).all(axis=1)
         return self._family().collect(X[seen].astype(float), None, self.n_components, responsibilities[seen])
 
-    def _set_emission(self, counts: Any, *more: Any) -> None:
+    def _set_emission(self, statistics: list[Any]) -> None:
         if "e" in self.params:
-            total = counts.total.sum(axis=1, keepdims=True)
-            before = getattr(self, "emissionprob_", counts.total)
-            self.emissionprob_ = np.where(total == 0, before, counts.total / np.where(total == 0, 1, total))
+            table = statistics[0].total
+            before = getattr(self, "emissionprob_", None)
+            self.emissionprob_ = divide_or_keep(table, table.sum(axis=1, keepdims=True), before)
 
     def _to_model(self) -> tb.HiddenMarkovModel:
         table = normalize(self.emissionprob_)
@@ -411,10 +412,9 @@ class PoissonHMM(HmmlearnDropIn, theirs.PoissonHMM):
     def _family(self) -> tb.Family:
         return tb.Poisson()
 
-    def _emission(self, X: np.ndarray) -> Any:
+    def _emission(self, X: np.ndarray) -> np.ndarray:
         rates = np.asarray(self.lambdas_, dtype=float)
-        if X.shape[1] != rates.shape[1]:
-            raise ValueError(f"Unexpected number of dimensions, got {X.shape[1]} but expected {rates.shape[1]}")
+        check_width(X, rates.shape[1])
         missing, is_zero = np.isnan(X), rates == 0
         known = np.where(missing, 0.0, X)
         log_prob = known @ np.log(np.where(is_zero, 1.0, rates)).T - (~missing).astype(float) @ rates.T
@@ -424,12 +424,14 @@ class PoissonHMM(HmmlearnDropIn, theirs.PoissonHMM):
             log_prob[((known > 0).astype(float) @ is_zero.T.astype(float) > 0) | invalid.any(axis=1)[:, None]] = -np.inf
         return log_prob
 
-    _compute_log_likelihood = _emission
+    def _compute_log_likelihood(self, X: np.ndarray) -> np.ndarray:
+        return self._emission(X)
 
     def _emission_statistics(self, X: np.ndarray, responsibilities: np.ndarray) -> Any:
         return self._family().collect(X, None, self.n_components, responsibilities)
 
-    def _set_emission(self, counts: Any, *more: Any) -> None:
+    def _set_emission(self, statistics: list[Any]) -> None:
+        (counts,) = statistics
         if "l" in self.params:
             weight = np.broadcast_to(counts.weight, counts.total.shape)
             mean = counts.total / np.where(weight == 0, 1, weight)

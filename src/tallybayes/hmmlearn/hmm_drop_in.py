@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 import tallybayes as tb
 from tallybayes.kernels import hmm
+from tallybayes.kernels.hmm_arguments import Emission
 
 _IMPLEMENTATIONS = ("log", "scaling")
 
@@ -61,25 +62,25 @@ class HmmlearnDropIn:
         -------
         self
         """
-        X = self._validate(X)
-        offsets = offsets_of(lengths, X)
+        steps = self._validate(X)
+        offsets = offsets_of(lengths, steps)
         if states is not None:
-            return self._fit_counted(X, offsets, states)
-        self._check_cells(X)
-        self._init(self._complete_steps(X), np.diff(offsets))
+            return self._fit_counted(steps, offsets, states)
+        self._check_cells(steps)
+        self._init(self._complete_steps(steps), np.diff(offsets))
         self._check()
         self.monitor_.iter = 0
         self.monitor_.history.clear()
         self._counts = None
         for _ in range(self.n_iter):
-            counts, log_prob = self._e_step(X, offsets)
+            counts, log_prob = self._e_step(steps, offsets)
             self._m_step(counts)
             self.monitor_.report(log_prob)
             if self.monitor_.converged:
                 break
         return self
 
-    def _fit_counted(self, X: np.ndarray, offsets: np.ndarray, states: Any) -> Self:
+    def _fit_counted(self, X: np.ndarray, offsets: np.ndarray, states: npt.ArrayLike) -> Self:
         """Fit the model by counting known states."""
         n = self.n_components
         codes = self._validate_states(states, len(X))
@@ -121,16 +122,16 @@ class HmmlearnDropIn:
                 "this model was not counted from known states, so no sequences can be removed from it.\n"
                 "    Fit it with states=, or refit it without these sequences."
             )
-        X = self._validate(X)
-        self._check_and_set_n_features(self._complete_steps(X))
-        removed = self._count_states(X, offsets_of(lengths, X), self._validate_states(states, len(X)))
+        steps = self._validate(X)
+        self._check_and_set_n_features(self._complete_steps(steps))
+        removed = self._count_states(steps, offsets_of(lengths, steps), self._validate_states(states, len(steps)))
         remaining = deepcopy(self)
         remaining._m_step([all_ - part for all_, part in zip(self._counts, removed, strict=True)], labeled=True)
         return self._copy_fitted(remaining)
 
-    def __add__(self, other: Any) -> Self:
+    def __add__(self, other: object) -> Self:
         """Return the model of the merged counts: of known states, or of one E-step. Not in hmmlearn."""
-        if type(other) is not type(self):
+        if not isinstance(other, type(self)) or type(other) is not type(self):
             return NotImplemented
         if self.n_components != other.n_components:
             raise tb.StatisticsError(
@@ -160,10 +161,10 @@ class HmmlearnDropIn:
 
     def _e_step(self, X: np.ndarray, offsets: np.ndarray) -> tuple[list[Any], float]:
         """Return the expected sufficient statistics of the sequences and their log-likelihood (E-step)."""
-        done = self._expected_counts(self._emission(X), offsets)
-        return self._kernel_statistics(X, done), float(done.log_likelihood.sum())
+        expected = self._expected_counts(self._emission(X), offsets)
+        return self._kernel_statistics(X, expected), float(expected.log_likelihood.sum())
 
-    def _expected_counts(self, emission: Any, offsets: np.ndarray) -> Any:
+    def _expected_counts(self, emission: Emission, offsets: np.ndarray) -> hmm.ExpectedTransitions:
         """Return the expected counts of the kernel. Raise DataError if a sequence has probability 0."""
         expected = hmm.expected(*self._log_chain(), None, emission, offsets)
         impossible = np.flatnonzero(np.isneginf(expected.log_likelihood))
@@ -174,9 +175,13 @@ class HmmlearnDropIn:
             )
         return expected
 
-    def _kernel_statistics(self, X: np.ndarray, done: Any) -> list[Any]:
+    def _kernel_statistics(self, X: np.ndarray, expected: hmm.ExpectedTransitions) -> list[Any]:
         """Return the statistics of initial states, transitions and emissions."""
-        return [tb.Counts(done.start), tb.Counts(done.transition), self._emission_statistics(X, done.emission)]
+        return [
+            tb.Counts(expected.start),
+            tb.Counts(expected.transition),
+            self._emission_statistics(X, expected.emission),
+        ]
 
     def _count_states(self, X: np.ndarray, offsets: np.ndarray, states: np.ndarray) -> list[Any]:
         """Return the same statistics for known states."""
@@ -193,7 +198,7 @@ class HmmlearnDropIn:
     def _m_step(self, counts: list[Any], *, labeled: bool = False) -> None:
         """Set the parameters by hmmlearn's formulas (M-step); a state without data keeps its parameters."""
         self._do_mstep({"start": counts[0].table, "trans": counts[1].table})
-        self._set_emission(*counts[2:])
+        self._set_emission(counts[2:])
         self._counts, self._labeled, self._fitted = counts, labeled, self._current_parameters()
 
     def _do_mstep(self, stats: dict[str, Any]) -> None:
@@ -240,20 +245,22 @@ class HmmlearnDropIn:
         path = np.where(np.repeat(np.isneginf(score), np.diff(arguments[-1])), -1, proba.argmax(axis=1))
         return float(proba.max(axis=1).sum()), path
 
-    def _score(self, X: Any, lengths: Any = None, *, compute_posteriors: bool) -> tuple[float, np.ndarray]:
+    def _score(
+        self, X: npt.ArrayLike, lengths: npt.ArrayLike | None = None, *, compute_posteriors: bool
+    ) -> tuple[float, np.ndarray]:
         arguments = self._kernel_arguments(X, lengths)
         if not compute_posteriors:
             return float(hmm.log_likelihood(*arguments).sum()), np.empty((0, self.n_components))
         proba, score = hmm.posterior(*arguments)
         return float(score.sum()), proba
 
-    def _kernel_arguments(self, X: Any, lengths: Any) -> tuple[Any, ...]:
+    def _kernel_arguments(self, X: npt.ArrayLike, lengths: npt.ArrayLike | None) -> tuple[Any, ...]:
         """Return the arguments of the kernels."""
         check_is_fitted(self, "startprob_")
         self._check()
-        X = self._validate(X)
-        offsets = offsets_of(lengths, X)
-        return *self._log_chain(), None, self._emission(X), offsets
+        steps = self._validate(X)
+        offsets = offsets_of(lengths, steps)
+        return *self._log_chain(), None, self._emission(steps), offsets
 
     def _log_chain(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the log initial state probabilities and the log transition matrix."""
@@ -291,7 +298,7 @@ class HmmlearnDropIn:
         """Return the family of the emissions; None if no family of this package is equivalent."""
         raise NotImplementedError
 
-    def _emission(self, X: np.ndarray) -> Any:
+    def _emission(self, X: np.ndarray) -> Emission:
         """Return log p(step | state) as the kernels take it."""
         raise NotImplementedError
 
@@ -299,15 +306,15 @@ class HmmlearnDropIn:
         """Return the sufficient statistics of the time steps, weighted by responsibilities (steps, states)."""
         raise NotImplementedError
 
-    def _set_emission(self, counts: Any, *more: Any) -> None:
-        """Set the emission parameters from these statistics (M-step)."""
+    def _set_emission(self, statistics: list[Any]) -> None:
+        """Set the emission parameters from the statistics of the emissions (M-step)."""
         raise NotImplementedError
 
     def _to_model(self) -> tb.HiddenMarkovModel:
         """Return a `tb.HiddenMarkovModel` with the same parameters."""
         raise NotImplementedError
 
-    def _validate(self, X: Any) -> np.ndarray:
+    def _validate(self, X: npt.ArrayLike) -> np.ndarray:
         """Return the validated time steps."""
         return np.asarray(check_array(X, dtype=np.float64, ensure_all_finite="allow-nan"))
 
@@ -319,7 +326,7 @@ class HmmlearnDropIn:
     def _check_cells(self, X: np.ndarray) -> None:
         """Raise DataError for cells from which the model cannot be fitted."""
 
-    def _validate_states(self, states: Any, n_steps: int) -> np.ndarray:
+    def _validate_states(self, states: npt.ArrayLike, n_steps: int) -> np.ndarray:
         """Return the validated known states."""
         codes = np.asarray(states)
         if codes.shape != (n_steps,) or codes.dtype.kind not in "iu":
@@ -339,7 +346,7 @@ class HmmlearnDropIn:
             raise ValueError(f"implementation is {self.implementation!r}, expected 'log' or 'scaling'")
 
 
-def offsets_of(lengths: Any, X: np.ndarray) -> np.ndarray:
+def offsets_of(lengths: npt.ArrayLike | None, X: np.ndarray) -> np.ndarray:
     """Return the positions at which sequences begin, and the end of the last one."""
     if lengths is None:
         return np.array([0, len(X)], dtype=np.int64)
@@ -349,13 +356,33 @@ def offsets_of(lengths: Any, X: np.ndarray) -> np.ndarray:
     return offsets
 
 
-def to_tallybayes(model: Any, emission: dict[Any, Any], **options: Any) -> tb.HiddenMarkovModel:
+def to_tallybayes(
+    model: HmmlearnDropIn,
+    emission: dict[Any, Any],
+    *,
+    component: np.ndarray | None = None,
+    columns: dict[Any, tb.Family] | None = None,
+    levels: dict[Any, list[int]] | None = None,
+) -> tb.HiddenMarkovModel:
     """Return a `tb.HiddenMarkovModel` with the initial state and transition probabilities of a drop-in."""
-    start, transitions, states = normalize(model.startprob_), normalize(model.transmat_), range(model.n_components)
-    return tb.HiddenMarkovModel.from_tables(start, transitions, emission, states=states, **options)
+    start, transition = normalize(model.startprob_), normalize(model.transmat_)
+    options: Any = {"component": component, "columns": columns, "levels": levels}
+    return tb.HiddenMarkovModel.from_tables(start, transition, emission, states=range(model.n_components), **options)
 
 
-def normalize(table: Any) -> np.ndarray:
+def normalize(table: npt.ArrayLike) -> np.ndarray:
     """Return probabilities that sum to 1 to machine precision; hmmlearn tolerates deviations of 1e-8."""
     table = np.asarray(table, dtype=float)
     return np.asarray(table / table.sum(axis=-1, keepdims=True))
+
+
+def divide_or_keep(total: np.ndarray, weight: np.ndarray, before: np.ndarray | None) -> np.ndarray:
+    """Return total / weight; the previous values, if any, where the weight is 0."""
+    ratio = total / np.where(weight == 0, 1, weight)
+    return ratio if before is None else np.where(np.broadcast_to(weight == 0, total.shape), before, ratio)
+
+
+def check_width(X: np.ndarray, n_features: int) -> None:
+    """Raise hmmlearn's ValueError if X has another number of columns."""
+    if X.shape[1] != n_features:
+        raise ValueError(f"Unexpected number of dimensions, got {X.shape[1]} but expected {n_features}")
