@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the kernels for AArch64 and runs their tests under QEMU, on Debian.
 # Usage: cpp/test_arm.sh [python] [pytest arguments]
-# An AArch64 Python and its libraries are fetched into build/arm once; nothing of the machine's own packages is changed.
+# An AArch64 Python and its libraries are fetched into build/arm once; packages of the machine are not changed.
 set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd)"
 python="${1:-python3}"
@@ -59,7 +59,7 @@ cp -r "$root/src/tallybayes" "$work/tallybayes"
 rm -f "$work"/tallybayes/kernels/_compiled*.so
 cp "$arm/build/_compiled.abi.so" "$work/tallybayes/kernels/_compiled.so"
 cd "$work"
-# What starts another Python would start it without QEMU.
+# Processes that start another Python would start it without QEMU.
 PYTHONPATH="$work:$arm/site" PYTHONDONTWRITEBYTECODE=1 qemu-aarch64 -L "$arm/system" "$arm/system/usr/bin/$version" \
   -m pytest -q -p no:cacheprovider --rootdir "$root/tests/unit/kernels" -c /dev/null "$root/tests/unit/kernels" \
   --ignore "$root/tests/unit/kernels/test_choice.py" "$@"

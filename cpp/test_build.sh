@@ -32,8 +32,8 @@ cp -r "$root/src/tallybayes" "$work/tallybayes"
 rm -f "$work"/tallybayes/kernels/_compiled*.so
 cp "$work"/build/_compiled*.so "$work/tallybayes/kernels/"
 
-# Python itself leaks on purpose, so leaks are not reported. An editable install answers imports before sys.path does;
-# its finder is put aside so that the copy is found, also by the Pythons that tests start.
+# Python itself leaks on purpose, so leaks are not reported. The finder of an editable install precedes sys.path; it is
+# disabled so that the copy is imported, also by the Pythons that tests start.
 cat >"$work/sitecustomize.py" <<'PYTHON'
 import sys
 

@@ -1,15 +1,16 @@
-// How the kernels see the caller's arrays: a pointer, strides in bytes and an element type. Nothing here owns memory.
+// Views of the caller's arrays: pointer, strides in bytes and element type. Views own no memory.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-// Always inlined: these are compiled into every tier, and a shared copy might hold instructions a processor lacks.
+// Always inlined: the functions are compiled into every tier, and a shared copy could contain instructions that the
+// processor lacks.
 #define TALLYBAYES_INLINE inline __attribute__((always_inline))
 
 namespace tallybayes {
 
-// The number of ones. Without the instruction the compiler would call a function of its library for every word.
+// Number of set bits. Without the instruction, the compiler would call a library function for every word.
 TALLYBAYES_INLINE uint64_t count_ones(uint64_t word) {
 #if defined(__x86_64__) && !defined(__POPCNT__)
   word -= word >> 1 & 0x5555555555555555;
@@ -41,7 +42,7 @@ struct Column {
   TALLYBAYES_INLINE bool contiguous() const { return stride == static_cast<ptrdiff_t>(size_of(type)); }
 };
 
-// A matrix, or columns that lie apart (`separate` set, `columns` pointing to n_columns of them).
+// A matrix, or separate columns (`separate` is set, `columns` points to n_columns of them).
 struct Table {
   size_t n_rows = 0;
   size_t n_columns = 0;
@@ -57,7 +58,7 @@ struct Table {
     return {data + static_cast<ptrdiff_t>(j) * column_stride, row_stride, type};
   }
   TALLYBAYES_INLINE Bytes row(size_t i) const { return data + static_cast<ptrdiff_t>(i) * row_stride; }
-  // Can the rows be read in place as arrays of that many bytes per element?
+  // Whether the rows can be read in place as arrays with this number of bytes per element.
   TALLYBAYES_INLINE bool aligned() const {
     const uintptr_t bits = reinterpret_cast<uintptr_t>(data) | static_cast<uintptr_t>(row_stride);
     return bits % size_of(type) == 0;
@@ -67,8 +68,8 @@ struct Table {
   }
 };
 
-// Codes are read as unsigned numbers: a valid code is below `limit`, the missing code all ones, the rest an error.
-// `limit` is the number of levels, or less where a signed type cannot hold that many.
+// Codes are read as unsigned numbers: a valid code is below `limit`, the missing code has all bits set, other codes
+// are errors. `limit` is the number of levels, or less if a signed type cannot represent that many.
 TALLYBAYES_INLINE uint64_t code_limit(Type type, uint64_t size) {
   const unsigned bits = 8 * static_cast<unsigned>(size_of(type)) - (is_signed(type) ? 1 : 0);
   return bits >= 63 || size < (uint64_t{1} << bits) ? size : uint64_t{1} << bits;
@@ -81,7 +82,7 @@ struct Groups {
   TALLYBAYES_INLINE bool given() const { return codes.data != nullptr; }
 };
 
-// No data: every row weighs 1. `soft`: one weight for every row and group.
+// No data: every row has weight 1. `soft`: one weight per row and group.
 struct Weights {
   Bytes data = nullptr;
   ptrdiff_t row_stride = 0;
@@ -99,8 +100,8 @@ struct Weights {
 
 enum class Kind : uint8_t { binary, poisson, multinomial };
 
-// What a kernel found in the cells it read. `missing`: absent cells, already left out. `bad`: a cell that must not be
-// counted; the sums are then worthless, and the careful search in diagnose.cpp names the cell.
+// Result of scanning the cells of a kernel. `missing`: there are missing cells, which were skipped. `bad`: there is an
+// invalid cell; the sums are then meaningless, and find_invalid_cell.cpp finds the cell.
 enum class Outcome : uint8_t { clean, missing, bad };
 
 }  // namespace tallybayes

@@ -1,5 +1,5 @@
-// From Python arrays to views and back. Inputs are borrowed through the buffer protocol: no copy, any strides,
-// read-only arrays welcome. Outputs are vectors handed over to NumPy.
+// Conversion of Python arrays to views and back. Inputs are borrowed through the buffer protocol: without copies, with
+// any strides, and possibly read-only. Outputs are vectors that are handed over to NumPy.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -46,7 +46,7 @@ struct BorrowedTable {
 };
 BorrowedTable borrow_table(nb::handle columns, size_t rows_if_empty);
 
-// Groups and weights with the buffers behind them; n_rows as far as they tell.
+// Groups and weights with their buffers; n_rows if one of them has it.
 struct BorrowedRows {
   std::vector<Borrowed> buffers;
   Groups groups;

@@ -1,4 +1,4 @@
-// Arrays laid end to end: as many as there are sequences, so that each must cost next to nothing.
+// Concatenation of arrays. There can be as many as there are sequences, so the cost per array must be minimal.
 #include "bind/concatenate.h"
 
 #include <cstdlib>
@@ -18,8 +18,8 @@ namespace tallybayes {
 
 namespace {
 
-// What every array of NumPy begins with; part of its binary interface. The first array of a list is also asked through
-// the buffer protocol, and nothing is joined this way should the two differ.
+// The first fields of every NumPy array, part of its binary interface. The first array of a list is also read through
+// the buffer protocol; if the two differ, nothing is concatenated.
 struct ArrayFields {
   PyObject_HEAD
   char* data;
@@ -35,7 +35,7 @@ struct Piece {
 
 const ArrayFields& fields_of(PyObject* array) { return *reinterpret_cast<const ArrayFields*>(array); }
 
-// As many bytes as the steps of an array take; false where they do not lie one after another.
+// The size in bytes of an array's rows; false if they are not contiguous.
 bool contiguous(const ArrayFields& array, size_t item_bytes, size_t& n_bytes) {
   n_bytes = item_bytes;
   for (int axis = array.n_axes; axis-- > 0;) {
@@ -64,7 +64,7 @@ bool as_the_buffer_says(nb::handle array) {
   return reinterpret_cast<Bytes>(fields.data) == borrowed.data();
 }
 
-// Whole numbers in two bytes; false where one does not fit.
+// Converts integers to 16 bits; false if one does not fit.
 template <class Source>
 bool shorten(const Piece& piece, int16_t* to) {
   uint32_t bad = 0;
@@ -77,7 +77,7 @@ bool shorten(const Piece& piece, int16_t* to) {
   return bad == 0;
 }
 
-// Calls copy(piece, bytes before it) for all of them, on several threads; false where one was not copied.
+// Calls copy(piece, bytes before it) for all pieces on several threads; false if one could not be copied.
 template <class Copy>
 bool copy_pieces(const std::vector<Piece>& pieces, const std::vector<size_t>& before, size_t threads, Copy copy) {
   constexpr size_t part_bytes = size_t{1} << 19;
@@ -96,12 +96,12 @@ bool copy_pieces(const std::vector<Piece>& pieces, const std::vector<size_t>& be
   return run_parts(grid.n_parts, used, 1, [] { return 0; }, process, [](int&) {});
 }
 
-// Memory of the result: nothing in Python runs between looking at the arrays and copying them, so that none may change.
+// Memory of the result. No Python code runs between inspecting the arrays and copying them, so that none can change.
 using Owned = std::unique_ptr<char, void (*)(void*)>;
 
 Owned room_for(size_t n_bytes) {
   constexpr size_t line = 64, large_page = size_t{1} << 21;
-  // Less than that comes from memory that was used before: new large pages would have to be cleared for every call.
+  // Smaller results use memory that was used before: new huge pages would have to be cleared for every call.
   const size_t unit = n_bytes >= 4 * large_page ? large_page : line;
   void* memory = nullptr;
   if (posix_memalign(&memory, unit, n_bytes / unit * unit + unit) != 0) throw std::bad_alloc();
@@ -118,7 +118,7 @@ nb::object handed_over(Owned bytes, size_t n_bytes, size_t item_bytes) {
   return nb::make_tuple(nb::ndarray<nb::numpy, uint8_t>(data, {n_bytes}, owner).cast(), item_bytes);
 }
 
-// Several arrays as pieces of memory, and the bytes before each and after all of them.
+// Several arrays as pieces of memory, and the number of bytes before each and in total.
 struct Pieces {
   std::vector<Piece> each;
   std::vector<size_t> before;
@@ -126,7 +126,7 @@ struct Pieces {
   size_t n_bytes() const { return before.back(); }
 };
 
-// Nothing where the arrays are not alike, not contiguous, or all empty.
+// Empty if the arrays are not alike, not contiguous, or all empty.
 std::optional<Pieces> look(const nb::list& parts, int64_t* lengths, size_t item_bytes) {
   const size_t n = nb::len(parts);
   if (!as_the_buffer_says(parts[0])) return std::nullopt;
@@ -150,7 +150,7 @@ std::optional<Pieces> look(const nb::list& parts, int64_t* lengths, size_t item_
   return pieces;
 }
 
-// Where the first piece begins if each of the others begins where the one before it ends, as slices of one array do.
+// Start of the first piece if every piece begins where the previous one ends, as slices of one array do.
 const char* lie_in_one(const Pieces& pieces, size_t item_bytes) {
   const char *begin = nullptr, *end = nullptr;
   for (const Piece& piece : pieces.each) {
@@ -162,10 +162,9 @@ const char* lie_in_one(const Pieces& pieces, size_t item_bytes) {
   return reinterpret_cast<uintptr_t>(begin) % item_bytes == 0 ? begin : nullptr;
 }
 
-// The bytes of all arrays and how many of them a cell has: two, where `shorter` whole numbers all fit. Arrays that lie
-// in one piece are read where they are, and the list keeps them: it must be nobody else's. A number alone, of bytes,
-// where they are more than `at_most`; None where the arrays are not alike, or not contiguous. The lock of the
-// interpreter is held all the time.
+// The concatenated bytes and the item size: two bytes if `shorter` integers all fit. Consecutive slices are read in
+// place and kept alive by the list, which must not be shared. Returns only the size in bytes if it exceeds `at_most`,
+// and None if the arrays are not alike or not contiguous. The GIL is held throughout.
 nb::object python_join_arrays(nb::list parts, nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> lengths,
                               bool shorter, size_t item_bytes, size_t at_most, size_t threads) {
   const size_t n = nb::len(parts);

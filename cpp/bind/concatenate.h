@@ -1,4 +1,4 @@
-// The part of the Python module on arrays laid end to end.
+// Python bindings for the concatenation of arrays.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -11,14 +11,14 @@ namespace tallybayes {
 
 namespace {
 
-// Results that the caller has made room for.
+// Output arrays allocated by the caller.
 using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Line = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Lines = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Paths = nb::ndarray<int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Path = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// What tallybayes/kernels/chain.py has checked; what could crash is checked again here.
+// tallybayes/kernels/hmm_arguments.py validates the arguments; whatever could crash is checked again here.
 class Sequences {
  public:
   ChainInput input;
@@ -80,7 +80,7 @@ class Sequences {
   const double* line(nb::handle array, Type type) {
     return reinterpret_cast<const double*>(buffers_.emplace_back(array).require({type}).data());
   }
-  // Contiguous float64 with a column for every state.
+  // Contiguous float64 with one column per state.
   const double* matrix(nb::handle array) {
     const Table table = buffers_.emplace_back(array).table();
     const bool gapless = table.row_stride == static_cast<ptrdiff_t>(input.n_states * sizeof(double));

@@ -1,4 +1,4 @@
-// The part of the Python module on chains of hidden states.
+// Python bindings for hidden Markov models.
 #pragma once
 
 #include <nanobind/nanobind.h>

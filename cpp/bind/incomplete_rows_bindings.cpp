@@ -9,7 +9,7 @@ namespace tallybayes {
 
 namespace {
 
-constexpr double most_cells = 1e12;  // of the cliques of a component; no memory holds more
+constexpr double most_cells = 1e12;  // of the cliques of a component; more would not fit into memory
 constexpr int64_t most_table = int64_t{1} << 48;
 
 void require(bool condition) {
@@ -22,7 +22,7 @@ std::pair<const T*, size_t> line(std::vector<Borrowed>& buffers, nb::handle arra
   return {reinterpret_cast<const T*>(borrowed.data()), borrowed.length(0)};
 }
 
-// What tallybayes/kernels/partly_known.py has checked; what could crash is checked again here.
+// tallybayes/kernels/incomplete_rows.py validates the arguments; whatever could crash is checked again here.
 class PythonPartlyKnown {
  public:
   PythonPartlyKnown(nb::handle codes, nb::handle sizes, nb::handle members, nb::handle ends, nb::handle by_row,
@@ -80,7 +80,7 @@ class PythonPartlyKnown {
     return nb::make_tuple(to_array(std::move(counts), {n}), value);
   }
 
-  // Posteriors lie one after another, of every variable that is asked for (rows, levels).
+  // Posteriors of all requested variables, concatenated, each (rows, levels).
   nb::tuple answer(nb::handle tables, nb::handle logs, nb::handle asked, size_t threads) const {
     const Numbers given(*rows_, tables, logs);
     std::vector<Borrowed> buffers;
@@ -133,7 +133,7 @@ class PythonPartlyKnown {
     for (size_t f = 0; f < n_factors; f++) {
       TableFactor factor;
       require(stops[f] > first && static_cast<size_t>(stops[f]) <= n_places);
-      require(f == 0 || own[f] >= own[f - 1]);  // those of rows come last
+      require(f == 0 || own[f] >= own[f - 1]);  // factors with a table per row come last
       for (int64_t k = first; k < stops[f]; k++) {
         require(places[k] >= 0 && static_cast<size_t>(places[k]) < d);
         const auto place = static_cast<uint32_t>(places[k]);

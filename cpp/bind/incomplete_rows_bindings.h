@@ -1,4 +1,4 @@
-// The part of the Python module on rows of which some cells are missing.
+// Python bindings for rows with missing values.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// The Python module: functions with the signatures of tallybayes/kernels/reference.py.
+// The Python module: functions with the signatures of tallybayes/kernels/reference/sums.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -58,7 +58,7 @@ namespace {
   throw nb::python_error();
 }
 
-// Runs the work without the GIL, and the search for the culprit if it failed.
+// Runs the work without the GIL, and searches for the invalid cell if it failed.
 template <class Work, class Find>
 void run(const Input& input, size_t n_columns, size_t n_entries, Work work, Find find) {
   Problem problem;
@@ -89,7 +89,7 @@ nb::tuple python_count_groups(nb::handle group, size_t n_groups, nb::handle weig
   return nb::make_tuple(to_array(std::move(counted), {n_groups}), to_array(std::move(weighed), {n_groups}));
 }
 
-// The numbers of levels, one for every column of codes.
+// The numbers of levels of all columns of codes.
 const int64_t* check_levels(const Borrowed& sizes, const Table& table) {
   const auto* level = reinterpret_cast<const int64_t*>(sizes.require({Type::int64}).data());
   if (sizes.length(0) != table.n_columns) throw nb::value_error("expected a size for every column");
@@ -304,7 +304,7 @@ nb::tuple python_sum_squares(nb::handle columns, nb::handle anchor, nb::handle g
                         second(sums.second.low));
 }
 
-// Whole counts are exact as floats, which take half the memory, below 2²⁴.
+// Integer counts below 2²⁴ are exact as floats, which need half the memory.
 nb::object python_count_pairs(nb::handle columns, nb::handle sizes, nb::handle group, size_t n_groups,
                               nb::handle weight) {
   const BorrowedRows rows = borrow_rows(group, n_groups, weight);

@@ -54,7 +54,7 @@ Vector line_of(nb::handle array) {
   return Vector(numbers, numbers + borrowed.length(0));
 }
 
-// Memory for a result. Large ones ask for large pages: clearing and mapping small ones costs as much as scoring.
+// Memory for a result. Large results use huge pages: clearing and mapping small pages takes as long as scoring.
 template <class T>
 struct Result {
   T* values;
@@ -78,11 +78,11 @@ struct Result {
   }
 };
 
-// Results that the caller has made room for.
+// Output arrays allocated by the caller.
 using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Line = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Takes what tallybayes/kernels/scoring.py has checked; what could crash is checked again here.
+// tallybayes/kernels/scoring.py validates the arguments; whatever could crash is checked again here.
 class PythonScorer {
  public:
   PythonScorer(nb::handle start, nb::list factors) {
@@ -116,7 +116,7 @@ class PythonScorer {
     return nb::ndarray<nb::numpy, int64_t>(result.values, {n_rows}, result.owner).cast();
   }
 
-  // `rows`: None or int64 numbers of rows; the results are written into the given arrays of n_rows rows.
+  // `rows`: None or int64 row numbers; the results are written into the given arrays of n_rows rows.
   void posterior(nb::handle blocks, size_t n_rows, nb::handle log_prior, nb::handle rows, Matrix log_proba,
                  Line log_density, size_t threads) const {
     const size_t n_classes = scorer_->n_classes();
@@ -138,7 +138,7 @@ class PythonScorer {
     run(inputs, {chosen.length(0), numbers}, threads, scores);
   }
 
-  // As `posterior`, every row by the scorer of its part.
+  // As `posterior`, with every row scored by the scorer of its part.
   static void posterior_by_part(nb::list scorers, nb::handle blocks, size_t n_rows, nb::handle part,
                                 nb::handle log_prior, Matrix log_proba, Line log_density, size_t threads) {
     std::vector<const PythonScorer*> given;
@@ -172,7 +172,7 @@ class PythonScorer {
       good = score_by_part(all, inputs.blocks, n_rows, part_of, threads, out);
     }
     if (good) return;
-    for (size_t s = 0; s < given.size(); s++) {  // the first part with a value that its scorer refuses
+    for (size_t s = 0; s < given.size(); s++) {  // the first part with a value that its scorer does not allow
       std::vector<int64_t> rows;
       for (size_t i = 0; i < n_rows; i++) {
         if (part_of[i] == static_cast<int32_t>(s)) rows.push_back(static_cast<int64_t>(i));
@@ -182,7 +182,7 @@ class PythonScorer {
   }
 
  private:
-  // A block with the buffers behind it.
+  // A block with its buffers.
   struct BorrowedBlock {
     BorrowedTable table;
     std::vector<Borrowed> sparse;
@@ -414,7 +414,7 @@ nb::object python_sum_tempered(nb::handle scores, nb::handle truth, nb::handle b
 }  // namespace
 
 void define_scoring(nb::module_& module) {
-  nb::set_leak_warnings(false);  // a scorer may well live until the interpreter ends
+  nb::set_leak_warnings(false);  // a scorer may exist until the interpreter exits
   nb::class_<PythonScorer>(module, "Scorer")
       .def(nb::init<nb::handle, nb::list>(), nb::arg("start"), nb::arg("factors"))
       .def("joint", &PythonScorer::joint, nb::arg("blocks"), nb::arg("n_rows"), nb::arg("threads"))

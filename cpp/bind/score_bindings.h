@@ -1,4 +1,4 @@
-// The scoring part of the Python module.
+// Python bindings for scoring.
 #pragma once
 
 #include <nanobind/nanobind.h>

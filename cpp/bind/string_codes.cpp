@@ -1,4 +1,4 @@
-// Strings as codes: which rows have the same one. Few strings that are short, as labels are, stay in the first cache.
+// Encoding of strings as codes. Few short strings, such as labels, stay in the first-level cache.
 #include "bind/string_codes.h"
 
 #include <cstring>
@@ -23,19 +23,19 @@ inline uint64_t eight_bytes(const char* at) {
   return word;
 }
 
-// A few bytes in the low end of a word, wherever this machine has it; zeros above.
+// A few bytes in the low end of a word, on little-endian and big-endian machines; zeros above.
 inline uint64_t few_bytes(const char* at, size_t n) {
   uint64_t word = 0;
   std::memcpy(&word, at, n);
   return word;
 }
 
-// Strings by what they begin with, or by a hash of all bytes where they are longer; open addressing.
+// Hash table with open addressing. Keys are the first bytes of short strings, or a hash of all bytes of longer ones.
 class Strings {
  public:
   explicit Strings(const char* data) : data_(data), slots_(1024) {}
 
-  // The code of a string; a new one where it was not seen before.
+  // The code of a string; a new code if the string is new.
   int32_t code(const char* at, size_t length, uint64_t word) {
     const uint64_t key = length <= 8 ? word : hash(at, length);
     size_t place = find(at, length, key);
@@ -56,7 +56,7 @@ class Strings {
     int32_t code = -1;
   };
 
-  // Of more than eight bytes, the last eight of which may overlap with those before.
+  // For more than eight bytes; the last eight may overlap the previous ones.
   static uint64_t hash(const char* at, size_t length) {
     uint64_t sum = eight_bytes(at + length - 8) * odd;
     for (size_t k = 0; k + 8 < length; k += 8) sum = (sum ^ (sum >> 32) ^ eight_bytes(at + k)) * odd;
@@ -96,7 +96,7 @@ class Strings {
   size_t n_ = 0;
 };
 
-// False where an offset leads out of the bytes.
+// False if an offset is outside the bytes.
 template <class Offset>
 bool encode(const Offset* offsets, size_t n_rows, const char* data, size_t n_bytes, const uint8_t* valid, size_t skipped,
             int32_t* codes, std::vector<int64_t>& first) {

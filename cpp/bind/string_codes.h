@@ -1,4 +1,4 @@
-// The part of the Python module on strings.
+// Python bindings for strings.
 #pragma once
 
 #include <nanobind/nanobind.h>

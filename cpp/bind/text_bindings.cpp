@@ -1,4 +1,4 @@
-// Text for Python: functions with the signatures of tallybayes/kernels/reference_text.py.
+// Python bindings for text, with the signatures of tallybayes/kernels/reference/text_counts.py.
 #include "bind/text_bindings.h"
 
 #include <nanobind/stl/string.h>
@@ -19,7 +19,7 @@ std::vector<To> copied(nb::handle array, Type type) {
   return std::vector<To>(from, from + good.length(0));
 }
 
-// The table that Python has; read when text is first asked for.
+// The Unicode table of the Python package, read at first use.
 const Unicode& unicode() {
   static const Unicode* table = nullptr;
   if (!table) {
@@ -50,7 +50,7 @@ TokenRule rule_of(nb::handle rule) {
   return found;
 }
 
-// Strings with the buffers behind them, every offset checked.
+// Strings with their buffers; all offsets are checked.
 struct BorrowedTexts {
   std::vector<Borrowed> buffers;
   Texts texts;
@@ -85,11 +85,11 @@ struct BorrowedTexts {
       }
       used += texts.length(row);
     }
-    texts.n_bytes = used;  // of the rows: a slice of a column has the bytes of all of it
+    texts.n_bytes = used;  // of these rows: a slice of a column refers to the bytes of the whole column
   }
 };
 
-// Words by number, found by their bytes.
+// Words by number, with a hash table of their bytes.
 class Vocabulary {
  public:
   Vocabulary(nb::handle data, nb::handle offsets) {
@@ -120,7 +120,7 @@ class Vocabulary {
   const WordTable& table() const { return table_; }
 
  private:
-  // Calls f with the key of every word, some time after its place in the table was asked for.
+  // Calls f with the key of every word, after its position in the table was prefetched.
   template <class F>
   void each(const Texts& texts, F f) const {
     constexpr size_t batch = 64;
@@ -256,10 +256,10 @@ nb::object python_score_texts(nb::handle offsets, nb::handle data, nb::handle va
   return to_array(std::move(out), {n_rows, width});
 }
 
-// The bytes of strings one after the other, and where each begins; None where one is no string, or half a character.
-// The GIL is held, so that nobody changes the list while other threads copy.
+// The concatenated bytes of strings and their offsets; None if an element is not a str or contains a surrogate. The
+// GIL is held, so that the list cannot change while other threads copy.
 nb::object python_joined_texts(const nb::list& strings, size_t threads) {
-  constexpr size_t ahead = 16, at_once = 1024;  // strings that are asked for early; those that a thread takes
+  constexpr size_t ahead = 16, at_once = 1024;  // strings that are prefetched; strings per thread and batch
   const size_t n = strings.size();
   const auto item = [&](size_t row) { return PyList_GetItem(strings.ptr(), static_cast<Py_ssize_t>(row)); };
   const nb::object is_ascii = nb::handle(reinterpret_cast<PyObject*>(&PyUnicode_Type)).attr("isascii");
@@ -271,9 +271,9 @@ nb::object python_joined_texts(const nb::list& strings, size_t threads) {
     PyObject* one = item(row);
     if (!PyUnicode_CheckExact(one)) return nb::none();
     Py_ssize_t length = 0;
-    if (nb::steal(PyObject_Vectorcall(is_ascii.ptr(), &one, 1, nullptr)).is(Py_True)) {  // its bytes are there
+    if (nb::steal(PyObject_Vectorcall(is_ascii.ptr(), &one, 1, nullptr)).is(Py_True)) {  // its bytes need no encoding
       bytes[row] = PyUnicode_AsUTF8AndSize(one, &length);
-    } else {  // which the string would keep as long as it lives
+    } else {  // the encoded bytes are not cached in the string
       PyObject* made = PyUnicode_AsUTF8String(one);
       if (!made) {
         PyErr_Clear();

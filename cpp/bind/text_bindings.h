@@ -1,4 +1,4 @@
-// The part of the Python module on text.
+// Python bindings for text.
 #pragma once
 
 #include <nanobind/nanobind.h>

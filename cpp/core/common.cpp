@@ -1,4 +1,4 @@
-// Small things the drivers share.
+// Utilities shared by the drivers.
 #include <algorithm>
 
 #if defined(__linux__)
@@ -12,7 +12,7 @@ namespace tallybayes {
 
 size_t available_threads() {
 #if defined(__linux__)
-  // The affinity mask, not the number of cores: containers and taskset narrow it.
+  // The affinity mask instead of the number of cores: containers and taskset restrict it.
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof(set), &set) == 0) return static_cast<size_t>(std::max(1, CPU_COUNT(&set)));
 #endif

@@ -1,4 +1,4 @@
-// What the drivers take and give back: plain vectors, so that only arrays, module and score_module know Python.
+// Arguments and results of the drivers: plain vectors. Only the files in bind/ depend on Python.
 #pragma once
 
 #include <vector>
@@ -9,14 +9,14 @@ namespace tallybayes {
 
 using Vector = std::vector<double>;
 
-// An array that starts on a cache line.
+// An array aligned to a cache line.
 template <class T>
 class Aligned {
  public:
   Aligned() = default;
   explicit Aligned(size_t n) { resize(n); }
   void resize(size_t n) { storage_.assign(n + 64 / sizeof(T), T{}); }
-  // Room for n at least; what was there before may be lost.
+  // Allocates at least n elements; previous contents may be lost.
   void grow(size_t n) {
     if (n && storage_.size() < n + 64 / sizeof(T)) resize(n);
   }
@@ -28,7 +28,7 @@ class Aligned {
   std::vector<T> storage_;
 };
 
-// Every driver returns false where it met a group code, a CSR index or a cell it must not count.
+// Every driver returns false if a group code, a CSR index or a cell is invalid.
 struct Input {
   const Kernels& kernels;
   Groups groups;
@@ -37,17 +37,16 @@ struct Input {
 };
 
 bool count_codes(const Input&, const Table&, const int64_t* sizes, Vector& table);
-// The columns of a joint table, and its number of cells: all combinations of levels, those of the last column side by
-// side.
+// The columns of a contingency table, and its number of cells: all combinations of levels, with the levels of the last
+// column contiguous.
 struct JointSet {
   std::vector<size_t> columns;
   size_t n_cells;
 };
-// The tables of all sets, one after another.
+// The concatenated tables of all sets.
 bool count_joint(const Input&, const Table&, const int64_t* sizes, const std::vector<JointSet>& sets, Vector& tables);
-// A joint table of which only a sum is wanted: over its cells the terms log Γ(start + n) − log Γ(start), n log n where
-// the start is 0, and less the same over its lines, in which the cells of the last column are added up. Fewer than 2⁶³
-// cells.
+// A contingency table that is reduced to one sum: the terms log Γ(start + n) − log Γ(start) of its cells (n log n if
+// start is 0), minus the same terms of its rows, which sum over the last column. Fewer than 2⁶³ cells.
 struct JointSum {
   std::vector<size_t> columns;
   uint64_t n_cells;
@@ -55,7 +54,7 @@ struct JointSum {
 };
 bool sum_joint(const Input&, const Table&, const int64_t* sizes, const std::vector<JointSum>& sets, bool lines,
                Vector& sums);
-// How often every group has each pair of levels of two columns, (groups, levels, levels); 0 within a column.
+// Counts of each pair of levels in every group, (groups, levels, levels); 0 within a column.
 template <class Count>
 bool count_every_pair(const Input&, const Table&, const int64_t* sizes, std::vector<Count>& out);
 bool count_groups(const Input&, size_t n_rows, std::vector<int64_t>& rows, Vector& weight);
@@ -74,10 +73,11 @@ struct Sparse {
   size_t n_rows, n_entries, n_columns;
 };
 bool sum_sparse(const Input&, const Sparse&, Kind, CountSums&);
-// How the entries of the rows lie, at worst; `data` is not read. False where indptr or indices point outside.
+// The order of the entries within rows, the worst over all rows; `data` is not read. False if indptr or indices are
+// outside the matrix.
 enum class RowOrder : uint8_t { rising, distinct, repeated };
 bool row_order(const Sparse&, size_t threads, RowOrder&);
-// The log base measure of every row; `indices` is not read. False where indptr is wrong.
+// The log base measure of every row; `indices` is not read. False if indptr is invalid.
 bool log_bases(const Kernels&, const Sparse&, Kind, size_t threads, double* out);
 
 // Pairs of arrays: high and low.
@@ -102,7 +102,7 @@ bool sum_scatter(const Input&, const Table&, const double* anchor, Moments&);
 Vector squared_lengths(const Kernels&, const Table&, const double* center, const double* roots, const double* shifts,
                        size_t n_classes, size_t threads);
 
-// One cell, for the careful searches: as a number, and as the unsigned code with the same bits.
+// One cell, for the slow search: as a number, and as the unsigned code with the same bits.
 double cell_at(const Column&, size_t row);
 uint64_t code_at(const Column&, size_t row);
 

@@ -12,7 +12,7 @@ namespace tallybayes {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double shifter = 6755399441055744.0;  // 1.5 · 2⁵²: what is added to it is rounded to a whole number
+constexpr double shifter = 6755399441055744.0;  // 1.5 · 2⁵²: adding it rounds to an integer
 
 }  // namespace
 
@@ -41,7 +41,7 @@ double exponential(double x) {
   if (x > 710.0) return infinity;
   const double n = (x * 1.44269504088896338700 + shifter) - shifter;
   const double r = (x - n * ln_two_high) - n * ln_two_low;  // within ±½ ln 2
-  // Taylor's series from r² on, whose first term left out is 4e-18
+  // Taylor series from r² on, with a truncation error of 4e-18
   constexpr double terms[] = {1.0 / 2.0,       1.0 / 6.0,        1.0 / 24.0,        1.0 / 120.0,
                               1.0 / 720.0,     1.0 / 5040.0,     1.0 / 40320.0,     1.0 / 362880.0,
                               1.0 / 3628800.0, 1.0 / 39916800.0, 1.0 / 479001600.0, 1.0 / 6227020800.0};

@@ -1,5 +1,5 @@
-// Elementary functions made of sums, products and quotients alone: unlike those of the systems' libraries they have the
-// same bits on every machine. Good to one or two units in the last place, log Γ near its zeros to 1e-16.
+// Elementary functions made of sums, products and quotients only. Unlike system libraries they return the same bits on
+// every machine. Errors are one or two units in the last place, of log Γ near its zeros 1e-16.
 #pragma once
 
 namespace tallybayes {

@@ -1,5 +1,5 @@
-// Terms of the elementary functions, on numbers or on vectors of them: the same operations in the same order, so the same
-// bits. No file shares these functions with another, since each is compiled for a processor of its own.
+// Terms of the elementary functions, for numbers or vectors: the same operations in the same order, so the same bits.
+// Each file compiles its own copy, since it may target another processor.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 namespace tallybayes {
 namespace {
 
-// ln 2 in two parts, the first with so few bits that its product with an exponent is exact.
+// ln 2 in two parts; the product of the first part and an exponent is exact.
 constexpr double ln_two_high = 6.93147180369123816490e-01;
 constexpr double ln_two_low = 1.90821492927058770002e-10;
 constexpr double root_two = 1.41421356237309504880;
 
-// Four sums, of every fourth term each, so that an addition need not wait for all others.
+// Four partial sums of every fourth term, so that additions do not wait for each other.
 template <size_t n, class Number>
 inline __attribute__((always_inline)) Number polynomial(const double (&coefficients)[n], Number x) {
   const Number square = x * x, fourth = square * square;
@@ -28,7 +28,8 @@ inline __attribute__((always_inline)) Number polynomial(const double (&coefficie
   return (sum[0] + sum[1] * x) + square * (sum[2] + sum[3] * x);
 }
 
-// log(2ᵉ·(1 + f)) for √½ ≤ 1 + f ≤ √2: f − (f²/2 − s·(f²/2 + R)) with s = f/(2 + f), R a polynomial in s² (Sun's FDLIBM).
+// log(2ᵉ·(1 + f)) for √½ ≤ 1 + f ≤ √2: f − (f²/2 − s·(f²/2 + R)) with s = f/(2 + f), R a polynomial in s² (Sun's
+// FDLIBM).
 template <class Number>
 inline __attribute__((always_inline)) Number log_of_parts(Number f, Number exponent) {
   constexpr double terms[] = {6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01,
@@ -39,7 +40,7 @@ inline __attribute__((always_inline)) Number log_of_parts(Number f, Number expon
   return exponent * ln_two_high + (near + exponent * ln_two_low);
 }
 
-// log Γ(1 + x) for x ≥ stirling_from, given log(1 + x): Stirling's series; the first term left out is 2e-18.
+// log Γ(1 + x) for x ≥ stirling_from, given log(1 + x): Stirling's series with a truncation error of 2e-18.
 constexpr double stirling_from = 12.0;
 template <class Number>
 inline __attribute__((always_inline)) Number stirling(Number x, Number log_of_next) {
@@ -49,8 +50,8 @@ inline __attribute__((always_inline)) Number stirling(Number x, Number log_of_ne
   return (z - 0.5) * (log_of_next - 1.0) + (rest + 0.41893853320467274178);  // ½ log 2π − ½
 }
 
-// Below that Γ(1 + x) = Γ(2 + t)·Π (t + i) with i from 2 to m, m the whole number next to x and t = x − m. This is
-// log Γ(2 + t) = (1 − γ)·t + Σ (−1)ᵏ·(ζ(k) − 1)/k·tᵏ, which keeps its digits near its zero.
+// For smaller x, Γ(1 + x) = Γ(2 + t)·Π (t + i) with i from 2 to m, where m is the integer nearest to x and t = x − m.
+// This is log Γ(2 + t) = (1 − γ)·t + Σ (−1)ᵏ·(ζ(k) − 1)/k·tᵏ, which is exact near its zero.
 template <class Number>
 inline __attribute__((always_inline)) Number log_gamma_near_two(Number t) {
   constexpr double terms[] = {

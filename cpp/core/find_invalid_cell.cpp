@@ -18,7 +18,7 @@ bool bad_code(uint64_t code, Type type, uint64_t size) {
   return code >= code_limit(type, size) && code != missing_code(type);
 }
 
-// The largest weight of a row in any group; 0 for rows that are absent.
+// The largest weight of a row in any group; 0 for rows that are skipped.
 double row_weight(const Input& input, size_t row) {
   if (input.groups.given()) {
     const Column& codes = input.groups.codes;
@@ -134,7 +134,7 @@ Problem find_bad_entry(const Input& input, const Sparse& matrix, Kind kind) {
     for (size_t k = static_cast<size_t>(entry(matrix.indptr, row)); k < stop; k++) {
       const int64_t index = entry(matrix.indices, k);
       if (static_cast<uint64_t>(index) >= matrix.n_columns) return {Problem::What::index, row, 0, index};
-      if (cell.what == Problem::What::cell && cell.row < row) continue;  // only a bad index can still matter
+      if (cell.what == Problem::What::cell && cell.row < row) continue;  // only an invalid index can still come first
       if (allowed(cell_at(matrix.data, k), kind)) continue;
       const size_t column = static_cast<size_t>(index);
       if (cell.what == Problem::What::nothing || column < cell.column) cell = {Problem::What::cell, row, column};

@@ -1,4 +1,4 @@
-// The slow, careful search for what a fast kernel stumbled over: always the same culprit, whatever the threads did.
+// Slow search for the invalid cell that a fast kernel has detected: always the same cell, whatever the threads did.
 #pragma once
 
 #include "core/driver_types.h"

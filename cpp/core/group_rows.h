@@ -1,4 +1,4 @@
-// The rows of a block, one set for each group they belong to.
+// The rows of a block, one set per group.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace tallybayes {
 
-// An exact sum of two numbers as a pair, and sums of pairs (scalar twins of the vector functions of the tiers).
+// Error-free sum of two numbers as a pair, and sums of pairs (scalar versions of the vector functions of the tiers).
 struct PairSum {
   double high = 0.0, low = 0.0;
 
@@ -24,7 +24,7 @@ struct PairSum {
   }
 };
 
-// Rows per block: about `bytes` of them, to stay in cache, but several for each group.
+// Number of rows per block: about `bytes` of them, to stay in cache, but several per group.
 inline size_t choose_block_rows(size_t row_bytes, size_t n_groups, size_t bytes) {
   const size_t fitting = std::clamp<size_t>(bytes / std::max<size_t>(1, row_bytes), 16, 4096);
   return std::max(fitting, std::min<size_t>(8 * n_groups, 65536));
@@ -36,7 +36,7 @@ class BlockRows {
       : kernels_(kernels), given_groups_(groups), given_weights_(weights), groups_(capacity), rows_(capacity),
         starts_(groups.n_groups + 2), weights_(weights.given() ? capacity : 0) {}
 
-  // Sorts the rows [first, first + n). False if a group code is neither valid nor "skip".
+  // Sorts the rows [first, first + n). False if a group code is neither valid nor missing.
   bool prepare(size_t first, size_t n) {
     first_ = first;
     n_ = n;
@@ -52,7 +52,7 @@ class BlockRows {
     return true;
   }
 
-  // Calls f(group, rows, n, weights or nullptr) for every group with rows, in rising order; f returns false to stop.
+  // Calls f(group, rows, n, weights or nullptr) for every nonempty group in ascending order; f returns false to stop.
   template <class F>
   bool each(F f) {
     for (size_t group = 0; group < given_groups_.n_groups; group++) {

@@ -1,5 +1,5 @@
-// Work on a fixed grid of parts. The grid depends on the shapes of the input only and results are added in the order of
-// the parts, so the number of threads changes nothing but the time.
+// Parallel work on a fixed grid of parts. The grid depends only on the shapes of the input, and results are added in
+// the order of the parts, so the result does not depend on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace tallybayes {
 
 size_t available_threads();
 
-// Starting a thread costs as much as summing some hundred thousand cells; below that the caller works alone.
+// Starting a thread costs as much as summing some hundred thousand cells; smaller jobs are single-threaded.
 constexpr double worth_a_thread = 3e5;
 
 inline size_t choose_threads(size_t wanted, size_t n_parts, double cells) {
@@ -26,7 +26,7 @@ inline size_t choose_threads(size_t wanted, size_t n_parts, double cells) {
   return std::max<size_t>(1, std::min({most, useful, n_parts}));
 }
 
-// Every thread has its own sums; where these are huge, fewer threads work.
+// Every thread has its own sums; if these are huge, fewer threads are used.
 inline size_t limit_threads(size_t threads, size_t bytes_for_each) {
   constexpr size_t most_bytes = size_t{256} << 20;
   return std::min(threads, std::max<size_t>(1, most_bytes / std::max<size_t>(1, bytes_for_each)));
@@ -40,7 +40,7 @@ struct Grid {
   size_t last(size_t part) const { return std::min(n_rows, (part + 1) * part_rows); }
 };
 
-// At most 64 parts, each a whole number of blocks and with enough rows to make merging its `n_sums` sums cheap.
+// At most 64 parts, each a whole number of blocks with enough rows to make merging its `n_sums` sums cheap.
 inline Grid make_grid(size_t n_rows, size_t n_columns, size_t block_rows, size_t n_sums) {
   const size_t columns = std::max<size_t>(1, n_columns);
   size_t rows = std::max({n_rows / 64 + 1, 65536 / columns + 1, 16 * n_sums / columns + 1});
@@ -48,12 +48,12 @@ inline Grid make_grid(size_t n_rows, size_t n_columns, size_t block_rows, size_t
   return Grid(n_rows, rows);
 }
 
-// Lets every sequence (an output that parts are added to) see the parts one after another.
+// Ensures that every sequence (an output that parts are added to) receives the parts in order.
 class Order {
  public:
   Order(size_t n_sequences, bool alone) : turns_(n_sequences, 0), alone_(alone) {}
 
-  // Runs `merge` when all earlier parts have had their turn in this sequence. False: the work was stopped.
+  // Runs `merge` when all earlier parts of this sequence are merged. False: the work was stopped.
   template <class Merge>
   bool in_turn(size_t sequence, size_t part, Merge merge) {
     if (alone_) {
@@ -63,7 +63,7 @@ class Order {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || turns_[sequence] == part; });
     if (stopped_) return false;
-    lock.unlock();  // nobody else has this turn
+    lock.unlock();  // no other thread has this turn
     merge();
     lock.lock();
     turns_[sequence] = part + 1;
@@ -94,7 +94,7 @@ class Order {
   std::condition_variable changed_;
 };
 
-// Runs `body` on the calling thread and up to threads − 1 others; fewer if the system refuses to start them.
+// Runs `body` on the calling thread and up to threads − 1 others; fewer if the system cannot start them.
 template <class Body>
 void run_threads(size_t threads, Body body) {
   std::vector<std::thread> others;
@@ -107,8 +107,8 @@ void run_threads(size_t threads, Body body) {
   for (auto& other : others) other.join();
 }
 
-// Every thread makes one worker and takes parts in rising order: process(worker, part, order) returns false to stop
-// everything, because a cell must not be counted. `finish(worker)` runs once for each worker, one at a time.
+// Every thread creates one worker and takes parts in ascending order: process(worker, part, order) returns false to
+// stop all work because of an invalid cell. `finish(worker)` runs once per worker, one at a time.
 template <class MakeWorker, class Process, class Finish>
 bool run_parts(size_t n_parts, size_t threads, size_t n_sequences, MakeWorker make, Process process, Finish finish) {
   Order order(n_sequences, threads <= 1);

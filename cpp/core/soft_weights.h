@@ -1,4 +1,4 @@
-// Blocks of neighboring rows with soft weights: both are read in place where their layout allows, copied otherwise.
+// Blocks of consecutive rows with soft weights: both are read in place if their layout allows, otherwise copied.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ inline size_t whole_lines(size_t n_doubles) { return (n_doubles + 7) / 8 * 8; }
 
 class SoftReader {
  public:
-  // `width`: columns with a vector's worth of zeros beside them where they are few.
+  // `width`: number of columns, padded with zeros to a vector if there are few.
   SoftReader(const Input& input, const Table& table, size_t width, size_t capacity)
       : input_(input), table_(table), width_(width),
         in_place_(table.row_major() && table.aligned() && table.type == Type::float64 && width == table.n_columns),
@@ -43,7 +43,7 @@ class SoftReader {
     return rows;
   }
 
-  // Rows [start, start + n) of those read, and where to find the next ones as long.
+  // Rows [start, start + n) of the loaded ones, and the position of the next rows.
   SoftRows part(const SoftRows& rows, size_t start, size_t n) const {
     SoftRows some = rows;
     some.base += static_cast<ptrdiff_t>(start) * rows.row_stride;

@@ -1,5 +1,6 @@
-// Sums of terms over the cells of joint tables: what scores of a network's families are made of. Tables that are small
-// beside the rows are counted whole, many at a time; of others only the cells that occur are kept, a table at a time.
+// Sums of terms over the cells of contingency tables, the parts of structure scores of Bayesian networks. Tables that
+// are small compared with the rows are counted completely, many at a time; of larger ones only the nonzero cells are
+// stored, one table at a time.
 #include <cmath>
 
 #include "core/elementary.h"
@@ -10,18 +11,18 @@ namespace tallybayes {
 
 namespace {
 
-constexpr size_t most_whole_cells = size_t{1} << 22;  // of the tables that are counted together
-constexpr uint64_t few_cells = 4096;                  // are always counted whole
+constexpr size_t most_whole_cells = size_t{1} << 22;  // of the tables that are counted at once
+constexpr uint64_t few_cells = 4096;  // such tables are always counted completely
 constexpr uint64_t empty_key = ~uint64_t{0};
 
-// log Γ(start + n) − log Γ(start), or n log n where the start is 0.
+// log Γ(start + n) − log Γ(start), or n log n if start is 0.
 class Term {
  public:
   explicit Term(double start) : start_(start), rest_(start > 0 ? std::log(start) - log_gamma_plus_one(start) : 0.0) {}
   double operator()(double n) const {
     if (n <= 0.0) return 0.0;
     if (start_ == 0.0) return n * std::log(n);
-    // log Γ of less than 1 is taken one step further on, where a weight is a fraction.
+    // For fractional weights below 1, log Γ is computed at the next larger argument by recurrence.
     const double last = start_ + n - 1.0;
     return (last >= 0.0 ? log_gamma_plus_one(last) : log_gamma_plus_one(last + 1.0) - std::log(last + 1.0)) + rest_;
   }
@@ -44,7 +45,7 @@ double sum_table(const JointSum& set, bool lines, size_t n_last, const double* t
   return sum;
 }
 
-// Cells by their keys, in the order in which they were first met.
+// Cells by key, in order of first occurrence.
 class CellMap {
  public:
   explicit CellMap(size_t n_rows) {
@@ -78,7 +79,7 @@ class CellMap {
     uint64_t key;
     double weight;
   };
-  unsigned shift_ = 60;  // 64 less the logarithm of the capacity
+  unsigned shift_ = 60;  // 64 minus the logarithm of the capacity
   std::vector<Place> places_;
   std::vector<size_t> met_;
 };
@@ -130,7 +131,7 @@ bool sum_joint(const Input& input, const Table& table, const int64_t* sizes, con
     places.push_back(k);
     n_cells += static_cast<size_t>(sets[k].n_cells);
   }
-  if (!finish_whole()) return false;  // also where none is left: every cell is looked at, whoever needs it
+  if (!finish_whole()) return false;  // also if there is none: every cell is validated
   if (sparse.empty()) return true;
 
   std::vector<uint8_t> present(table.n_rows, 1);

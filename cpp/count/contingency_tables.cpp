@@ -1,6 +1,6 @@
-// Drives the joint counting of columns: every block of rows is loaded once for all sets of columns, while it is in
-// cache. Unweighted counts are whole numbers, so the threads may add them up in any order; weighted ones are merged in
-// the order of the parts.
+// Driver of contingency tables: every block of rows is loaded once for all sets of columns, while it is in cache.
+// Unweighted counts are integers, so threads may add them in any order; weighted sums are merged in the order of the
+// parts.
 #include "core/parallel.h"
 #include "core/driver_types.h"
 
@@ -9,19 +9,19 @@ namespace tallybayes {
 namespace {
 
 constexpr size_t strip_rows = 64 * joint_strip;
-constexpr size_t most_strips = 7;             // in a block; with 8 the levels' masks would share lines of the cache
-constexpr size_t most_mask_members = 16;      // columns of one level add no cells, so these do not bound the depth
-constexpr size_t most_short_cells = 65535;    // keys of 16 bits, and one for what is missing
-constexpr size_t most_turning_cells = 16383;  // four larger tables leave the second-level cache
+constexpr size_t most_strips = 7;  // in a block; with 8 the masks of levels would share cache lines
+constexpr size_t most_mask_members = 16;  // columns with one level add no cells, so this does not bound the depth
+constexpr size_t most_short_cells = 65535;  // keys of 16 bits, and one for missing values
+constexpr size_t most_turning_cells = 16383;  // four larger tables do not fit into the second-level cache
 
 enum class Way { nothing, masks, bytes, codes };
 
 struct ColumnPlan {
   uint32_t size = 0;
-  uint32_t limit = 0;   // levels that can occur in this type
+  uint32_t limit = 0;  // levels that this type can represent
   bool narrow = false;  // few enough levels for bytes
   bool masks = false, codes = false;
-  size_t first_mask = 0;  // the place of its masks, in levels, and of its codes, in columns
+  size_t first_mask = 0;  // index of its first mask, in levels, and of its codes, in columns
   size_t first_code = 0;
 };
 
@@ -30,12 +30,12 @@ struct SetPlan {
   std::vector<size_t> columns;
   std::vector<JointMember> members;
   size_t n_cells = 0;
-  size_t output = 0;    // of its first cell among those of all sets
-  size_t counters = 0;  // of its first counter among those of this way
-  size_t pitch = 0;     // from one to the next of four tables of counters; 0: there is only one
+  size_t output = 0;  // index of its first cell among those of all sets
+  size_t counters = 0;  // index of its first counter among those of this method
+  size_t pitch = 0;  // distance between four tables of counters; 0: only one table
 };
 
-// How every set is counted, and what that takes.
+// The method of every set, and its requirements.
 struct JointPlan {
   std::vector<ColumnPlan> columns;
   std::vector<SetPlan> sets;
@@ -45,8 +45,8 @@ struct JointPlan {
   size_t bytes() const { return 8 * n_partial + 4 * n_counters + 8 * n_sums; }
 };
 
-// Measured, for 512 rows: a cell costs about 3 cycles where bits are counted in vectors, elsewhere 13; a level about
-// 20, which the sets of a column share; keys and counters about 900.
+// Benchmarked for 512 rows: a cell costs about 3 cycles if bits are counted in vectors, otherwise 13; a level about
+// 20, shared by the sets of a column; keys and counters about 900.
 bool masks_are_worth_it(const Kernels& kernels, const SetPlan& set, size_t n_levels) {
   const size_t cell = kernels.count_masks ? 3 : 13;
   return set.columns.size() <= most_mask_members && cell * set.n_cells + 8 * n_levels <= 900;
@@ -60,7 +60,7 @@ JointPlan make_plan(const Input& input, const Table& table, const int64_t* sizes
     column.size = static_cast<uint32_t>(sizes[j]);
     column.limit = static_cast<uint32_t>(code_limit(table.column(j).type, column.size));
     column.narrow = column.size <= most_narrow_levels;
-    column.codes = plan.weighted || !column.narrow;  // checked even if no set has it
+    column.codes = plan.weighted || !column.narrow;  // checked even if no set contains it
     plan.columns.push_back(column);
   }
   for (const JointSet& given : sets) {
@@ -109,11 +109,11 @@ JointPlan make_plan(const Input& input, const Table& table, const int64_t* sizes
   return plan;
 }
 
-// Byte codes are read where they lie.
+// Byte codes are read in place.
 bool readable(const Column& column) { return size_of(column.type) == 1 && column.contiguous(); }
 
-// What is read again should stay in cache: the scratch, and the block itself where columns are read one by one from
-// rows. Apart from that the processor foresees long columns better than short ones.
+// Data that are read again should stay in cache: the scratch memory, and the block itself if columns are read one by
+// one from rows. Otherwise the processor prefetches long columns better than short ones.
 size_t choose_rows(const Table& table, const JointPlan& plan) {
   size_t row_bytes = plan.n_levels / 8 + 1;
   for (size_t j = 0; j < table.n_columns; j++) {
@@ -150,7 +150,7 @@ class JointCounter {
     return true;
   }
 
-  // Adds the counters to the tables and starts them again at 0.
+  // Adds the counters to the tables and resets them.
   void fold(Vector& tables) {
     for (const SetPlan& set : plan_.sets) {
       double* target = tables.data() + set.output;
@@ -171,7 +171,7 @@ class JointCounter {
     n_rows_ = 0;
   }
 
-  // Counters have 32 bits: can so many more rows be counted before the next fold?
+  // Whether the 32-bit counters can take this many more rows before the next fold.
   bool has_room(size_t n_rows) const { return n_rows <= UINT32_MAX - n_rows_; }
 
  private:
@@ -241,7 +241,7 @@ class JointCounter {
   const Table& table_;
   const JointPlan& plan_;
   size_t block_rows_, n_words_ = 0, n_rows_ = 0;
-  size_t pitch_;  // from column to column: no power of two, or many would share a line of the cache
+  size_t pitch_;  // distance between columns: not a power of two, so that columns do not share cache sets
   Aligned<uint64_t> partial_, masks_;
   std::vector<uint32_t> counters_;
   std::vector<uint8_t> present_, narrow_;
@@ -251,7 +251,7 @@ class JointCounter {
   Vector weight_;
 
  public:
-  Vector sums;  // of the weighted rows since they were last set to 0
+  Vector sums;  // of the weighted rows since the last reset
 };
 
 }  // namespace

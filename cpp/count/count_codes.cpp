@@ -1,5 +1,5 @@
-// Drives the counting of codes. Unweighted counts are whole numbers, so the threads may add them up in any order;
-// weighted ones are merged in the order of the parts.
+// Driver of the counts of codes. Unweighted counts are integers, so threads may add them in any order; weighted sums
+// are merged in the order of the parts.
 #include "core/parallel.h"
 #include "core/group_rows.h"
 #include "core/soft_weights.h"
@@ -9,11 +9,12 @@ namespace tallybayes {
 
 namespace {
 
-constexpr size_t column_chunk = 256;     // columns handled at a time, to bound the scratch
-constexpr size_t most_pair_keys = 8192;  // larger joint tables leave the first-level cache
+constexpr size_t column_chunk = 256;  // columns processed at a time, to bound the scratch memory
+constexpr size_t most_pair_keys = 8192;  // larger joint tables do not fit into the first-level cache
 constexpr size_t word_rows = 512;        // rows in eight words of bits
 
-// The scratch of a block should stay in cache. So should the block itself where columns are read one by one from rows.
+// The scratch memory of a block should stay in cache; so should the block itself if columns are read one by one from
+// rows.
 size_t choose_code_rows(const Table& table, const int64_t* sizes) {
   size_t row_bytes = 0;
   for (size_t j = 0; j < std::min(column_chunk, table.n_columns); j++) {
@@ -40,13 +41,13 @@ enum class Way { masks, pair, pair_second, single };
 
 struct ColumnPlan {
   Way way = Way::single;
-  uint32_t size = 0;    // levels that can occur in this type
+  uint32_t size = 0;  // levels that this type can represent
   size_t offset = 0;    // of the first level in a row of the result
   size_t counters = 0;  // of the first counter of this column
   bool narrow = false;  // few enough levels for bytes
 };
 
-// How every column is counted, and how many counters that takes.
+// The method of every column, and the number of counters.
 struct CountPlan {
   std::vector<ColumnPlan> columns;
   size_t n_levels = 0, n_masks = 0, n_counters = 0;
@@ -56,7 +57,7 @@ struct CountPlan {
 CountPlan make_plan(const Kernels& kernels, const Table& table, const int64_t* sizes, size_t n_groups) {
   CountPlan plan;
   plan.columns.resize(table.n_columns);
-  size_t waiting = table.n_columns;  // a byte column that looks for a partner
+  size_t waiting = table.n_columns;  // a byte column without a partner
   auto settle = [&](size_t j) {
     plan.columns[j].way = Way::single;
     plan.columns[j].counters = plan.n_counters;
@@ -76,7 +77,7 @@ CountPlan make_plan(const Kernels& kernels, const Table& table, const int64_t* s
     if (!column.narrow) {
       settle(j);
     } else if (kernels.count_masks && n_groups <= 64 && column.size < 64 && column.size * (2 + n_groups) <= 110) {
-      // Measured: a level costs about 1 + groups / 2 cycles for 64 rows, a histogram about 50.
+      // Benchmarked: a level costs about 1 + groups / 2 cycles for 64 rows, a histogram about 50.
       column.way = Way::masks;
       column.counters = plan.n_masks;
       plan.n_masks += 8 * n_groups * column.size;
@@ -113,7 +114,7 @@ class Counter {
         result(input.groups.n_groups * plan.n_levels) {}
 
   bool count_rows(size_t first, size_t last) {
-    // At least once, for the group codes are checked even where there is no column.
+    // At least once, since the group codes are validated even if there is no column.
     for (size_t chunk = 0; chunk == 0 || chunk < table_.n_columns; chunk += column_chunk) {
       const size_t n_columns = std::min(column_chunk, table_.n_columns - chunk);
       for (size_t start = first; start < last; start += block_rows_) {
@@ -150,7 +151,7 @@ class Counter {
       const uint8_t* codes = narrow_.data() + j * block_rows_;
       ptrdiff_t lookahead = 0;
       if (!together) {
-        // A full block of byte codes is read where it lies; the last one is copied, for words are read whole.
+        // A full block of byte codes is read in place; the last one is copied, because whole words are read.
         if (size_of(column.type) == 1 && column.contiguous() && n == n_words * 64) {
           codes = column.at(first);
           if (j + 1 < n_columns) lookahead = columns.column(j + 1).at(first) - codes;
@@ -186,7 +187,7 @@ class Counter {
                          group_keys_.data(), counters_.data() + a.counters, (input_.groups.n_groups + 1) * cells);
   }
 
-  // Adds the counters to the result and starts them again at 0: 32 bits are enough for a part.
+  // Adds the counters to the result and resets them: 32 bits are enough for a part.
   void fold() {
     const size_t n_groups = input_.groups.n_groups;
     for (const ColumnPlan& column : plan_.columns) {
@@ -267,7 +268,7 @@ struct WeightedWorker {
 bool count_weighted(const Input& input, const Table& table, const int64_t* sizes, Vector& out) {
   const Kernels& kernels = input.kernels;
   const size_t n_groups = input.groups.n_groups, n_columns = table.n_columns;
-  // One more level in every column takes what is missing; one more group takes the rows to skip.
+  // An additional level of every column counts missing values; an additional group counts skipped rows.
   std::vector<size_t> offsets(n_columns + 1, 0);
   for (size_t j = 0; j < n_columns; j++) offsets[j + 1] = offsets[j] + static_cast<size_t>(sizes[j]) + 1;
   const size_t n_sums = offsets[n_columns] * (n_groups + 1), n_levels = offsets[n_columns] - n_columns;
@@ -319,12 +320,12 @@ struct SoftWorker {
   Aligned<double> weights, sums;
 };
 
-// The weights of a row are added as vectors, a few columns at a time, to the sums of a level: those of all groups side
-// by side, padded to whole cache lines.
+// The weights of a row are added as vectors, a few columns at a time, to the sums of a level: those of all groups,
+// contiguous and padded to whole cache lines.
 bool count_soft(const Input& input, const Table& table, const int64_t* sizes, Vector& out) {
   const Kernels& kernels = input.kernels;
   const size_t n_groups = input.groups.n_groups, n_columns = table.n_columns, pitch = whole_lines(n_groups);
-  // One more level in every column takes what is missing: the one after the last that the type can hold.
+  // An additional level of every column counts missing values: the one after the last that the type can represent.
   std::vector<size_t> offsets(n_columns + 1, 0);
   std::vector<uint32_t> limits(n_columns);
   for (size_t j = 0; j < n_columns; j++) {

@@ -1,5 +1,5 @@
-// Counts every pair of columns in each group. The rows of a group are brought together; where both columns have few
-// levels, the rows of a pair of levels are the AND of two masks of bits, elsewhere and under weights rows add themselves.
+// Counts every pair of columns in each group. The rows are sorted by group. For columns with few levels, the rows of a
+// pair of levels are the AND of two bit masks; otherwise, and with weights, rows are added one by one.
 #include <algorithm>
 
 #include "core/driver_types.h"
@@ -9,13 +9,13 @@ namespace tallybayes {
 namespace {
 
 constexpr size_t block_rows = 4096;       // whose masks stay in cache
-constexpr size_t most_mask_cells = 256;  // of a pair; measured: beyond, one by one is as quick
+constexpr size_t most_mask_cells = 256;  // of a pair; beyond, benchmarks show that counting one by one is as fast
 
-// Codes of one column, the rows of every group together; `size` stands for a missing one.
+// Codes of one column, sorted by group; `size` for a missing value.
 struct Codes {
   uint32_t size;
   size_t offset;      // of its first level
-  bool narrow;        // as bytes, 255 where missing
+  bool narrow;  // as bytes, 255 for missing
   size_t first_mask;  // of its first level among those of all narrow columns
   std::vector<uint8_t> bytes;
   std::vector<uint32_t> wide;

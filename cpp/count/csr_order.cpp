@@ -1,4 +1,4 @@
-// In which order the entries of CSR rows lie: whether they rise, or at least never repeat.
+// Order of the indices within CSR rows: sorted, without duplicates, or with duplicates.
 #include <algorithm>
 #include <type_traits>
 #include <vector>
@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t rows_in_part = 4096;
 
-// Whether n > 0 indices rise and none is negative. Of such, the next less this less 1 has a sign where they do not rise;
-// signs are collected without a branch, several at a time in baseline instructions.
+// Whether n > 0 indices are ascending and nonnegative. The sign bit of next − this − 1 is set if they are not
+// ascending; signs are collected without branches, several at a time in baseline instructions.
 template <class Index>
 bool rises(const Index* at, size_t n) {
   using Unsigned = std::make_unsigned_t<Index>;
@@ -25,7 +25,7 @@ bool rises(const Index* at, size_t n) {
   return static_cast<Index>(signs) >= 0;
 }
 
-// Marks the columns of a row and takes the marks away again. False where one had its mark already.
+// Marks the columns of a row and removes the marks again. False if an index occurs twice.
 template <class Index>
 bool distinct(const Index* at, size_t n, std::vector<uint64_t>& marks) {
   bool repeated = false;
@@ -59,7 +59,7 @@ bool find_order(const Sparse& matrix, size_t threads, RowOrder& found) {
       if (marks.empty()) marks.assign(matrix.n_columns / 64 + 1, 0);
       if (!distinct(at, n, marks)) {
         worst = RowOrder::repeated;
-      } else if (worst == RowOrder::rising) {  // another thread may find worse in between, and keeps it
+      } else if (worst == RowOrder::rising) {  // another thread may find a worse order in between, and keeps it
         RowOrder before = RowOrder::rising;
         worst.compare_exchange_strong(before, RowOrder::distinct);
       }

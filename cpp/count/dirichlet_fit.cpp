@@ -1,5 +1,6 @@
-// Newton's method on the logs of concentrations; the same steps as tallybayes/kernels/reference_dirichlet.py, which says
-// what they are. Columns are climbed one by one, so that none depends on which others there are.
+// Newton's method for the logs of concentrations, with the same steps as
+// tallybayes/kernels/reference/dirichlet_fit.py, which documents them. Columns are fitted one by one, so that none
+// depends on the others.
 #include "count/dirichlet_fit.h"
 
 #include <algorithm>
@@ -12,16 +13,16 @@ namespace tallybayes {
 namespace {
 
 constexpr int most_rounds = 40;
-constexpr size_t few = 8;       // whole counts up to this have their derivatives summed, term by term
-constexpr double close = 1e-7;  // of log α, where a column is done
+constexpr size_t few = 8;  // ψ differences of integer counts up to this are sums of reciprocals
+constexpr double close = 1e-7;  // tolerance of log α
 constexpr double smallest = 1e-300;
 
 struct Slopes {
   double first = 0, second = 0;
 };
 
-// ψ(start + steps) − ψ(start), and the same of ψ′ to six digits: by recurrence up to 8, then by asymptotic series, all
-// as differences, which nothing cancels in.
+// ψ(start + steps) − ψ(start), and the same difference of ψ′ to six digits: by recurrence up to 8, then by asymptotic
+// series, all computed as differences, without cancellation.
 Slopes rising(double start, double steps) {
   Slopes out;
   double a = start, b = start + steps;
@@ -33,7 +34,7 @@ Slopes rising(double start, double steps) {
   }
   const double over = 1.0 / (a * b), r = b * over, t = a * over, by_one = steps * over;
   const double p = r * r, q = t * t, by_two = by_one * (r + t);
-  // Σ pⁱ qʲ with i + j = k, and the even Bernoulli numbers over 2 k
+  // Σ pⁱ qʲ with i + j = k, and the even Bernoulli numbers divided by 2k
   double sum = 1.0, power = 1.0, series = 1.0 / 12.0;
   constexpr double terms[] = {-1.0 / 120.0, 1.0 / 252.0, -1.0 / 240.0, 1.0 / 132.0, -691.0 / 32760.0, 1.0 / 12.0};
   for (const double term : terms) {
@@ -56,8 +57,8 @@ struct Run {
 struct Cell {
   double many, half, alpha, log_slope, steep;
   bool seen;
-  double beyond[few];    // in how many groups there are more than 0, 1, 2, … counts
-  size_t first, last;    // its runs: counts beyond these, and in how many groups
+  double beyond[few];  // number of groups with more than 0, 1, 2, … counts
+  size_t first, last;  // its runs: larger counts, and their numbers of groups
 };
 
 class Column {
@@ -98,14 +99,14 @@ class Column {
       for (Cell& cell : cells_) cell.alpha = 1.0;
       return;
     }
-    if (single_) return;  // of one level all concentrations are as good
+    if (single_) return;  // with one level, all concentrations are equivalent
     double radius = 2.0, before = 0.0;
     for (int round = 0; round < most_rounds; round++) {
       if (newton(radius, before) < close) break;
     }
   }
 
-  // Of so few bits that concentrations and whole counts add up without rounding, in whichever order.
+  // Rounded to so few bits that sums with integer counts are exact, in any order.
   void round_into(double* out) const {
     double sum = 0;
     for (const Cell& cell : cells_) sum += cell.many * cell.alpha;
@@ -116,7 +117,7 @@ class Column {
   }
 
  private:
-  // The counts of one cell, of which equal ones are looked at once; its concentration is their sum for now.
+  // The counts of one cell, with equal counts merged; its initial concentration is their sum.
   void read(const double* counts, Cell& cell) {
     const double from = static_cast<double>(n_few_);
     cell.first = runs_.size();

@@ -1,4 +1,4 @@
-// The Dirichlet under which the counts of several groups are most probable, column by column.
+// Maximum likelihood fit of Dirichlet distributions to the counts of several groups, column by column.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace tallybayes {
 
-// Columns of cells, as tallybayes/kernels/dirichlet.py describes them.
+// Columns of cells, as tallybayes/kernels/dirichlet_fit.py documents them.
 struct DirichletCounts {
-  const double* counts;     // (cells, groups), rising in every cell
+  const double* counts;  // (cells, groups), ascending within every cell
   const double* rows;       // (columns, groups)
-  const double* many;       // (cells,): how many levels a cell stands for
+  const double* many;  // (cells,): number of levels that a cell represents
   const int64_t* sizes;     // (columns,)
   const int64_t* n_levels;  // (columns,)
   size_t n_columns, n_groups;

@@ -1,4 +1,4 @@
-// Where a column is cut so that the classes are told by its bins, and a cut pays for itself (Fayyad and Irani 1993).
+// Supervised discretization by the minimum description length principle (Fayyad and Irani, 1993).
 #include "count/mdl_cuts.h"
 
 #include <algorithm>
@@ -8,12 +8,12 @@ namespace tallybayes {
 
 namespace {
 
-constexpr size_t most_tried = 512;  // borders, before one is looked at closely
+constexpr size_t most_tried = 512;  // candidate edges of the coarse search
 
-// The counts of every class up to each border, and what it takes to describe them.
+// Cumulative class counts at every edge, and their total entropy.
 struct Borders {
-  std::vector<size_t> place;    // of the value after every border
-  std::vector<int32_t> totals;  // (borders + 2, classes): up to none, to every border, and to the end
+  std::vector<size_t> place;  // index of the value after every edge
+  std::vector<int32_t> totals;  // (edges + 2, classes): cumulative counts at the start, at every edge, and at the end
   size_t n_classes;
   const double* n_log_n;
 
@@ -48,7 +48,7 @@ Part part_of(const Borders& borders, size_t first, size_t last) {
   return part;
 }
 
-// The best border between two others; `first` itself if no cut pays.
+// The best edge between two others; `first` if the criterion rejects it.
 size_t best_border(const Borders& borders, size_t first, size_t last) {
   const size_t n_inner = last - first - 1;
   if (n_inner < 1) return first;
@@ -74,7 +74,7 @@ size_t best_border(const Borders& borders, size_t first, size_t last) {
   return gain > std::log2(whole.n - 1) + price ? best : first;
 }
 
-// Between values of one and the same class alone no cut is best, so only the other borders are tried.
+// An edge between two values of the same single class is never optimal; only the other edges are tried.
 Borders borders_of(const int32_t* table, size_t n_classes, size_t n_values, const double* n_log_n) {
   Borders borders{{}, std::vector<int32_t>(n_classes, 0), n_classes, n_log_n};
   std::vector<int32_t> upto(n_classes, 0);

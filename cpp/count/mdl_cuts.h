@@ -1,4 +1,4 @@
-// Where a column is cut so that the classes are told by its bins.
+// Supervised discretization.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace tallybayes {
 
-// The values before which to cut, rising, from how often every class has each value: (classes, values), whole numbers
-// that sum to less than the length of `n_log_n`, n log n of every n.
+// The indices of the values at which bins start, ascending, from the counts of every value in every class, (classes,
+// values). The counts are integers whose sum is less than the length of `n_log_n`, n log n of every n.
 std::vector<size_t> best_cuts(const int32_t* table, size_t n_classes, size_t n_values, const double* n_log_n);
 
 }  // namespace tallybayes

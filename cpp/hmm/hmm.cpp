@@ -22,7 +22,7 @@ class Worker : ChainWorker {
       : ChainWorker(kernels, model, crew_size), goal_(goal), results_(results),
         drawer_(model, results.draws), logs_(kernels, model, goal, results) {}
 
-  // The sequences from first to last; false where an emission is refused.
+  // The sequences from first to last; false if an emission is invalid.
   bool process(size_t first, size_t last) {
     while (first < last) {
       if (!open(first, last)) return false;
@@ -102,7 +102,7 @@ class Worker : ChainWorker {
     run(segment, chain_block, Odd::last, [](size_t) { return true; }, begin, move, finish);
   }
 
-  // The states of a segment, which were not kept.
+  // The states of a segment, which were not stored.
   void again(size_t segment) {
     keep_ = true;
     auto begin = [&](const ChainTurn& turn, ChainStream& stream) {
@@ -113,13 +113,13 @@ class Worker : ChainWorker {
     run(segment, chain_block, Odd::last, wanted, begin, move, [](const ChainTurn&, const ChainStream&) {});
   }
 
-  // Adds up the likelihood, and how far it is to be trusted.
+  // Adds the likelihood, and determines whether underflow may have affected it.
   void judge(size_t sequence, const ChainStream& stream) {
     const size_t n = model_.length(sequence);
     double sum = 0.0;
     for (size_t j = 0; j < n_states_; j++) sum += stream.state[j] * model_.end.plain.data()[j];
     const size_t n_scales = (n - 1) / chain_interval;
-    int64_t powers = 0, largest = 0;  // the scales' exponents, 1023 too large
+    int64_t powers = 0, largest = 0;  // the scales' exponents, biased by 1023
     for (size_t k = 0; k < n_scales; k++) {
       int64_t bits;
       std::memcpy(&bits, stream.scale - k - 1, sizeof(bits));
@@ -139,7 +139,7 @@ class Worker : ChainWorker {
     results_.log_likelihood[sequence] = (shift + emission_shift(sequence)) + (exponent * log_two + natural_log(sum));
   }
 
-  // What was taken out of the emissions of a sequence.
+  // The shifts of the emissions of a sequence.
   double emission_shift(size_t sequence) {
     const size_t n = model_.length(sequence), at = step_of(sequence);
     if (!model_.input.coded()) return careful_sum(n, [&](size_t t) { return maxima_.data()[at + t]; });
@@ -147,8 +147,8 @@ class Worker : ChainWorker {
     return careful_sum(n, [&](size_t t) { return model_.level_shifts[codes_.data()[at + t]]; });
   }
 
-  // Where the beliefs of a stream are, and where its products go. At the last step: what the end says of every state, so
-  // that states times beliefs add up to `weight`; true there.
+  // Positions of the backward variables and of the products of a stream. At the last step: the end probabilities,
+  // scaled so that states times backward variables sum to `weight`; true there.
   bool set_beliefs(const ChainTurn& turn, ChainStream& stream, size_t segment, double weight) {
     const size_t place_of_turn = in_segments() ? slot(turn.sequence) : turn.slot;
     place(stream, table(), turn.sequence, segment, first_move(segment) + n_moves(turn.sequence, segment));
@@ -160,7 +160,7 @@ class Worker : ChainWorker {
   }
   double* products_of(const ChainTurn& turn) { return products_.data() + turn.slot * chain_block * pitch_; }
 
-  // Goes back; the products of the last step come first, as they will lie.
+  // Backward pass; the products of the last step are written first.
   void retreat(ChainGoal told, const ChainTurn* turns, ChainStream* streams, size_t n, size_t n_steps) {
     const auto step = static_cast<ptrdiff_t>(pitch_);
     const bool all = goal_ == Goal::expected || model_.wide();
@@ -173,7 +173,7 @@ class Worker : ChainWorker {
     });
   }
 
-  // Is what may have been lost on the way forward of any importance for what comes after?
+  // Whether states that may have underflowed in the forward pass matter for later steps.
   void certify() {
     const auto doubtful = [&](size_t sequence) { return trust(sequence) == Trust::doubt; };
     beliefs_.of(model_.most_streams() * pitch_);
@@ -236,7 +236,8 @@ class Worker : ChainWorker {
     run(segment, chain_block, Odd::first, wanted, begin, move, finish);
   }
 
-  // The states of a segment in every path, from those of the one after it; what was lost is left to the logarithms.
+  // Draws the states of a segment in every path, given those of the next one; underflowed states are left to the
+  // computation in logarithms.
   void draw(size_t segment) {
     for (size_t sequence = batch_.first; sequence < batch_.last; sequence++) {
       if (!has(sequence, segment) || trust(sequence) != Trust::full) continue;
@@ -251,7 +252,7 @@ class Worker : ChainWorker {
     }
   }
 
-  // The products of several sequences, as many at a time as are added up together.
+  // The products of several sequences, as many at a time as are summed at once.
   void add_wide(const ChainTurn* turns, const ChainStream* streams, size_t n, size_t n_steps) {
     double* room = turned_.of(chain_block * n_states_);
     const size_t n_together = std::max<size_t>(1, chain_block / n_steps);
@@ -281,7 +282,7 @@ class Worker : ChainWorker {
   Room<double> beliefs_, products_, turned_;
 };
 
-// Runs all parts; add(sums) is called after each, in their order.
+// Runs all parts; add(sums) is called after each, in order.
 template <class Prepare, class Add>
 bool run(const ChainKernels& kernels, const ChainModel& model, Goal goal, const Results& results, size_t threads,
          size_t n_sums, Prepare prepare, Add add) {

@@ -1,27 +1,27 @@
-// Chains of hidden states: what the loops of one instruction set offer.
+// Hidden Markov models: the functions of the inner loops for one instruction set.
 //
-// A vector holds several states of one step, so one long sequence is as welcome as many. A step waits for the one
-// before it; several sequences are therefore taken in turns, and the waiting of one is the time of the others. What is
-// computed for a sequence never depends on its company.
+// A vector holds several states of one step, so one long sequence is as efficient as many. A step depends on the
+// previous one; several sequences are therefore interleaved to hide latency. The result of a sequence never depends on
+// the others.
 #pragma once
 
 #include "bind/array_views.h"
 
 namespace tallybayes {
 
-// The transitions of a model of many states in panels of a few vectors of states to go to. For each of them: the states
-// from which one of these can be reached, and how probably; all others are left out, so that a step costs what its
-// transitions cost.
+// The transitions of a model with many states, in panels of a few vectors of target states. For each panel: the states
+// from which one of its states can be reached, and the probabilities. Impossible transitions are left out, so that the
+// cost of a step is proportional to the possible ones.
 struct ChainPanels {
-  size_t vectors = 0;             // of a panel, 1 or 2; 0: there are few states, and no panels
+  size_t vectors = 0;  // of a panel, 1 or 2; 0: few states, without panels
   size_t n_panels = 0;
   const size_t* begin = nullptr;  // n_panels + 1: the entries of each
   const uint32_t* from = nullptr;
   const double* values = nullptr;  // vectors · lanes of each entry
 };
 
-// A matrix of transitions. Rows of states are `pitch` numbers long, a whole number of vectors; beyond the states they
-// hold 0 or, among logarithms, −inf.
+// A transition matrix. Rows are `pitch` numbers long, a whole number of vectors, padded with 0 or, in logarithms,
+// −inf.
 struct ChainMatrix {
   size_t n_states, pitch;
   const double* transition;  // [from][to]
@@ -29,37 +29,38 @@ struct ChainMatrix {
   ChainPanels into, out_of;  // the same two in panels
 };
 
-// One of several threads that work on the same streams: each has some of the states, and they meet after every step.
+// One of several threads that work on the same streams: each has some of the states, and they synchronize after every
+// step.
 struct ChainTeam {
   size_t member = 0, size = 1;
   void* meeting = nullptr;
-  void (*wait)(void*) = nullptr;  // until all have come
+  void (*wait)(void*) = nullptr;  // until all threads have arrived
 };
 
-// One sequence on its way. The pointers stand at the current step; the row of its emission is rows[codes[0] · pitch].
+// One sequence in progress. The pointers refer to the current step; the row of its emission is rows[codes[0] · pitch].
 struct ChainStream {
   const uint32_t* codes;
   const double* rows;
-  double* state;           // what the steps so far say of every state
-  ptrdiff_t state_stride;  // to the next step's
-  double* scale;           // what keeps the states near 1 (logarithms: near 0): the next one, or backward the last used
-  double* belief;          // backward: what the later steps say of every state
-  double* products;        // backward: emission · scale · belief of the current step goes here
+  double* state;  // forward: probabilities of the states given the steps so far
+  ptrdiff_t state_stride;  // scales that keep the states near 1 (logarithms: near 0): the next, or backward the last
+  double* scale;  // scale factors that keep the states near 1 (logarithms: near 0): the next one, or backward the last used
+  double* belief;  // backward: likelihood of the later steps given every state
+  double* products;  // backward: output of emission · scale · belief of the current step
   ptrdiff_t product_stride;
-  double* out;             // backward: where the row of posterior probabilities goes, or the table of counts
-  uint64_t watched[8];     // not 0 after a probability that became too small (forward) or a belief too large (certify)
-  uint64_t* marks;         // best path of few states: byte i of a step has bit j where i leads to j with the best score
+  double* out;  // nonzero after too small a probability (forward) or too large a backward variable (certify)
+  uint64_t watched[8];  // nonzero after a probability that became too small (forward) or a backward variable too large (certify)
+  uint64_t* marks;  // Viterbi with few states: bit j of byte i is set if i is a best predecessor of j
   int64_t best;            // trace: the state of the current step
   int64_t* path;
 };
 
-// How a stream moves through its emission: from code to code of a table, or from row to row.
+// Layout of the emissions of a stream: codes of a table, or rows.
 struct ChainStride {
   ptrdiff_t code, row;
-  bool keep;  // all states are kept; otherwise two places take turns
+  bool keep;  // all states are stored; otherwise two buffers alternate
 };
 
-// A sequence, or a stretch of one, for the loops on logarithms, slow and safe.
+// A sequence, or a part of one, for the slow and safe loops in logarithms.
 struct ChainLogs {
   const ChainMatrix* matrix;
   const double *start, *end;
@@ -70,12 +71,12 @@ struct ChainLogs {
   bool first = true, last = true;  // whether the sequence begins here, and whether it ends here
 };
 
-// A sum and what its rounding has lost.
+// A sum and its rounding error.
 struct ChainTotal {
   double sum = 0.0, rest = 0.0;
 };
 
-// Steps whose products of states and beliefs are added up: rows of `pitch` numbers.
+// Steps whose products of states and backward variables are summed: rows of `pitch` numbers.
 struct ChainPiece {
   const double *left, *right;
   size_t n_steps;
@@ -83,66 +84,66 @@ struct ChainPiece {
 
 enum class ChainGoal : uint8_t { certify, counts, rows };
 
-// Probabilities below this, relative to those of all states together, are not trusted to last.
+// Probabilities below this, relative to the sum over all states, may be inaccurate.
 constexpr double chain_tiny = 1e-100;
-// Nor is a forward pass that may have lost states on its way, where the later steps speak this much in their favor.
+// A forward pass that may have lost states is inaccurate if the later steps favor them by this factor.
 constexpr double chain_huge = 1e150;
-// Up to so many states, the best predecessors of a step are kept, as `marks`, and not the scores of its states.
+// Up to this number of states, the best predecessors of a step are stored (as `marks`) instead of the scores.
 constexpr size_t most_marked_states = 8;
-// States are scaled once in so many steps.
+// Number of steps between two scalings.
 constexpr size_t chain_interval = 4;
-// Below this a state is dropped on the way back.
+// States below this are dropped in the backward pass.
 constexpr double chain_nothing = 1e-290;
 
-// More states are many, and have panels.
+// Models with more states have panels.
 constexpr size_t most_few_states = 64;
-// So many steps' products of states and beliefs are added up together.
+// Number of steps whose products of states and backward variables are summed at once.
 constexpr size_t chain_block = 64;
-// The most sequences of many states that are moved together.
+// Maximum number of sequences with many states that are processed together.
 constexpr size_t most_wide_streams = 16;
 
 struct ChainKernels {
   size_t lanes;
 
-  // Codes as numbers in [0, size]; `size` for missing. False where a code is neither valid nor missing.
+  // Codes as numbers in [0, size]; `size` for missing. False if a code is neither valid nor missing.
   bool (*load_levels)(const Column&, size_t first, size_t n, uint32_t size, uint32_t* out);
-  // exp(row − its maximum) and the maxima; rows of −inf become 0 with maximum 0. `tiny`: a number that is not 0 but
-  // below chain_tiny. False where there is NaN or +inf.
+  // exp(row − its maximum) and the maxima; rows of −inf become 0 with maximum 0. `tiny`: a nonzero number below
+  // chain_tiny. False if there is NaN or +inf.
   bool (*exp_rows)(const double* rows, size_t n_rows, size_t n_states, double* out, size_t pitch, double* maxima,
                    bool& tiny);
-  // The same without exp, −inf beyond the states.
+  // The same without exp, padded with −inf.
   bool (*shift_rows)(const double* rows, size_t n_rows, size_t n_states, double* out, size_t pitch, double* maxima);
-  // out = rows, each divided by its sum; 0 where that is 0.
+  // out = rows, each divided by its sum; 0 if the sum is 0.
   void (*share_rows)(const double* rows, size_t n_rows, size_t n_states, size_t pitch, double* out);
 
-  // All: n_steps is a multiple of chain_interval, from and to such a multiple, or less than it; only in the former case
-  // is there a scale, at the last of every chain_interval steps.
+  // All: n_steps is a multiple of chain_interval, between such multiples, or less than it; only in the former case
+  // there is a scale, at the last of every chain_interval steps.
   void (*forward)(const ChainMatrix&, const ChainStride&, bool watch, ChainStream*, size_t n_streams, size_t n_steps,
                   const ChainTeam&);
-  // Goes back a step, then tells of it.
+  // Performs a backward step, then writes the results of the step.
   void (*backward)(const ChainMatrix&, const ChainStride&, ChainGoal, ChainStream*, size_t n_streams, size_t n_steps,
                    const ChainTeam&);
   void (*tell)(const ChainMatrix&, ChainGoal, const ChainStream&);
   // sums[from][to] += Σ left[step][from] · right[step][to]
   void (*add_products)(const double* left, const double* right, size_t n_steps, size_t n_states, size_t pitch,
                        double* sums);
-  // The same for panels, of at most chain_block steps: the sums lie as the values do. `room`: chain_block · n_states.
+  // The same for panels, of at most chain_block steps, in the layout of the values. `room`: chain_block · n_states.
   void (*wide_products)(const ChainMatrix&, const ChainPiece*, size_t n_pieces, double* room, double* sums,
                         const ChainTeam&);
 
-  // Logarithms: the best score of every state, less scales that are added up. Of few states the marks of every step are
-  // written, the first of them those of the step after the current one; trace reads them from the last on.
+  // Logarithms: the best score of every state, minus scales that are summed separately. With few states the marks of
+  // every step are written, first those of the step after the current one; trace reads them from the last on.
   void (*best_forward)(const ChainMatrix&, const ChainStride&, ChainStream*, size_t n_streams, size_t n_steps,
                        const ChainTeam&);
   void (*trace)(const ChainMatrix&, ChainStream*, size_t n_streams, size_t n_steps);
 
-  // states[step] = log p(state, steps so far), less its maximum, and the maxima are added to `total`. `before`: the row
-  // before the first step, or nullptr where the sequence begins. False from the first impossible step on, where states
-  // are −inf.
+  // states[step] = log p(state, steps so far) minus its maximum, and the maxima are added to `total`. `before`: the
+  // row before the first step, or nullptr at the start of the sequence. False from the first impossible step on, where
+  // states are −inf.
   bool (*log_forward)(const ChainLogs&, const double* before, double* states, ChainTotal& total);
   // After log_forward of a possible sequence: `states` becomes the posterior probabilities times `weight`. Expected
-  // transitions are added to `moves`, unless nullptr. `room`: three rows, which are kept between the stretches of a
-  // sequence; these come last first.
+  // transitions are added to `moves`, unless nullptr. `room`: three rows, which are kept between the parts of a
+  // sequence; these are processed in reverse order.
   void (*log_backward)(const ChainLogs&, double* states, double weight, double* moves, double* room);
 };
 

@@ -20,7 +20,7 @@ double shift_for(double largest) {
   return std::abs(largest) <= near_enough || largest == -infinity ? 0.0 : largest;
 }
 
-// Writes a row of logarithms and its exponentials; false where one is possible by a hair only.
+// Writes a row of logarithms and its exponentials; false if one is positive but tiny.
 bool write_row(const double* from, size_t n, double shift, size_t pitch, double* plain, double* logs) {
   bool clear = true;
   for (size_t j = 0; j < pitch; j++) {
@@ -31,7 +31,7 @@ bool write_row(const double* from, size_t n, double shift, size_t pitch, double*
   return clear;
 }
 
-// to[j][i] = from[i][j], and `nothing` beyond the states; a few rows at a time, so that they stay in the cache.
+// to[j][i] = from[i][j], padded with `nothing`; a few rows at a time, so that they stay in cache.
 void turn(const double* from, size_t n, size_t pitch, double nothing, double* to) {
   constexpr size_t few = 8;
   for (size_t first = 0; first < pitch; first += few) {
@@ -43,7 +43,7 @@ void turn(const double* from, size_t n, size_t pitch, double nothing, double* to
   }
 }
 
-// The transitions of `rows`, less those that are `nothing`, in panels.
+// The transitions of `rows`, without those equal to `nothing`, in panels.
 ChainPanels fill_panels(const ChainMatrix& matrix, const double* rows, double nothing, size_t lanes,
                         ChainModel::Panels& panels) {
   const size_t n_states = matrix.n_states, pitch = matrix.pitch, n_all = pitch / lanes;
@@ -51,10 +51,10 @@ ChainPanels fill_panels(const ChainMatrix& matrix, const double* rows, double no
     const double* row = rows + i * pitch + v * lanes;
     return std::any_of(row, row + lanes, [&](double x) { return x != nothing; });
   };
-  size_t n_vectors = 0;  // that are not nothing altogether
+  size_t n_vectors = 0;  // that have a possible transition
   std::vector<uint8_t> some(n_states * n_all);
   for (size_t k = 0; k < some.size(); k++) n_vectors += some[k] = static_cast<uint8_t>(leads(k / n_all, k % n_all));
-  // Twice as wide panels are faster where most is possible.
+  // Panels of twice the width are faster if most transitions are possible.
   const size_t vectors = 2 * n_vectors > some.size() ? 2 : 1, width = vectors * lanes;
   const size_t n_panels = (n_all + vectors - 1) / vectors;
   auto wanted = [&](size_t i, size_t panel) {
@@ -146,7 +146,7 @@ const ChainMatrix& ChainModel::logs() const {
 ChainBatch next_batch(const ChainModel& model, size_t sequence, size_t last) {
   constexpr size_t cache = size_t{1} << 20, most = size_t{1} << 25, most_steps = size_t{1} << 22;
   const size_t row_bytes = model.width * sizeof(double), first = sequence, most_streams = model.most_streams();
-  const size_t n_rows = most / row_bytes;  // of states that are kept; there are checkpoints where this is not enough
+  const size_t n_rows = most / row_bytes;  // of states that are stored; if this is not enough, checkpoints are used
   size_t n_steps = 0, longest = 0;
   while (sequence < last) {
     const size_t length = model.length(sequence), n = n_steps + length;
@@ -185,8 +185,8 @@ std::vector<size_t> chain_parts(const ChainModel& model, size_t n_sums) {
   constexpr double worth_a_part = 65536.0;
   constexpr size_t most_parts = 64;
   const size_t n_sequences = model.input.n_sequences, n_steps = model.input.n_steps();
-  // Sequences that take turns should be in one part; but a few long ones are better off apart.
-  // Of very many states, too, the threads share those that take turns.
+  // Interleaved sequences should be in one part, but a few long ones are better processed separately. With very many
+  // states, the threads also share interleaved sequences.
   const size_t few = model.width > 128 ? 1 : std::min<size_t>(n_sequences, 8);
   size_t n = std::min(most_parts, std::max(n_sequences / 16, few));
   n = std::min(n, static_cast<size_t>(chain_cells(model) / worth_a_part) + 1);

@@ -1,5 +1,5 @@
-// What the drivers of chains share: the model in the layout of the loops, batches of sequences, and streams that take
-// turns.
+// Shared parts of the HMM drivers: the model in the layout of the loops, batches of sequences, and interleaved
+// streams.
 #pragma once
 
 #include <cstdlib>
@@ -16,7 +16,7 @@
 
 namespace tallybayes {
 
-// Working space that starts on a cache line and is not cleared. Large ones ask for large pages.
+// Working memory aligned to a cache line and not cleared. Large buffers request huge pages.
 template <class T>
 class Room {
  public:
@@ -30,12 +30,12 @@ class Room {
   }
   Room& operator=(const Room&) = delete;
   ~Room() { std::free(data_); }
-  // Room for n at least; what was there before is lost if there was less.
+  // Allocates at least n elements; previous contents are lost if there was less.
   T* of(size_t n) {
     if (n > size_ || data_ == nullptr) {
       std::free(std::exchange(data_, nullptr));
       size_ = 0;
-      n += n / 4;  // batches differ a little, and new memory is slow
+      n += n / 4;  // batches differ a little in size, and new memory is slow
       constexpr size_t line = 64, large_page = size_t{1} << 21;
       const size_t unit = n * sizeof(T) >= large_page ? large_page : line;
       const size_t n_bytes = (n * sizeof(T) + line) / unit * unit + unit;
@@ -56,7 +56,7 @@ class Room {
   size_t size_ = 0;
 };
 
-// Rows of `pitch` numbers with their logarithms beside them.
+// Rows of `pitch` numbers with their logarithms.
 struct ChainTable {
   Aligned<double> plain, logs;
 };
@@ -64,12 +64,12 @@ struct ChainTable {
 struct ChainModel {
   ChainInput input;
   size_t pitch;
-  size_t width;  // the same for eight lanes: what goes by it is the same in every tier, and so is the order of all sums
+  size_t width;  // the same for eight lanes: decisions by it are the same in every tier, and so is the order of sums
   ChainTable start, transition, turned, end, table;  // the last row of the table is that of a missing code
-  double start_shift = 0.0, transition_shift = 0.0, end_shift = 0.0;  // taken out of the logarithms before exp
+  double start_shift = 0.0, transition_shift = 0.0, end_shift = 0.0;  // subtracted from the logarithms before exp
   Vector level_shifts;                                                // the same for every level; empty: all 0
-  bool every_move = true;  // every transition is possible, and not by a hair
-  bool clear = true;       // what is possible at all, is so by more than a hair
+  bool every_move = true;  // every transition is possible, and not tiny
+  bool clear = true;  // every possible transition is not tiny
   ChainMatrix plain;
   size_t n_values = 0;  // in the first panels, where there are many states
   struct Panels {
@@ -79,16 +79,16 @@ struct ChainModel {
   };
 
   ChainModel(const ChainInput&, size_t lanes);
-  const ChainMatrix& logs() const;  // made when first asked for, by whichever thread
+  const ChainMatrix& logs() const;  // computed at first use, by any thread
   size_t length(size_t sequence) const {
     return static_cast<size_t>(input.offsets[sequence + 1] - input.offsets[sequence]);
   }
   size_t first_step(size_t sequence) const { return static_cast<size_t>(input.offsets[sequence]); }
   double weight(size_t sequence) const { return input.weight ? input.weight[sequence] : 1.0; }
-  // Whether there are many states: more than the registers of any tier hold the sums of.
+  // Whether there are many states: more sums than the registers of any tier hold.
   bool wide() const { return width > most_few_states; }
-  // How many sequences take turns: the fewer vectors a step has, the longer it waits for the one before it. Of many
-  // states, several are moved together.
+  // Number of interleaved sequences: the fewer vectors a step has, the longer its latency. With many states, several
+  // are processed together.
   size_t most_streams() const { return wide() ? most_wide_streams : width <= 16 ? 8 : width <= 32 ? 4 : 2; }
 
  private:
@@ -98,25 +98,26 @@ struct ChainModel {
   mutable std::once_flag made_;
 };
 
-// Sequences in a row whose working space is held at the same time.
+// Consecutive sequences whose working memory is allocated at the same time.
 struct ChainBatch {
   size_t first, last;  // sequences
   size_t first_step, n_steps;
-  size_t n_streams;  // that take turns: not the most there may be, if the last sequences were then left to themselves
-  size_t segment, n_segments;  // the steps of a segment, a multiple of chain_block; 1: no sequence is taken in several
+  size_t n_streams;  // that are interleaved: fewer than possible if the last sequences would then be processed alone
+  size_t segment, n_segments;  // steps of a segment, a multiple of chain_block; 1: no sequence is split
 };
 
-// The batch that begins with this sequence: as many as fit the cache, and some more if only these can take turns.
+// The batch that begins with this sequence: as many as fit into the cache, and more if only these can be interleaved.
 ChainBatch next_batch(const ChainModel&, size_t sequence, size_t last);
 
-// Cuts the sequences into parts, for the threads and for adding up; `n_sums` as many as are added up for each part.
+// Splits the sequences into parts, for the threads and for summation; `n_sums` is the number of sums per part.
 std::vector<size_t> chain_parts(const ChainModel&, size_t n_sums);
-// Steps times what one costs, in cells as choose_threads counts them.
+// Number of steps times their cost, in cells as choose_threads counts them.
 double chain_cells(const ChainModel&);
-// How many threads work on the same sequences, where so many are wanted and `used` work on different ones.
+// Number of threads that work on the same sequences, if this many are requested and `used` work on different ones.
 size_t crew_size(const ChainModel&, size_t threads, size_t used);
 
-// Σ at(k) with the rounding errors added at the end. Several sums, so that an addition need not wait for the last one.
+// Σ at(k) with compensation of rounding errors at the end. Several partial sums, so that additions do not wait for
+// each other.
 template <class At>
 double careful_sum(size_t n, At at) {
   constexpr size_t n_sums = 4;
@@ -142,12 +143,12 @@ struct ChainTurn {
   size_t sequence, steps_left, slot;
 };
 constexpr size_t no_sequence = ~size_t{0};
-enum class Odd : uint8_t { first, last };  // when to do the steps that are no whole chain_interval
+enum class Odd : uint8_t { first, last };  // when the steps beyond whole chain_intervals are processed
 
-// Lets sequences take turns, each as soon as there is room. begin(turn, stream) prepares one; advance(turns, streams,
-// n, n_steps) moves n of them; finish(turn, stream) is called when no step is left. `next` gives the sequences, one
-// after another, and no_sequence at the end; moves(sequence) how many steps it goes. `together`: whether odd steps, too,
-// are those of several sequences at once.
+// Interleaves sequences, each starting as soon as there is room. begin(turn, stream) prepares one; advance(turns,
+// streams, n, n_steps) processes steps of n of them; finish(turn, stream) is called after the last step. `next`
+// returns the sequences one after another, and no_sequence at the end; moves(sequence) is its number of steps.
+// `together`: whether remaining steps of several sequences are also processed at once.
 template <class Next, class Moves, class Begin, class Advance, class Finish>
 void take_turns(bool together, size_t most, size_t most_steps, Odd odd, Next next, Moves moves, Begin begin,
                 Advance advance, Finish finish) {
@@ -162,7 +163,7 @@ void take_turns(bool together, size_t most, size_t most_steps, Odd odd, Next nex
     if (n > 0 && n_steps > 0) advance(&turns[k], &streams[k], n, n_steps);
     for (size_t g = k; g < k + n; g++) turns[g].steps_left -= n_steps;
   };
-  // From k to `last`: the odd steps of each.
+  // From k to `last`: the remaining steps of each.
   auto move_odd = [&](size_t k, size_t last) {
     for (size_t n_odd = 1; n_odd < chain_interval; n_odd++) {
       const size_t before = k;

@@ -1,10 +1,10 @@
-// The most probable paths of every sequence, several of each.
+// The most probable paths of every sequence (list Viterbi).
 //
-// Every state of a step keeps its best few paths. Those to a state of the next step come from the states whose best path
-// leads there best, at most as many as are wanted: these are merged, and no other state is looked at. States are taken in
-// the order of their scores, so that the best are found first, and the rest need not be looked at where even the most
-// probable move would not make them good enough. Where the pointers take too much memory, only the scores at the beginning
-// of every segment are kept on the way forward.
+// Every state of a step keeps its best paths. Those to a state of the next step come from the previous states with the
+// best heads, at most as many as there are paths: these are merged, and no other state is read. Previous states are
+// processed in descending order of their scores, so that the search stops when even the most probable transition could
+// not improve the result. If the pointers need too much memory, only the scores at the start of every segment are
+// stored in the forward pass.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -39,7 +39,7 @@ class SeveralWorker {
   }
 
  private:
-  // The best path of a state that others may come from, and how many of them went on already.
+  // The best remaining path of a state, and the number of its paths already used.
   struct Head {
     double score;
     uint32_t from, used;
@@ -72,7 +72,7 @@ class SeveralWorker {
     }
     choose(sequence);
     for (size_t segment = n_segments; segment-- > 0;) {
-      if (segment + 1 < n_segments) {  // its pointers have gone since
+      if (segment + 1 < n_segments) {  // its pointers were overwritten since
         if (segment > 0) std::copy_n(kept_.data() + segment * n_ * k_, n_ * k_, scores_.data());
         forward(segment);
       }
@@ -144,12 +144,12 @@ class SeveralWorker {
     std::swap(scores_, better_);
   }
 
-  // The states that lead to another one best, in order; at most as many as there are paths.
+  // The states with the best heads to another state, in order; at most as many as there are paths.
   size_t gather(const double* scores, const double* into, double likeliest) {
     Head* heads = heads_.data();
     const size_t most = std::min(k_, n_);
     size_t n_heads = 0;
-    Head last{-infinity, 0, 0};  // what the next one has to come before
+    Head last{-infinity, 0, 0};  // must be less than the previous one
     for (const uint32_t i : order_) {
       if (scores[i] + likeliest < last.score || scores[i] == -infinity) break;
       const Head head{scores[i] + into[i], i, 0};
@@ -162,7 +162,7 @@ class SeveralWorker {
     return n_heads;
   }
 
-  // The last states, and the scores: of equally good ones the lowest state first.
+  // The last states, and the scores; ties are broken by the lowest state.
   void choose(size_t sequence) {
     const double *scores = scores_.data(), *end = model_.end.logs.data();
     auto at = [&](size_t place) { return scores[place % k_ * n_ + place / k_] + end[place / k_]; };
@@ -200,8 +200,8 @@ class SeveralWorker {
   int64_t* paths_;
   double* score_;
   size_t n_steps_ = 0, first_step_ = 0, segment_ = 1;
-  std::vector<uint32_t> order_;  // the states, best first
-  Vector likeliest_;             // of the moves to every state
+  std::vector<uint32_t> order_;  // states, best first
+  Vector likeliest_;  // most probable transition to every state
   std::vector<Head> heads_;
   std::vector<uint32_t> places_;  // state · k + rank of every path
   Room<uint32_t> codes_, pointers_;

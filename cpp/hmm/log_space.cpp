@@ -33,7 +33,7 @@ void LogPass::run(size_t sequence, size_t n_at_once, double weight, const uint32
   backward(weight, sums);
 }
 
-// The steps of a stretch, and their emissions.
+// The steps of a part, and their emissions.
 ChainLogs LogPass::stretch(size_t first, size_t n) {
   const bool coded = model_.input.coded();
   if (!coded) {
@@ -76,7 +76,7 @@ double LogPass::forward() {
   for (size_t j = 0; j < n_states_; j++) largest = std::max(largest, last[j] + end[j]);
   if (largest == -infinity) return -infinity;
   for (size_t j = 0; j < n_states_; j++) sum += exponential(last[j] + end[j] - largest);
-  // What was taken from the rows; those of a table are as they were.
+  // The shifts of the rows; those of a table are unshifted.
   const double taken =
       model_.input.coded() ? 0.0 : careful_sum(n, [&](size_t t) { return maxima_.data()[t]; });
   return (taken + (total.sum + total.rest)) + (largest + natural_log(sum));
@@ -88,7 +88,7 @@ void LogPass::backward(double weight, PartSums& sums) {
   for (size_t k = (n - 1) / n_at_once_ + 1; k-- > 0;) {
     const size_t first = k * n_at_once_, n_now = std::min(n_at_once_, n - first);
     const ChainLogs logs = stretch(first, n_now);
-    if (!logs.last) {  // its states have gone since
+    if (!logs.last) {  // its states were overwritten since
       ChainTotal unused;
       kernels_.log_forward(logs, k ? checkpoints_.data() + k * pitch_ : nullptr, states_.data(), unused);
     }

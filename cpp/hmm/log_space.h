@@ -1,5 +1,5 @@
-// What passes over sequences are for and what they give, and the pass on logarithms: for sequences whose probabilities
-// are too far apart for anything else.
+// Purposes and results of passes over sequences, and the pass in logarithms, for sequences whose probabilities have
+// too wide a range for scaled probabilities.
 #pragma once
 
 #include "hmm/sample_paths.h"
@@ -15,8 +15,8 @@ struct Results {
   ChainDraws draws = {};
 };
 
-// The sums of one part. Transitions come as products, still to be multiplied by the probabilities of the moves, from
-// the fast loops (of many states as their panels lie), and complete from those on logarithms.
+// The sums of one part. Transitions are products without the transition probabilities from the fast loops (with many
+// states in the layout of the panels), and complete from those in logarithms.
 struct PartSums {
   Aligned<double> start, end, products, moves, levels;
   void clear(const ChainModel& model) {
@@ -34,7 +34,7 @@ class LogPass {
       : kernels_(kernels), model_(model), goal_(goal), results_(results), drawer_(model, results.draws),
         n_states_(model.input.n_states), pitch_(model.pitch) {}
 
-  // Everything about one sequence, so many steps at a time, that counts so much. `codes`: those of its steps.
+  // All statistics of one sequence, this number of steps at a time, with this weight. `codes`: those of its steps.
   void run(size_t sequence, size_t n_at_once, double weight, const uint32_t* codes, PartSums& sums);
 
  private:

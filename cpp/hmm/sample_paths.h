@@ -1,11 +1,11 @@
-// Paths of states drawn from all that a sequence may have gone, from its last step back.
+// Backward sampling of state sequences from their posterior distribution.
 #pragma once
 
 #include "hmm/hmm_model.h"
 
 namespace tallybayes {
 
-// Both (steps, n): numbers from 0 up to 1, and the states that are drawn by them.
+// Both (steps, n): uniform random numbers in [0, 1), and the drawn states.
 struct ChainDraws {
   const double* uniform = nullptr;
   int64_t* paths = nullptr;
@@ -16,10 +16,10 @@ class ChainDrawer {
  public:
   ChainDrawer(const ChainModel& model, const ChainDraws& draws) : model_(model), draws_(draws) {}
 
-  // The states of one step in all paths, which are drawn already in the step after it, unless this is the last one.
-  // `state`: what the steps so far say of every state, as logarithms or not. False where no state is left.
+  // Draws the states of one step in all paths, given those of the next step unless this is the last one. `state`:
+  // forward probabilities, as logarithms or not. False if no state is possible.
   bool draw(const double* state, size_t step, bool last, bool logs);
-  // Of a sequence that no path can have.
+  // For a sequence without possible paths.
   void draw_none(size_t first_step, size_t n_steps);
 
  private:

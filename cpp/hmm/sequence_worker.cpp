@@ -6,7 +6,7 @@ namespace tallybayes {
 
 namespace {
 
-const uint32_t no_code = 0;  // where rows are those of the steps
+const uint32_t no_code = 0;  // rows are those of the steps
 
 }  // namespace
 

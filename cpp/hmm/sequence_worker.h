@@ -1,6 +1,6 @@
-// What forward and backward passes and the search for best paths share: batches of sequences, and the segments of long
-// ones. Of a batch whose states take too much memory, only those at the beginning of every segment are kept on the way
-// forward; on the way back, the others are found again, segment by segment.
+// Shared parts of forward and backward passes and Viterbi: batches of sequences, and the segments of long ones. If the
+// states of a batch need too much memory, only those at the start of every segment are stored (checkpoints); the
+// backward pass recomputes the others, segment by segment.
 #pragma once
 
 #include "hmm/thread_team.h"
@@ -12,12 +12,12 @@ class ChainWorker {
  protected:
   ChainWorker(const ChainKernels& kernels, const ChainModel& model, size_t crew_size);
 
-  // The next batch of the sequences from first to last, and its codes; false where one of these is refused.
+  // The next batch of the sequences from first to last, and its codes; false if one of these is invalid.
   bool open(size_t first, size_t last);
 
   size_t slot(size_t sequence) const { return sequence - batch_.first; }
   size_t step_of(size_t sequence) const { return model_.first_step(sequence) - batch_.first_step; }
-  // The moves from step to step within a segment; it begins with the step that the one before ends with.
+  // The transitions within a segment; it begins with the last step of the previous one.
   size_t first_move(size_t segment) const { return segment * batch_.segment; }
   size_t last_segment(size_t sequence) const {
     const size_t n = model_.length(sequence);
@@ -31,7 +31,7 @@ class ChainWorker {
     return model_.length(sequence) > 0 && segment <= last_segment(sequence);
   }
   bool in_segments() const { return batch_.n_segments > 1; }
-  // Where the rows of a sequence begin that are at hand.
+  // Start of the available rows of a sequence.
   size_t first_row(size_t sequence) const {
     return in_segments() ? slot(sequence) * (batch_.segment + 1) : step_of(sequence);
   }
@@ -46,7 +46,7 @@ class ChainWorker {
     return {coded ? 1 : 0, coded ? 0 : static_cast<ptrdiff_t>(pitch_), keep_};
   }
 
-  // Makes the emissions of a segment ready: read(sequence, given rows, n, out, maxima) returns false to refuse them.
+  // Prepares the emissions of a segment: read(sequence, given rows, n, out, maxima) returns false if one is invalid.
   template <class Read>
   bool load(size_t segment, Read read) {
     if (model_.input.coded() || loaded_ == segment) return true;
@@ -61,14 +61,14 @@ class ChainWorker {
     return true;
   }
 
-  // Lets a stream stand at a step of a segment that is loaded.
+  // Positions a stream at a step of a loaded segment.
   void place(ChainStream& stream, const double* table, size_t sequence, size_t segment, size_t step);
-  // Lets a stream begin a segment: at the start of the sequence, or where the one before it ended. True at the start.
+  // Starts a segment: at the start of the sequence, or at the end of the previous segment. True at the start.
   bool begin_segment(const ChainTurn& turn, ChainStream& stream, const double* table, size_t segment);
-  // Keeps the states with which a segment ends; true where the sequence ends.
+  // Stores the last states of a segment; true at the end of the sequence.
   bool end_segment(const ChainTurn& turn, const ChainStream& stream, size_t segment);
 
-  // Those sequences of the batch take turns that have this segment and are wanted.
+  // Interleaves the sequences of the batch that have this segment and are selected.
   template <class Wanted, class Begin, class Advance, class Finish>
   void run(size_t segment, size_t most_steps, Odd odd, Wanted wanted, Begin begin, Advance advance, Finish finish) {
     size_t sequence = batch_.first;
@@ -84,7 +84,7 @@ class ChainWorker {
   const ChainModel& model_;
   ChainCrew crew_;
   size_t n_states_, pitch_;
-  bool keep_ = true;  // whether all states of a segment are kept, or two places take turns
+  bool keep_ = true;  // whether all states of a segment are stored, or two buffers alternate
   ChainBatch batch_{};
   size_t loaded_ = no_sequence;
   Room<uint32_t> codes_;

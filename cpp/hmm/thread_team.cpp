@@ -57,8 +57,7 @@ void ChainCrew::serve(size_t member) {
   }
 }
 
-// A step takes some microseconds, so members look for each other without going to sleep; should there be more threads
-// than cores, they let others go first.
+// A step takes some microseconds, so threads wait actively; if there are more threads than cores, they yield.
 void ChainCrew::wait() {
   const size_t meeting = n_meetings_.load(std::memory_order_acquire);
   if (n_come_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {

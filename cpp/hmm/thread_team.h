@@ -13,13 +13,13 @@ namespace tallybayes {
 
 class ChainCrew {
  public:
-  // As many as the system starts, the caller among them.
+  // As many as the system can start, including the caller.
   explicit ChainCrew(size_t size);
   ~ChainCrew();
   ChainCrew(const ChainCrew&) = delete;
   ChainCrew& operator=(const ChainCrew&) = delete;
 
-  // Runs work(team) on all members, and returns when all are done. It may not throw.
+  // Runs work(team) on all threads, and returns when all are done. It must not throw.
   template <class Work>
   void run(Work work) {
     if (others_.empty()) return work(ChainTeam{});

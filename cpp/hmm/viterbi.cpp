@@ -44,7 +44,7 @@ class PathWorker : ChainWorker {
   }
 
  private:
-  // Of few states the best predecessors are kept: a sequence is gone through once, however long it is.
+  // With few states the best predecessors are stored: one pass per sequence, however long it is.
   bool marked() const { return n_states_ <= most_marked_states; }
   uint64_t* marks_at(size_t sequence, size_t step) { return marks_.data() + step_of(sequence) + step; }
 
@@ -54,7 +54,7 @@ class PathWorker : ChainWorker {
     });
   }
 
-  // For the first time, or once more to see the states of a segment.
+  // First pass, or recomputation of the states of a segment.
   void forward(size_t segment, bool first_time) {
     auto begin = [&](const ChainTurn& turn, ChainStream& stream) {
       if (marked()) stream.marks = marks_at(turn.sequence, first_move(segment));

@@ -1,4 +1,4 @@
-// Drives the squared Mahalanobis lengths of rows from several centers, each with a triangular matrix of its own.
+// Driver of squared Mahalanobis distances of rows from several centers, each with its own triangular matrix.
 #include "core/parallel.h"
 #include "core/driver_types.h"
 
@@ -9,12 +9,12 @@ namespace {
 constexpr size_t part_rows = 16 * length_panel;
 
 struct LengthWorker {
-  Vector scratch;  // rows as doubles, if they are not read in place
-  Vector panel;    // the centered rows of a panel, column after column
-  Vector lengths;  // of a panel, one class
+  Vector scratch;  // rows as doubles, unless they are read in place
+  Vector panel;  // the centered rows of a panel, stored by column
+  Vector lengths;  // distances of a panel for one class
 };
 
-// Blocks of four rows of a lower triangular matrix, [block][column][row], zeros where there is nothing.
+// Blocks of four rows of a lower triangular matrix, [block][column][row], padded with zeros.
 Vector pack_triangle(const double* root, size_t d, size_t n_blocks) {
   Vector packed;
   packed.reserve(length_block * length_block * n_blocks * (n_blocks + 1) / 2);

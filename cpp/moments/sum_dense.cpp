@@ -1,4 +1,4 @@
-// Drives the sums of binary, Poisson and multinomial cells over dense rows.
+// Driver of the sums of binary, Poisson and multinomial cells over dense rows.
 #include "core/parallel.h"
 #include "core/group_rows.h"
 #include "core/soft_weights.h"
@@ -11,9 +11,9 @@ namespace {
 constexpr size_t block_bytes = 160 << 10;
 constexpr size_t least_width = 8;         // one whole vector of doubles
 constexpr size_t least_byte_width = 64;   // one whole vector of bytes
-constexpr size_t soft_rows = 512;         // summed before they are added to the part's sums
-constexpr size_t soft_bytes = 16 << 10;   // of cells: they are read once for every few groups
-constexpr size_t most_byte_rows = 255;    // a sum of that many ones fits a byte
+constexpr size_t soft_rows = 512;  // summed before they are added to the sums of the part
+constexpr size_t soft_bytes = 16 << 10;  // of cells: they are read once for several groups
+constexpr size_t most_byte_rows = 255;  // the sum of this many ones fits into a byte
 
 bool all_bytes(const Table& table) {
   for (size_t j = 0; j < (table.separate ? table.n_columns : 1); j++) {
@@ -37,7 +37,7 @@ struct ByteWorker {
   std::vector<uint64_t> n_rows;
 };
 
-// Unweighted 0/1 bytes: added up as bytes, 64 columns in one instruction. No cell can be missing.
+// Unweighted 0/1 bytes: summed as bytes, 64 columns per instruction. No cell can be missing.
 bool sum_bytes(const Input& input, const Table& table, CountSums& out) {
   const Kernels& kernels = input.kernels;
   const size_t n_groups = input.groups.n_groups, n_columns = table.n_columns;
@@ -97,7 +97,7 @@ struct DenseWorker {
   bool any_missing = false;
 };
 
-// Adds the sums of a part, whose columns are `width` apart, to the result.
+// Adds the sums of a part, whose columns have the stride `width`, to the result.
 void merge_part(CountSums& out, Kind kind, size_t n_groups, size_t n_columns, size_t width, const Vector& row_weight,
                 const Vector& cell_weight, const Vector& total, const Vector& log_base) {
   for (size_t g = 0; g < n_groups; g++) {
@@ -141,7 +141,7 @@ bool sum_soft_dense(const Input& input, const Table& table, Kind kind, CountSums
   auto flush = [&](SoftWorker& worker) {
     for (size_t g = 0; g < n_groups; g++) {
       double* sums = worker.sums.data() + g * pitch;
-      const double complete = sums[d];  // the weight of rows in pieces where nothing is missing
+      const double complete = sums[d];  // the weight of rows in pieces without missing cells
       worker.row_weight[g] += complete + (multinomial ? 0.0 : sums[present + d]);
       for (size_t j = 0; j < d; j++) {
         worker.total[g * d + j] += sums[j];

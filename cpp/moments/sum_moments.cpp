@@ -1,4 +1,4 @@
-// Drives the double-double sums: blocks of rows, sorted by group, in parts that are merged in order.
+// Driver of the double-double sums: blocks of rows, sorted by group, in parts that are merged in order.
 #include "core/parallel.h"
 #include "core/group_rows.h"
 #include "core/soft_weights.h"
@@ -8,12 +8,12 @@ namespace tallybayes {
 
 namespace {
 
-// Small enough that this block and the next, which is prefetched meanwhile, share the second-level cache.
+// Small enough that this block and the next one, which is prefetched, share the second-level cache.
 constexpr size_t block_bytes = 160 << 10;
-// The vector code wants at least one whole vector of columns.
+// The vector code needs at least one whole vector of columns.
 constexpr size_t least_width = 8;
-// Rows with soft weights: plain sums of so few lose next to nothing, and adding them to the pairs is still cheap. They
-// are read once for every group, in pieces that stay in the first-level cache.
+// Rows with soft weights: float64 sums of few rows are accurate, and adding them to the pairs is still cheap. Rows are
+// read once for every group, in pieces that stay in the first-level cache.
 constexpr size_t soft_rows = 512;
 constexpr size_t soft_bytes = 16 << 10;
 
@@ -45,7 +45,7 @@ void merge_weights(PairVector& out, const std::vector<PairSum>& more) {
   }
 }
 
-// The double-double sums of one group out of arrays of all groups, one after another.
+// The double-double sums of one group, from arrays of all groups.
 MomentSums sums_of(Vector& sums, size_t n_sums, size_t offset) {
   double* at = sums.data() + offset;
   return {at, at + n_sums, at + 2 * n_sums, at + 3 * n_sums, at + 4 * n_sums, at + 5 * n_sums};
@@ -63,7 +63,7 @@ void merge_sums(Moments& out, size_t n_groups, size_t n_columns, const Vector& s
 struct SoftWorker {
   SoftReader reader;
   BlockRows rows;
-  Vector sums, plain;  // the double-double sums; centers and plain sums of every group
+  Vector sums, plain;  // the double-double sums; centers and float64 sums of every group
   std::vector<PairSum> row_weight;
   bool any_missing = false;
 };
@@ -88,14 +88,14 @@ bool sum_soft_moments(const Input& input, const Table& table, const Vector& anch
   };
   auto clear = [&](const PlainSums& plain) { std::fill(plain.weight, plain.second + width, 0.0); };
 
-  // One group of a block again, on its own.
+  // Repeats one group of a block.
   auto sum_again = [&](SoftWorker& worker, const SoftRows& rows, size_t group, bool careful) {
     const PlainSums plain = plain_of(worker, group);
     clear(plain);
     worker.any_missing |= kernels.sum_plain_moments(rows, group, width, careful, plain);
     return kernels.judge_plain_moments(plain, width, anchors.data());
   };
-  // Every value with its own rounding error, in the way of hard groups: what is in range is summed, the rest refused.
+  // Sums every value with its own rounding error, as for hard groups; false if a value is out of range.
   auto sum_exactly = [&](SoftWorker& worker, const SoftRows& rows, size_t group) {
     const BlockRows::Members members = worker.rows.members_of(group);
     const RowSet set{rows.base, rows.row_stride, members.rows, members.n, members.weights, 0};
@@ -115,7 +115,7 @@ bool sum_soft_moments(const Input& input, const Table& table, const Vector& anch
       std::fill_n(plain_of(worker, g).spread, width, 0.0);
     }
     const size_t last = grid.last(part);
-    bool careful = false;  // once a cell of the part was missing, more will be
+    bool careful = false;  // after one missing cell in a part, more are expected
     for (size_t first = grid.first(part); first < last; first += block_rows) {
       const size_t n = std::min(block_rows, last - first);
       const SoftRows rows = worker.reader.read(first, n);
@@ -125,7 +125,7 @@ bool sum_soft_moments(const Input& input, const Table& table, const Vector& anch
         SoftRows piece = worker.reader.part(rows, start, piece_rows);
         for (size_t g = 0; g < n_groups; g++) {
           worker.any_missing |= kernels.sum_plain_moments(piece, g, width, careful, plain_of(worker, g));
-          piece.lookahead = 0;  // asked for already
+          piece.lookahead = 0;  // already prefetched
         }
       }
       for (size_t g = 0; g < n_groups; g++) {
@@ -146,7 +146,7 @@ bool sum_soft_moments(const Input& input, const Table& table, const Vector& anch
         }
         worker.row_weight[g].add(plain.weight[0]);
         kernels.add_plain_moments(plain, width, anchors.data(), sums_of(worker.sums, n_sums, g * width));
-        kernels.move_center(plain, width);  // the next block will be much the same
+        kernels.move_center(plain, width);  // consecutive blocks are usually similar
       }
     }
     return order.in_turn(0, part, [&] {
@@ -189,7 +189,7 @@ bool sum_moments(const Input& input, const Table& table, const double* anchor, M
     std::fill(worker.sums.begin(), worker.sums.end(), 0.0);
     std::fill(worker.row_weight.begin(), worker.row_weight.end(), PairSum());
     const size_t last = grid.last(part);
-    bool careful = false;  // once a cell of the part was missing, more will be
+    bool careful = false;  // after one missing cell in a part, more are expected
     for (size_t first = grid.first(part); first < last; first += block_rows) {
       const size_t n = std::min(block_rows, last - first);
       if (!worker.rows.prepare(first, n)) return false;

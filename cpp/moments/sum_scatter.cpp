@@ -1,6 +1,6 @@
-// Drives the sums of outer products. A part is one block of rows; the rows of a group in it are centered near their
-// mean, multiplied in plain float64 (short sums of small numbers lose next to nothing), moved to the anchor and added
-// to the double-double sums.
+// Driver of the sums of outer products. A part is one block of rows. The rows of a group in it are centered near their
+// mean, multiplied in float64 (short sums of small numbers are accurate), moved to the anchor and added to the double-
+// double sums.
 #include <cmath>
 #include <limits>
 
@@ -15,25 +15,25 @@ namespace {
 
 constexpr double largest_term = 1e300;
 constexpr size_t sampled_rows = 64;   // enough for a center within a fraction of the spread
-constexpr size_t packed_rows = 192;   // rows that are packed at a time: their panels stay in cache
-constexpr size_t soft_rows = 2048;    // rows in a block, where their products are written out for all groups
+constexpr size_t packed_rows = 192;  // rows that are packed at a time: their panels stay in cache
+constexpr size_t soft_rows = 2048;  // rows in a block whose products are stored for all groups
 constexpr size_t soft_bytes = 32 << 10;  // of such products at a time
-constexpr size_t tested_rows = 128;   // after which it is seen whether one center will do for all groups
-constexpr size_t panel_rows = 196;    // from panel to panel: no multiple of 4 KiB, or all would share a few cache lines
+constexpr size_t tested_rows = 128;  // after which the choice of a common center for all groups is checked
+constexpr size_t panel_rows = 196;  // stride of panels: not a multiple of 4 KiB, so that they do not share cache sets
 
 struct ScatterWorker {
   BlockRows rows;
   SoftReader reader;
-  Vector scratch;                       // the block as doubles, if it is not read in place
+  Vector scratch;  // the block as doubles, unless it is read in place
   Vector packed, packed_weighted;       // panels of centered rows
   Vector product, sum, center;          // of one set
   Vector first_high, first_low, shift_high, shift_low;
-  Vector shared_center;                 // soft weights: of all groups
+  Vector shared_center;  // soft weights: of all groups
   Aligned<double> cells, sums;          // products of some rows, and their sums in every group
-  std::vector<uint32_t> weighing;       // rows with any weight
+  std::vector<uint32_t> weighing;  // rows with a positive weight
 };
 
-// A number on a power-of-two grid a little finer than the spread: x − center is small, and exact whenever it can be.
+// Rounds to a power-of-two grid a little finer than the spread: x − center is small, and exact whenever possible.
 double grid_center(double mean, double spread) {
   if (!(spread > 0.0) || !std::isfinite(spread)) return mean;
   const double step = std::ldexp(1.0, std::max(std::ilogb(spread) - 2, -1000));
@@ -46,7 +46,7 @@ void choose_center(const RowSet& set, size_t n_columns, double* center) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   Vector low(n_columns, infinity), high(n_columns, -infinity), sum(n_columns, 0.0);
   for (size_t k = 0; k < n; k++) {
-    const size_t i = k * set.n_rows / n;  // evenly spread, in case the rows are sorted
+    const size_t i = k * set.n_rows / n;  // evenly spaced, in case the rows are sorted
     const auto* row =
         reinterpret_cast<const double*>(set.base + static_cast<ptrdiff_t>(set.rows[i]) * set.row_stride);
     for (size_t j = 0; j < n_columns; j++) {
@@ -55,22 +55,22 @@ void choose_center(const RowSet& set, size_t n_columns, double* center) {
       sum[j] += row[j] / static_cast<double>(n);
     }
   }
-  // The mean of equal numbers is rounded, and x − center would be the rounding.
+  // The computed mean of equal numbers is rounded, and x − center would be the rounding error.
   for (size_t j = 0; j < n_columns; j++) {
     center[j] = low[j] == high[j] ? low[j] : grid_center(sum[j], high[j] - low[j]);
   }
 }
 
 size_t choose_scatter_rows(size_t n_groups, size_t n_columns) {
-  // Adding a block to the pairs costs about as much as forty rows, so a group should have some hundred in a block; but
-  // the block should not be much larger than the cache.
+  // Adding a block to the pairs costs about as much as forty rows, so a group should have some hundred rows in a
+  // block; but the block should not be much larger than the cache.
   const size_t wanted = std::clamp<size_t>(1024 * n_groups, 2048, 32768);
   const size_t fitting = std::max<size_t>(512, (size_t{4} << 20) / std::max<size_t>(1, n_columns));
   return std::min(wanted, fitting);
 }
 
-// Has the center turned out many spreads from the mean, so that digits were lost? (One that is as near as a double can
-// tell is good enough.)
+// Whether the center is many spreads from the mean, so that digits were lost. (A center that is the nearest double to
+// the mean is accurate enough.)
 bool off_center(const ScatterWorker& worker, size_t pitch, double weight) {
   for (size_t j = 0; j < worker.sum.size(); j++) {
     const double mean = worker.sum[j] / weight;
@@ -84,7 +84,7 @@ void move_center(ScatterWorker& worker, double weight) {
   for (size_t j = 0; j < worker.sum.size(); j++) worker.center[j] += worker.sum[j] / weight;
 }
 
-// How far the sums have to be moved; false where they are not ordinary numbers.
+// The shift of the sums; false if they are not finite.
 bool find_shift(ScatterWorker& worker, size_t pitch, const double* anchor, PairSum weight) {
   for (size_t j = 0; j < worker.sum.size(); j++) {
     PairSum shift{worker.center[j], 0.0};
@@ -96,7 +96,7 @@ bool find_shift(ScatterWorker& worker, size_t pitch, const double* anchor, PairS
     first.add(moved, std::fma(weight.high, shift.high, -moved) + weight.high * shift.low + weight.low * shift.high);
     worker.first_high[j] = first.high;
     worker.first_low[j] = first.low;
-    // NaN, infinity and numbers too far away all show up here.
+    // NaN, infinity and values that are too far away are all detected here.
     const double about = worker.product[j * pitch + j] + first.high * shift.high + worker.sum[j] * shift.high;
     if (!(about <= largest_term)) return false;
   }
@@ -143,7 +143,7 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
                          std::vector<uint32_t>(shared ? block_rows : 0)};
   };
 
-  // Plain sums of one group's rows in the block, about the center.
+  // Float64 sums of one group's rows in the block, about the center.
   auto multiply = [&](ScatterWorker& worker, const RowSet& set) {
     std::fill(worker.product.begin(), worker.product.end(), 0.0);
     std::fill(worker.sum.begin(), worker.sum.end(), 0.0);
@@ -159,7 +159,7 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
                               panel_rows, pitch, worker.product.data());
     }
   };
-  // Those of one group out of the sums of all, made as follows; returns its weight.
+  // The sums of one group from those of all groups, computed as follows; returns its weight.
   auto take = [&](ScatterWorker& worker, size_t group) {
     const double* from = worker.sums.data() + group * cell_pitch;
     for (size_t i = 0; i < d; i++) {
@@ -169,8 +169,8 @@ bool sum_scatter(const Input& input, const Table& table, const double* anchor, M
     worker.center = worker.shared_center;
     return from[d];
   };
-  // Plain sums of all groups at once, for the products of a row are the same in all of them. False, and only some rows
-  // summed, where these show that most groups are too far from a common center: each will need its own.
+  // Float64 sums of all groups at once, since the products of a row are the same in all of them. Returns false, with
+  // only some rows summed, if most groups are too far from a common center: each then needs its own.
   auto multiply_all = [&](ScatterWorker& worker, const SoftRows& rows) {
     RowSet set{rows.base, rows.row_stride, worker.weighing.data(), 0, nullptr, 0};
     for (size_t i = 0; i < rows.n_rows; i++) {

@@ -1,5 +1,5 @@
-// Drives the sums over CSR rows. A table of groups × columns for every thread would not fit in memory (or cache), so
-// the rows are sorted by group first, and a thread works on one group at a time with one row of sums.
+// Driver of the sums over CSR rows. A table of groups × columns per thread would not fit into memory (or cache), so
+// the rows are sorted by group, and a thread processes one group at a time with one row of sums.
 #include <stdexcept>
 
 #include "core/parallel.h"
@@ -10,9 +10,9 @@ namespace tallybayes {
 
 namespace {
 
-constexpr size_t batch_rows = 1024;    // extents and weights handed to a kernel at a time
+constexpr size_t batch_rows = 1024;  // extents and weights passed to a kernel at a time
 constexpr size_t most_chunks = 64;     // of one group
-constexpr size_t most_slice = 8;       // groups that soft weights serve at a time
+constexpr size_t most_slice = 8;  // groups that are processed at once with soft weights
 
 int64_t entry_at(const Column& indptr, size_t i) {
   if (indptr.type == Type::int32) return reinterpret_cast<const int32_t*>(indptr.data)[i];
@@ -42,8 +42,8 @@ SparseRows rows_of(const Sparse& matrix, Kind kind) {
   return rows;
 }
 
-// A run of the sorted rows, all of one group; `index` counts the chunks of the group. What is `alone` there is added up
-// in the result itself.
+// A run of the sorted rows, all of one group; `index` counts the chunks of the group. A single chunk (`alone`) is
+// summed in the result itself.
 struct Chunk {
   size_t group, begin, end, index;
   bool alone;
@@ -80,7 +80,7 @@ std::vector<Chunk> make_chunks(const Sparse& matrix, const std::vector<uint32_t>
       const Extent extent = extent_of(matrix, rows[k]);
       entries += static_cast<size_t>(extent.stop - extent.start);
     }
-    // A chunk must be worth a row of sums that is cleared, and added to the result afterwards.
+    // A chunk must be large enough to justify clearing a row of sums and adding it to the result.
     const size_t n_chunks = std::clamp<size_t>(entries / (8 * matrix.n_columns + 65536), 1, most_chunks);
     for (size_t index = 0; n && index < n_chunks; index++) {
       chunks.push_back({g, starts[g] + n * index / n_chunks, starts[g] + n * (index + 1) / n_chunks, index,
@@ -149,8 +149,8 @@ struct SoftWorker {
   Aligned<double> weights, sums;
 };
 
-// Soft weights: a few groups at a time, whose sums lie side by side in one cache line for every column. A part is a
-// slice of the groups in a run of rows.
+// Soft weights: a few groups at a time, whose sums of a column share one cache line. A part is a slice of the groups
+// in a run of rows.
 bool sum_soft(Attempt& attempt) {
   const Input& input = attempt.input;
   const Sparse& matrix = attempt.matrix;
@@ -158,10 +158,10 @@ bool sum_soft(Attempt& attempt) {
   const size_t n_slices = (n_groups + most_slice - 1) / most_slice;
   const size_t slice = n_slices ? (n_groups + n_slices - 1) / n_slices : 0;
   const size_t pitch = slice > 4 ? 8 : slice > 2 ? 4 : std::max<size_t>(1, slice);
-  // A run must be worth the sums that are cleared before and added to the result afterwards.
+  // A run must be large enough to justify clearing the sums and adding them to the result.
   const size_t n_runs = std::clamp<size_t>(matrix.n_entries / (16 * n_columns + 65536), 1, most_chunks);
   const size_t n_log_base = attempt.n_log_base();
-  // One after another: totals, log_base, absent, row weights.
+  // Concatenated: totals, log_base, absent, row weights.
   const size_t log_base_at = n_columns * pitch, absent_at = log_base_at + n_log_base * pitch;
   const size_t weight_at = absent_at + (attempt.with_absent ? n_columns * pitch : 0), n_sums = weight_at + pitch;
   Vector results(n_slices * n_sums, 0.0);
@@ -247,7 +247,7 @@ bool sum_sparse(const Input& input, const Sparse& matrix, Kind kind, CountSums& 
     if (with_absent) absent.assign(n_groups * n_columns, 0.0);
     Attempt attempt{input, matrix, kind, with_absent, out, absent};
     const bool good = input.weights.soft ? sum_soft(attempt) : sum_hard(attempt);
-    // The weight of missing cells needs as much memory as the totals, so it is only kept when one turns up.
+    // The weight of missing cells needs as much memory as the totals, so it is allocated when the first one occurs.
     if (!good && attempt.needs_absent && !with_absent) continue;
     if (!good) return false;
     out.any_missing = with_absent;
@@ -257,7 +257,7 @@ bool sum_sparse(const Input& input, const Sparse& matrix, Kind kind, CountSums& 
   out.cell_weight.assign(n_groups * n_columns, 0.0);
   for (size_t g = 0; g < n_groups; g++) {
     for (size_t j = 0; j < n_columns; j++) {
-      // What rounding leaves of a column that is missing in every row must be 0, or it would look like data.
+      // The rounding error for a column that is missing in every row is set to 0: there are no data.
       const double weight = out.row_weight[g] - absent[g * n_columns + j];
       out.cell_weight[g * n_columns + j] = weight <= 1e-12 * out.row_weight[g] ? 0.0 : weight;
     }

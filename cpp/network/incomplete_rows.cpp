@@ -1,4 +1,5 @@
-// Messages in the small clique trees of components: up, which tells how probable what is known is, and down again.
+// Message passing in the small clique trees of components: up to the root, which gives the probability of the observed
+// values, and down.
 #include "network/incomplete_rows.h"
 
 #include <algorithm>
@@ -12,9 +13,9 @@ namespace tallybayes {
 
 namespace {
 
-constexpr double least = 1e-100;  // a sum of products below may have lost what counts: logarithms then
+constexpr double least = 1e-100;  // smaller sums of products may have underflowed: they are repeated in logarithms
 
-// Calls visit(state, offset, how many states follow, how far their offsets are apart) for all states of a clique.
+// Calls visit(state, offset, number of states that follow, distance of their offsets) for all states of a clique.
 template <class Visit>
 inline void walk(const SmallClique& clique, const int64_t* strides, uint32_t* at, Visit visit) {
   const size_t last = clique.shape.size() - 1, inner = clique.shape[last];
@@ -51,7 +52,7 @@ class Worker {
   Worker(const double* tables, const double* logs, size_t n_states, size_t n_messages, size_t n_axes)
       : tables_(tables), logs_(logs), states_(n_states), messages_(n_messages), tops_(n_messages), at_(n_axes + 1) {}
 
-  // The log probability of what is known; afterwards `states` are the distributions of all cliques, if wanted.
+  // The log probability of the observed values; afterwards `states` are the posteriors of all cliques, if requested.
   double solve(const Pattern& pattern, const int64_t* bases, bool down) {
     double value = 0;
     if (!up<Linear>(pattern, bases, tables_, value)) {
@@ -80,7 +81,7 @@ class Worker {
     }
   }
 
-  // The distribution of one variable: levels side by side.
+  // The distribution of one variable, with contiguous levels.
   void marginal(const Pattern& pattern, const NodeUse& node, double* out) {
     const SmallClique& clique = pattern.cliques[node.clique];
     const double* states = states_.data() + clique.first;
@@ -173,7 +174,7 @@ class Worker {
     });
   }
 
-  // Down from the root: every clique given what it shares with the one above, times the distribution of that.
+  // Downward pass: every clique given its separator, times the distribution of the separator.
   template <class Way>
   void spread(const Pattern& pattern) {
     for (size_t number = pattern.cliques.size(); number-- > 0;) {
@@ -214,7 +215,7 @@ struct Room {
   size_t bytes() const { return 8 * (n_states + 2 * n_messages); }
 };
 
-// Instances in parts of about the same cost: at most 64, and none so small that what is done once for each counts.
+// Instances in parts of about the same cost: at most 64, and none so small that the overhead per part matters.
 std::vector<size_t> parts_of(const std::vector<Pattern>& patterns, double cost, double least_cost) {
   const double wanted = std::max(cost / 64, least_cost);
   std::vector<size_t> ends{0};
@@ -231,7 +232,7 @@ std::vector<size_t> parts_of(const std::vector<Pattern>& patterns, double cost, 
   return ends;
 }
 
-// Calls visit(pattern, instance, its number among all) for those from one number to another.
+// Calls visit(pattern, instance, its number among all) for a range of numbers.
 template <class Visit>
 void each_instance(const std::vector<Pattern>& patterns, const std::vector<size_t>& firsts, size_t from, size_t to,
                    Visit visit) {

@@ -1,9 +1,9 @@
-// Rows of codes of which some are missing, under a product of tables: what the rest of each row makes probable.
+// Exact inference for rows of codes with missing values under a product of tables.
 //
-// Given what is known of a row, its missing cells fall apart into components that tell nothing about each other: two
-// cells are in one if a factor has both. What is asked of a component depends on which cells it has and on the cells
-// of the tables that are still open, so that rows which agree in these are answered once. What depends on the tables'
-// numbers is found anew at every call, the rest when the rows are read.
+// Given the observed values of a row, its missing cells separate into independent components: two cells are in the
+// same component if a factor contains both. A component is determined by its missing cells and by the observed values
+// around it, so rows that agree in these share the computation. Everything that depends on the numbers in the tables
+// is recomputed at every call, the rest when the rows are read.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ namespace tallybayes {
 struct TableFactor {
   std::vector<uint32_t> members;
   std::vector<int64_t> strides;  // of the members in its table
-  int64_t offset = 0;            // of its table, or of that of row 0, among the cells of all tables
+  int64_t offset = 0;  // of its table, or of that of row 0, among the cells of all tables
   int64_t n_cells = 1;
-  bool by_row = false;  // has a table for every row
-  int64_t sums_to_one = -1;  // the variable over which it does
+  bool by_row = false;  // has a separate table for every row
+  int64_t sums_to_one = -1;  // the variable over which it sums to one
 };
 
 struct PartlyKnownInput {
@@ -27,20 +27,20 @@ struct PartlyKnownInput {
   size_t n_rows = 0;
   std::vector<uint32_t> sizes;
   std::vector<TableFactor> factors;
-  std::vector<uint32_t> when;  // each variable is summed out
-  std::vector<uint8_t> kept;   // variables that are not left out where nothing is known of them, nor below them
+  std::vector<uint32_t> when;  // position of each variable in the elimination order
+  std::vector<uint8_t> kept;  // variables that are not skipped if they and all their descendants are missing
 };
 
-// A table over some missing variables of a component, where it hangs in the tree of those, and what is multiplied in.
+// A table over some missing variables of a component, its place in their tree, and the factors multiplied into it.
 struct SmallClique {
   size_t n_states = 1;
   size_t first = 0;          // of its states among those of the tree
-  int64_t above = -1;        // −1 for the root
-  size_t n_message = 1;      // combinations of the variables that it shares with the clique above
+  int64_t above = -1;  // parent clique; −1 for the root
+  size_t n_message = 1;  // number of states of the separator
   size_t first_message = 0;
   std::vector<uint32_t> shape;
-  std::vector<int64_t> to_message;     // strides: its own axes in the message
-  std::vector<int64_t> above_message;  // those of the clique above
+  std::vector<int64_t> to_message;  // strides of its own axes in the message
+  std::vector<int64_t> above_message;  // strides of the parent's axes
 };
 
 struct FactorUse {
@@ -57,14 +57,14 @@ struct NodeUse {
 
 // Components with the same missing cells and the same factors.
 struct Pattern {
-  std::vector<SmallClique> cliques;  // each before the one it hangs on
+  std::vector<SmallClique> cliques;  // each before its parent
   std::vector<FactorUse> factors;
   std::vector<NodeUse> nodes;
   size_t n_states = 0, n_messages = 0;  // of all cliques
-  double cells = 0;                     // the same, however many
-  double cost = 0;                      // of an instance, about, in cells
-  std::vector<int64_t> bases;           // (instances, factors): what is known of the place in each table
-  std::vector<double> weights;          // of all rows that are alike
+  double cells = 0;  // the same, regardless of their number
+  double cost = 0;  // of an instance, approximately, in cells
+  std::vector<int64_t> bases;  // (instances, factors): offsets into the tables that the observed values select
+  std::vector<double> weights;  // total weight of equal rows
   size_t n_instances = 0;
   std::vector<uint32_t> slots;  // of a hash table of instances
 };
@@ -83,10 +83,10 @@ class PartlyKnown {
   size_t n_instances() const { return n_instances_; }
   const std::vector<uint32_t>& sizes() const { return sizes_; }
 
-  // Adds what the rows expect to `counts`, of factors with a missing member; returns their weighted log likelihood.
+  // Adds the expected counts of factors with a missing member to `counts`; returns their weighted log likelihood.
   double expect(const double* tables, const double* logs, double* counts, size_t threads) const;
-  // The log likelihood of every row by such factors, added to `log_likelihood`, and the distribution of every missing
-  // variable that has room in `room` (a pointer each, (rows, levels)).
+  // Adds the log likelihood of every row under these factors to `log_likelihood`, and writes the posterior of every
+  // missing variable that has an output array in `room` (one pointer each, (rows, levels)).
   void answer(const double* tables, const double* logs, double* log_likelihood, const std::vector<double*>& room,
               size_t threads) const;
 
@@ -101,7 +101,7 @@ class PartlyKnown {
   double most_cells_ = 0, cost_ = 0;
 };
 
-// The cliques of the variables of a component, those of `factors`, which are summed out in the order of `when`.
+// The cliques of the variables of a component, those of `factors`, eliminated in the order of `when`.
 Pattern plan_component(const std::vector<uint32_t>& variables, const std::vector<uint32_t>& factors,
                        const PartlyKnownInput& input);
 

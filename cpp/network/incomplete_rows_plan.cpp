@@ -1,4 +1,4 @@
-// Which missing cells of a row hang together, and the small clique trees that answer for them.
+// Components of the missing cells of a row, and their clique trees.
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -10,14 +10,14 @@ namespace tallybayes {
 
 namespace {
 
-constexpr size_t most_states = size_t{1} << 40;  // of a plan; what needs more is refused by those who ask
+constexpr size_t most_states = size_t{1} << 40;  // of a plan; callers reject plans that need more
 
 using Variables = std::vector<uint32_t>;
 
 struct Elimination {
   std::vector<Variables> cliques;  // sorted
   std::vector<int64_t> above;
-  std::vector<size_t> home;  // of every variable: the clique that it is summed out of
+  std::vector<size_t> home;  // of every variable: the clique that it is eliminated from
 };
 
 double n_cells_of(const Variables& clique, const PartlyKnownInput& input) {
@@ -26,11 +26,11 @@ double n_cells_of(const Variables& clique, const PartlyKnownInput& input) {
   return product;
 }
 
-// Takes the variables (places in `variables`, which is in this order) out one by one; cliques that lie in another are
-// joined to it, and every clique comes before the one it hangs on.
+// Eliminates the variables (positions in `variables`, which is in this order) one by one; cliques that are subsets of
+// another are merged with it, and every clique comes before its parent.
 Elimination eliminate(const Variables& variables, const std::vector<Variables>& scopes) {
   const size_t n = variables.size();
-  std::vector<Variables> later(n);  // the neighbors that are summed out after each
+  std::vector<Variables> later(n);  // the neighbors that are eliminated after each
   const auto join = [&](const Variables& some) {
     for (size_t k = 0; k + 1 < some.size(); k++) {
       later[some[k]].insert(later[some[k]].end(), some.begin() + static_cast<ptrdiff_t>(k) + 1, some.end());
@@ -48,7 +48,7 @@ Elimination eliminate(const Variables& variables, const std::vector<Variables>& 
     if (!near.empty()) {
       above[k] = near[0];
       Variables& next = later[near[0]];
-      next.insert(next.end(), near.begin() + 1, near.end());  // they are joined when their turn comes
+      next.insert(next.end(), near.begin() + 1, near.end());  // they become neighbors when they are eliminated
     }
   }
   std::vector<size_t> stands(n), number(n);
@@ -89,7 +89,7 @@ Pattern plan_component(const Variables& given, const Variables& factors, const P
     }
     return -1;
   };
-  std::vector<Variables> scopes;  // the missing members of every factor, as places
+  std::vector<Variables> scopes;  // the missing members of every factor, as positions
   for (const uint32_t factor : factors) {
     Variables& scope = scopes.emplace_back();
     for (const uint32_t member : input.factors[factor].members) {
@@ -105,7 +105,7 @@ Pattern plan_component(const Variables& given, const Variables& factors, const P
   };
   double cells = 0;
   for (const Variables& clique : tree.cliques) cells += n_cells_of(named(clique), input);
-  // Messages cost about as much as a few factors do; one table of everything has none.
+  // Messages cost about as much as a few factors; a single table of all variables needs none.
   const double whole = n_cells_of(variables, input), n_factors = static_cast<double>(factors.size());
   const double each = n_factors / static_cast<double>(tree.cliques.size()) + 4;
   if (whole * n_factors <= cells * each + 32.0 * static_cast<double>(tree.cliques.size())) {
@@ -185,7 +185,7 @@ struct HashVariables {
 
 constexpr uint32_t nobody = std::numeric_limits<uint32_t>::max();
 
-// The instance with these bases: a new one, of no weight yet, where there is none.
+// The instance with these bases; a new one of weight 0 if there is none.
 uint32_t instance_of(Pattern& pattern, const std::vector<int64_t>& bases) {
   const size_t width = bases.size();
   const auto slot_of = [&](const int64_t* some, size_t n_slots) {
@@ -249,7 +249,7 @@ void PartlyKnown::read(const PartlyKnownInput& input) {
   for (size_t j = 0; j < d; j++) n_having[j] = static_cast<uint32_t>(having[j].size());
   std::unordered_map<Variables, uint32_t, HashVariables> known;
   std::vector<uint32_t> left = n_having, group(d);
-  std::vector<uint8_t> open(d), gone(n_factors);  // variables that are missing and asked for; factors that sum to one
+  std::vector<uint8_t> open(d), gone(n_factors);  // missing variables that are requested; factors that sum to one
   Variables missing, waiting, members, factors, key, dropped;
   std::vector<int64_t> bases;
   for (size_t row = 0; row < n_rows_; row++) {
@@ -258,7 +258,7 @@ void PartlyKnown::read(const PartlyKnownInput& input) {
     for (size_t j = 0; j < d; j++) {
       if (codes[j] < 0) missing.push_back(static_cast<uint32_t>(j)), open[j] = 1;
     }
-    for (const uint32_t start : missing) {  // nothing depends on it but its own table, which sums to one
+    for (const uint32_t start : missing) {  // no other factor depends on it, and its own table sums to one
       waiting.assign(1, start);
       while (!waiting.empty()) {
         const uint32_t j = waiting.back();
@@ -275,7 +275,7 @@ void PartlyKnown::read(const PartlyKnownInput& input) {
       members.assign(1, start);
       factors.clear();
       open[start] = 0;
-      for (size_t k = 0; k < members.size(); k++) {  // it grows on the way
+      for (size_t k = 0; k < members.size(); k++) {  // members are appended during the loop
         for (const uint32_t f : having[members[k]]) {
           if (gone[f]) continue;
           gone[f] = 1;

@@ -1,4 +1,4 @@
-// The smallest and largest value of integer columns, as fast as they can be read.
+// The smallest and largest value of integer columns, limited by memory bandwidth.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -11,7 +11,7 @@ namespace tallybayes {
 namespace {
 
 constexpr size_t cells_in_part = size_t{1} << 21;
-constexpr size_t run_bytes = 2048;  // short rows without gaps are looked at together: runs of about that length
+constexpr size_t run_bytes = 2048;  // short contiguous rows are processed in runs of about this length
 
 template <class F>
 void with_integer(Type type, F f) {
@@ -99,7 +99,7 @@ bool column_ranges(const ScoreKernels& kernels, const Table& table, size_t threa
   low.assign(d, 0);
   high.assign(d, -1);
   if (table.n_rows == 0 || d == 0) return true;
-  // By rows where they are contiguous, otherwise column by column; never runs of single cells if that can be helped.
+  // By rows if they are contiguous, otherwise column by column; runs of single cells are avoided if possible.
   const bool by_rows = table.row_major() && (d > 1 || table.row_stride == static_cast<ptrdiff_t>(size_of(table.type)));
   const Grid grid(table.n_rows, std::max<size_t>(1, cells_in_part / d));
   Ranges total(d);

@@ -1,4 +1,4 @@
-// Drives the scoring of rows, chunk by chunk.
+// Driver of the scoring of rows, chunk by chunk.
 #include "score/score_call.h"
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace {
 constexpr size_t codes_in_chunk = 65536;    // 256 kB of positions in the tables
 constexpr size_t scores_in_chunk = 16384;   // 128 kB of sums
 constexpr size_t rows_in_part = 1024;
-constexpr size_t rows_of_all_parts = 8192;  // from which every scorer takes its own, and whose results stay in cache
-constexpr size_t gathered_bytes = 262144;   // of chosen rows, copied next to each other
+constexpr size_t rows_of_all_parts = 8192;  // number of rows from which every scorer selects its own; results stay in cache
+constexpr size_t gathered_bytes = 262144;  // of selected rows, which are copied next to each other
 
-// Σ power · log(1 + t) of one row and class, where the product of the 1 + t is out of range.
+// Σ power · log(1 + t) of one row and class, for products of the 1 + t that are out of range.
 double careful_student(const ScoreFactor& factor, const Table& table, size_t row, size_t n_classes, size_t g,
                        size_t class_in_group) {
   const ClassGroup group = class_group(n_classes, g);
@@ -188,7 +188,7 @@ bool add_factor(size_t f, const Piece& piece, const Call& call, Worker& worker) 
   return true;
 }
 
-// The posterior and the density of some rows, where they belong.
+// Writes the posterior and the density of some rows.
 void write_posterior(const Piece& piece, const Call& call, Worker& worker) {
   const size_t n_classes = call.scorer.n_classes(), n = piece.n;
   const Scores& out = call.out;
@@ -226,7 +226,7 @@ bool score_piece(const Piece& piece, const Call& call, Worker& worker) {
   return true;
 }
 
-// Roughly first; the rows whose best class that leaves in doubt again in float64.
+// First in 16-bit and 32-bit floats; rows whose best class is then uncertain are repeated in float64.
 bool guess_piece(const Piece& piece, const Call& call, Worker& worker) {
   const ScoreFactor& factor = call.scorer.factors()[0];
   int64_t* best = call.out.best + piece.first;
@@ -242,7 +242,7 @@ bool guess_piece(const Piece& piece, const Call& call, Worker& worker) {
   return true;
 }
 
-// The rows [first, last), or those places in a list of rows.
+// The rows [first, last), or those positions in a list of rows.
 bool score_rows(size_t first, size_t last, const int64_t* rows, const Call& call, Worker& worker) {
   for (; first < last; first += call.chunk_rows) {
     Piece piece{first, std::min(call.chunk_rows, last - first)};
@@ -283,7 +283,7 @@ Call::Call(const Scorer& scorer_, const std::vector<ScoreBlock>& blocks_, size_t
   const size_t fitting =
       std::min({codes_in_chunk / most_codes, scores_in_chunk / n_classes, gathered_bytes / row_bytes});
   chunk_rows = std::min(std::clamp(fitting / row_pad * row_pad, row_pad, most_chunk_rows), n_rows);
-  // Not a power of two, which would put the columns of a block into the same few places of the cache.
+  // Not a power of two, which would map the columns of a block to the same few cache sets.
   pitch = (chunk_rows + row_pad - 1) / row_pad * row_pad + row_pad / 2;
   guess = out.best && factors.size() == 1 && !factors[0].small_table.empty();
   for (size_t f = 0; f < blocks.size(); f++) {

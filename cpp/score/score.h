@@ -1,8 +1,8 @@
-// Scoring: log p(row, class) of every class, and the best class, from prepared tables of the factors.
+// Scoring: log p(row, class) of every class, and the best class, from the prepared tables of the factors.
 //
-// Rows are scored in chunks that stay in cache. A chunk's scores lie class after class, so that a vector holds one
-// class of several rows: no lane is wasted on classes that do not exist, and the best class is found without crossing
-// lanes. A row's numbers never depend on the rows beside it.
+// Rows are scored in chunks that stay in cache. The scores of a chunk are stored by class, so that a vector holds one
+// class of several rows: no lane is wasted, and the best class is found without operations across lanes. The scores of
+// a row never depend on other rows.
 #pragma once
 
 #include <vector>
@@ -19,15 +19,15 @@ struct ScoreFactor {
   FactorKind kind = FactorKind::codes;
   Check check = Check::finite;
   size_t n_columns = 0;
-  size_t first_class = 0, n_classes = 0;  // those it adds to: all of them, or for left_out one
+  size_t first_class = 0, n_classes = 0;  // the classes it adds to: all, or one for left_out
 
-  // dense: groups of classes one after another; within a group [column][parameter][class]
+  // dense: groups of classes; within a group [column][parameter][class]
   size_t n_parameters = 0;
   Vector parameters, norms;
   Vector norm_before;  // [block of columns][class]: Σ norms of all earlier columns, and at the end of all
   Vector power;        // [class], FactorKind::student only
 
-  // linear and binary: [byte of 8 columns][half][its 4 bits][padded class]; empty where that would be too large
+  // linear and binary: [byte of 8 columns][half][its 4 bits][padded class]; empty if that would be too large
   Aligned<double> bit_table;
 
   // codes, sparse and bits: [row][padded class]
@@ -35,8 +35,8 @@ struct ScoreFactor {
   Aligned<double> table;
   std::vector<uint32_t> sizes, offsets;
   bool refuse = false;
-  bool skip_zero = false;                   // sparse: some weights are −inf
-  // sparse: for guessing; empty where that would not be sound
+  bool skip_zero = false;  // sparse: some weights are −inf
+  // sparse: for approximate scores; empty if these would not be reliable
   size_t small_pitch = 0;
   Aligned<uint16_t> small_table;
   Aligned<float> small_start;
@@ -53,10 +53,10 @@ struct Scores {
   int64_t* best = nullptr;           // (n_rows,), or
   double* posterior = nullptr;       // (n_rows, n_classes) and
   double* density = nullptr;         // (n_rows,), with
-  const double* log_prior = nullptr;  // (n_classes,) for rows that no class allows
+  const double* log_prior = nullptr;  // (n_classes,) for rows that are impossible in every class
 };
 
-// The rows to score: all of them, or those with these numbers, whose results are written at these numbers.
+// The rows to score: all, or those with these numbers, whose results are written at these numbers.
 struct Chosen {
   size_t n_rows = 0;
   const int64_t* rows = nullptr;
@@ -73,14 +73,14 @@ class Scorer {
   void add_left_out(size_t of_class, std::vector<Vector> parameters, const double* norms);
   void add_sparse(size_t n_columns, const double* weight, Check check);
   void add_terms();
-  void prepare_guesses();  // for the best class alone; does nothing where it did before, or where it would not be sound
+  void prepare_guesses();  // for the best class only; does nothing if already done or unreliable
   size_t n_classes() const { return start_.size(); }
   const Vector& start() const { return start_; }
   const std::vector<ScoreFactor>& factors() const { return factors_; }
   const ScoreKernels& kernels() const { return kernels_; }
   // Whether both read blocks of the same shapes in the same way.
   bool reads_like(const Scorer& other) const;
-  // False where a value is refused; find_refused then names it.
+  // False if a value is not allowed; find_refused then finds it.
   bool score(const std::vector<ScoreBlock>&, const Chosen&, size_t threads, const Scores&) const;
 
  private:
@@ -90,11 +90,11 @@ class Scorer {
   bool tried_guesses_ = false;
 };
 
-// Every row by the scorer of its part, −1 for rows to leave alone; out[part] is where its posterior goes.
+// Every row by the scorer of its part, −1 for rows that are not written; out[part] is the output of its posterior.
 bool score_by_part(const std::vector<const Scorer*>&, const std::vector<ScoreBlock>&, size_t n_rows,
                    const int32_t* part_of, size_t threads, const std::vector<Scores>& out);
 
-// The classes of group `group` when n classes are dealt evenly to as few groups as possible.
+// The classes of group `group` if n classes are distributed evenly over as few groups as possible.
 struct ClassGroup {
   size_t first, n;
 };
@@ -121,7 +121,7 @@ Refused find_refused(const Scorer&, const std::vector<ScoreBlock>&, const Chosen
 bool column_ranges(const ScoreKernels&, const Table&, size_t threads, std::vector<int64_t>& low,
                    std::vector<int64_t>& high);
 
-// log Σ exp of what every column adds as the parent of all others: (n, n_classes), row after row.
+// log Σ exp over every column as the parent of all others: (n, n_classes), row by row.
 Vector score_pairs(const ScoreKernels&, const Table& rows, const PairTable&, size_t n_classes, size_t threads);
 
 }  // namespace tallybayes

@@ -1,4 +1,4 @@
-// One call of the scorer: what all its threads share, and the room that each of them works in.
+// One call of the scorer: data shared by all threads, and the working memory of each thread.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 
 namespace tallybayes {
 
-constexpr size_t repeated_codes = 512;      // short rows are looked at together, as many as make a run of this length
+constexpr size_t repeated_codes = 512;  // short rows are validated together, as many as make a run of this length
 
-// The limits of the codes of one call: they depend on the types of its columns.
+// The limits of the codes of one call, which depend on the types of its columns.
 struct CodeLimits {
   std::vector<uint32_t> limits, offsets;
   CodeColumns columns;
@@ -31,7 +31,7 @@ struct CodeLimits {
     columns = {limits.data(), offsets.data(), repeated, static_cast<uint32_t>(factor.pitch), factor.refuse};
   }
   CodeLimits(const CodeLimits&) = delete;
-  CodeLimits(CodeLimits&&) = default;  // vectors keep their place when they are moved
+  CodeLimits(CodeLimits&&) = default;  // vectors keep their address when they are moved
 };
 
 struct Call {
@@ -39,7 +39,7 @@ struct Call {
   const ScoreKernels& kernels;
   const std::vector<ScoreBlock>& blocks;
   Scores out;
-  bool chosen;  // rows are chosen by number
+  bool chosen;  // rows are selected by number
   std::vector<std::optional<CodeLimits>> limits;
   size_t chunk_rows = 0, pitch = 0;
   bool guess = false;  // argmax of one sparse factor
@@ -49,8 +49,8 @@ struct Call {
   Call(Call&&) = default;
 };
 
-// Some rows that are scored together: those from `first` on, or those with these numbers, after which n_ahead more of
-// the same list come next.
+// Some rows that are scored together: those from `first` on, or those with these numbers, which n_ahead more of the
+// same list follow.
 struct Piece {
   size_t first, n;
   const int64_t* rows = nullptr;
@@ -85,9 +85,9 @@ struct Worker {
   std::vector<Extent> extents;
   std::vector<int64_t> guesses;
   std::vector<std::optional<GatheredTable>> gathered;
-  std::vector<Table> tables;  // of every factor, with the rows at hand
+  std::vector<Table> tables;  // of every factor, with the available rows
 
-  // Calls that take turns have the same blocks and classes.
+  // Calls that are interleaved have the same blocks and classes.
   explicit Worker(const std::vector<Call>& calls) {
     const Call& first = calls[0];
     for (const ScoreBlock& block : first.blocks) {

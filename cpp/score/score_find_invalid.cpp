@@ -1,4 +1,4 @@
-// The careful search for the value a scorer refused: the first factor that has one, its first by row, then column.
+// Slow search for a value that a scorer does not allow: the first factor that has one, its first by row, then column.
 #include <cmath>
 #include <stdexcept>
 
@@ -52,7 +52,7 @@ Refused search_sparse(const ScoreFactor& factor, const Sparse& matrix, size_t f,
     for (size_t i = static_cast<size_t>(entry_at(matrix.indptr, row)); i < stop; i++) {
       const int64_t index = entry_at(matrix.indices, i);
       if (static_cast<uint64_t>(index) >= matrix.n_columns) return {Refused::What::index, f, row, 0, index, 0};
-      if (cell.what == Refused::What::cell && cell.row != row) continue;  // only a bad index can still matter
+      if (cell.what == Refused::What::cell && cell.row != row) continue;  // only an invalid index can still come first
       if (accepted(cell_at(matrix.data, i), factor.check)) continue;
       const size_t column = static_cast<size_t>(index);
       if (cell.what == Refused::What::nothing || column < cell.column) cell = {Refused::What::cell, f, row, column};

@@ -1,4 +1,4 @@
-// Chosen rows of dense tables, copied next to each other some at a time: the loops find them as they find all others.
+// Selected rows of dense tables, copied next to each other in batches, for the same loops as consecutive rows.
 #pragma once
 
 #include <cstring>
@@ -10,7 +10,7 @@ namespace tallybayes {
 
 class GatheredTable {
  public:
-  // Room for `capacity` rows of a table.
+  // Memory for `capacity` rows of a table.
   GatheredTable(const Table& source, size_t capacity) : source_(source), capacity_(capacity) {
     if (source.row_major()) {
       row_bytes_ = source.n_columns * size_of(source.type);
@@ -30,7 +30,7 @@ class GatheredTable {
   GatheredTable(const GatheredTable&) = delete;
   GatheredTable(GatheredTable&&) = default;
 
-  // The rows with these n numbers; another n_ahead numbers follow, which are asked for next.
+  // The rows with these n numbers; n_ahead numbers follow, whose rows are prefetched.
   Table take(const int64_t* rows, size_t n, size_t n_ahead) {
     Table table;
     table.n_rows = n;
@@ -64,10 +64,10 @@ class GatheredTable {
 
  private:
   void prefetch(Bytes row) const {
-    constexpr size_t most_bytes = 1024;  // beyond, the processor has seen what comes
+    constexpr size_t most_bytes = 1024;  // beyond, the hardware prefetcher is effective
     for (size_t byte = 0; byte < std::min(row_bytes_, most_bytes); byte += 64) __builtin_prefetch(row + byte);
   }
-  // In whole words, the last of them moved back: short rows are copied in less time than memcpy takes to be called.
+  // In whole words, the last one overlapping: for short rows this is faster than calling memcpy.
   void copy_row(unsigned char* out, Bytes row) const {
     constexpr size_t word = 16, most_bytes = 256;
     if (row_bytes_ < word || row_bytes_ > most_bytes) {

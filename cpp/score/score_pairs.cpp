@@ -1,4 +1,4 @@
-// Drives the one-dependence scores: a few rows at a time, so that what their columns add to every class stays in cache.
+// Driver of the one-dependence scores: a few rows at a time, so that the terms of their columns stay in cache.
 #include <algorithm>
 
 #include "core/parallel.h"

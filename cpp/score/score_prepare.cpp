@@ -1,4 +1,4 @@
-// From the tables of the caller to those of the loops, once for every scorer.
+// Conversion of the caller's tables to those of the loops, once per scorer.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 size_t padded_classes(size_t n_classes) { return (n_classes + panel_classes - 1) / panel_classes * panel_classes; }
 
-// [column][class] to groups of classes one after another, each [column][parameter][class].
+// [column][class] to groups of classes, each [column][parameter][class].
 Vector pack(const std::vector<const double*>& parameters, size_t n_columns, size_t n_classes) {
   const size_t n = parameters.size();
   Vector packed(n * n_columns * n_classes);
@@ -36,7 +36,8 @@ bool same_in_all_columns(const Vector& values, size_t n_classes) {
   return true;
 }
 
-// Added up in the order in which the loops would add them where cells are missing, so that a row without missing cells
+// Summed in the same order as the loops do if cells are missing, so that a row without missing cells has the same bits
+// either way.
 // has the same bits either way.
 Vector sums_before_blocks(const double* norms, size_t n_columns, size_t n_classes) {
   const size_t n_blocks = (n_columns + block_columns - 1) / block_columns;
@@ -51,7 +52,7 @@ Vector sums_before_blocks(const double* norms, size_t n_columns, size_t n_classe
   return result;
 }
 
-// For every 4 columns the sums of their weights over all 16 ways to be 0 or 1.
+// For every 4 columns the sums of their weights for all 16 combinations of 0 and 1.
 void add_bit_table(const Vector& weight, size_t n_classes, ScoreFactor& factor) {
   constexpr size_t most_bytes = size_t{8} << 20;
   const size_t n_halves = (factor.n_columns + 7) / 8 * 2;
@@ -76,9 +77,9 @@ uint16_t to_half(double x) {
   const double magnitude = std::fabs(x);
   uint64_t bits, tiny;
   std::memcpy(&bits, &magnitude, sizeof(bits));
-  bits += (uint64_t{1} << 41) - 1 + ((bits >> 42) & 1);  // to the nearest of 11 bits, or the even one of two
+  bits += (uint64_t{1} << 41) - 1 + ((bits >> 42) & 1);  // to the nearest of 11 bits, ties to even
   const uint64_t normal = (bits >> 42) - (uint64_t{1023 - 15} << 10);
-  const double steps = magnitude + 0x1p28;  // below the smallest exponent the steps are 2⁻²⁴: here the last bits
+  const double steps = magnitude + 0x1p28;  // below the smallest exponent the spacing is 2⁻²⁴: here the last bits
   std::memcpy(&tiny, &steps, sizeof(tiny));
   const uint64_t half = magnitude < 0x1p-14 ? tiny & 0xffff : normal;
   return static_cast<uint16_t>((x < 0.0 ? 0x8000 : 0) | half);
@@ -124,7 +125,8 @@ void Scorer::add_dense(FactorKind kind, Check check, size_t n_columns, std::vect
   factor.check = check;
   factor.n_columns = n_columns;
   factor.n_classes = k;
-  // Roots, because their product with the distance can be squared last: neither overflows before the result would.
+  // Square roots, because their product with the difference is squared last: neither overflows before the result
+  // would.
   if (kind == FactorKind::normal) {
     for (double& precision : parameters[1]) precision = std::sqrt(0.5 * precision);
   }
@@ -199,8 +201,8 @@ void Scorer::add_sparse(size_t n_columns, const double* weight, Check check) {
   factors_.push_back(std::move(factor));
 }
 
-// What is the same for all classes does not change which is best. Less the largest, everything is at most 0, and the
-// rounding errors of a sum can be told from the sum.
+// Terms that are equal in all classes do not change the best class. After subtracting the largest, all terms are at
+// most 0, and the rounding errors of a sum are bounded by the sum.
 void Scorer::prepare_guesses() {
   if (tried_guesses_) return;
   tried_guesses_ = true;

@@ -1,4 +1,4 @@
-// Reading memory as fast as it comes.
+// Reading memory at maximum bandwidth.
 #include "simd/functions.h"
 
 namespace tallybayes {

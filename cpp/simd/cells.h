@@ -1,4 +1,4 @@
-// Which cells a kind of sum allows, and the logarithms of factorials it needs.
+// The values that a kind of sum allows, and logarithms of factorials.
 #pragma once
 
 #include "core/elementary_terms.h"
@@ -8,7 +8,7 @@ namespace tallybayes {
 namespace TALLYBAYES_TIER {
 
 constexpr double largest_double = 1.7976931348623157e308;
-constexpr double first_without_fraction = 4503599627370496.0;  // 2⁵²: from here on every double is whole
+constexpr double first_without_fraction = 4503599627370496.0;  // 2⁵²: every double from here on is an integer
 
 template <Kind kind>
 static inline Mask allowed(Doubles x) {
@@ -29,13 +29,13 @@ static inline double log_factorial(double x) {
 static inline Doubles log_of_normal(Doubles x) {
   const Mask bits = (Mask)x;
   const Doubles mantissa = (Doubles)((bits & 0x000fffffffffffff) | 0x3ff0000000000000);
-  // The exponent's bits under those of 2⁵² are the number 2⁵² + exponent.
+  // The bits of the exponent as the low bits of 2⁵² are the number 2⁵² + exponent.
   const Doubles exponent = (Doubles)((bits >> 52) | 0x4330000000000000) - (first_without_fraction + 1023.0);
   const Mask halve = mantissa > root_two;
   return log_of_parts(choose(halve, mantissa * 0.5, mantissa) - 1.0, exponent + keep(repeat(1.0), halve));
 }
 
-// As log_gamma_plus_one, to the bit.
+// Same bits as log_gamma_plus_one.
 static inline Doubles log_gammas_plus_one(Doubles x) {
   const Mask far = x >= stirling_from;
   const Doubles small = keep(x, ~far);
@@ -49,13 +49,13 @@ static inline Doubles log_gammas_plus_one(Doubles x) {
   return choose(far, stirling(x, log_of_normal(x + 1.0)), near);
 }
 
-// Numbers that are not negative.
+// Nonnegative numbers.
 static inline Doubles log_factorials(Doubles x) {
 #if defined(__AVX512F__)
   const __m512i whole = _mm512_cvttpd_epi64(x);
   const __mmask8 small = _mm512_cmp_pd_mask(x, _mm512_set1_pd(16.0), _CMP_LT_OQ);
   if (_mm512_mask_cmp_pd_mask(small, _mm512_cvtepi64_pd(whole), x, _CMP_EQ_OQ) == 0xff) {
-    // Small counts, nearly always: a table in two registers.
+    // Nearly all counts are small: a lookup table in two registers.
     const Doubles low = load(log_factorial_table), high = load(log_factorial_table + lanes);
     return _mm512_permutex2var_pd(low, whole, high);
   }
@@ -67,7 +67,8 @@ static inline Doubles log_factorials(Doubles x) {
   return result;
 }
 
-// Calls f(k, vector) for x[0 .. n) in vectors, eight numbers at a time and 0 beyond them; k says which vector of eight.
+// Calls f(k, vector) for x[0 .. n) in vectors, eight numbers at a time, padded with 0; k is the index of the vector
+// among eight.
 template <class F>
 static inline __attribute__((always_inline)) void each_eight(const double* x, size_t n, F f) {
   size_t i = 0;

@@ -1,12 +1,12 @@
-// Counting codes: three ways for unweighted rows, chosen by the driver according to the number of levels and groups,
-// and one each for weights and soft weights.
+// Counts of codes: three methods for unweighted rows, selected by the driver according to the number of levels and
+// groups, and one each for weights and soft weights.
 #include "simd/functions.h"
 
 namespace tallybayes {
 namespace TALLYBAYES_TIER {
 
 bool has_bad_bytes(const uint8_t* codes, const uint8_t* present, size_t n, uint8_t limit) {
-  // One more than the missing code is 0, so nearly always the largest tells.
+  // The missing code plus one is 0, so the largest value nearly always decides.
   uint8_t largest = 0;
   for (size_t i = 0; i < n; i++) largest = larger(largest, static_cast<uint8_t>(codes[i] + 1));
   if (largest <= limit) return false;
@@ -40,10 +40,10 @@ void group_masks(const uint32_t* groups, size_t n, size_t n_groups, uint64_t* ma
   }
 }
 
-// Rows as bits. The codes of 64 rows are cut into planes, one word for every binary digit; the rows of a level are the
-// AND of its digits' planes (or their complements), the rows of a level in a group one more AND, and one instruction
-// counts 512 of them. No table look-up at all, so it beats histograms while levels · groups is small.
-// Digits enough for the number of levels itself: then the code of a missing cell, all ones, is no level.
+// Rows as bits. The codes of 64 rows are split into planes, one word per binary digit. The rows of a level are the AND
+// of its digits' planes (or their complements), the rows of a level in a group one more AND, and one instruction
+// counts 512 of them. Without table look-ups, this is faster than histograms while levels · groups is small.
+// Enough digits for the number of levels: the code of a missing cell, with all bits set, is then no level.
 #if defined(__AVX512BW__)
 namespace {
 
@@ -98,7 +98,7 @@ __attribute__((target("avx512vpopcntdq"))) inline bool count_strips(const uint8_
 
 }  // namespace
 
-__attribute__((target("avx512vpopcntdq")))  // not part of x86-64-v4: the module asks the processor before it is called
+__attribute__((target("avx512vpopcntdq")))  // not part of x86-64-v4: checked at run time before it is called
 #endif
 bool count_masks(const uint8_t* codes, ptrdiff_t lookahead, size_t n_words, const uint64_t* masks, size_t n_groups,
                  size_t n_levels, uint64_t* counts) {
@@ -112,7 +112,7 @@ bool count_masks(const uint8_t* codes, ptrdiff_t lookahead, size_t n_words, cons
     good = count_strips<1>(codes + word * 64, lookahead, masks + word, n_words, n_groups, n_levels, counts);
   }
 #else
-  // Never called: bit by bit this would lose against the histograms.
+  // Never called: counting bit by bit would be slower than the histograms.
   (void)codes, (void)lookahead, (void)n_words, (void)masks, (void)n_groups, (void)n_levels, (void)counts;
 #endif
   return good;
@@ -173,7 +173,7 @@ void load_weights(const Weights& weights, size_t first, size_t n, size_t n_group
 
 namespace {
 
-// `vectors`: how many a row of weights has, or 0 where that varies.
+// `vectors`: number of vectors in a row of weights, or 0 if it varies.
 template <size_t columns, size_t vectors>
 void count_columns(const uint32_t* codes, size_t capacity, const double* weights, size_t n, size_t pitch,
                    double* const* sums) {

@@ -1,4 +1,5 @@
-// Joint counts of several columns of codes: as bits where the table is small, else through the key of every row's cell.
+// Contingency tables of several columns of codes: by bits if the table is small, otherwise through the key of every
+// row's cell.
 #include "simd/functions.h"
 
 namespace tallybayes {
@@ -6,7 +7,7 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-// Which of 64 codes are this level, as bits.
+// Bits of the codes, out of 64, that equal this level.
 inline uint64_t rows_with(const uint8_t* codes, uint8_t level) {
 #if defined(__AVX512BW__)
   return _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(codes), _mm512_set1_epi8(static_cast<char>(level)));
@@ -34,7 +35,7 @@ inline uint64_t rows_with(const uint8_t* codes, uint8_t level) {
 }  // namespace
 
 void level_masks(const uint8_t* codes, size_t n, size_t n_levels, uint64_t* masks, size_t n_words) {
-  // The last rows, and missing cells behind them.
+  // The last rows, padded with missing cells.
   uint8_t rest[64];
   const size_t n_whole = n / 64;
   for (size_t i = 0; i < 64; i++) rest[i] = n_whole * 64 + i < n ? codes[n_whole * 64 + i] : 255;
@@ -45,8 +46,8 @@ void level_masks(const uint8_t* codes, size_t n, size_t n_levels, uint64_t* mask
   }
 }
 
-// The rows of a cell are the AND of its levels' rows, a strip of them at a time: what the cells of some levels share
-// stays in registers while the levels of the last column are gone through.
+// The rows of a cell are the AND of its levels' rows, a strip at a time: the AND of the first columns stays in
+// registers during the loop over the levels of the last column.
 namespace {
 
 #if defined(__AVX512BW__)
@@ -100,7 +101,7 @@ TALLYBAYES_COUNT_BITS inline uint64_t* count_levels(const Strip& shared, const J
   return counts;
 }
 
-// Returns where the counts go on.
+// Returns the position of the next counts.
 TALLYBAYES_COUNT_BITS uint64_t* count_cells(const Strip& shared, const JointMember* members, size_t n_members,
                                             size_t word, size_t n_words, uint64_t* counts) {
   if (n_members == 1) return count_levels(shared, *members, word, n_words, counts);
@@ -114,7 +115,7 @@ TALLYBAYES_COUNT_BITS uint64_t* count_cells(const Strip& shared, const JointMemb
 
 }  // namespace
 
-TALLYBAYES_COUNT_BITS  // not part of x86-64-v4: the module asks the processor before it is called
+TALLYBAYES_COUNT_BITS  // not part of x86-64-v4: checked at run time before it is called
 void count_joint_masks(const JointMember* members, size_t n_members, size_t n_words, uint64_t* counts) {
   Strip every;
   __builtin_memset(&every, 0xff, sizeof(every));
@@ -140,7 +141,7 @@ void count_mask_pairs(const uint64_t* first, size_t n_first, const uint64_t* sec
 
 namespace {
 
-// Functions of their own, or the compiler takes two members at a time and leaves the vectors.
+// Separate functions, because otherwise the compiler processes two members at a time without vectors.
 #define TALLYBAYES_APART __attribute__((noinline))
 
 template <class Code, class Key>

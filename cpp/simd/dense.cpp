@@ -19,7 +19,7 @@ inline Outcome sum_panel(const RowSet& set, Panel panel, double set_weight, cons
     __builtin_prefetch(row + set.lookahead, 0, 2);
     Doubles x = load(reinterpret_cast<const double*>(row));
     Doubles w = repeat(weighted ? set.weights[i] : 1.0);
-    if (kind == Kind::poisson) x = keep(x, panel.fresh);  // the others' logarithms are not wanted twice
+    if (kind == Kind::poisson) x = keep(x, panel.fresh);  // logarithms of the other lanes would be computed twice
     if (careful) {
       const Mask present = x == x;
       x = keep(x, present);
@@ -30,7 +30,7 @@ inline Outcome sum_panel(const RowSet& set, Panel panel, double set_weight, cons
     good &= allowed<kind>(x);
     total += weighted ? w * x : x;
     if (kind == Kind::poisson && !none_above_one(x)) {
-      // A forbidden value must not reach the table; the whole block is redone or refused then.
+      // An invalid value must not index the table; the whole block is then repeated or an error.
       if (!all(allowed<kind>(x))) break;
       log_base -= w * log_factorials(x);
     }
@@ -83,8 +83,8 @@ void multinomial_terms(Bytes base, ptrdiff_t row_stride, size_t n_rows, size_t n
     Doubles sums[vectors_of_eight] = {}, inners[vectors_of_eight] = {};
     each_eight(row, n_columns, [&](size_t k, Doubles x) {
       sums[k] += x;
-      // Most counts are 0 or 1, with log x! = 0; a fraction in between needs the function. Cells not allowed have
-      // been refused before, or belong to rows that are absent, whose term nobody uses.
+      // Most counts are 0 or 1, with log x! = 0; a fraction in between needs the function. Invalid cells were detected
+      // before, or belong to skipped rows, whose term is unused.
       if (all((x == 0.0) | (x == 1.0))) return;
       inners[k] += log_factorials(keep(x, (x > 0.0) & (x <= largest_double)));
     });

@@ -1,4 +1,4 @@
-// The builds of the inner loops, one for every instruction set, and the one in use.
+// The builds of the inner loops, one per instruction set, and the active one.
 #pragma once
 
 #include <vector>
@@ -33,10 +33,10 @@ struct Tier {
   const ChainKernels* chain;
 };
 
-// All that were compiled, the best last.
+// All compiled builds, the best one last.
 const std::vector<Tier>& tiers();
 
-// The one in use; the module sees to it that there is one before any loop is called.
+// The active build; the module sets it before any loop is called.
 const Tier& chosen_tier();
 void choose_tier(const Tier&);
 

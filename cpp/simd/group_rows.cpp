@@ -1,4 +1,4 @@
-// Which rows belong to which group: codes are decoded, and the rows of a block sorted by group.
+// Decoding of group codes, and sorting of the rows of a block by group.
 #include "simd/functions.h"
 
 namespace tallybayes {
@@ -10,7 +10,8 @@ bool decode_groups(const Groups& groups, size_t first, size_t n, uint32_t* out) 
     for (size_t i = 0; i < n; i++) out[i] = 0;
     return true;
   }
-  // load_codes wants to know which rows count; here all do. Done in runs, so that one array of ones serves.
+  // load_codes needs a mask of the counted rows; here all count. Processed in runs, so that one array of ones
+  // suffices.
   uint8_t ones[256];
   for (auto& one : ones) one = 1;
   bool good = true;
@@ -22,7 +23,7 @@ bool decode_groups(const Groups& groups, size_t first, size_t n, uint32_t* out) 
 
 void sort_rows(const uint32_t* groups, size_t n, size_t n_groups, uint32_t* starts, uint32_t* rows) {
 #if defined(__AVX512F__)
-  // Few groups: one sweep for each, sixteen rows at a time, leaves out what does not match.
+  // Few groups: one pass per group, sixteen rows at a time, selects the matching rows.
   if (n_groups <= 12) {
     const __m512i step = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     uint32_t count = 0;

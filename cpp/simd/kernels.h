@@ -1,4 +1,4 @@
-// The inner loops, compiled once for every instruction set and chosen at run time through this table of functions.
+// The inner loops, compiled for every instruction set and selected at run time through this table of functions.
 #pragma once
 
 #include "core/elementary.h"
@@ -6,14 +6,14 @@
 
 namespace tallybayes {
 
-// A block of rows that all belong to one group. `rows` are numbers relative to `base`, rising.
+// A block of rows of one group. `rows` are ascending row numbers relative to `base`.
 struct RowSet {
   Bytes base;
   ptrdiff_t row_stride;
   const uint32_t* rows;
   size_t n_rows;
   const double* weights;  // one for each entry of `rows`; nullptr: all 1
-  ptrdiff_t lookahead;    // bytes from a row to the one of the next block that is worth prefetching; 0: none
+  ptrdiff_t lookahead;  // bytes from a row to the row of the next block to prefetch; 0: none
 };
 
 // The running double-double sums of one group, arrays of `width` columns each.
@@ -21,7 +21,8 @@ struct MomentSums {
   double *weight_high, *weight_low, *first_high, *first_low, *second_high, *second_low;
 };
 
-// Neighboring rows, as doubles, with soft weights: those of a row side by side, `weight_pitch` from row to row.
+// Consecutive rows as doubles, with soft weights: those of a row are contiguous, with stride `weight_pitch` between
+// rows.
 struct SoftRows {
   Bytes base;
   ptrdiff_t row_stride;
@@ -31,25 +32,25 @@ struct SoftRows {
   ptrdiff_t lookahead;  // as in RowSet
 };
 
-// Σw, Σw·(x − center) and Σw·(x − center)² of one group in a block of rows, in plain float64, arrays of `width` columns
-// each. `spread` is about Σw·(x − mean)² of the blocks before.
+// Σw, Σw·(x − center) and Σw·(x − center)² of one group in a block of rows, in float64, arrays of `width` columns
+// each. `spread` is about Σw·(x − mean)² of the previous blocks.
 struct PlainSums {
   double *center, *spread, *weight, *first, *second;
 };
-// Whether such sums can be used: not if the center is so far from the mean that digits were lost, nor if a value was
+// Whether these sums can be used: not if the center is so far from the mean that digits were lost, nor if a value was
 // missing, infinite or too large.
 enum class Fit : uint8_t { good, far, bad };
 
-// What is to be summed for a row, side by side: the n columns and a one; for Kind::multinomial then the row's term; for
-// Kind::poisson from `logs` on −log x! of the n columns. Where a cell is missing the one is 0, and n ones for the cells
-// that are there and another one follow from `present` on. Both start on a whole vector, for those are summed whole.
+// The terms to be summed for a row: the n columns and a one; for Kind::multinomial then the row's term; for
+// Kind::poisson from `logs` on −log x! of the n columns. If a cell is missing the one is 0, and n ones for the present
+// cells and another one follow from `present` on. Both start at a whole vector, because they are summed as vectors.
 struct DenseCells {
   double* cells;
   size_t pitch, logs, present;
 };
 struct SoftOutcome {
   Outcome outcome;
-  size_t width;  // how many cells of a row have been written
+  size_t width;  // number of cells written for a row
 };
 
 struct DenseSums {
@@ -75,10 +76,10 @@ struct SparseRows {
 struct SparseSums {
   double* total;     // n_columns
   double* log_base;  // n_columns for Kind::poisson, otherwise one number
-  double* absent;    // n_columns: the weight of missing cells; nullptr until one was seen
+  double* absent;  // n_columns: the weight of missing cells; nullptr until the first one
 };
 
-// A second-moment block: plain sums over rows centered at `center`, moved to the anchor when added to the pairs.
+// A second-moment block: float64 sums over rows centered at `center`, moved to the anchor when added to the pairs.
 struct ScatterBlock {
   size_t n_columns;
   size_t pitch;           // n_columns rounded up to whole tiles
@@ -90,28 +91,28 @@ struct ScatterBlock {
 
 constexpr size_t scatter_tile = 8;
 
-// Rows whose squared lengths are found together, and rows of the turning matrix that are multiplied together.
+// Rows whose squared distances are computed together, and rows of the triangular matrix that are multiplied together.
 constexpr size_t length_panel = 32;
 constexpr size_t length_block = 4;
 
-// Columns of so many levels fit the bytes that load_narrow_codes makes.
+// Columns with this many levels fit into the bytes that load_narrow_codes writes.
 constexpr size_t most_narrow_levels = 254;
 
-// Columns of codes that are counted together, so that sums of one need not wait for those of another.
+// Columns of codes that are counted together, so that their sums are independent.
 constexpr size_t most_soft_columns = 4;
 
-// Products of all pairs of columns are written out for soft weights while that is worth it.
+// Products of all pairs of columns are stored for soft weights up to this size.
 constexpr size_t most_product_columns = 32;
 
-// Words of bits, a row each, that are counted together for a cell of a joint table.
+// Words of bits, one per row, that are counted together for a cell of a contingency table.
 constexpr size_t joint_strip = 32;
 
-// A column of a joint table, in the forms its rows were loaded in for the sets that need them.
+// A column of a contingency table, in the formats that its sets need.
 struct JointMember {
   const uint64_t* masks;  // the rows of every level as bits, n_words words each
   const uint8_t* bytes;   // 255 for missing
   const uint32_t* codes;  // `size` for missing
-  uint32_t size, stride;  // the number of levels, and how far apart the cells of two neighbors are
+  uint32_t size, stride;  // number of levels, and distance of two neighboring levels' cells
 };
 
 struct Kernels {
@@ -121,36 +122,36 @@ struct Kernels {
   void (*load_doubles)(const Table&, size_t first, size_t n, double* out, size_t pitch);
   // The same for one-byte types, kept as bytes.
   void (*load_bytes)(const Table&, size_t first, size_t n, uint8_t* out, size_t pitch);
-  // Codes as bytes, column after column, `pitch` apart: 255 for missing, 254 for anything else above 253.
+  // Codes as bytes, stored by column with stride `pitch`: 255 for missing, 254 for all other codes above 253.
   void (*load_narrow_codes)(const Table&, size_t first, size_t n, uint8_t* out, size_t pitch);
-  // The codes of one column as numbers in [0, size]; `size` for missing. False where a row with `present` (1 or 0)
-  // holds a code that is neither valid nor missing.
+  // The codes of one column as numbers in [0, size]; `size` for missing. False if a row with `present` (1 or 0) has a
+  // code that is neither valid nor missing.
   bool (*load_codes)(const Column&, size_t first, size_t n, uint32_t size, const uint8_t* present, uint32_t* out);
 
-  // Group codes in [0, n_groups]; n_groups for rows to skip. False if a code is neither valid nor "skip".
+  // Group codes in [0, n_groups]; n_groups for skipped rows. False if a code is neither valid nor missing.
   bool (*decode_groups)(const Groups&, size_t first, size_t n, uint32_t* out);
   // Stable sort of row numbers by group; starts has n_groups + 2 entries (the last set: rows to skip).
   void (*sort_rows)(const uint32_t* groups, size_t n, size_t n_groups, uint32_t* starts, uint32_t* rows);
 
-  // Is there a code in [limit, 254] where present is 1?
+  // Whether there is a code in [limit, 254] in a row with `present` 1.
   bool (*has_bad_bytes)(const uint8_t* codes, const uint8_t* present, size_t n, uint8_t limit);
-  // Bit masks of the rows of every group, n_words words of 64 rows each, and after them those of all groups together.
+  // Bit masks of the rows of every group, n_words words of 64 rows each, followed by those of all groups together.
   void (*group_masks)(const uint32_t* groups, size_t n, size_t n_groups, uint64_t* masks, size_t n_words);
-  // counts[level * n_groups + group] (eight partial sums each) += rows with that level and group. False where a row of
-  // some group holds a code that is neither a level nor 255. n_words is a multiple of 8, n_levels below 64; `lookahead`
-  // is the distance to what is needed next. nullptr where the processor cannot count bits in vectors.
+  // counts[level * n_groups + group] (eight partial sums each) += rows with that level and group. False if a row of a
+  // group has a code that is neither a level nor 255. n_words is a multiple of 8, n_levels below 64; `lookahead` is
+  // the distance to the data needed next. nullptr if the processor cannot count bits in vectors.
   bool (*count_masks)(const uint8_t* codes, ptrdiff_t lookahead, size_t n_words, const uint64_t* masks, size_t n_groups,
                       size_t n_levels, uint64_t* counts);
   // Joint counts of two byte columns and a group: key = group_keys + min(a, size_a) · (size_b + 1) + min(b, size_b).
-  // Two tables of n_keys counters take turns, so that equal neighbors do not wait for each other.
+  // Two tables of n_keys counters alternate, so that equal neighbors do not wait for each other.
   void (*count_pairs)(const uint8_t* a, const uint8_t* b, size_t n, uint8_t size_a, uint8_t size_b,
                       const uint16_t* group_keys, uint32_t* counts, size_t n_keys);
   // counts[group · (size + 1) + code]
   void (*count_single)(const uint32_t* codes, const uint32_t* groups, size_t n, uint32_t size, uint32_t* counts);
   void (*count_weighted)(const uint32_t* codes, const uint32_t* groups, const double* weights, size_t n, uint32_t size,
                          double* sums);
-  // Soft weights as rows of doubles, `pitch` apart (what is beyond n_groups stays as it is); present[i] tells whether
-  // a row has any weight.
+  // Soft weights as rows of doubles with stride `pitch` (elements beyond n_groups are unchanged); present[i] is
+  // whether a row has a positive weight.
   void (*load_weights)(const Weights&, size_t first, size_t n, size_t n_groups, double* out, size_t pitch,
                        uint8_t* present);
   // sums[column][code · pitch + group] += the row's weights. The codes of a column are `capacity` from those of the
@@ -158,49 +159,51 @@ struct Kernels {
   void (*count_soft)(const uint32_t* codes, size_t capacity, size_t n_columns, const double* weights, size_t n,
                      size_t pitch, double* const* sums);
 
-  // Joint tables. masks[level · n_words + word]: which of the n rows hold that level, as bits.
+  // Contingency tables. masks[level · n_words + word]: bits of the n rows with that level.
   void (*level_masks)(const uint8_t* codes, size_t n, size_t n_levels, uint64_t* masks, size_t n_words);
-  // counts[first · n_second + second] = rows that both masks have, of n_words each.
+  // counts[first · n_second + second] = number of rows in both masks, of n_words each.
   void (*count_mask_pairs)(const uint64_t* first, size_t n_first, const uint64_t* second, size_t n_second,
                            size_t n_words, uint32_t* counts);
   // counts[cell] (eight partial sums each) += rows of that cell. n_words is a multiple of joint_strip.
   void (*count_joint_masks)(const JointMember*, size_t n_members, size_t n_words, uint64_t* counts);
-  // counts[Σ code · stride] += 1, or counts[n_cells] where a code is missing. Four tables take turns, `pitch` apart, so
-  // that equal neighbors do not wait for each other; 0: there is only one.
+  // counts[Σ code · stride] += 1, or counts[n_cells] if a code is missing. Four tables with distance `pitch`
+  // alternate, so that equal neighbors do not wait for each other; 0: there is only one.
   void (*count_joint_bytes)(const JointMember*, size_t n_members, size_t n, uint16_t n_cells, uint32_t* counts,
                             size_t pitch);
-  // keys[row] = Σ code · stride, or n_cells where a code is missing.
+  // keys[row] = Σ code · stride, or n_cells if a code is missing.
   void (*join_codes)(const JointMember*, size_t n_members, size_t n, uint32_t n_cells, uint32_t* keys);
 
-  // total[j] += Σ x over byte cells 0 or 1; false where a cell is larger. n_columns >= 64, at most 255 rows.
+  // total[j] += Σ x over byte cells 0 or 1; false if a cell is larger. n_columns >= 64, at most 255 rows.
   bool (*sum_binary_bytes)(const RowSet&, size_t n_columns, uint32_t* total);
   Outcome (*sum_dense)(const RowSet&, Kind, size_t width, double set_weight, const DenseSums&);
   // log Γ(N + 1) − Σ log Γ(x + 1) of every row, N its sum.
   void (*multinomial_terms)(Bytes base, ptrdiff_t row_stride, size_t n_rows, size_t n_columns, double* terms);
-  // `careful`: expect missing cells.
+  // `careful`: missing cells are expected.
   Outcome (*sum_moments)(const RowSet&, size_t width, const double* anchor, double weight_high, double weight_low,
                          bool careful, const MomentSums&);
 
-  // Soft weights. Adds the rows to the sums of one group; true if a cell with a weight is missing (and `careful`; NaN
-  // spoils the sums otherwise).
+  // Soft weights. Adds the rows to the sums of one group; true if a cell with a positive weight is missing (if
+  // `careful`; otherwise NaN makes the sums NaN).
   bool (*sum_plain_moments)(const SoftRows&, size_t group, size_t width, bool careful, const PlainSums&);
   Fit (*judge_plain_moments)(const PlainSums&, size_t width, const double* anchor);
-  // The center becomes the mean, where there is one.
+  // The center becomes the mean, if there is one.
   void (*move_center)(const PlainSums&, size_t width);
-  // Moves the sums to the anchor and adds them; the spread grows.
+  // Moves the sums to the anchor and adds them; updates the spread.
   void (*add_plain_moments)(const PlainSums&, size_t width, const double* anchor, const MomentSums&);
-  // sums[group · pitch + k] += Σ weight · cell k, for k up to `width` and some more. `pitch` is a multiple of eight.
+  // sums[group · pitch + k] += Σ weight · cell k, for k up to `width`, padded. `pitch` is a multiple of eight.
   void (*sum_soft)(const double* weights, size_t weight_pitch, const double* cells, size_t pitch, size_t n_rows,
                    size_t n_groups, size_t width, double* sums);
   SoftOutcome (*write_dense_cells)(const SoftRows&, Kind, size_t n_columns, size_t n_groups, const DenseCells&);
-  // With y = x − center: y₀·y₀, y₀·y₁, … y₁·y₁, …, then y, then a one. May write eight doubles more after the last row.
+  // With y = x − center: y₀·y₀, y₀·y₁, … y₁·y₁, …, then y, then a one. May write eight more doubles after the last
+  // row.
   void (*write_product_cells)(const SoftRows&, size_t n_columns, const double* center, double* cells, size_t pitch);
 
   Outcome (*sum_sparse)(const SparseRows&, const SparseSums&);
-  // The same for several groups at once: weights and sums have `pitch` (1, 2, 4 or 8) numbers for every row and column.
+  // The same for several groups at once: weights and sums have `pitch` (1, 2, 4 or 8) numbers for every row and
+  // column.
   Outcome (*sum_sparse_soft)(const SparseRows&, size_t pitch, double* totals, double* log_base, double* absent);
-  // out[row] = −Σ log Γ(x + 1), and for Kind::multinomial log Γ(N + 1) more, N its sum; NaN where an x is negative or
-  // not finite. No indices are read.
+  // out[row] = −Σ log Γ(x + 1), plus log Γ(N + 1) for Kind::multinomial, N its sum; NaN if an x is negative or not
+  // finite. Indices are not read.
   void (*log_bases)(const SparseRows&, double* out);
 
   // Copies centered rows in panels of eight columns: packed[(panel · capacity + row) · 8 + lane]; adds Σ w·y to sum.

@@ -1,4 +1,4 @@
-// Copies of a block of rows, small enough to stay in cache, in the one layout and type the inner loops work on.
+// Copies of a block of rows, small enough to stay in cache, in the layout and type that the inner loops require.
 #include "simd/functions.h"
 
 namespace tallybayes {
@@ -18,7 +18,7 @@ inline T value_at(Bytes p) {
   return value;
 }
 
-// Calls `f` with the tag of the C++ type behind `type`.
+// Calls `f` with the tag of the C++ type of `type`.
 template <class F>
 inline void with_type(Type type, F f) {
   switch (type) {
@@ -36,7 +36,7 @@ inline void with_type(Type type, F f) {
   }
 }
 
-// Codes are the same bits whether signed or not, so four widths are enough.
+// Signed and unsigned codes have the same bits, so four widths are sufficient.
 template <class F>
 inline void with_code_type(Type type, F f) {
   switch (size_of(type)) {
@@ -47,7 +47,7 @@ inline void with_code_type(Type type, F f) {
   }
 }
 
-// Eight columns at a time: short runs of writes, and few enough streams of reads for the prefetcher.
+// Eight columns at a time: short runs of writes, and few enough read streams for the prefetcher.
 constexpr size_t gathered = 8;
 
 template <class Source, class Target>
@@ -70,7 +70,7 @@ inline void gather_columns(const Column* columns, size_t n_columns, size_t first
   }
 }
 
-// Columns of any layout, in chunks of neighbors that share a type.
+// Columns of any layout, in chunks of neighbors with the same type.
 template <class GatherChunk>
 inline void each_chunk(const Table& table, GatherChunk gather) {
   for (size_t j = 0; j < table.n_columns;) {
@@ -85,7 +85,7 @@ inline void each_chunk(const Table& table, GatherChunk gather) {
   }
 }
 
-// 255 stays the missing code; what a byte cannot hold becomes 254, which is never valid here.
+// 255 remains the missing code; codes that do not fit into a byte become 254, which is never valid here.
 template <class Source>
 inline uint8_t narrow(Source code) {
   constexpr Source missing = static_cast<Source>(~Source{0});
@@ -114,7 +114,7 @@ inline void narrow_run(Bytes from, size_t n, uint8_t* out) {
 }
 
 #if defined(__AVX2__)
-// The next `lanes` bytes as numbers. (A plain loop over bytes is made for runs of 64, and most rows are shorter.)
+// The next `lanes` bytes as numbers. (The compiler optimizes a plain loop for runs of 64, but most rows are shorter.)
 template <class Source>
 inline Doubles widen(Bytes from) {
   int64_t bytes = 0;
@@ -154,7 +154,7 @@ inline Bytes16 load16(const uint8_t* p) {
 }
 
 // out[column · pitch + row] = rows[row][column] for a square of 16 by 16 bytes: four rounds of interleaving, each
-// doubling the width of what is interleaved.
+// doubling the interleaved width.
 inline void transpose16(const uint8_t* rows, size_t row_pitch, uint8_t* out, size_t pitch) {
   Bytes16 a[16], b[16];
   for (int i = 0; i < 16; i++) a[i] = load16(rows + i * row_pitch);
@@ -188,9 +188,9 @@ inline void transpose16(const uint8_t* rows, size_t row_pitch, uint8_t* out, siz
   }
 }
 
-// Row-major codes to columns of bytes: a batch of rows is narrowed, then turned in squares of sixteen. (Rows that were
-// turned right after they were written would have to wait for the writes.) The last square is moved back to end with
-// the last column; what does not fill a square is copied one by one.
+// Row-major codes to columns of bytes: a batch of rows is narrowed, then transposed in squares of sixteen.
+// (Transposing rows immediately after writing them would stall.) The last square overlaps to end with the last column;
+// remaining cells are copied one by one.
 template <class Source>
 void narrow_rows(const Table& table, size_t first, size_t n, uint8_t* out, size_t pitch) {
   constexpr size_t side = 16, most_columns = 512, capacity = side * most_columns;
@@ -257,7 +257,7 @@ void load_bytes(const Table& table, size_t first, size_t n, uint8_t* out, size_t
   }
   constexpr size_t side = 16;
   if (!table.separate && table.row_stride == 1 && table.column_stride > 0 && table.n_columns >= side && n >= side) {
-    // Columns of bytes: turned in squares, the last ones moved back to end with the last row and column.
+    // Columns of bytes: transposed in squares, the last ones overlapping to end with the last row and column.
     for (size_t i = 0; i < n; i += side) {
       const size_t row = smaller(i, n - side);
       for (size_t j = 0; j < table.n_columns; j += side) {
@@ -297,7 +297,7 @@ bool load_codes(const Column& column, size_t first, size_t n, uint32_t size, con
   with_code_type(column.type, [&](auto tag) {
     using Source = typename decltype(tag)::type;
     constexpr Source missing = static_cast<Source>(~Source{0});
-    // The limit may be one more than the type can hold; then every code is valid.
+    // The limit may be one more than the type can represent; then every code is valid.
     const uint64_t limit = code_limit(column.type, size);
     const bool unlimited = limit > missing;
     const Source bound = static_cast<Source>(limit);

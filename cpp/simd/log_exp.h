@@ -1,4 +1,4 @@
-// Logarithms and exponentials of vectors, to about one unit in the last place.
+// Logarithms and exponentials of vectors, with errors of about one unit in the last place.
 #pragma once
 
 #include "simd/vectors.h"
@@ -6,9 +6,9 @@
 namespace tallybayes {
 namespace TALLYBAYES_TIER {
 
-typedef uint64_t Words __attribute__((vector_size(8 * lanes)));  // whose sums may wrap around
+typedef uint64_t Words __attribute__((vector_size(8 * lanes)));  // sums may wrap around
 
-// ln 2 in two parts, the first with so few bits that its product with an exponent is exact.
+// ln 2 in two parts; the product of the first part and an exponent is exact.
 constexpr double log_two_high = 6.93147180369123816490e-01;
 constexpr double log_two_low = 1.90821492927058770002e-10;
 
@@ -29,14 +29,14 @@ static inline Doubles log_near_one(Doubles f) {
 }
 
 static inline Doubles exponent_of(Mask bits) {
-  // The exponent's bits under those of 2⁵² are the number 2⁵² + exponent.
+  // The bits of the exponent as the low bits of 2⁵² are the number 2⁵² + exponent.
   return (Doubles)((bits >> 52) | 0x4330000000000000) - (4503599627370496.0 + 1023.0);
 }
 static inline Doubles mantissa_of(Mask bits) {
   return (Doubles)((bits & 0x000fffffffffffff) | 0x3ff0000000000000);
 }
 
-// Moves the power of two of 1 + q, if there is one, to `exponent`; leaves q in [0, 2).
+// Moves the power of two of 1 + q to `exponent`; leaves q in [0, 2).
 static inline void move_exponent(Doubles& q, Doubles& exponent) {
   const Doubles product = q + 1.0;
   const Mask bits = (Mask)product;
@@ -44,7 +44,7 @@ static inline void move_exponent(Doubles& q, Doubles& exponent) {
   q = choose(product < 2.0, q, mantissa_of(bits) - 1.0);
 }
 
-// log(2ᵉ · (1 + q)) for q in [0, 2); NaN where `exponent` is.
+// log(2ᵉ · (1 + q)) for q in [0, 2); NaN if `exponent` is NaN.
 static inline Doubles log_product(Doubles q, Doubles exponent) {
   const Mask halve = q > 0.4142135623730950488;
   const Doubles f = choose(halve, (q - 1.0) * 0.5, q);
@@ -52,9 +52,9 @@ static inline Doubles log_product(Doubles q, Doubles exponent) {
   return exponent * log_two_high + (log_near_one(f) + exponent * log_two_low);
 }
 
-// log(1 − t) for t from 0 up to 1, without 1.
+// log(1 − t) for t in [0, 1).
 static inline Doubles log_of_rest(Doubles t) {
-  const Mask far = t > 0.2928932188134524756;  // 1 − √½; from ½ on 1 − t is exact
+  const Mask far = t > 0.2928932188134524756;  // 1 − √½; 1 − t is exact from ½ on
   const Doubles rest = 1.0 - t;
   const Mask bits = (Mask)rest;
   const Mask wide = mantissa_of(bits) > 1.4142135623730950488;
@@ -64,13 +64,13 @@ static inline Doubles log_of_rest(Doubles t) {
   return exponent * log_two_high + (log_near_one(f) + exponent * log_two_low);
 }
 
-// eˣ for x ≤ 0; 0 below −708, where it would not be a normal number any more; NaN where x is.
+// eˣ for x ≤ 0; 0 below −708, where it would be subnormal; NaN for NaN.
 static inline Doubles exp_of_negative(Doubles x) {
-  constexpr double shifter = 6755399441055744.0;  // 1.5 · 2⁵²: whole numbers added to it are its last bits
+  constexpr double shifter = 6755399441055744.0;  // 1.5 · 2⁵²: integers added to it are its last bits
   const Doubles shifted = multiply_add(x, repeat(1.44269504088896338700), repeat(shifter));
   const Doubles n = shifted - shifter;
   const Doubles r = (x - n * log_two_high) - n * log_two_low;  // within ±½ ln 2
-  // Taylor's series, whose first term left out is 4e-18
+  // Taylor series with a truncation error of 4e-18
   Doubles p = repeat(1.0 / 6227020800.0);
   p = multiply_add(p, r, repeat(1.0 / 479001600.0));
   p = multiply_add(p, r, repeat(1.0 / 39916800.0));

@@ -1,4 +1,4 @@
-// Squared Mahalanobis lengths: rows are turned by a triangular matrix and the squares of the result are summed.
+// Squared Mahalanobis distances: rows are multiplied by a triangular matrix and the squares of the result are summed.
 #include "simd/functions.h"
 
 namespace tallybayes {
@@ -6,12 +6,12 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-// As many sums as there are registers for, with room for a vector of each row panel.
+// As many sums as registers permit, with a vector of each row panel.
 constexpr size_t vectors = lanes == 8 ? 4 : 2;
 static_assert(length_panel % (vectors * lanes) == 0, "a panel is a whole number of strips");
 
-// The squares of four turned coordinates at a time, for the rows of one strip. The matrix is packed in blocks of four
-// rows, [block][column][row of the block], with zeros above the diagonal, so that no block has an end of its own.
+// The squares of four products at a time, for the rows of one strip. The matrix is packed in blocks of four rows,
+// [block][column][row of the block], with zeros above the diagonal, so that all blocks have the same shape.
 inline void add_squares(const double* strip, size_t n_blocks, const double* packed, const double* shift, double* out) {
   Doubles total[vectors] = {};
   for (size_t block = 0; block < n_blocks; block++) {

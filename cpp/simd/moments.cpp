@@ -1,4 +1,4 @@
-// Double-double sums of weights, distances from the anchor and their squares.
+// Double-double sums of weights, deviations from the anchor and their squares.
 #include "simd/functions.h"
 
 namespace tallybayes {
@@ -6,14 +6,14 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-// Terms beyond this are refused, so that sums of many of them cannot overflow.
+// Larger terms are errors, so that sums of many terms cannot overflow.
 constexpr double largest_term = 1e300;
 
 struct Sums {
   Pair weight, first, second;
 };
 
-// Adds one value (times its weight) to the running sums. The low parts are plain sums: what they lose is second order.
+// Adds one value (times its weight) to the running sums. The low parts are plain sums: their error is of second order.
 template <bool weighted>
 inline void add_value(Sums& sums, Doubles v, Doubles w) {
   Pair square = two_product(v, v);
@@ -47,7 +47,7 @@ inline void add_rows(const RowSet& set, size_t start, const double* anchor, Sums
   }
 }
 
-// The same with NaN left out, and its weight too. Adds to `absent` the lanes that had one.
+// The same, skipping NaN and its weight. Adds the lanes that had one to `absent`.
 template <bool weighted, size_t vectors>
 inline void add_rows_carefully(const RowSet& set, size_t start, const double* anchor, Sums* sums, Mask* absent) {
   Doubles origin[vectors];
@@ -66,7 +66,7 @@ inline void add_rows_carefully(const RowSet& set, size_t start, const double* an
         const Pair weight = two_sum(sums[k].weight.high, w);
         sums[k].weight = {weight.high, sums[k].weight.low + weight.low};
       } else {
-        sums[k].weight.high += w;  // a whole number: exact
+        sums[k].weight.high += w;  // an integer: exact
       }
       add_value<weighted>(sums[k], keep(x - origin[k], present), w);
     }
@@ -91,10 +91,10 @@ inline void store_sums(const Sums& sums, Mask fresh, const MomentSums& out, size
   store_pair(sums.second, fresh, out.second_high, out.second_low, start);
 }
 
-// NaN and infinity spread to the sums, so one look at the end tells whether every value was an ordinary number.
+// NaN and infinity propagate to the sums, so one check at the end covers every value.
 inline bool ordinary(const Sums& sums, Mask fresh) { return all((sums.second.high <= largest_term) | ~fresh); }
 
-// Too large a total of good values is no error of any cell; only a single bad term is.
+// An overflow of the total is not an error of any cell; only a single invalid term is.
 template <bool weighted>
 bool has_bad_term(const RowSet& set, Panel panel, const double* anchor) {
   const Doubles origin = load(anchor + panel.start);
@@ -106,8 +106,8 @@ bool has_bad_term(const RowSet& set, Panel panel, const double* anchor) {
   return false;
 }
 
-// One panel, or several neighbors. First as if nothing were missing, unless the rows before taught otherwise; the sums
-// in memory are not touched before that has turned out true.
+// One panel, or several neighboring ones. First without a check for missing values, unless earlier rows had some; the
+// sums in memory are only updated if there were none.
 template <bool weighted, size_t vectors>
 Outcome sum_panels(const RowSet& set, size_t column, size_t width, const double* anchor, Pair weight, bool careful,
                    const MomentSums& out) {
@@ -144,7 +144,7 @@ Outcome sum_panels(const RowSet& set, size_t column, size_t width, const double*
 template <bool weighted>
 Outcome sum_rows(const RowSet& set, size_t width, const double* anchor, Pair weight, bool careful,
                  const MomentSums& out) {
-  // Two vectors at once hide the latency of the sums; without AVX-512 there are too few registers for it.
+  // Two vectors at once hide the latency of the sums; without AVX-512 there are too few registers.
   constexpr size_t vectors = lanes == 8 ? 2 : 1;
   Outcome worst = Outcome::clean;
   for (size_t column = 0; column < width;) {

@@ -1,5 +1,5 @@
-// The builds of the inner loops that this processor can run. The module asks when it is loaded, and CMake when it compiles
-// for this machine alone (cpp/simd/print_levels.cpp).
+// The builds of the inner loops that this processor can run. The module checks them when it is loaded, and CMake when
+// it compiles for this machine only (cpp/simd/print_levels.cpp).
 #pragma once
 
 #if defined(__x86_64__)
@@ -9,7 +9,7 @@
 namespace tallybayes {
 
 struct Processor {
-  bool baseline = true;  // what the compiler targets without being told
+  bool baseline = true;  // the default target of the compiler
   bool v3 = false, v4 = false;
   bool counts_bits = false;  // AVX512_VPOPCNTDQ, which is not part of x86-64-v4
 };
@@ -18,7 +18,7 @@ inline Processor this_processor() {
   Processor found;
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  // The builtin also knows what the system saves between threads; these three it has not known for long.
+  // The builtin also checks what the system saves between threads; older compilers lack these three features.
   unsigned a = 0, b = 0, c = 0, d = 0;
   const bool halves = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) && (c & bit_MOVBE);
   const bool zeros = __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
@@ -29,7 +29,7 @@ inline Processor this_processor() {
              __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512vl");
   found.counts_bits = __builtin_cpu_supports("avx512vpopcntdq");
-  // Some compilers are set up for more than x86-64.
+  // Some compilers target more than x86-64 by default.
 #if defined(__AVX512F__)
   found.baseline = found.v4;
 #elif defined(__AVX2__)

@@ -11,7 +11,7 @@ void pack_rows(const RowSet& set, size_t n_columns, const double* center, size_t
   const size_t whole = n_columns / tile * tile;
   auto row_at = [&](size_t i) { return set.base + static_cast<ptrdiff_t>(set.rows[i]) * set.row_stride; };
   for (size_t i = 0; i < set.n_rows; i++) {
-    // The rows of a group lie scattered over the block, which the hardware's own prefetching does not foresee.
+    // The rows of a group are scattered over the block, which the hardware prefetcher does not predict.
     if (i + rows_ahead < set.n_rows) {
       Bytes ahead = row_at(i + rows_ahead);
       for (size_t at = 0; at < n_columns * sizeof(double); at += 64) __builtin_prefetch(ahead + at);
@@ -39,7 +39,7 @@ void pack_rows(const RowSet& set, size_t n_columns, const double* center, size_t
 namespace {
 
 // product[i + q][j..] += Σ_r left[r][q] · right[r][..] for `height` rows of the product and `panels` panels of eight
-// columns. The sums stay in registers while the rows stream by.
+// columns. The sums stay in registers during the loop over rows.
 template <size_t height, size_t panels>
 inline void multiply_tile(const double* left, const double* const* right, size_t n_rows, double* product,
                           size_t pitch) {
@@ -61,7 +61,7 @@ inline void multiply_tile(const double* left, const double* const* right, size_t
   }
 }
 
-// As many sums as there are registers for: 8 × 16 with 32 wide ones, less with 16.
+// As many sums as registers permit: 8 × 16 with 32 wide ones, less with 16.
 constexpr size_t tile_height = lanes == 8 ? 8 : lanes == 4 ? 4 : 2;
 
 template <size_t panels>

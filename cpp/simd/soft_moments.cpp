@@ -1,6 +1,6 @@
-// Moments with soft weights. Such sums are never subtracted, so they need not be exact to the last of 32 digits: a block
-// of rows is added up in plain float64 about a center near the group's mean, moved to the anchor, and added to the
-// double-double sums.
+// Moments with soft weights. Such sums are never subtracted from, so they need not be exact to 32 digits: a block of
+// rows is summed in float64 about a center near the group's mean, moved to the anchor, and added to the double-double
+// sums.
 #include "simd/functions.h"
 
 namespace tallybayes {
@@ -10,8 +10,7 @@ namespace {
 
 constexpr double largest_term = 1e300;  // see moments.cpp
 
-// Neighboring panels of one group. `careful`: NaN is left out, and its weight too; `absent` gets the lanes where that
-// happened.
+// Neighboring panels of one group. `careful`: NaN and its weight are skipped; `absent` gets the lanes with NaN.
 template <bool careful, size_t vectors>
 inline void sum_panels(const SoftRows& rows, size_t column, size_t width, const double* weights, const PlainSums& out,
                        Mask& absent) {
@@ -27,7 +26,7 @@ inline void sum_panels(const SoftRows& rows, size_t column, size_t width, const 
   }
   Mask present[vectors];
   for (size_t k = 0; k < vectors; k++) present[k] = ~Mask{};
-  Doubles everywhere = {};  // the weight of all columns where none is missing
+  Doubles everywhere = {};  // the weight of all columns if none is missing
   for (size_t i = 0; i < rows.n_rows; i++) {
     const auto* row = reinterpret_cast<const double*>(rows.base + static_cast<ptrdiff_t>(i) * rows.row_stride);
     const double share = weights[i * rows.weight_pitch];
@@ -66,7 +65,7 @@ bool sum_columns(const SoftRows& rows, size_t group, size_t width, const PlainSu
   const double* weights = rows.weights + group;
   Mask absent = {};
   size_t column = 0;
-  // Three vectors at once hide the latency of the sums; the narrower ones are fewer.
+  // Three vectors at once hide the latency of the sums; narrower vectors permit fewer.
   constexpr size_t vectors = lanes == 8 ? 3 : 2;
   for (; column + vectors * lanes < width + lanes; column += vectors * lanes) {
     sum_panels<careful, vectors>(rows, column, width, weights, out, absent);
@@ -88,10 +87,10 @@ Fit judge_plain_moments(const PlainSums& sums, size_t width, const double* ancho
     const Doubles center = load(sums.center + panel.start), weight = load(sums.weight + panel.start);
     const Doubles first = load(sums.first + panel.start), second = load(sums.second + panel.start);
     const Doubles shift = center - load(anchor + panel.start);
-    // Σw·(x − anchor)², which no single term exceeds. NaN and infinity show up here as well.
+    // Σw·(x − anchor)², an upper bound of every single term. NaN and infinity are detected here as well.
     const Doubles about = second + shift * (2.0 * first + weight * shift);
     if (!all(about <= largest_term)) return Fit::bad;
-    // Squares a thousand times the spread cost three digits; unless the mean is as near as a double can tell.
+    // Squares a thousand times the spread cost three digits, unless the center is the nearest double to the mean.
     const Doubles mean = first / weight, most = 1e-15 * center;
     const Doubles spread = load(sums.spread + panel.start) + (second - first * mean);
     const Mask far = (second > 1e3 * spread) & (mean * mean > most * most);
@@ -105,7 +104,7 @@ void move_center(const PlainSums& sums, size_t width) {
     const Panel panel = panel_at(column, width);
     const Doubles center = load(sums.center + panel.start);
     const Doubles moved = center + load(sums.first + panel.start) / load(sums.weight + panel.start);
-    const Mask fine = (moved <= 1e150) & (moved >= -1e150) & panel.fresh;  // not where nothing has a weight
+    const Mask fine = (moved <= 1e150) & (moved >= -1e150) & panel.fresh;  // not without a positive weight
     store(sums.center + panel.start, choose(fine, moved, center));
   }
 }
@@ -116,7 +115,8 @@ void add_plain_moments(const PlainSums& sums, size_t width, const double* anchor
     auto load_at = [&](const double* from) { return load(from + panel.start); };
     const Doubles weight = load_at(sums.weight), plain = load_at(sums.first);
     const Pair shift = two_sum(load_at(sums.center), -load_at(anchor));
-    // With δ = center − anchor: Σw·(y + δ) = s + W·δ, and Σw·(y + δ)² = S + δ·s + (s + W·δ)·δ, every product a pair.
+    // With δ = center − anchor: Σw·(y + δ) = s + W·δ, and Σw·(y + δ)² = S + δ·s + (s + W·δ)·δ, with double-double
+    // products.
     Pair moved = two_product(weight, shift.high);
     moved.low += weight * shift.low;
     const Pair first = add(Pair{plain, Doubles{}}, moved);

@@ -1,6 +1,6 @@
-// Sums over rows that belong to every group with a weight of their own. A block of rows is first written out as cells:
-// whatever is to be summed (a value, its square, a one for the weight itself) side by side. All sums are then one
-// product of matrices, weightsᵀ · cells, in plain float64. What does not depend on the group is thus done once.
+// Sums over rows with one weight per group. The terms of a block of rows (a value, its square, a one for the weight
+// itself) are first stored as cells. All sums are then one matrix product, weightsᵀ · cells, in float64. Operations
+// that do not depend on the group are thus done once.
 #include "simd/cells.h"
 
 namespace tallybayes {
@@ -8,7 +8,7 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-// As many sums as there are registers for, with some left for cells and a weight.
+// As many sums as registers permit, with some left for cells and a weight.
 constexpr size_t tile_vectors = lanes == 8 ? 3 : 2;
 constexpr size_t tile_groups = lanes == 8 ? 8 : lanes == 4 ? 6 : 4;
 
@@ -68,7 +68,8 @@ inline const double* row_at(const SoftRows& rows, size_t i) {
   return reinterpret_cast<const double*>(rows.base + static_cast<ptrdiff_t>(i) * rows.row_stride);
 }
 
-// The columns of a row in panels of one vector, the last one moved back; fewer columns than lanes are one short panel.
+// The columns of a row in panels of one vector, the last one overlapping; fewer columns than lanes are one short
+// panel.
 template <class F>
 inline void each_panel(size_t n_columns, F f) {
   if (n_columns < lanes) return f(size_t{0});
@@ -112,7 +113,7 @@ SoftOutcome write_kind(const SoftRows& rows, size_t n_columns, size_t n_groups, 
   bool above_one = false, careful = false;
   Outcome outcome = write_cells<kind, false>(rows, n_columns, n_groups, to, above_one);
   if (outcome == Outcome::bad) {
-    // Some cells are missing, or forbidden ones belong to rows without weight.
+    // Some cells are missing, or invalid ones belong to rows without weight.
     careful = true;
     outcome = write_cells<kind, true>(rows, n_columns, n_groups, to, above_one);
   }
@@ -126,7 +127,7 @@ SoftOutcome write_kind(const SoftRows& rows, size_t n_columns, size_t n_groups, 
     return {outcome, n_columns + 2};
   }
   if (kind == Kind::binary || !(above_one || careful)) return {outcome, end};
-  Mask columns{};  // what lies beside too few columns is no count
+  Mask columns{};  // lanes beyond a short row are not counted
   for (size_t lane = 0; lane < lanes; lane++) columns[lane] = lane < n_columns ? -1 : 0;
   for (size_t i = 0; i < rows.n_rows; i++) {
     double* row = to.cells + i * to.pitch;
@@ -169,7 +170,7 @@ void write_product_cells(const SoftRows& rows, size_t n_columns, const double* c
     for (size_t j = 0; j < n_columns; j++) y[j] = row[j] - center[j];
     for (size_t a = 0; a < n_columns; a++) {
       const Doubles factor = repeat(y[a]);
-      // The last vector writes more than it should; what comes next is written later.
+      // The last vector writes beyond its end; the data there are written later.
       for (size_t b = a; b < n_columns; b += lanes) store(out + b - a, factor * load(y + b));
       out += n_columns - a;
     }

@@ -6,9 +6,9 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-// Entries are handled in pieces that fit a small buffer, where values of other types become doubles.
+// Entries are processed in pieces that fit into a small buffer, where values of other types are converted to doubles.
 constexpr size_t piece = 256;
-// Random access to the sums leaves the prefetcher idle; the entries of rows this far ahead are asked for by hand.
+// Random access to the sums defeats the prefetcher; the entries of rows at this distance are prefetched explicitly.
 constexpr size_t rows_ahead = 3;
 
 template <class Source>
@@ -20,7 +20,7 @@ inline void convert(Bytes from, size_t n, double* out) {
   }
 }
 
-// Out of line: it is called once in a piece, and thirty copies took most of the time to compile this file.
+// Not inlined: it is called once per piece, and thirty copies took most of the compile time of this file.
 __attribute__((noinline)) const double* convert_piece(const Column& values, size_t start, size_t n, double* buffer) {
   Bytes from = values.data + start * size_of(values.type);
   switch (values.type) {
@@ -45,8 +45,8 @@ inline const double* as_doubles(const Column& values, size_t start, size_t n, do
 }
 
 struct Survey {
-  bool allowed;   // every value is
-  bool trivial;   // every value is 0 or 1: no logarithm needed
+  bool allowed;  // all values are allowed
+  bool trivial;  // all values are 0 or 1: no logarithm needed
   double sum;
 };
 
@@ -68,7 +68,7 @@ inline double sum_log_factorials(const double* x, size_t n) {
   return spread_sum(sums)[0];
 }
 
-// Always inlined: GCC takes a function that only prefetches for one without effect, and drops the call.
+// Always inlined: GCC considers a function that only prefetches to be without effect, and removes the call.
 __attribute__((always_inline)) inline void prefetch_row(const SparseRows& rows, size_t i) {
   if (i >= rows.n_rows) return;
   const Extent extent = rows.extents[i];
@@ -79,7 +79,7 @@ __attribute__((always_inline)) inline void prefetch_row(const SparseRows& rows, 
   for (size_t at = first * value_size; at < last * value_size; at += 64) __builtin_prefetch(rows.values.data + at, 0, 2);
 }
 
-// Takes NaN out of the values and books it as missing. The values are copied to the buffer unless they are there.
+// Removes NaN from the values and counts it as missing. The values are copied to the buffer unless they are there.
 template <Kind kind, class Absent>
 inline Outcome set_missing_aside(const double*& x, size_t n, double* buffer, bool may_book, Absent absent) {
   if (kind == Kind::multinomial) return Outcome::bad;
@@ -135,7 +135,7 @@ Outcome sum_rows(const SparseRows& rows, const SparseSums& out) {
   return Outcome::clean;
 }
 
-// The log base measure of a row by itself; NaN where there is none.
+// The log base measure of a single row; NaN if it is undefined.
 double row_base(const SparseRows& rows, const Extent& extent) {
   double buffer[piece];
   double row_sum = 0.0, inner = 0.0;
@@ -151,7 +151,7 @@ double row_base(const SparseRows& rows, const Extent& extent) {
   return (rows.kind == Kind::multinomial ? log_factorial(row_sum) : 0.0) - inner;
 }
 
-// sums[g] += weights[g] · x for `pitch` groups side by side.
+// sums[g] += weights[g] · x for `pitch` contiguous groups.
 template <size_t pitch>
 __attribute__((always_inline)) inline void add_all(double* sums, const double* weights, double x) {
   if (pitch % lanes) {
@@ -169,7 +169,7 @@ Outcome sum_soft_rows(const SparseRows& rows, double* totals, double* log_base, 
   const Index* indices = static_cast<const Index*>(rows.indices);
   for (size_t i = 0; i < rows.n_rows; i++) {
     prefetch_row(rows, i + rows_ahead);
-    double weights[pitch];  // a copy, which no sum can overwrite: it stays in registers
+    double weights[pitch];  // a local copy, which no sum can alias: it stays in registers
     __builtin_memcpy(weights, rows.weights + i * pitch, sizeof(weights));
     double row_sum = 0.0, inner = 0.0;
     const size_t stop = static_cast<size_t>(rows.extents[i].stop);
@@ -197,7 +197,7 @@ Outcome sum_soft_rows(const SparseRows& rows, double* totals, double* log_base, 
         if (!found.trivial) inner += sum_log_factorials(x, n);
       }
       if (kind == Kind::poisson && !found.trivial) {
-        // Only counts above 1 have a logarithm. Gathered first: to guess which comes next would fail every other time.
+        // Only counts above 1 have a nonzero logarithm. Gathered first, since the branch is unpredictable.
         uint64_t columns[piece];
         double counts[piece];
         size_t n_counts = 0;

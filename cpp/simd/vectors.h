@@ -1,9 +1,9 @@
-// Vectors of the width the instruction set really has (wider ones would be spilled to memory), and the error-free
+// Vectors of the width that the instruction set supports (wider ones would be spilled to memory), and error-free
 // transformations on them. The files of this folder are compiled with -ffp-contract=off: a sum of products must be
-// rounded exactly where it is written.
+// rounded exactly as written.
 //
-// Everything here lives in the tier's own namespace and uses no templates of the standard library: the linker keeps one
-// copy of those for all tiers, which might be the one with instructions this processor lacks.
+// Everything here is in the tier's own namespace and uses no templates of the standard library: the linker keeps one
+// copy of those for all tiers, which might contain instructions that this processor lacks.
 #pragma once
 
 #include "simd/kernels.h"
@@ -29,8 +29,7 @@ constexpr size_t lanes = 4;
 constexpr size_t lanes = 2;
 #endif
 constexpr size_t byte_lanes = 8 * lanes;
-// What is added up along a row is added up in eight sums, however many vectors these are, so that it is rounded alike in
-// every tier.
+// Sums along a row use eight partial sums, for any vector width, so that the rounding is the same in every tier.
 constexpr size_t vectors_of_eight = 8 / lanes;
 
 typedef double Doubles __attribute__((vector_size(8 * lanes)));
@@ -52,8 +51,8 @@ static inline Doubles choose(Mask where, Doubles yes, Doubles no) {
   return (Doubles)(((Mask)yes & where) | ((Mask)no & ~where));
 }
 
-// The same mask, of which the compiler knows nothing: GCC 12 crashes on some where 64-bit lanes cannot be compared, which
-// x86-64 could not before SSE4.1.
+// The same mask, opaque to the compiler: GCC 12 crashes on some if 64-bit lanes cannot be compared, as x86-64 before
+// SSE4.1.
 static inline Mask opaque(Mask mask) {
 #if defined(__x86_64__) && !defined(__SSE4_1__) && !defined(__clang__)
   __asm__("" : "+x"(mask));
@@ -61,7 +60,7 @@ static inline Mask opaque(Mask mask) {
   return mask;
 }
 
-// One vector of the lanes of two, `from` counting through both: GCC before 12 has only the one builtin, Clang only the
+// One vector from the lanes of two, `from` indexing both: GCC before 12 has only the one builtin, Clang only the
 // other.
 template <size_t... from, class Vector>
 static inline __attribute__((always_inline)) Vector shuffle(Vector a, Vector b) {
@@ -114,7 +113,7 @@ static inline Mask first_lanes(size_t n) {
   for (size_t lane = 0; lane < lanes; lane++) mask[lane] = lane < n ? -1 : 0;
   return mask;
 }
-// Reads these lanes only, 0 in all others: what lies beyond may be another's, or nobody's.
+// Reads these lanes only, 0 in all others: memory beyond them may belong to another array.
 static inline Doubles load_part(const double* p, Mask part) {
 #if defined(__AVX512F__)
   return _mm512_maskz_loadu_pd(_mm512_movepi64_mask((__m512i)part), p);
@@ -124,7 +123,7 @@ static inline Doubles load_part(const double* p, Mask part) {
   return Doubles{part[0] ? p[0] : 0.0, part[1] ? p[1] : 0.0};
 #endif
 }
-// The first n, or all if n is more.
+// The first n, or all if n is larger.
 static inline Doubles load_first(const double* p, size_t n) {
 #if defined(__AVX512F__)
   return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << smaller(n, lanes)) - 1), p);
@@ -133,7 +132,7 @@ static inline Doubles load_first(const double* p, size_t n) {
 #endif
 }
 
-// a·b + c with one rounding where the hardware has it (x86-64 from v3 on): without, plain sums can bear the second.
+// a·b + c with one rounding if the hardware supports it (x86-64 from v3 on): otherwise plain sums tolerate two.
 static inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_pd(a, b, c);
@@ -153,7 +152,7 @@ static inline double multiply_add(double a, double b, double c) {
 #endif
 }
 
-// a − b by way of the multiplier, which otherwise idles while the adder is the bottleneck. Rounded once, like a − b.
+// a − b by the multiplier, which is otherwise idle while the adder is the bottleneck. Rounded once, like a − b.
 static inline Doubles subtract_by_multiplier(Doubles a, Doubles b) {
 #if defined(__AVX512F__)
   return _mm512_fmsub_pd(a, _mm512_set1_pd(1.0), b);
@@ -202,8 +201,8 @@ static inline Pair add(Pair a, Pair b) {
   return quick_two_sum(sum.high, sum.low + (a.low + b.low));
 }
 
-// Columns are handled in panels of one vector. The last panel is moved back so that it ends with the last column;
-// `fresh` then marks the lanes no earlier panel has done.
+// Columns are processed in panels of one vector. The last panel overlaps to end with the last column; `fresh` then
+// marks the lanes that no earlier panel has processed.
 struct Panel {
   size_t start;
   Mask fresh;

@@ -1,4 +1,4 @@
-// Mails for Python: the tokens of tallybayes/apps/spam/mail.py, and batches as packing.py makes them.
+// Python bindings for mails: the tokens of tallybayes/apps/spam, and batches of mails.
 #include "spam/bindings.h"
 
 #include <nanobind/stl/string.h>
@@ -23,7 +23,7 @@ nb::object latin(std::string_view text) {
   return nb::steal(made);
 }
 
-// A character, to be asked by the methods of strings: the interpreter's tables are not part of its stable interface.
+// Calls a method of str for a character: the interpreter's tables are not part of its stable interface.
 nb::object character(Py_UCS4 c) {
   PyObject* made = PyUnicode_FromOrdinal(static_cast<int>(c));
   if (!made) throw nb::python_error();
@@ -32,7 +32,7 @@ nb::object character(Py_UCS4 c) {
 
 bool asked(nb::handle text, const char* method) { return nb::cast<bool>(text.attr(method)()); }
 
-// The characters of a str, and a zero.
+// The characters of a str, with a terminating zero.
 std::vector<Py_UCS4> characters_in(nb::handle text) {
   const Py_ssize_t n = PyUnicode_GetLength(text.ptr());
   if (n < 0) throw nb::type_error("expected a str");
@@ -95,7 +95,8 @@ class Reference final : public MailReference {
   }
 
  private:
-  // Text in which every character is a byte, or a sign for which one stands in; other text is odd, and so is one that has
+  // Text in which every character is a byte, or a sign with a stand-in; other text is odd, as is text with those bytes
+  // itself. `expected`: number of stand-ins already there.
   // those bytes of its own. `expected`: so many stand in already.
   std::string from_python(nb::handle text, size_t expected = 0) const {
     const std::vector<Py_UCS4> from = characters_in(text);
@@ -116,7 +117,7 @@ class Reference final : public MailReference {
     if (expected) throw OddMail();
     return found;
   }
-  // Neither of a word nor between words; asked once of each.
+  // Neither part of a word nor a separator; computed once per character.
   bool is_sign(Py_UCS4 c) const {
     if (c >= 0xD800 && c < 0xE000) return false;
     const auto known = signs_.find(c);
@@ -129,12 +130,12 @@ class Reference final : public MailReference {
   nb::object decoded_, text_, unquoted_, characters_, checksum_;
 };
 
-// Some mails: the distinct tokens of all of them in the order in which they came, and by mail which of these it has.
+// Some mails: the distinct tokens of all of them in order of first occurrence, and the tokens of each mail.
 class MailBatch {
  public:
   explicit MailBatch(const nb::dict& reference) : reference_(reference), tokens_(reference_) {}
 
-  // False where the mail is for Python; nothing is added then.
+  // False if the mail must be processed in Python; nothing is added then.
   bool add(const nb::bytes& raw) {
     try {
       tokens_.read({raw.c_str(), raw.size()});
@@ -147,7 +148,7 @@ class MailBatch {
     return true;
   }
 
-  // A mail as Python's tokens.
+  // A mail as tokens from Python.
   void add_tokens(const nb::list& tokens) {
     begin();
     std::string room;
@@ -162,7 +163,7 @@ class MailBatch {
     lengths_.push_back(length_);
   }
 
-  // In UTF-8, a zero byte after each; those that words have are written as every database holds them.
+  // In UTF-8, each with a terminating zero byte; known words are written as in every database.
   nb::bytes words() const {
     std::string found;
     uint8_t room[16];
@@ -201,7 +202,7 @@ class MailBatch {
   Reference reference_;
   MailTokens tokens_;
   WordTable table_;
-  std::vector<uint32_t> last_;  // by word: the mail that had it last
+  std::vector<uint32_t> last_;  // by word: the last mail that contained it
   std::vector<int32_t> numbers_;
   std::vector<int64_t> lengths_;
   uint32_t mail_ = 0;

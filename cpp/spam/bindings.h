@@ -1,4 +1,4 @@
-// Mails for Python.
+// Python bindings for mails.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// What a reader of HTML sees, what is hidden, and where it leads; as tallybayes/apps/spam/markup.py does.
+// Visible text, hidden text and links of HTML, as in tallybayes/apps/spam.
 #include <algorithm>
 
 #include "spam/mail_text.h"
@@ -8,13 +8,13 @@ namespace tallybayes {
 namespace {
 
 constexpr size_t nowhere = std::string_view::npos;
-constexpr size_t most = 4000;  // characters of a tag that are looked at
+constexpr size_t most = 4000;  // characters of a tag that are read
 
 bool is_at(std::string_view text, size_t at, std::string_view word) {
   return at <= text.size() && text.substr(at, word.size()) == word;
 }
 
-// Pages without comments, which are hidden.
+// Removes comments, which are hidden.
 std::string without_comments(std::string_view html, std::string& hidden) {
   std::string found;
   size_t start = html.find("<!--");
@@ -37,14 +37,14 @@ std::string without_comments(std::string_view html, std::string& hidden) {
 
 }  // namespace
 
-// How many blanks follow, of which nine at most are passed over.
+// Number of blanks that follow, of which at most nine are skipped.
 size_t MailTokens::blanks(std::string_view text, size_t at) const {
   size_t n = 0;
   while (n < 9 && at + n < text.size() && is_.is(text[at + n], MailCharacters::space)) n++;
   return n;
 }
 
-// Blanks, a quotation mark or none, and a white that is named.
+// Blanks, an optional quotation mark, and the name of a white.
 bool MailTokens::is_white(std::string_view text, size_t at) const {
   at += blanks(text, at);
   if (at < text.size() && (text[at] == '"' || text[at] == '\'')) at++;
@@ -86,7 +86,7 @@ void MailTokens::find_addresses(std::string_view tag, MailPage& page) const {
   }
 }
 
-// Whether something that is not white is painted below the text.
+// Whether a color other than white is painted below the text.
 bool MailTokens::paints(std::string_view tag) const {
   tag = tag.substr(0, most);
   for (size_t at = tag.find('b'); at != nowhere; at = tag.find('b', at + 1)) {
@@ -98,10 +98,10 @@ bool MailTokens::paints(std::string_view tag) const {
   return false;
 }
 
-// What hides the text of a tag: 0 nothing, 1 the first that is found does on any ground, 2 on white.
+// What hides the text of a tag: 0 nothing, 1 the first match does on any background, 2 on white.
 int MailTokens::hides(std::string_view tag) const {
   tag = tag.substr(0, most);
-  const auto value_at = [&](size_t at) {  // after a colon and blanks, or nowhere
+  const auto value_at = [&](size_t at) {  // after a colon and blanks, or none
     at += blanks(tag, at);
     return is_at(tag, at, ":") ? at + 1 + blanks(tag, at + 1) : nowhere;
   };

@@ -1,6 +1,6 @@
-// Mails as tokens, as tallybayes/apps/spam says: what its files share. Text is Latin-1 here, a byte for a character, and
-// three control characters, which nobody writes, stand in for the signs beyond. Letters beyond, and whatever else is rare,
-// are for Python, which is the reference of all of it.
+// Tokens of mails, as defined by tallybayes/apps/spam: shared declarations. Text is Latin-1 here, one byte per
+// character, and three control characters, which do not occur in mails, stand for other signs. Other letters and rare
+// constructs are processed in Python, which is the reference.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,14 @@
 
 namespace tallybayes {
 
-// Thrown where a mail is not for this kernel.
+// Thrown if a mail must be processed in Python.
 struct OddMail {};
 
-// What is known of the characters below 256, from the interpreter's own tables.
+// Properties of the characters below 256, from the interpreter's tables.
 struct MailCharacters {
   enum : uint8_t { space = 1, alnum = 2, alpha = 4, upper = 8, not_upper = 16, digit = 32 };
-  // What stands in for the sign U+2019, which is left out of words, for that of the euro, which is counted, and for all
-  // others, which stand between words. A token that would have one is odd.
+  // Stand-ins for the sign U+2019, which is removed from words, for the euro sign, which is counted, and for all other
+  // signs, which separate words. A token with one of them is processed in Python.
   static constexpr char sign = '\x80', quote = '\x81', euro = '\x82';
   uint8_t flags[256];
   uint8_t lower[256];
@@ -33,7 +33,7 @@ struct MailLimits {
   size_t mail_bytes, header_bytes, headers, part_bytes, text_bytes, parts, depth, tokens, links, letters, tags, number;
 };
 
-// The words and numbers of the reference, and what is asked of it.
+// Words and numbers of the reference, and its functions.
 class MailReference {
  public:
   virtual ~MailReference() = default;
@@ -45,7 +45,7 @@ class MailReference {
 
   MailCharacters characters_of;
   MailLimits limits;
-  std::vector<std::string> wide;                           // how charsets begin in which ASCII bytes are no ASCII text
+  std::vector<std::string> wide;  // prefixes of charsets in which ASCII bytes are not ASCII text
   std::unordered_set<std::string> skipped;                 // headers
   std::unordered_map<std::string, std::string> prefix;     // of headers
   std::unordered_map<std::string, std::string> simple;     // tags without attributes, and their names
@@ -60,16 +60,16 @@ struct MailPage {
   std::vector<std::string> tags;
 };
 
-// What a mail is made of, in the order in which it is found there.
+// The parts of a mail in order.
 class MailTokens {
  public:
   explicit MailTokens(const MailReference& reference);
 
-  // All tokens of a mail, some several times; OddMail where they are not for this kernel.
+  // All tokens of a mail, with duplicates; throws OddMail if they must be computed in Python.
   void read(std::string_view raw);
 
   size_t size() const { return ends_.size(); }
-  // In UTF-8; sixteen bytes may be read wherever one begins.
+  // In UTF-8; sixteen bytes can be read at the start of each.
   std::string_view token(size_t k) const {
     const size_t start = k ? ends_[k - 1] : 0;
     return std::string_view(bytes_).substr(start, ends_[k] - start);
@@ -116,7 +116,7 @@ class MailTokens {
   enum : uint8_t { between, within, left_out };
   const MailReference& reference_;
   const MailCharacters& is_;
-  uint8_t of_words_[256], of_names_[256];  // what a character is to them
+  uint8_t of_words_[256], of_names_[256];  // role of a character in words and names
   size_t parts_left_ = 0, bytes_left_ = 0;
   std::string letters_;      // of the words of the last text
   std::vector<Word> words_;  // of the last text

@@ -1,5 +1,4 @@
-// The words of a store of mails for Python: numbered, put in order, and packed by mail, as
-// tallybayes/apps/spam/packing.py does.
+// The words of a mail database: numbered, sorted, and packed by mail, as in tallybayes/apps/spam.
 #include <algorithm>
 
 #include "bind/arrays.h"
@@ -16,18 +15,18 @@ nb::object as_text(std::string_view word) {
   return nb::steal(made);
 }
 
-// Words by the order in which they came first.
+// Words in order of first occurrence.
 class MailWords {
  public:
   size_t size() const { return table_.size(); }
 
-  // The places of words that end in a zero byte each; those that are new get the next ones.
+  // The numbers of words, each with a terminating zero byte; new words get the next numbers.
   nb::object places(const nb::bytes& words) {
     std::string bytes(words.c_str(), words.size());
     if (!bytes.empty() && bytes.back() != '\0') throw nb::value_error("expected a zero byte after every word");
     std::vector<int32_t> found;
     const size_t n = bytes.size();
-    bytes.append(16, '\0');  // which may be read wherever a word begins
+    bytes.append(16, '\0');  // so that sixteen bytes can be read at the start of every word
     for (size_t start = 0; start < n;) {
       const size_t end = bytes.find('\0', start);
       const auto* at = reinterpret_cast<const uint8_t*>(bytes.data()) + start;
@@ -39,7 +38,7 @@ class MailWords {
     return to_array(std::move(found), {size});
   }
 
-  // The same places in the order of their words' characters, and these words.
+  // The same numbers in the order of their words' characters, and these words.
   nb::tuple in_order(nb::handle places) const {
     const Borrowed borrowed(places);
     const auto* given = reinterpret_cast<const int32_t*>(borrowed.require({Type::int32}).data());
@@ -49,12 +48,12 @@ class MailWords {
     for (size_t k = 0; k < borrowed.length(0); k++) {
       if (given[k] < 0 || static_cast<size_t>(given[k]) >= size()) throw nb::index_error("there is no word of this place");
       const std::string_view word = table_.word(static_cast<size_t>(given[k]), room);
-      const auto* at = reinterpret_cast<const uint8_t*>(word.data());  // of sixteen bytes at least
+      const auto* at = reinterpret_cast<const uint8_t*>(word.data());  // at least sixteen bytes
       const size_t length = std::min(word.size(), size_t{16});
       const uint64_t second = load_word(at + 8) & (length < 16 ? byte_masks[length].high : ~uint64_t{0});
       entries.push_back({__builtin_bswap64(load_word(at)), __builtin_bswap64(second), given[k]});
     }
-    // UTF-8 is in the order of its characters, and no word has a zero byte: shorter ones come first.
+    // UTF-8 sorts like its characters, and no word has a zero byte: shorter words come first.
     std::sort(entries.begin(), entries.end(), [&](const Entry& one, const Entry& other) {
       if (one.first != other.first) return one.first < other.first;
       if (one.second != other.second) return one.second < other.second;
@@ -72,7 +71,7 @@ class MailWords {
     return nb::make_tuple(to_array(std::move(sorted), {n}), words);
   }
 
-  // How words begin, up to a colon or not at all, each once, and by place which of these.
+  // The distinct prefixes of words, up to a colon or empty, and the prefix of every word.
   nb::tuple starts() const {
     WordTable starts;
     std::vector<int32_t> found;
@@ -80,8 +79,8 @@ class MailWords {
     uint8_t room[16];
     for (size_t k = 0; k < size(); k++) {
       const std::string_view word = table_.word(k, room);
-      const auto* at = reinterpret_cast<const uint8_t*>(word.data());  // of sixteen bytes at least
-      const size_t length = word.find(':') + 1;                        // 0 where there is none
+      const auto* at = reinterpret_cast<const uint8_t*>(word.data());  // at least sixteen bytes
+      const size_t length = word.find(':') + 1;  // 0 if there is none
       starts.make_room(1);
       found.push_back(static_cast<int32_t>(starts.add(key_of(at, length), at, length) - 1));
     }
@@ -93,14 +92,14 @@ class MailWords {
 
  private:
   struct Entry {
-    uint64_t first, second;  // sixteen bytes of a word, the first of them the highest
+    uint64_t first, second;  // sixteen bytes of a word, big-endian
     int32_t place;
   };
   WordTable table_;
 };
 
-// Of every mail the ids of its words, in order and each once, as bytes: the steps from one to the next, seven bits a byte;
-// and of all words that some mail has the ids in order, and how many mails have them.
+// The sorted distinct ids of the words of every mail, as bytes: differences of successive ids, seven bits per byte;
+// and the sorted ids of all words, with the number of mails of each.
 nb::tuple pack_words(nb::handle ids, nb::handle tokens, nb::handle lengths) {
   const Borrowed of_words(ids), of_tokens(tokens), of_mails(lengths);
   const auto* id = reinterpret_cast<const int64_t*>(of_words.require({Type::int64}).data());

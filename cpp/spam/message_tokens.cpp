@@ -1,4 +1,4 @@
-// The words of headers, texts and links, and their style; as tallybayes/apps/spam/words.py and mail.py do.
+// Tokens of headers, texts, links and style, as in tallybayes/apps/spam.
 #include <algorithm>
 
 #include "spam/mail_text.h"
@@ -19,8 +19,8 @@ size_t bit_length(size_t n) {
 
 // ---- Words ------------------------------------------------------------------------------------------------------
 
-// All but letters and digits is between words, apostrophes are left out, and dots may stand within names. Of what is not
-// ASCII only blanks are between them here; signs are taken out of a word when it ends.
+// Everything but letters and digits separates words, apostrophes are removed, and dots may occur within names. Of
+// other characters than ASCII only blanks separate words here; signs are removed at the end of a word.
 MailTokens::MailTokens(const MailReference& reference) : reference_(reference), is_(reference.characters_of) {
   for (int c = 0; c < 256; c++) {
     const bool inside = c < 128 ? is_.flags[c] & MailCharacters::alnum : !(is_.flags[c] & MailCharacters::space);
@@ -32,7 +32,7 @@ MailTokens::MailTokens(const MailReference& reference) : reference_(reference), 
   of_names_[int{'.'}] = within;
 }
 
-// The words of a text in their order, in `letters_` and `words_`; or its names.
+// The words of a text in order, in `letters_` and `words_`; or its names.
 void MailTokens::split(std::string_view text, bool names) {
   const uint8_t* what = names ? of_names_ : of_words_;
   letters_.resize(text.size());
@@ -41,7 +41,7 @@ void MailTokens::split(std::string_view text, bool names) {
   uint8_t all = 0;
   for (const char c : text) {
     const uint8_t kind = what[static_cast<uint8_t>(c)];
-    letters_[end] = c;  // and is written over, unless it is of a word
+    letters_[end] = c;  // is overwritten unless it belongs to a word
     if (kind == within) {
       end++;
       all |= static_cast<uint8_t>(c);
@@ -54,7 +54,7 @@ void MailTokens::split(std::string_view text, bool names) {
   if (end > start) end_word(start, end, names, all < 128);
 }
 
-// The letters from start to end are a word, or several with signs between them.
+// The letters from start to end are a word, or several separated by signs.
 void MailTokens::end_word(size_t start, size_t end, bool names, bool ascii) {
   if (names) {
     while (end > start && letters_[end - 1] == '.') end--;

@@ -1,4 +1,4 @@
-// A mail taken apart: headers, parts within parts, encodings; as tallybayes/apps/spam/mime.py does.
+// Parsing of mails: headers, nested parts, encodings, as in tallybayes/apps/spam.
 #include <algorithm>
 #include <cstdio>
 
@@ -16,7 +16,7 @@ bool is_ascii(std::string_view text) {
 
 bool starts(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 
-// Bytes of raw from start to end, of which there may be none.
+// Bytes of raw from start to end, which may be empty.
 std::string_view slice(std::string_view raw, size_t start, size_t end) {
   end = std::min(end, raw.size());
   return start < end ? raw.substr(start, end - start) : std::string_view();
@@ -47,7 +47,7 @@ bool known_field_at(std::string_view raw, size_t at) {
   return false;
 }
 
-// Where the headers end and where the body begins.
+// End of the headers and start of the body.
 std::pair<size_t, size_t> split_head(std::string_view raw, size_t start, size_t end) {
   raw = raw.substr(0, end);
   const std::string_view all = raw.substr(start);
@@ -81,7 +81,7 @@ std::string unfolded(std::string_view head) {
   return found;
 }
 
-// Where the parts between boundaries begin and end, at most so many.
+// Starts and ends of the parts between boundaries, at most this many.
 std::vector<std::pair<size_t, size_t>> places(std::string_view raw, size_t start, size_t end, const std::string& mark,
                                               size_t most) {
   std::vector<std::pair<size_t, size_t>> found;
@@ -147,7 +147,7 @@ MailTokens::Headers MailTokens::fields(std::string_view head) const {
   return found;
 }
 
-// A kind and, of its parameters, those that are asked for.
+// A content type and the requested parameters.
 MailTokens::ContentType MailTokens::content_type(std::string_view value) const {
   ContentType found;
   value = value.substr(0, 4000);
@@ -156,7 +156,7 @@ MailTokens::ContentType MailTokens::content_type(std::string_view value) const {
   if (found.kind.find('/') == nowhere) found.kind = "text/plain";
   const std::string_view rest = semicolon == nowhere ? std::string_view() : value.substr(semicolon + 1);
   for (size_t start = 0; start < rest.size();) {
-    // A name of 1 to 40 signs, as short as it can be, blanks, an equals sign, blanks, and what it is.
+    // A name of 1 to 40 signs, as short as possible, blanks, an equals sign, blanks, and the value.
     size_t length = 0, equals = nowhere;
     while (equals == nowhere && length < 40 && start + length < rest.size()) {
       const char c = rest[start + length];

@@ -1,5 +1,5 @@
-// Text becomes words 64 bytes at a time: what every byte is as bits, then where words begin and end. Only stretches
-// between blanks that have other characters than those of ASCII are read one by one.
+// Tokenization 64 bytes at a time: classes of bytes as bit masks, then the starts and ends of words. Only stretches
+// between blanks with non-ASCII characters are processed one by one.
 #include <cstring>
 
 #include "text/tokenizer.h"
@@ -18,7 +18,7 @@ struct Masks {
 };
 
 #if defined(__SSE2__)
-// Looks at 64 bytes and writes them, in small letters where `shift` is 32 and not 0.
+// Classifies 64 bytes and writes them, in lower case if `shift` is 32 instead of 0.
 inline Masks look(const uint8_t* from, uint8_t* to, uint8_t shift) {
   Masks masks;
   const auto all = [](char byte) { return _mm_set1_epi8(byte); };
@@ -44,7 +44,7 @@ inline Masks look(const uint8_t* from, uint8_t* to, uint8_t shift) {
 // The same, eight bytes at a time.
 inline Masks look(const uint8_t* from, uint8_t* to, uint8_t shift) {
   constexpr uint64_t ones = 0x0101010101010101, tops = 0x80 * ones;
-  // The top bit of every byte from 0 to 127 that is at least `low` and at most `high`.
+  // The top bit of every byte from 0 to 127 between `low` and `high`.
   const auto between = [&](uint64_t x, uint64_t low, uint64_t high) {
     return (x + (0x80 - low) * ones) & ~(x + (0x7F - high) * ones) & tops;
   };
@@ -71,7 +71,7 @@ inline Masks look(const uint8_t* from, uint8_t* to, uint8_t shift) {
 
 void Tokens::read_words(const uint8_t* text, size_t n) {
   const size_t n_blocks = (n + 63) / 64;
-  out_ = text_.at_least(64 * n_blocks + 3 * n + padding);  // a byte that is no character becomes three
+  out_ = text_.at_least(64 * n_blocks + 3 * n + padding);  // an invalid byte becomes three
   uint64_t* words = masks_.at_least(4 * n_blocks);
   uint64_t *letters = words + n_blocks, *joiners = letters + n_blocks, *others = joiners + n_blocks;
   uint64_t any_joiner = 0, any_other = 0;
@@ -92,7 +92,7 @@ void Tokens::read_words(const uint8_t* text, size_t n) {
     any_joiner |= masks.joiners;
     any_other |= masks.others;
   }
-  if (any_joiner && rule_.own) {  // what stands between two letters belongs to the word
+  if (any_joiner && rule_.own) {  // a joiner between two letters belongs to the word
     for (size_t block = 0; block < n_blocks; block++) {
       const uint64_t before = letters[block] << 1 | (block ? letters[block - 1] >> 63 : 0);
       const uint64_t after = letters[block] >> 1 | (block + 1 < n_blocks ? letters[block + 1] << 63 : 0);
@@ -116,10 +116,10 @@ void Tokens::read_words(const uint8_t* text, size_t n) {
   n_spans_ = static_cast<size_t>(std::copy(next, end, spans_.data() + n_spans_) - spans_.data());
 }
 
-// Finds what must be read one by one, takes its words out of the bits, and returns how many bytes it is. No word, no
-// accent and no final sigma depends on what is beyond a blank.
+// Finds stretches that must be processed one by one, removes their words from the bits, and returns their length in
+// bytes. No word, accent or final sigma depends on text beyond a blank.
 size_t Tokens::find_stretches(const uint8_t* text, size_t n, uint64_t* words, const uint64_t* others) {
-  constexpr uint8_t blank = 0x20;  // or any of the control characters
+  constexpr uint8_t blank = 0x20;  // or any other control character
   stretches_.clear();
   size_t stop = 0, n_bytes = 0;
   for (size_t block = 0; 64 * block < n; block++) {
@@ -142,10 +142,9 @@ size_t Tokens::find_stretches(const uint8_t* text, size_t n, uint64_t* words, co
   return n_bytes;
 }
 
-// Words of ASCII as spans; their number.
+// Words of ASCII as spans; returns their number.
 size_t Tokens::flatten(const uint64_t* words, size_t n, Room<Span>& room) {
-  // Where words begin and end, one after the other, in the room of the spans; a few too many are written, and
-  // overwritten.
+  // Starts and ends of words, alternating, in the memory of the spans; a few too many are written, and overwritten.
   constexpr size_t step = 8;
   Span* spans = room.at_least(n / 2 + 1 + step);
   uint32_t* edges = reinterpret_cast<uint32_t*>(spans);

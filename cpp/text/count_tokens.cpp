@@ -1,4 +1,4 @@
-// Counts the tokens of the texts of every group, in one pass.
+// Counts of the tokens of the texts in every group, in one pass.
 #include "text/count_tokens.h"
 
 namespace tallybayes {
@@ -7,7 +7,7 @@ UnitedWords unite_words(std::vector<NewWords>& words) {
   UnitedWords out;
   out.numbers.resize(words.size());
   if (words.empty()) return out;
-  // All words in the first table, wherever they came from.
+  // All words in the first table, from any thread.
   WordTable& all = words[0].table;
   const size_t n_first = all.size();
   for (size_t t = 1; t < words.size(); t++) {
@@ -35,7 +35,8 @@ UnitedWords unite_words(std::vector<NewWords>& words) {
   out.numbers[0].resize(n_first);
   for (size_t k = 0; k < n_first; k++) out.numbers[0][k] = static_cast<uint32_t>(k);
 
-  // Every thread met its words one after another; who met one first says when it is its turn.
+  // Every thread numbers its words by first occurrence; the first occurrence over all threads determines the final
+  // order.
   std::vector<uint32_t> turn(all.size(), UINT32_MAX);
   std::vector<size_t> next(words.size(), 0);
   out.offsets.reserve(all.size() + 1);
@@ -69,12 +70,14 @@ double log_factorial(size_t n) {
   return n < n_log_factorials ? log_factorial_table[n] : log_gamma_plus_one(static_cast<double>(n));
 }
 
-// What one thread counted: for every word or bucket the row that had it last, how often, and the counts of the groups.
+// Counts of one thread: for every word or bucket the last row that contained it, its count in that row, and the counts
+// of the groups.
 class GroupCounts {
  public:
   GroupCounts(size_t n_groups, size_t n_buckets) : width_(n_groups + 2), cells_(n_buckets * width_) {}
 
-  // Adds a text to its group. Returns Σ log x! over its words. (Apart, so that the loop has the registers.)
+  // Adds a text to its group. Returns Σ log x! over its words. (A separate function, so that the loop has the
+  // registers.)
   __attribute__((noinline)) double add(const uint32_t* numbers, size_t n, size_t n_words, size_t row, size_t group,
                                        bool presence) {
     if (n_words * width_ > cells_.size()) grow(n_words);
@@ -88,7 +91,7 @@ class GroupCounts {
     for (size_t k = 0; k < n; k++) {
       if (k + ahead < n) __builtin_prefetch(cells + numbers[k + ahead] * width, 1);
       uint32_t* cell = cells + numbers[k] * width;
-      // Whether the row had it before cannot be guessed, so nothing branches on it; the log of 1 is exactly 0.
+      // Whether the row contained it before is unpredictable, so there is no branch; the log of 1 is exactly 0.
       const uint32_t again = cell[0] == mark, times = (cell[1] & (0 - again)) + 1;
       cell[0] = mark;
       cell[1] = times;
@@ -97,7 +100,7 @@ class GroupCounts {
     }
     return inner;
   }
-  // Adds the counts to totals: numbers by own number, or none.
+  // Adds the counts to totals, through a table of numbers if given.
   void add_to(double* total, size_t width, const std::vector<uint32_t>* numbers) const {
     const size_t n = numbers ? numbers->size() : cells_.size() / width_;
     for (size_t k = 0; k < n; k++) {

@@ -7,7 +7,7 @@
 
 namespace tallybayes {
 
-// Strings as Arrow has them.
+// Strings in Arrow's layout.
 struct Texts {
   Column offsets;
   const uint8_t* data = nullptr;
@@ -26,7 +26,7 @@ struct Texts {
   size_t length(size_t row) const { return static_cast<size_t>(offset(row + 1) - offset(row)); }
 };
 
-// What a row of text is to be: words by number of a table, or buckets of so many bits, or words as they come.
+// How tokens are numbered: by a table of words, by buckets with this many bits, or by first occurrence.
 struct TextInput {
   const Unicode& unicode;
   TokenRule rule;
@@ -36,17 +36,17 @@ struct TextInput {
   size_t threads;
 };
 
-// Parts of a fixed number of rows, whatever the number of threads.
+// Parts of a fixed number of rows, for any number of threads.
 inline Grid text_grid(size_t n_rows) { return Grid(n_rows, std::clamp<size_t>(n_rows / 128, 1, 1024)); }
 
-// The words that several threads numbered, each as it met them, numbered as all together met them.
+// Words numbered by several threads, renumbered by first occurrence over all threads.
 struct UnitedWords {
   std::vector<uint8_t> data;
   std::vector<int64_t> offsets;
-  std::vector<std::vector<uint32_t>> numbers;  // by thread and its own number
+  std::vector<std::vector<uint32_t>> numbers;  // by thread and number within the thread
 };
 
-// The numbers of a row and how often each of them occurs, in the order in which they first occur.
+// The numbers of a row and their counts, in order of first occurrence.
 class RowCounts {
  public:
   void begin(size_t most) {
@@ -57,7 +57,7 @@ class RowCounts {
       mark_ = 1;
     }
   }
-  // The place of a number in its row; `next` where it is new.
+  // The position of a number in its row; `next` if it is new.
   uint32_t place(uint32_t number, uint32_t next) {
     const size_t last = slots_.size() - 1;
     for (size_t at = (number * (word_seeds[0] | 1)) >> 20 & last;; at = (at + 1) & last) {
@@ -78,13 +78,14 @@ class RowCounts {
   uint32_t mark_ = 0;
 };
 
-// The words of a thread, and where it first met each of them.
+// The words of a thread, and the position of the first occurrence of each.
 struct NewWords {
   WordTable table;
   std::vector<uint64_t> firsts;
 };
 
-// The numbers of the tokens of a text that have one. `words` where they are numbered as they come, otherwise nullptr.
+// The numbers of the tokens of a text that have one. `words` if they are numbered by first occurrence, otherwise
+// nullptr.
 class NumberedTokens {
  public:
   NumberedTokens(const TextInput& input, NewWords* words)

@@ -1,4 +1,4 @@
-// Memory for large tables that are looked into here and there: on pages as large as the system has them.
+// Memory for large tables with random access: on huge pages if the system has them.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace tallybayes {
 
-// n things of zeros.
+// n zero-initialized elements.
 template <class T>
 class Zeros {
  public:
@@ -27,7 +27,7 @@ class Zeros {
       if (memory_ == MAP_FAILED) throw std::bad_alloc();
       const uintptr_t start = (reinterpret_cast<uintptr_t>(memory_) + large_page - 1) & ~(large_page - 1);
       data_ = reinterpret_cast<T*>(start);
-      madvise(data_, n * sizeof(T), MADV_HUGEPAGE);  // where it cannot be, nothing is lost but time
+      madvise(data_, n * sizeof(T), MADV_HUGEPAGE);  // failure only costs time
       return;
     }
 #endif

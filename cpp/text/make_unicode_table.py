@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 
 TABLE = Path(__file__).parents[1] / "src" / "tallybayes" / "kernels" / "unicode_table.py"
-# Where words are not told apart by spaces, by the names of the letters.
+# Scripts in which words are not separated by spaces, by the names of their letters.
 HAN = "CJK UNIFIED IDEOGRAPH|CJK COMPATIBILITY IDEOGRAPH|(VERTICAL )?IDEOGRAPHIC|MASU MARK"
 DENSE = re.compile(rf"(?:{HAN}|HIRAGANA|(HALFWIDTH )?KATAKANA|THAI|LAO|KHMER|MYANMAR)\b")
 PICTURES = [(0x2300, 0x23FF), (0x2600, 0x27BF), (0x2B00, 0x2BFF), (0x1F000, 0x1FAFF)]
@@ -65,7 +65,7 @@ def main() -> None:
     known = [record_of(code) for code in range(0x110000)]
     records = sorted(set(known))
     assert len(records) < 256, len(records)
-    for code, (bits, delta) in enumerate(known):  # so that a letter may be judged before or after it is made small
+    for code, (bits, delta) in enumerate(known):  # same properties in lower case
         assert delta == 0 or known[code + delta][0] & 31 == bits & 31, hex(code)
     composed = pairs()
     for first, second, whole in composed:

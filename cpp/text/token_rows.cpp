@@ -1,11 +1,11 @@
-// Rows of text become compressed rows of counts, or scores.
+// Conversion of rows of text to CSR counts, or scores.
 #include "text/count_tokens.h"
 
 namespace tallybayes {
 
 namespace {
 
-constexpr size_t batch = 128;  // words whose places in memory are asked for at once
+constexpr size_t batch = 128;  // words whose memory locations are prefetched at once
 
 double worth(const Texts& texts) { return texts.n_rows ? static_cast<double>(texts.n_bytes) : 0.0; }
 
@@ -24,7 +24,7 @@ size_t NumberedTokens::read(size_t row) {
   return n;
 }
 
-// The number of a word and one more that is new, long or not what it seemed to be.
+// The number of a word plus one, which is new, long or a hash collision.
 uint32_t NumberedTokens::settle(const WordTable& table, const WordKey& key, Span span, uint64_t first) {
   const uint8_t* at = tokens_.text() + span.start;
   if (!words_) return table.find(key, at, span.length);
@@ -33,7 +33,7 @@ uint32_t NumberedTokens::settle(const WordTable& table, const WordKey& key, Span
   return number;
 }
 
-// Many words are looked for at once, in steps, so that memory answers one while it is asked for the next.
+// Many words are looked up at once, in steps, to overlap the latency of memory.
 size_t NumberedTokens::find_words(const WordTable& table, size_t row) {
   const Span* spans = tokens_.spans();
   const uint8_t* text = tokens_.text();

@@ -1,4 +1,4 @@
-// Text becomes tokens, character by character.
+// Tokenization character by character.
 #include "text/tokenizer.h"
 
 #include <cstring>
@@ -21,7 +21,7 @@ uint32_t Unicode::composed(uint32_t first, uint32_t second) const {
 
 namespace {
 
-// A vowel or a final consonant of Hangul, which is one with what is before.
+// A vowel or a final consonant of Hangul, composed with the previous character.
 inline bool is_jamo(uint32_t code) { return code >= 0x1161 && code <= 0x11C2; }
 
 }  // namespace
@@ -59,7 +59,7 @@ void Tokens::read_stretch(const uint8_t* text, size_t n) {
       if (!(properties & ignorable_bit)) after_cased = properties & cased_bit;
       if (code == 0x3A3) {
         code = before && sigma_ends(text, n, at) ? 0x3C2 : 0x3C3;
-      } else if (code == 0x130) {  // the only one that becomes two
+      } else if (code == 0x130) {  // the only one that becomes two characters
         put('i', static_cast<uint8_t>(unicode_.properties[unicode_.record('i')]));
         code = 0x307;
         properties = static_cast<uint8_t>(unicode_.properties[unicode_.record(code)]);
@@ -68,7 +68,7 @@ void Tokens::read_stretch(const uint8_t* text, size_t n) {
       }
     }
     if (plain && mode_ == Mode::word && !joining_ && (properties & class_bits) == letter && !is_jamo(code)) {
-      write(code);  // as `put_own` does with most
+      write(code);  // as `put_own` does for most
       last_kind_ = letter;
     } else {
       put(code, properties);
@@ -77,7 +77,7 @@ void Tokens::read_stretch(const uint8_t* text, size_t n) {
   finish();
 }
 
-// No cased letter follows, but for what is passed over.
+// No cased letter follows, ignoring case-ignorable characters.
 bool Tokens::sigma_ends(const uint8_t* text, size_t n, size_t at) const {
   while (at < n) {
     const int32_t properties = unicode_.properties[unicode_.record(decode(text, n, at))];
@@ -104,7 +104,7 @@ void Tokens::put(uint32_t code, uint8_t properties) {
   }
 }
 
-// Whether the character was made one with the last.
+// Whether the character was composed with the previous one.
 bool Tokens::compose(uint32_t code, uint8_t kind) {
   if (!last_ || (kind != mark && !is_jamo(code))) return false;
   const uint32_t whole = unicode_.composed(last_, code);
@@ -167,7 +167,7 @@ void Tokens::put_own(uint32_t code, uint8_t kind) {
 
 void Tokens::put_character(uint32_t code, uint8_t properties) {
   if (properties & space_bit) {
-    if (blank_) {  // more than one is a blank, whatever they are
+    if (blank_) {  // two or more are a blank, whichever they are
       out_[end_ = last_at_] = ' ';
       last_ = ' ';
       end_++;
@@ -182,7 +182,7 @@ void Tokens::put_character(uint32_t code, uint8_t properties) {
   write(code);
 }
 
-// What was begun ends here.
+// Ends what was begun.
 void Tokens::finish() {
   if (joining_) end_ = joint_;
   joining_ = false;
@@ -197,7 +197,7 @@ void Tokens::finish() {
   mode_ = Mode::nothing;
 }
 
-// Words that are neighbors, with a blank between them: stretches of all words with blanks between them.
+// N-grams of adjacent words, joined by a blank: slices of all words joined by blanks.
 void Tokens::join_words() {
   const size_t n = n_spans_;
   size_t n_bytes = n;

@@ -1,4 +1,4 @@
-// Tokens: how a text becomes words. The rules are those of tallybayes/kernels/tokens.py.
+// Tokenization. The rules are documented in tallybayes/kernels/text/tokenizer.py.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Span {
   uint32_t start, length;
 };
 
-// Memory that is not cleared before it is used. What was in it is lost where it grows.
+// Uninitialized memory. Its contents are lost when it grows.
 template <class T>
 class Room {
  public:
@@ -36,10 +36,10 @@ class Room {
   size_t n_ = 0;
 };
 
-// The tokens of one text after another; one for every thread.
+// The tokens of one text after another; one object per thread.
 class Tokens {
  public:
-  static constexpr size_t padding = 16;                // bytes that may be read behind a token
+  static constexpr size_t padding = 16;  // bytes that may be read after a token
   static constexpr size_t most_bytes = size_t{1} << 29;  // of a text
 
   Tokens(const Unicode& unicode, const TokenRule& rule) : unicode_(unicode), rule_(rule) {}
@@ -87,16 +87,16 @@ class Tokens {
   const Span* given_ = nullptr;
   size_t n_spans_ = 0;
 
-  // Where reading stands.
+  // State of the parser.
   uint8_t* out_ = nullptr;
   size_t end_ = 0, start_ = 0, last_at_ = 0, n_letters_ = 0;
-  size_t joint_ = 0;      // where a joiner was written whose next letter is awaited
+  size_t joint_ = 0;  // position of a joiner that needs a following letter
   bool joining_ = false;
-  uint32_t last_ = 0;     // the character before, where it can still change
+  uint32_t last_ = 0;  // the previous character, if it can still change
   uint8_t last_kind_ = 0;
-  bool blank_ = false;    // the last character is white space
+  bool blank_ = false;  // the last character is white space
   Mode mode_ = Mode::nothing;
-  std::vector<uint32_t> units_;  // where letters of a run, or characters, begin
+  std::vector<uint32_t> units_;  // starts of the letters of a run, or of characters
 };
 
 }  // namespace tallybayes

@@ -1,4 +1,5 @@
-// What Unicode says of code points: the table of tallybayes/kernels/unicode.py, which the Python reference reads, too.
+// Properties of Unicode code points: the table of tallybayes/kernels/text/unicode_properties.py, shared with the
+// reference.
 #pragma once
 
 #include <cstddef>
@@ -7,24 +8,24 @@
 
 namespace tallybayes {
 
-// What a code point is to a word: the lowest three bits of its properties.
+// Role of a code point in tokenization: the lowest three bits of its properties.
 enum WordClass : uint8_t { separator, letter, digit, mark, lone, picture, joiner, ignored };
 constexpr uint8_t class_bits = 7, word_bit = 8, space_bit = 16, ignorable_bit = 32, cased_bit = 64;
 
 struct Unicode {
-  std::vector<uint8_t> block_of, blocks;  // a record's number is blocks[block_of[code >> 8]][code & 255]
+  std::vector<uint8_t> block_of, blocks;  // index of a record: blocks[block_of[code >> 8]][code & 255]
   std::vector<int32_t> properties, lower;  // of records
   std::vector<uint64_t> pairs;             // a letter and its mark, sorted
-  std::vector<uint32_t> wholes;            // what they are as one
+  std::vector<uint32_t> wholes;  // their compositions
 
   size_t record(uint32_t code) const { return blocks[size_t{block_of[code >> 8]} << 8 | (code & 255)]; }
-  // The character that two are as one, or 0.
+  // The composition of two characters, or 0.
   uint32_t composed(uint32_t first, uint32_t second) const;
 };
 
-constexpr uint32_t no_character = 0xFFFD;  // what a byte that is part of no character is read as
+constexpr uint32_t no_character = 0xFFFD;  // replacement of an invalid byte
 
-// The character at `at`, which moves behind it.
+// The character at `at`, which is advanced.
 inline uint32_t decode(const uint8_t* text, size_t n, size_t& at) {
   const uint32_t first = text[at++];
   if (first < 0x80) return first;
@@ -40,7 +41,7 @@ inline uint32_t decode(const uint8_t* text, size_t n, size_t& at) {
   if (!continues(third)) return no_character;
   if (first < 0xF0) {
     const uint32_t code = (first & 15) << 12 | (second & 63) << 6 | (third & 63);
-    if (code < 0x800 || (code >= 0xD800 && code < 0xE000)) return no_character;  // overlong, or half of a pair
+    if (code < 0x800 || (code >= 0xD800 && code < 0xE000)) return no_character;  // overlong, or a surrogate
     at += 2;
     return code;
   }

@@ -1,4 +1,4 @@
-// The table of words: what is done now and then.
+// The table of words: rare operations.
 #include "text/word_table.h"
 
 #include <random>
@@ -12,7 +12,7 @@ uint64_t random_word() {
   try {
     std::random_device source;
     return uint64_t{source()} << 32 | source();
-  } catch (const std::exception&) {  // where the system has no such source, where things lie in memory is one
+  } catch (const std::exception&) {  // if the system has no such source, memory addresses are one
     static const int somewhere = 0;
     return reinterpret_cast<uintptr_t>(&somewhere) * 0x9E3779B97F4A7C15;
   }

@@ -1,4 +1,4 @@
-// Words and their numbers: a table with the short ones in it, so that finding one is to look at one place in memory.
+// Words and their numbers: a hash table that contains the short words, so that a lookup reads one memory location.
 #pragma once
 
 #include <cstring>
@@ -18,21 +18,21 @@ inline uint64_t load_word(const uint8_t* at) {
   return word;
 }
 
-// Both halves of a product of 128 bits.
+// Both halves of a 128-bit product.
 inline uint64_t multiply(uint64_t a, uint64_t b) {
   const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
   return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
 }
 
-// Words of at most 15 bytes are their own key, the length in the last byte. Longer ones have a hash for a key and lie
-// elsewhere. Nobody knows the seeds of a process, so that nobody can write words that all fall into one place.
+// Words of at most 15 bytes are their own key, with the length in the last byte. Longer ones have a hash as key and
+// are stored separately. The seeds are random for each process, so that crafted words cannot all collide.
 struct WordKey {
   uint64_t low, high, hash;
 };
 constexpr uint64_t long_word = uint64_t{0xFF} << 56;
 extern const uint64_t word_seeds[2];
 
-// Which bits of sixteen bytes are of the first so many.
+// Mask of the first bytes of sixteen.
 struct ByteMask {
   uint64_t low, high;
 };
@@ -64,7 +64,7 @@ inline WordKey key_of(const uint8_t* at, size_t length) {
   return {sum, long_word, sum};
 }
 
-// The bucket of a word, the same for ever; tallybayes/kernels/tokens.py says how it is found.
+// The bucket of a word, fixed forever; tallybayes/kernels/text/tokenizer.py documents the hash.
 inline uint32_t bucket_of(const uint8_t* at, size_t length, unsigned bits) {
   constexpr uint64_t odd = 0x9E3779B97F4A7C15;
   uint64_t sum = length * odd;
@@ -79,30 +79,30 @@ inline uint32_t bucket_of(const uint8_t* at, size_t length, unsigned bits) {
   return static_cast<uint32_t>(sum * odd >> (64 - bits));
 }
 
-// Words by number, in the order in which they came. What is looked into is small: eight bytes for a place of the table,
-// sixteen for a word, those that came early, as common ones do, side by side.
+// Words by number, in order of first occurrence. The data of a lookup are small: eight bytes for a slot, sixteen for a
+// word. Early words, which are usually frequent ones, are contiguous.
 class WordTable {
  public:
   WordTable() : slots_(1024) {}
 
   size_t size() const { return keys_.size(); }
-  // Before so many are added.
+  // Before this many are added.
   void make_room(size_t n) {
     while (2 * (size() + n) > slots_.size()) grow();
   }
-  // The number of a word and one more, or 0.
+  // The number of a word plus one, or 0.
   uint32_t find(const WordKey& key, const uint8_t* at, size_t length) const {
     return slots_[seek(key, at, length)].number;
   }
-  // The same, but it is there afterwards.
+  // The same, adding the word if it is new.
   uint32_t add(const WordKey& key, const uint8_t* at, size_t length) {
     Slot& slot = slots_[seek(key, at, length)];
     if (!slot.number) slot = {tag_of(key.hash), append(key, at, length)};
     return slot.number;
   }
 
-  // In steps, for many words at once: what will be needed is asked for, then the number of the word that it probably is
-  // (and one more, or 0), then whether it is. Of a long word that is never sure: it is for `find` or `add`.
+  // In steps, for many words at once: prefetch the slot, then get the probable number of the word (plus one, or 0),
+  // then verify it. Long words are never verified: they need `find` or `add`.
   void prefetch(const WordKey& key) const { __builtin_prefetch(&slots_[key.hash & (slots_.size() - 1)]); }
   uint32_t guess(const WordKey& key) const {
     const size_t last = slots_.size() - 1;
@@ -122,7 +122,7 @@ class WordTable {
 
  private:
   struct Slot {
-    uint32_t tag, number;  // and one more; 0: nothing is here
+    uint32_t tag, number;  // number plus one; 0: the slot is empty
   };
   struct Key {
     uint64_t low, high;
@@ -149,7 +149,7 @@ class WordTable {
   void grow();
 
   Zeros<Slot> slots_;
-  std::vector<Key> keys_;      // by number
+  std::vector<Key> keys_;  // by number
   std::vector<uint8_t> long_;  // lengths and bytes of long words; none of them at 0
 };
 

@@ -1,4 +1,4 @@
-// Backward: what the later steps say of every state, and with it the posterior probabilities.
+// Backward pass: the likelihood of the later steps given every state, and the posterior probabilities.
 #include "simd/hmm/loops.h"
 
 namespace tallybayes {
@@ -6,7 +6,7 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-// Some steps of one stream, of which the first is scaled or none.
+// Some steps of one stream; only the first one may be scaled.
 template <class Shape, ChainGoal goal, bool scaled, class Moves>
 inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t n_states, size_t pitch, Mask last,
                                                       const ChainStride& stride, ChainStream& stream, size_t n_steps) {
@@ -36,7 +36,7 @@ inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t 
         doubtful |= ~(moved <= chain_huge);  // or NaN, from 0 · inf
       } else {
         const Doubles reached = load(state + v * lanes);
-        moved = keep(moved, reached > chain_nothing);  // what cannot be reached may be believed in without limit
+        moved = keep(moved, reached > chain_nothing);  // unreachable states may have an unbounded backward variable
         tell_part<goal>(told, v, n_vectors, last, reached, moved);
       }
       belief.set(v, moved);

@@ -1,4 +1,4 @@
-// Forward: what the steps so far say of every state, by adding up all paths or by taking the best.
+// Forward pass: the probability of the steps so far and every state, as a sum over paths or the maximum.
 #include "simd/hmm/loops.h"
 
 namespace tallybayes {
@@ -6,7 +6,7 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-// Some steps of one stream, scaled at the last of them or not at all.
+// Some steps of one stream, scaled at the last one or not at all.
 template <class Paths, bool watch, bool scaled, class Moves>
 inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t pitch, const ChainStride& stride,
                                                       ChainStream& stream, size_t n_steps) {

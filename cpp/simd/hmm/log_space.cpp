@@ -1,5 +1,5 @@
-// The same on logarithms, for sequences whose probabilities are too far apart for anything else. Every row is kept near
-// 0 by taking out its maximum, so that no digits are lost however long the sequence.
+// The same in logarithms, for sequences whose probabilities have too wide a range. Every row is kept near 0 by
+// subtracting its maximum, so that no digits are lost in long sequences.
 #include "simd/hmm/loops.h"
 
 namespace tallybayes {
@@ -9,14 +9,14 @@ namespace {
 
 inline Doubles finite(Doubles x) { return keep(x, x > minus_infinity); }
 
-// Σ exp and its logarithm, with the largest taken out: largest + log Σ exp(x − largest).
+// log Σ exp after subtracting the largest: largest + log Σ exp(x − largest).
 inline Doubles log_of_sum(Doubles largest, Doubles sum) {
   Doubles rest = sum - 1.0, exponent = {};
   move_exponent(rest, exponent);
   return choose(largest > minus_infinity, finite(largest) + log_product(rest, exponent), repeat(minus_infinity));
 }
 
-// Calls visit(state to come from, its vector of transitions) for those that lead to vector v.
+// Calls visit(previous state, its vector of transitions) for the states with transitions to vector v.
 template <class Visit>
 inline void for_each_from(const ChainMatrix& matrix, const double* rows, const ChainPanels& panels, size_t v,
                           Visit visit) {
@@ -75,7 +75,7 @@ bool log_forward(const ChainLogs& logs, const double* before, double* states, Ch
       return false;
     }
     for (size_t at = 0; at < pitch; at += lanes) store(states + at, load(states + at) - largest);
-    // Neumaier's sum
+    // Neumaier's compensated sum
     const double sum = total.sum, sum_of_both = sum + largest[0];
     const bool larger = (sum < 0 ? -sum : sum) >= (largest[0] < 0 ? -largest[0] : largest[0]);
     total.rest += larger ? (sum - sum_of_both) + largest[0] : (largest[0] - sum_of_both) + sum;

@@ -1,4 +1,4 @@
-// The functions of one tier on chains of hidden states, and what they share.
+// The functions of one tier for hidden Markov models, and shared helpers.
 #pragma once
 
 #include "hmm/hmm_kernels.h"
@@ -30,7 +30,7 @@ constexpr double minus_infinity = -__builtin_inf();
 
 static inline Doubles larger_of(Doubles a, Doubles b) {
 #if defined(__AVX512F__)
-  return _mm512_maskz_max_pd(0xff, a, b);  // the plain one brings a false alarm of GCC's
+  return _mm512_maskz_max_pd(0xff, a, b);  // the plain intrinsic triggers a false warning of GCC
 #elif defined(__AVX2__)
   return _mm256_max_pd(a, b);
 #elif defined(__SSE2__)
@@ -40,7 +40,7 @@ static inline Doubles larger_of(Doubles a, Doubles b) {
 #endif
 }
 
-// While it lives, numbers below the normal ones are 0: some processors take a hundred times as long for them.
+// While it exists, subnormal numbers are flushed to 0: some processors are a hundred times slower for them.
 class WithoutSubnormals {
 #if defined(__SSE2__)
  public:
@@ -69,7 +69,7 @@ class WithoutSubnormals {
 #endif
 };
 
-// The sum of a row of n_vectors, as at(v) gives them, in every lane.
+// The sum of a row of n_vectors, given by at(v), in every lane.
 template <class At>
 static inline __attribute__((always_inline)) Doubles sum_of_row(size_t n_vectors, At at) {
   Doubles sum[vectors_of_eight];
@@ -112,13 +112,13 @@ static inline unsigned bits_where_equal(Doubles a, Doubles b) {
 #endif
 }
 
-// Remembers that a lane was marked.
+// Records whether a lane was marked.
 static inline void mark(uint64_t* watched, Mask where) {
   typedef int64_t UnalignedMask __attribute__((vector_size(8 * lanes), aligned(8), may_alias));
   *reinterpret_cast<UnalignedMask*>(watched) |= where;
 }
 
-// Writes these lanes only: what lies beyond may be another's, or nobody's.
+// Writes these lanes only: memory beyond them may belong to another array.
 static inline void store_part(double* p, Doubles v, Mask part) {
 #if defined(__AVX512F__)
   _mm512_mask_storeu_pd(p, _mm512_movepi64_mask((__m512i)part), v);
@@ -138,16 +138,15 @@ struct RowShape {
       : n_vectors((n_states + lanes - 1) / lanes), last(first_lanes(n_states - (n_vectors - 1) * lanes)) {}
 };
 
-// The shape of a row as compile-time constants: its number of vectors and, up to eight, of states; 0 where that is not
-// known.
+// The shape of a row as compile-time constants: its number of vectors and, up to eight, of states; 0 if unknown.
 template <size_t n_vectors, size_t n_states>
 struct Shape {
   static constexpr size_t vectors = n_vectors, states = n_states;
 };
 constexpr size_t most_vectors = 8;  // of sums, or of a matrix, in registers
 
-// Calls f with the shape of so many vectors, at least `least` and at most `most`; of no known number if they are more than
-// most_vectors.
+// Calls f with the shape for this number of vectors, between `least` and `most`; with an unknown number if there are
+// more than most_vectors.
 template <size_t least = 1, size_t most = ~size_t{0}, class F>
 static inline void with_vectors(size_t n_vectors, F f) {
   if constexpr (least > most_vectors) {
@@ -181,7 +180,7 @@ static inline void with_shape(size_t n_states, F f) {
   }
 }
 
-// Two ways to join what comes from several states.
+// Two ways to combine the contributions of several states.
 struct SumOfProducts {
   static constexpr bool marks = false;
   static inline Doubles nothing() { return Doubles{}; }
@@ -197,7 +196,7 @@ struct LargestOfSums {
   static inline Doubles join(Doubles a, Doubles b) { return larger_of(a, b); }
 };
 
-// Probabilities, scaled by a power of two: exact, and its logarithms add up exactly.
+// Probabilities, scaled by powers of two: exact, and their logarithms are summed exactly.
 struct AllPaths : SumOfProducts {
   static constexpr double no_scale = 1.0;
   static inline Doubles scale(const double* x, size_t n_vectors) {
@@ -207,7 +206,7 @@ struct AllPaths : SumOfProducts {
   static inline Doubles scaled(Doubles emitted, Doubles scale) { return emitted * scale; }
   static inline Doubles emit(Doubles moved, Doubles emitted) { return moved * emitted; }
 };
-// Logarithms, less the largest.
+// Logarithms, after subtracting the largest.
 struct BestPath : LargestOfSums {
   static constexpr double no_scale = 0.0;
   static inline Doubles scale(const double* x, size_t n_vectors) {
@@ -234,9 +233,9 @@ static inline void tell_part(double* out, size_t v, size_t n_vectors, Mask last,
   }
 }
 
-// Moves a row of states by a matrix: calls then(v, Σ x[i] · matrix[i][v]) for every vector v. A small matrix is kept in
-// registers. Where few states are joined by their largest, byte i of *marks becomes the states that are reached best
-// from state i.
+// Multiplies a row of states by a matrix: calls then(v, Σ x[i] · matrix[i][v]) for every vector v. A small matrix is
+// kept in registers. For few states and the maximum instead of the sum, byte i of *marks becomes the states whose best
+// predecessor is i.
 template <class Shape, class Join>
 class Mover {
  public:
@@ -252,7 +251,7 @@ class Mover {
   inline __attribute__((always_inline)) void operator()(const double* x, [[maybe_unused]] uint64_t* marked,
                                                         Then then) const {
     if constexpr (Shape::states != 0) {
-      // Two sums, so that an addition waits for every other only.
+      // Two partial sums, to hide the latency of additions.
       constexpr size_t n = Shape::vectors;
       Doubles sum[n], other[n];
 #pragma GCC unroll 8
@@ -318,7 +317,7 @@ class Mover {
   Doubles kept_[kept ? Shape::states * Shape::vectors : 1];
 };
 
-// A row of states between two steps: in registers if their number is known, otherwise where it is kept.
+// A row of states between two steps: in registers if their number is known, otherwise in memory.
 template <size_t n_vectors>
 struct Row {
   Doubles part[n_vectors];

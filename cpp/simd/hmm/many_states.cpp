@@ -1,6 +1,6 @@
-// Many states: several sequences are moved at once, so that a transition is read once for all of them, and what is
-// impossible is left out. Every sequence's sums are added up in the order of the states, as if it were alone and no
-// transition were left out; to leave out a 0 changes no bit.
+// Many states: several sequences are processed at once, so that a transition is read once for all of them, and
+// impossible transitions are skipped. The sums of every sequence are computed in the order of the states, as if it
+// were processed alone with all transitions; skipping a 0 changes no bit.
 #include "simd/hmm/loops.h"
 
 namespace tallybayes {
@@ -13,9 +13,9 @@ constexpr size_t most_together = 8;  // sequences, or states, whose sums are kep
 #else
 constexpr size_t most_together = 4;
 #endif
-constexpr size_t panels_alone = 4;  // of one sequence: so many sums do not wait for each other
+constexpr size_t panels_alone = 4;  // of one sequence: this many independent sums hide the latency
 
-// What a member of a team does of n things.
+// The portion of n items of one thread of a team.
 struct Share {
   size_t first, last;
   Share(size_t n, const ChainTeam& team) : first(n * team.member / team.size), last(n * (team.member + 1) / team.size) {}
@@ -25,7 +25,7 @@ inline void meet(const ChainTeam& team) {
   if (team.size > 1) team.wait(team.meeting);
 }
 
-// Calls then(sequence, vector, sum) for the vectors of one panel, the sequences' rows of states being x.
+// Calls then(sequence, vector, sum) for the vectors of one panel, where x are the sequences' rows of states.
 template <class Join, size_t n_vectors, size_t n, class Then>
 inline __attribute__((always_inline)) void move_panel(const ChainPanels& panels, size_t panel, const double* const* x,
                                                       Then then) {
@@ -55,7 +55,7 @@ inline __attribute__((always_inline)) void move_panel(const ChainPanels& panels,
   }
 }
 
-// The same for one sequence and several panels, all of which know every state.
+// The same for one sequence and several panels that contain every state.
 template <class Join, size_t n_vectors, class Then>
 inline __attribute__((always_inline)) void move_alone(const ChainPanels& panels, size_t panel, size_t n_states,
                                                       const double* x, Then then) {
@@ -85,7 +85,7 @@ inline __attribute__((always_inline)) void move_alone(const ChainPanels& panels,
   }
 }
 
-// Moves the rows of n sequences by some of the panels.
+// Multiplies the rows of n sequences by some of the panels.
 template <class Join, size_t n_vectors, class Then>
 inline __attribute__((always_inline)) void move_rows(const ChainPanels& panels, const Share& share, size_t n_states,
                                                      const double* const* x, size_t n, Then then) {
@@ -114,7 +114,7 @@ inline __attribute__((always_inline)) void move_rows(const ChainPanels& panels, 
   }
 }
 
-// A sequence on its way, as one member of the team sees it.
+// A sequence in progress, as one thread of the team processes it.
 struct Walk {
   const uint32_t* codes;
   const double* rows;
@@ -130,7 +130,7 @@ struct Walk {
   Walk() = default;
 };
 
-// All members have marked what they saw; one of them lets the streams stand where the walks ended.
+// All threads have recorded their marks; one of them sets the streams to the positions reached.
 inline void finish(const Walk* walks, ChainStream* streams, size_t n, const ChainTeam& team) {
   meet(team);
   for (size_t g = 0; g < n; g++) {

@@ -1,4 +1,4 @@
-// Rows of emissions and of probabilities, between the caller's arrays and the loops.
+// Conversion of emissions and probabilities between the caller's arrays and the loops.
 #include "simd/hmm/loops.h"
 #include "simd/score/loops.h"
 
@@ -11,7 +11,7 @@ template <class Source>
 bool load_as(const Column& column, size_t first, size_t n, uint32_t size, uint32_t* out) {
   constexpr Source missing = static_cast<Source>(~Source{0});
   const uint64_t limit = code_limit(column.type, size);
-  const bool unlimited = limit > missing;  // one more than the type can hold
+  const bool unlimited = limit > missing;  // one more than the type can represent
   const Source bound = static_cast<Source>(limit);
   uint32_t bad = 0;
   auto level = [&](Bytes at) {
@@ -32,7 +32,7 @@ bool load_as(const Column& column, size_t first, size_t n, uint32_t size, uint32
 
 constexpr double log_tiny = -230.25850929940457;  // log chain_tiny
 
-// Calls write(row, vector, x − maximum) for every vector; true if all is a number or −inf.
+// Calls write(row, vector, x − maximum) for every vector; true if all are numbers or −inf.
 template <class Write>
 inline bool shift_by_maximum(const double* rows, size_t n_rows, size_t n_states, double* maxima, Write write) {
   const RowShape shape(n_states);
@@ -69,8 +69,8 @@ bool load_levels(const Column& column, size_t first, size_t n, uint32_t size, ui
 
 namespace {
 
-// Where a row is less than a vector, a square of rows is turned: a vector then holds one state of several rows, and no
-// lane is wasted.
+// If a row is shorter than a vector, a square of rows is transposed: a vector then holds one state of several rows,
+// and no lane is wasted.
 template <size_t n_states>
 inline void exp_square(const double* rows, double* out, double* maxima, Mask& bad, Mask& small) {
   const Mask part = first_lanes(n_states);

@@ -1,5 +1,6 @@
-// Back along the most probable path. Of many states only the scores were kept on the way forward; the best predecessor
-// of one state is found again, which is less work than remembering that of every state. Of few, it was marked.
+// Backtracking along the Viterbi path. With many states only the scores are stored in the forward pass; the best
+// predecessor of one state is recomputed, which is cheaper than storing it for every state. With few states, it was
+// marked.
 #include "simd/hmm/loops.h"
 
 namespace tallybayes {
@@ -22,7 +23,7 @@ inline __attribute__((always_inline)) void step_back(const ChainMatrix& matrix, 
   *--stream.path = stream.best;
 }
 
-// Byte i of the marks has bit j where i is a best predecessor of j; the first of them is meant.
+// Bit j of byte i of the marks is set if i is a best predecessor of j; the first one is used.
 inline void step_back_marked(ChainStream& stream) {
   uint64_t marks = *stream.marks--;
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__

@@ -1,4 +1,5 @@
-// Linear sums over cells that are 0 or 1 and stored as bytes: four columns are one of 16 rows of a table of their sums.
+// Linear sums over cells that are 0 or 1 and stored as bytes: four columns select one of 16 rows of a table of their
+// sums.
 #include "simd/score/loops.h"
 
 namespace tallybayes {
@@ -6,8 +7,8 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-constexpr size_t word = 64;            // cells that become 64 bits together
-constexpr size_t tile_bytes = 16384;   // of the table, used for all rows of a chunk while it is in the nearest cache
+constexpr size_t word = 64;  // cells that become 64 bits at once
+constexpr size_t tile_bytes = 16384;  // of the table, used for all rows of a chunk while it is in the first-level cache
 constexpr size_t parts = panel_classes / lanes;
 constexpr size_t entries_for_byte = 32;  // 16 for each half
 
@@ -25,7 +26,8 @@ inline uint64_t bits_of(const uint8_t* cells, uint64_t& bad) {
   }
   return bits;
 #else
-  // Eight bytes 0 or 1 times this number have their bits, in order and without carries, in the highest byte.
+  // Multiplying eight bytes 0 or 1 by this number collects their bits, in order and without carries, in the highest
+  // byte.
   constexpr uint64_t gather = 0x0102040810204080;
   uint64_t bits = 0;
   for (size_t k = 0; k < 8; k++) {

@@ -1,4 +1,4 @@
-// Sums of the table rows that codes point to. Here a vector holds several classes of one row.
+// Sums of the table rows selected by codes. Here a vector holds several classes of one row.
 #include "simd/score/loops.h"
 
 namespace tallybayes {
@@ -6,7 +6,7 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-// Codes are the same bits whether signed or not, so four widths are enough.
+// Signed and unsigned codes have the same bits, so four widths are sufficient.
 template <class F>
 inline void with_code_width(Type type, F f) {
   switch (size_of(type)) {
@@ -17,7 +17,7 @@ inline void with_code_width(Type type, F f) {
   }
 }
 
-// Limits fit 31 bits, so only the widest codes need a wider comparison.
+// Limits fit into 31 bits, so only the widest codes need a wider comparison.
 template <class Source>
 struct Wide {
   using type = uint32_t;

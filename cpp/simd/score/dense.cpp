@@ -1,4 +1,4 @@
-// Sums over the columns of turned cells, a few classes at a time in registers.
+// Sums over the columns of transposed cells, a few classes at a time in registers.
 #include "simd/score/loops.h"
 
 namespace tallybayes {
@@ -70,8 +70,8 @@ void add_linear(const DenseWork& work) {
   });
 }
 
-// Parameters: the mean, and the root of half the precision. Centered before it is squared: expanded, x² − 2·x·mean +
-// mean² would cancel far from 0.
+// Parameters: the mean, and the square root of half the precision. Centered before squaring: the expanded form x² −
+// 2·x·mean + mean² would cancel far from 0.
 void add_normal(const DenseWork& work) {
   with_group(work.n_classes, [&](auto count) {
     constexpr size_t n = decltype(count)::value;

@@ -1,4 +1,4 @@
-// From the scores of a chunk to what the caller asked for.
+// Conversion of the scores of a chunk to the requested results.
 #include "simd/log_exp.h"
 #include "simd/score/loops.h"
 
@@ -26,12 +26,12 @@ void add_turned(const double* rows, size_t pitch, size_t n_rows, size_t n_classe
 
 namespace {
 
-constexpr double least_clear_score = -1e15;  // as reference_scoring.py has it
+constexpr double least_clear_score = -1e15;  // as in reference/scoring.py
 
 }  // namespace
 
-// The first class none exceeds; NaN counts as the largest, as in NumPy. Of a score so low that it has lost the digits
-// that tell classes apart (or of NaN), −1 less the class.
+// The first class with the maximum; NaN counts as the largest, as in NumPy. For a score whose rounding error may
+// exceed the differences between classes (or NaN), the complement of the class.
 void best_classes(const double* scores, size_t pitch, size_t n_rows, size_t n_classes, int64_t* best) {
   for (size_t i = 0; i < n_rows; i += lanes) {
     Doubles largest = load(scores + i);
@@ -52,8 +52,8 @@ void best_classes(const double* scores, size_t pitch, size_t n_rows, size_t n_cl
   }
 }
 
-// From the best class, not from log p(row): that may be so large that digits are lost. Its own 1 is left out of the
-// sum, so that log p of a class that is all but certain keeps its digits too.
+// Relative to the best class, not log p(row), which may be so large that digits are lost. The 1 of the best class is
+// not part of the sum, so that log p of a nearly certain class keeps its digits.
 void normalize(double* scores, size_t pitch, size_t n_rows, size_t n_classes, const double* log_prior,
                double* density) {
   for (size_t i = 0; i < n_rows; i += lanes) {
@@ -72,7 +72,7 @@ void normalize(double* scores, size_t pitch, size_t n_rows, size_t n_classes, co
       const Doubles share = exp_of_negative(load(scores + k * pitch + i) - best);
       rest += keep(share, index != static_cast<int64_t>(k));
     }
-    rest += best - best;  // NaN stays NaN, even of a single class
+    rest += best - best;  // NaN stays NaN, even for a single class
     Doubles exponent = {};
     move_exponent(rest, exponent);
     const Doubles log_total = log_product(rest, exponent);

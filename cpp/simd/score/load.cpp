@@ -1,4 +1,4 @@
-// Blocks of dense cells turned into columns of doubles, so that a vector holds one column of several rows.
+// Blocks of dense cells transposed to columns of doubles, so that a vector holds one column of several rows.
 #include "simd/score/loops.h"
 
 namespace tallybayes {
@@ -24,7 +24,7 @@ inline Doubles load_as_doubles<double>(Bytes p) {
 
 inline size_t padded(size_t n) { return (n + row_pad - 1) / row_pad * row_pad; }
 
-// Squares of cells. The last square of a row of squares is moved back to end with the last column.
+// Squares of cells. The last square of a row of squares overlaps to end with the last column.
 template <class Source>
 void turn_rows(const Table& table, size_t first, size_t n, size_t column, size_t n_columns, double* out, size_t pitch) {
   for (size_t i = 0; i < padded(n); i += lanes) {
@@ -58,7 +58,7 @@ void turn_rows(const Table& table, size_t first, size_t n, size_t column, size_t
   }
 }
 
-// Bytes are turned as bytes, sixteen times as many at once, before they become doubles.
+// Bytes are transposed as bytes, sixteen times as many at once, before they are converted to doubles.
 template <class Source>
 void turn_bytes(const Table& table, size_t first, size_t n, size_t column, size_t n_columns, double* out,
                 size_t pitch) {

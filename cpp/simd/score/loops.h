@@ -1,4 +1,4 @@
-// The scoring functions of one tier, and what they share.
+// The scoring functions of one tier, and shared helpers.
 #pragma once
 
 #include "score/score_kernels.h"
@@ -61,9 +61,9 @@ static inline void with_cell_type(Type type, F f) {
   }
 }
 
-// Which cells a check allows; NaN never is.
+// Which values a check allows; NaN never is.
 constexpr double largest_double = 1.7976931348623157e308;
-constexpr double first_without_fraction = 4503599627370496.0;  // 2⁵²: from here on every double is whole
+constexpr double first_without_fraction = 4503599627370496.0;  // 2⁵²: every double from here on is an integer
 
 template <Check check>
 static inline Mask accepted(Doubles x) {
@@ -74,7 +74,7 @@ static inline Mask accepted(Doubles x) {
   return range & (((x + first_without_fraction) - first_without_fraction == x) | (x >= first_without_fraction));
 }
 
-// Called for every column of every strip of rows: asks for a share of the cells that come next.
+// Called for every column of every strip of rows: prefetches a portion of the next cells.
 static inline void prefetch_share(const Ahead& ahead, size_t row, size_t n_rows, size_t column) {
   if (ahead.row_bytes) {
     if (column >= n_rows || row + column >= ahead.n_rows) return;
@@ -98,7 +98,7 @@ static inline void swap_halves(Doubles* v, LaneList<lane...>) {
   }
 }
 
-// A square of `lanes` vectors, rows and columns exchanged.
+// Transposes a square of `lanes` vectors.
 static inline void turn_square(Doubles* v) {
   swap_halves<1>(v, EveryLane());
 #if defined(__AVX2__)

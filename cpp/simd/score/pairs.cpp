@@ -1,5 +1,5 @@
-// One-dependence scores: every column in turn is the parent of all others. A parent's level has a panel of rows, one for
-// every level of every column, and a row's term is the sum of the panel's rows that its codes point to.
+// One-dependence scores: every column in turn is the parent of all others. The parent's level selects a panel with one
+// row for every level of every column, and the term of a row is the sum of the panel's rows that its codes select.
 #include "simd/log_exp.h"
 #include "simd/score/loops.h"
 
@@ -45,7 +45,7 @@ inline void add_terms(const double* terms, size_t n_terms, size_t pitch, double*
     const Doubles from = keep(best, ~impossible);
     Doubles total = {};
     for (size_t t = 0; t < n_terms; t++) total += exp_of_negative(load(terms + t * pitch + k) - from);
-    total -= 1.0;  // of the best
+    total -= 1.0;  // the term of the best
     Doubles exponent = {};
     move_exponent(total, exponent);
     store(out + k, choose(impossible, repeat(-__builtin_inf()), from + log_product(total, exponent)));
@@ -57,12 +57,12 @@ inline void add_terms(const double* terms, size_t n_terms, size_t pitch, double*
 void score_pairs(const uint32_t* entries, size_t n_rows, const PairTable& pairs, double* terms, double* out) {
   const size_t d = pairs.n_columns, pitch = pairs.pitch, panel = (pairs.n_levels + 1) * pitch;
   double* of_levels = terms + n_rows * d * pitch;
-  for (size_t j = 0; j < d; j++) {  // its panels stay in cache while all these rows are looked up
+  for (size_t j = 0; j < d; j++) {  // its panels stay in cache during the loop over rows
     const double* first = pairs.table + (pairs.offsets[j] / pitch - 1) * panel;
     const double* panels[rows_at_once];
     size_t i = 0;
     while (i < n_rows) {
-      size_t n = 0;  // rows in which the parent is known
+      size_t n = 0;  // rows in which the parent is observed
       while (n < rows_at_once && i + n < n_rows && entries[(i + n) * d + j]) {
         panels[n] = pairs.table + (entries[(i + n) * d + j] / pitch - 1) * panel;
         n++;
@@ -75,11 +75,11 @@ void score_pairs(const uint32_t* entries, size_t n_rows, const PairTable& pairs,
       }
       if (n) {
         sum_terms<1>(panels, entries + i * d, pairs, at, d * pitch);
-      } else {  // any of its levels
+      } else {  // over all its levels
         for (size_t level = 0; level < pairs.sizes[j]; level++) {
           panels[0] = first + level * panel;
           sum_terms<1>(panels, entries + i * d, pairs, of_levels + level * pitch, pitch);
-          for (size_t k = 0; k < pitch; k += lanes) {  // that level's own part, which nothing points to
+          for (size_t k = 0; k < pitch; k += lanes) {  // the term of the level itself, which no code selects
             double* sum = of_levels + level * pitch + k;
             store(sum, load(sum) + load(panels[0] + pairs.offsets[j] + level * pitch + k));
           }

@@ -1,4 +1,4 @@
-// Sums of the weights that the entries of CSR rows point to.
+// Sums of the weights selected by the entries of CSR rows.
 #include "simd/score/loops.h"
 
 namespace tallybayes {
@@ -6,9 +6,9 @@ namespace TALLYBAYES_TIER {
 
 namespace {
 
-// Entries are handled in pieces that fit a small buffer, where values of other types become doubles.
+// Entries are processed in pieces that fit into a small buffer, where values of other types are converted to doubles.
 constexpr size_t piece = 256;
-constexpr size_t entries_ahead = 32;  // of the rows of the table, which lie anywhere
+constexpr size_t entries_ahead = 32;  // prefetch distance for the rows of the table, which are accessed randomly
 constexpr size_t rows_ahead = 4;
 
 typedef float NarrowDoubles __attribute__((vector_size(4 * lanes)));
@@ -41,7 +41,7 @@ inline bool take_values(const double* x, size_t n, Number* out, double& sum) {
   return all(good);
 }
 
-// The values of a piece as numbers of another type; adds them to `sum`. False where one is refused.
+// The values of a piece as numbers of another type; adds them to `sum`. False if one is not allowed.
 template <class Number>
 inline bool convert(const SparseChunk& chunk, size_t start, size_t n, Number* out, double& sum) {
   double buffer[piece];
@@ -76,13 +76,13 @@ inline bool within(const Index* indices, size_t n, uint64_t n_columns) {
   return n == 0 || largest < smaller(n_columns, most);
 }
 
-// Asks for a row of the table by its number alone: the entry may be one that was not checked yet.
+// Prefetches a row of the table without dereferencing: the index may not have been validated yet.
 inline void prefetch_entry(const void* table, uint64_t index, size_t row_bytes, size_t n_bytes) {
   const uintptr_t at = reinterpret_cast<uintptr_t>(table) + static_cast<uintptr_t>(index) * row_bytes;
   for (size_t byte = 0; byte < n_bytes; byte += 64) __builtin_prefetch(reinterpret_cast<const void*>(at + byte));
 }
 
-// A vector of eight classes or less, and what it takes to add to it.
+// A vector of at most eight classes, and the operations on it.
 struct DoubleLanes {
   using Number = double;
   using Cell = double;
@@ -94,7 +94,7 @@ struct DoubleLanes {
 };
 
 #if defined(__F16C__) && defined(__FMA__) && defined(__AVX2__)
-// Weights of 16 bits, sums of 32: the rows of a large table must fit the cache more than they must be exact.
+// Weights of 16 bits, sums of 32: fitting a large table into the cache matters more than accuracy.
 struct HalfLanes {
   using Number = float;
   using Cell = uint16_t;
@@ -110,7 +110,7 @@ struct HalfLanes {
 #endif
 
 // out[class] += Σ value · table[index][class] over the n entries of a piece, for some neighboring panels of classes.
-// Even and odd entries have sums of their own, so that additions need not wait for each other.
+// Even and odd entries have separate sums, to hide the latency of additions.
 template <class Lanes, size_t n_panels, bool skip_zero, class Index>
 inline void add_piece(const Index* indices, const Index* end, const typename Lanes::Number* values, size_t n,
                       const typename Lanes::Cell* table, size_t pitch, typename Lanes::Number* out) {
@@ -163,8 +163,8 @@ inline void add_all_panels(const Index* indices, const Index* end, const typenam
   }
 }
 
-// Asks for the entries of a row, or the first of them: they may be far from those of the row before. Always inlined:
-// GCC takes a function that only prefetches for one without effect, and drops the call.
+// Prefetches the entries of a row, or the first of them: they may be far from those of the previous row. Always
+// inlined: GCC considers a function that only prefetches to be without effect, and removes the call.
 __attribute__((always_inline)) inline void prefetch_row(const SparseChunk& chunk, size_t row) {
   if (row >= chunk.n_rows) return;
   const size_t index_size = chunk.wide_indices ? 8 : 4, value_size = size_of(chunk.values.type);
@@ -175,7 +175,7 @@ __attribute__((always_inline)) inline void prefetch_row(const SparseChunk& chunk
   for (size_t at = first * value_size; at < last * value_size; at += 64) __builtin_prefetch(chunk.values.data + at);
 }
 
-// Adds a row's weights to `out` and its values to `sum`. False where an index or a value is refused.
+// Adds a row's weights to `out` and its values to `sum`. False if an index or a value is not allowed.
 template <class Lanes, class Index>
 inline bool add_row(const SparseChunk& chunk, size_t row, const typename Lanes::Cell* table, size_t pitch, size_t width,
                     typename Lanes::Number* out, double& sum) {
@@ -223,8 +223,8 @@ int64_t certain_best(const float* sums, size_t n_classes, size_t n_terms, double
   const double count = static_cast<double>(n_terms);
   const double relative = (0x1p-11 + (count + 8.0) * 0x1p-24) * 1.01;
   const double absolute = 2.02 * (total * 0x1p-25 + (count + 4.0) * 0x1p-53 * largest * (total + 1.0)) + 1e-30;
-  if (!(relative < 0.01) || !(best >= -1e30f) || !(total < 1e30)) return -1;  // below, no sum is NaN
-  if (second < -1e37f) second = -1e37f;  // rather this than a difference of infinities
+  if (!(relative < 0.01) || !(best >= -1e30f) || !(total < 1e30)) return -1;  // below this bound, no sum is NaN
+  if (second < -1e37f) second = -1e37f;  // avoids a difference of infinities
   const double margin = static_cast<double>(best) * (1.0 + relative) - static_cast<double>(second) * (1.0 - relative);
   if (!(margin > absolute)) return -1;
   int64_t index = 0;

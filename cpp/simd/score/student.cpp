@@ -1,9 +1,9 @@
 // Student t: Σ power · log(1 + t) with t = ((x − mean) · root)².
 //
-// Where a class has one power for all columns the logarithm is taken once, of the product of the (1 + t). The product
-// is held as 1 + q, so that many t far below the last bit of 1 add up without loss:
-// (1 + q)(1 + t) = 1 + (q + (q·t + t)). Now and then its power of two is moved to a counter, which turns NaN, and stays
-// it, if the product went out of range in between; such rows are done again with one logarithm for each column.
+// If a class has the same power for all columns, one logarithm is computed, of the product of the (1 + t). The product
+// is stored as 1 + q, so that many t far below the last bit of 1 are added without loss: (1 + q)(1 + t) = 1 + (q +
+// (q·t + t)). From time to time its power of two is moved to a counter, which becomes and stays NaN if the product
+// went out of range in between; such rows are repeated with one logarithm per column.
 #include "simd/log_exp.h"
 #include "simd/score/loops.h"
 
@@ -13,7 +13,7 @@ namespace TALLYBAYES_TIER {
 namespace {
 
 constexpr size_t strip = 2;
-constexpr size_t columns_between = 16;  // until the power of two is moved: 2⁶³ for each column on average
+constexpr size_t columns_between = 16;  // until the power of two is moved: 2⁶³ per column on average
 
 template <bool missing>
 inline Doubles square_distance(Doubles x, double mean, double root) {
@@ -103,7 +103,7 @@ void add_student_by_column(const DenseWork& work) {
   }
 }
 
-// Of one class only. Parameters: mean, root and power.
+// For one class only. Parameters: mean, root and power.
 void add_left_out(const DenseWork& work) {
   for (size_t row = 0; row < work.n_rows; row += lanes) {
     Doubles sum = load(work.sum + row);

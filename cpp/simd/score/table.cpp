@@ -11,7 +11,7 @@ const ScoreKernels score_kernels = {
 #if defined(__F16C__) && defined(__FMA__) && defined(__AVX2__)
     guess_best,
 #else
-    nullptr,  // halves would be converted one by one
+    nullptr,  // 16-bit floats would be converted one by one
 #endif
     add_turned,    best_classes, turn_scores,           normalize,
     widen_ranges,

@@ -1,4 +1,4 @@
-// Probabilities to a power, mixed with a share of doubt: what classes that came true say of both, in one pass.
+// Temperature scaling with contamination: the log likelihood of the true classes and its derivatives, in one pass.
 #include "simd/log_exp.h"
 #include "simd/score/loops.h"
 
@@ -25,7 +25,7 @@ void sum_tempered(const TemperedRows& rows, double sharpness, double doubt, doub
       const Doubles mean = first / total, square = second / total;
       const Doubles either = told + load(rows.base + at) * doubt;
       const Mask bits = (Mask)either;
-      const Doubles own = told / either;  // how far a row is put down to the model, rather than to doubt
+      const Doubles own = told / either;  // posterior probability of the model against the contamination
       const Doubles torn = own * (1.0 - own), lean = (truth - mean) * sharpness;
       sums[0][v] = multiply_add(weight, log_product(mantissa_of(bits) - 1.0, exponent_of(bits)), sums[0][v]);
       sums[1][v] = multiply_add(weight, own * lean, sums[1][v]);
