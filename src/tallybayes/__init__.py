@@ -40,16 +40,10 @@ if TYPE_CHECKING:
     from tallybayes.estimation.estimates import ParameterEstimates as ParameterEstimates
     from tallybayes.estimation.importance import FeatureImportance as FeatureImportance
     from tallybayes.evaluation.checks.audit import audit as audit
-    from tallybayes.evaluation.checks.audit_result import Audit as Audit
-    from tallybayes.evaluation.checks.dependence import Dependence as Dependence
     from tallybayes.evaluation.checks.dependence import dependence as dependence
-    from tallybayes.evaluation.checks.predictive_check import PredictiveCheck as PredictiveCheck
     from tallybayes.evaluation.checks.predictive_check import predictive_check as predictive_check
-    from tallybayes.evaluation.checks.suggest_families import FamilySuggestions as FamilySuggestions
     from tallybayes.evaluation.checks.suggest_families import suggest_families as suggest_families
-    from tallybayes.evaluation.comparison.model_comparison import Comparison as Comparison
     from tallybayes.evaluation.comparison.model_comparison import compare as compare
-    from tallybayes.evaluation.comparison.model_difference import Difference as Difference
     from tallybayes.evaluation.comparison.model_difference import difference as difference
     from tallybayes.evaluation.evaluate import evaluate as evaluate
     from tallybayes.evaluation.validation.bias_variance import bias_variance as bias_variance
@@ -125,11 +119,17 @@ if TYPE_CHECKING:
     from tallybayes.models.streaming.decayed import Decayed as Decayed
     from tallybayes.models.streaming.window import Window as Window
     from tallybayes.plotting.plot import Plot as Plot
+    from tallybayes.results.audit import Audit as Audit
     from tallybayes.results.bias_variance import BiasVariance as BiasVariance
     from tallybayes.results.classification_evaluation import Evaluation as Evaluation
+    from tallybayes.results.comparison import Comparison as Comparison
     from tallybayes.results.density_evaluation import DensityEvaluation as DensityEvaluation
+    from tallybayes.results.dependence import Dependence as Dependence
+    from tallybayes.results.difference import Difference as Difference
+    from tallybayes.results.family_suggestions import FamilySuggestions as FamilySuggestions
     from tallybayes.results.learning_curves import LearningCurves as LearningCurves
     from tallybayes.results.metric_intervals import MetricEstimate as MetricEstimate
+    from tallybayes.results.predictive_check import PredictiveCheck as PredictiveCheck
     from tallybayes.results.prequential import Prequential as Prequential
     from tallybayes.results.prior_path import PriorPath as PriorPath
     from tallybayes.results.regression_evaluation import RegressionEvaluation as RegressionEvaluation
@@ -156,7 +156,7 @@ __version__ = "0.1.0"
 # Every public name and the module it lives in; imported when first used, so that `import tallybayes` is quick.
 _PUBLIC = {
     "ActivePath": "models.network.analysis.d_separation",
-    "Audit": "evaluation.checks.audit_result",
+    "Audit": "results.audit",
     "AutoClassifier": "models.ensemble.auto_classifier",
     "Autoregressive": "families.autoregressive",
     "AveragedOneDependence": "models.one_dependence.averaged_one_dependence",
@@ -172,7 +172,7 @@ _PUBLIC = {
     "Categorical": "families.categorical",
     "CausalEffect": "models.network.analysis.causal_effect",
     "CoefficientTable": "models.regression.coefficients",
-    "Comparison": "evaluation.comparison.model_comparison",
+    "Comparison": "results.comparison",
     "ConditionalLinearGaussian": "families.conditional_linear_gaussian",
     "Counts": "statistics.counts",
     "CrossValidation": "results.validation",
@@ -180,8 +180,8 @@ _PUBLIC = {
     "Decayed": "models.streaming.decayed",
     "DensityEvaluation": "results.density_evaluation",
     "DensityValidation": "results.validation",
-    "Dependence": "evaluation.checks.dependence",
-    "Difference": "evaluation.comparison.model_difference",
+    "Dependence": "results.dependence",
+    "Difference": "results.difference",
     "Dirichlet": "distributions.dirichlet",
     "DirichletMultinomial": "families.multinomial",
     "EquivalenceClass": "models.network.structure.equivalence_class",
@@ -192,7 +192,7 @@ _PUBLIC = {
     "ExportError": "errors",
     "Factor": "tally.factor",
     "Family": "families.family",
-    "FamilySuggestions": "evaluation.checks.suggest_families",
+    "FamilySuggestions": "results.family_suggestions",
     "FeatureImportance": "estimation.importance",
     "FileError": "errors",
     "FittedDistribution": "estimation.distribution_fit",
@@ -231,7 +231,7 @@ _PUBLIC = {
     "ParameterTable": "models.inspection.parameter_table",
     "Plot": "plotting.plot",
     "Poisson": "families.poisson",
-    "PredictiveCheck": "evaluation.checks.predictive_check",
+    "PredictiveCheck": "results.predictive_check",
     "Prequential": "results.prequential",
     "PriorError": "errors",
     "PriorPath": "results.prior_path",

@@ -42,7 +42,7 @@ LAYERS = [
 HEIGHT = {part: height for height, layer in enumerate(LAYERS) for part in layer}
 # Upward, but only when asked for: models and results draw their own pictures, classifiers write their own pages, and
 # themselves in other languages.
-ON_REQUEST = {(part, "plotting") for part in ("distributions", "results", "estimation", "models", "evaluation")}
+ON_REQUEST = {(part, "plotting") for part in ("distributions", "results", "estimation", "models")}
 ON_REQUEST |= {("models", "apps"), ("models", "export")}
 ANYTHING = {"testing", "__init__", "__main__"}
 # The rooms of `models`, and what each may import of them besides itself: kinds of models know nothing of each other.

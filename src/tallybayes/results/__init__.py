@@ -8,11 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tallybayes.results.audit import Audit as Audit
     from tallybayes.results.bias_variance import BiasVariance as BiasVariance
     from tallybayes.results.classification_evaluation import Evaluation as Evaluation
+    from tallybayes.results.comparison import Comparison as Comparison
     from tallybayes.results.density_evaluation import DensityEvaluation as DensityEvaluation
+    from tallybayes.results.dependence import Dependence as Dependence
+    from tallybayes.results.difference import Difference as Difference
+    from tallybayes.results.family_suggestions import FamilySuggestions as FamilySuggestions
     from tallybayes.results.learning_curves import LearningCurves as LearningCurves
     from tallybayes.results.metric_intervals import MetricEstimate as MetricEstimate
+    from tallybayes.results.predictive_check import PredictiveCheck as PredictiveCheck
     from tallybayes.results.prequential import Prequential as Prequential
     from tallybayes.results.prior_path import PriorPath as PriorPath
     from tallybayes.results.regression_evaluation import RegressionEvaluation as RegressionEvaluation
@@ -26,13 +32,19 @@ if TYPE_CHECKING:
 
 # Every result and the module it is defined in; imported at first use.
 _PUBLIC = {
+    "Audit": "results.audit",
     "BiasVariance": "results.bias_variance",
+    "Comparison": "results.comparison",
     "CrossValidation": "results.validation",
     "DensityEvaluation": "results.density_evaluation",
     "DensityValidation": "results.validation",
+    "Dependence": "results.dependence",
+    "Difference": "results.difference",
     "Evaluation": "results.classification_evaluation",
+    "FamilySuggestions": "results.family_suggestions",
     "LearningCurves": "results.learning_curves",
     "MetricEstimate": "results.metric_intervals",
+    "PredictiveCheck": "results.predictive_check",
     "Prequential": "results.prequential",
     "PriorPath": "results.prior_path",
     "RegressionEvaluation": "results.regression_evaluation",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -38,6 +39,8 @@ class ResultTable(NamedTuple):
         The index of the row that text marks with ``*``.
     max_rows : int, optional
         The number of rows that text shows. HTML shows 40.
+    n_rows : int, optional
+        The number of all rows, if `rows` are only the first of them.
 
     Examples
     --------
@@ -54,6 +57,7 @@ class ResultTable(NamedTuple):
     align: str = "l"
     best: int | None = None
     max_rows: int | None = None
+    n_rows: int | None = None
 
     def lines(self) -> list[str]:
         """Return the title and the table as lines of text."""
@@ -65,13 +69,19 @@ class ResultTable(NamedTuple):
         if self.best is not None and self.best < len(shown):
             row = self.best + bool(self.head)
             lines[row] = f"*{lines[row][1:]}"
-        if len(self.rows) > len(shown):
-            lines.append(f"  … {len(self.rows) - len(shown)} more")
+        if self._n_rows > len(shown):
+            lines.append(f"  … {self._n_rows - len(shown)} more")
         return [self.title, *lines] if self.title else lines
 
-    def html_part(self) -> tuple[str, Sequence[str], list[list[str]]]:
+    @property
+    def _n_rows(self) -> int:
+        return len(self.rows) if self.n_rows is None else self.n_rows
+
+    def html_part(self) -> tuple[str, Sequence[str], Iterable[Sequence[str]]]:
         """Return title, column names and cells as `html_parts` takes them."""
-        return self.title, self.head, [[cell.strip() for cell in row] for row in self.rows]
+        rows = ([cell.strip() for cell in row] for row in self.rows)
+        missing: Iterator[list[str]] = repeat([], self._n_rows - len(self.rows))
+        return self.title, self.head, chain(rows, missing)
 
 
 class Result:

@@ -1,8 +1,9 @@
-"""tb.audit: what is wrong with some rows, by what a model has counted."""
+"""tb.audit: outliers, unexpected values, drift, label errors and worse groups in some rows, by a fitted model."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,40 +16,44 @@ from tallybayes.data.open_source import open_source
 from tallybayes.data.table import Table
 from tallybayes.data.text_columns import Texts
 from tallybayes.errors import DataError, printable
-from tallybayes.evaluation.checks.audit_result import (
-    Audit,
-    GroupPerformance,
-    LabelIssue,
-    OutlierRow,
-    UnexpectedValue,
-    listed,
-)
-from tallybayes.evaluation.checks.outliers import cells_of, emptied, find_outliers
-from tallybayes.evaluation.comparison.drift import ColumnDrift, drift
+from tallybayes.evaluation.checks.outliers import cells_of, find_outliers, with_missing
+from tallybayes.evaluation.comparison.drift import drift
 from tallybayes.evaluation.evaluate import evaluate
+from tallybayes.evaluation.named_columns import column_or_values, names_in, without_columns
 from tallybayes.evaluation.validation.cross_validation import cross_validate, leave_one_out
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
-from tallybayes.models.inputs.features import check_target, is_name, open_features
+from tallybayes.models.inputs.features import check_target, open_features
 from tallybayes.models.inputs.invalid_cells import invalid_cells
 from tallybayes.models.mixture.mixture_model import Mixture
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.network_held_out import read_node
 from tallybayes.models.streaming.stream_model import inner_model
+from tallybayes.results.audit import (
+    Audit,
+    ColumnDrift,
+    GroupPerformance,
+    LabelIssue,
+    OutlierRow,
+    UnexpectedValue,
+    join_some,
+)
 from tallybayes.results.classification_evaluation import Evaluation
 from tallybayes.results.density_evaluation import DensityEvaluation
 from tallybayes.tally.domain import Domain
-from tallybayes.typing import Labels, Rows
+from tallybayes.typing import Labels, Name, Rows
 from tallybayes.warnings import InvalidValueWarning
 
 if TYPE_CHECKING:
     from tallybayes.models.estimator import Estimator
 
-_RULED_OUT, _SURE = 0.01, 0.9
-_BY_CHANCE_LABELS = 0.01  # the probability of so many labels that disagree, or of one so far off
-_MOVED = 0.001  # the probability that any column is called moved by chance
+_MOST_LABEL, _LEAST_SUGGESTED = 0.01, 0.9  # probabilities of a label and of another class, of a suspected error
+_LABEL_CHANCE = 0.01  # the probability of as many label issues, or of one as improbable
+_DRIFT_CHANCE = 0.001  # the probability that any column has drifted by chance
 _MASS = 0.99
-_FEW = 0.01  # of the rows: so many improbable ones are left out where columns are compared
+_FEW = 0.01  # outliers are left out of drift if they are at most this proportion of the rows
+
+Audited = Classifier | AutoClassifier | Mixture | BayesianNetwork
 
 
 def audit(
@@ -60,27 +65,25 @@ def audit(
     in_training_data: bool = False,
     first_row: int = 0,
 ) -> Audit:
-    """Look for what is wrong with some rows, by what a model has counted.
+    """Check some rows for outliers, unexpected values, drift, label errors and groups with worse metrics.
 
-    Rows that are all but impossible, with the column that is most to blame; values that were never counted; columns
-    that moved; labels that strongly disagree with the rest of their row; groups that fare worse. Chance is taken into
-    account: of rows like those that were counted, there are findings in about one audit of ten.
+    Every check accounts for chance: of rows like the counted ones, about one audit in ten has a finding.
 
     Parameters
     ----------
     model : a classifier, `AutoClassifier`, `Mixture` or `BayesianNetwork`; or a `Window` or `Decayed` of one
         Fitted; it is not changed.
-    data : rows as ``fit`` takes them
+    data : rows as for ``fit``
         Files and databases are read into memory.
     target : array-like of shape (n,), or the name of a column of data, optional
-        The labels; of a network, the name of a node. Without it labels are not looked at, and columns are compared all
-        classes together.
+        The labels; for a network, the name of a node. Without it labels are not checked, and columns are compared with
+        all classes pooled.
     by : array-like of shape (n,), or the name of a column of data, optional
-        Say which of these groups fare worse than all rows.
+        The group of every row: groups with worse metrics than all rows are findings.
     in_training_data : bool, default False
-        Whether the model has counted these rows: labels are then judged by models without their row.
+        Whether the model has counted these rows: labels are then checked by models without their row.
     first_row : int, default 0
-        The number of the first row in the result: 0 for an index in Python, 1 for people who count the rows of a file.
+        The number of the first row in the result: 0 as an index in Python, 1 for line numbers.
 
     Returns
     -------
@@ -89,13 +92,13 @@ def audit(
 
     Notes
     -----
-    A row is improbable where log p(row) is below that of all of many rows that the model draws (at least 10,000, fewer
-    of more than 2,000 columns), which lack the same cells; below still, by how their lowest hundredth falls off, where
-    there are so many rows that this would happen by chance to more than 0.05 of them. Models that cut numbers into bins
-    know nothing beyond the last edge. A column moved where its distance from what was counted has a probability by chance below 0.001 over the
-    number of columns. A label disagrees where p(label | row) ≤ 0.01 and that of another class is at least 0.9; this
-    is a finding where it happens more often, or to a label less probable, than these probabilities let expect. A group
-    fares worse where the 99 % interval of its loss, or error rate, lies above that of all rows.
+    A row is improbable if log p(row) is below that of many rows drawn from the model (at least 10,000; fewer with more
+    than 2,000 columns) with the same cells missing. With so many rows that more than 0.05 would be expected by chance,
+    the threshold is extrapolated from the lowest hundredth of the draws. Models that discretize numbers have no
+    information beyond the last bin edge. A column has drifted if its divergence from the counted rows has a probability
+    below 0.001 / (number of columns) without drift. A label is suspected if p(label | row) ≤ 0.01 and another class has
+    at least 0.9; this is a finding if there are more such labels, or one less probable, than these probabilities
+    explain. A group is worse if the 99 % interval of its loss, or error rate, is above that of all rows.
 
     Examples
     --------
@@ -106,266 +109,314 @@ def audit(
     >>> model = tb.NaiveBayes().fit(X[:500], y[:500])
     >>> X[500:, 2] += 1.0
     >>> y[507] = 1 - y[507]
-    >>> for said in tb.audit(model, X[500:], y[500:]).findings:
-    ...     print(said)
-    column 2 moved: by 0.67 bits a cell (0.41 to 0.92)
-    the label of 1 row disagrees with its columns (0.011 expected by chance): row 7 is 0, by them 1
+    >>> for finding in tb.audit(model, X[500:], y[500:]).findings:
+    ...     print(finding)
+    column 2 drifted by 0.67 bits per cell (0.41 to 0.92)
+    1 suspected label error (0.011 expected by chance): row 7 has label 0, predicted 1
     """
     model = inner_model(model)
-    if not isinstance(model, Classifier | AutoClassifier | Mixture | BayesianNetwork):
-        hint = "Of a Regression, tb.evaluate(model, data, target, by=...) tells which groups fare worse."
+    if not isinstance(model, Audited):
+        hint = "Of a regression, use tb.evaluate(model, data, target, by=...) for groups."
         raise DataError.wrong_type("model", type(model).__name__, "a model that describes whole rows", hint)
     check_is_fitted(model)
     source = open_source(data)
     table = open_features(data if source is None else source.read("audit"))
     if table.n_rows == 0:
-        raise DataError("there are 0 rows to look at; expected at least 1.")
+        raise DataError("the data have 0 rows; expected at least 1.")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InvalidValueWarning)  # what it tells of is found here
-        return _look(_AuditInput.read(model, table, target, by), in_training_data, first_row)
+        warnings.simplefilter("ignore", InvalidValueWarning)  # invalid values are findings
+        return _audit(_AuditInput.read(model, table, target, by), in_training_data, first_row)
 
 
 class _AuditInput(NamedTuple):
-    """What is looked at: rows as they are, and without the cells that could not be scored."""
+    """The rows of an audit, as they are and without the cells that cannot be scored."""
 
-    model: Any
-    whole: Table
-    features: Table  # without the cells that the model cannot take
+    model: Audited
+    table: Table
+    features: Table  # with unexpected values missing
     cells: list[UnexpectedValue]
     labels: Any  # of every row, or None
-    target: Any  # the name of a node, of a network
+    node: Any  # the name of a node, of a network
     by: Any
 
     @classmethod
-    def read(cls, model: Any, table: Table, target: Any, by: Any) -> _AuditInput:
-        """Columns apart from labels and groups."""
-        network = isinstance(model, BayesianNetwork)
-        if network:
-            table, target = read_node(table, target)
+    def read(cls, model: Audited, table: Table, target: Labels | None, by: Labels | None) -> _AuditInput:
+        """Separate the features from labels and groups."""
+        node = None
+        if isinstance(model, BayesianNetwork):
+            table, node = read_node(table, target)
+            target = node
         if isinstance(model, Mixture) and target is not None:
-            raise DataError("a Mixture has no labels, and target= was given.\n    Leave it out.")
-        named = {name: table._column(name) for name in (target, by) if is_name(name)}
-        labels = named[target] if is_name(target) else target
+            raise DataError("target is given and a Mixture has no labels; expected no target.\n    Leave it out.")
+        labels = column_or_values(table, target)
         labels = None if labels is None else check_target(labels, table.n_rows)
-        groups = named[by] if is_name(by) else by
-        read = set(model._required_columns)
-        for name in named:
-            table = table if name in read else table.without(name)
-        table = with_parts_of_dates(table, read)
-        kept, cells = _without_invalid_cells(model, table)
-        return cls(model, table, kept, cells, labels, target if network else None, groups)
+        groups = column_or_values(table, by)
+        required = set(model._required_columns)
+        table = without_columns(table, [name for name in names_in((target, by)) if name not in required])
+        table = with_parts_of_dates(table, required)
+        features, cells = _without_unexpected_values(model, table)
+        return cls(model, table, features, cells, labels, node, groups)
 
 
-def _look(asked: _AuditInput, in_training_data: bool, first_row: int) -> Audit:
+def _audit(rows: _AuditInput, in_training_data: bool, first_row: int) -> Audit:
+    """Run all checks."""
     notes: list[str] = []
-    cells = [one._replace(first=one.first + first_row) for one in asked.cells]
-    findings = _said_of_cells(cells)
-    rows, expected, density = find_outliers(asked.model, asked.features, notes)
-    if rows:
-        told = [
-            f"row {one.row + first_row}" + ("" if one.column is None else f" (most by {_shown(one.column)})")
-            for one in rows
-        ]
-        of = "1 row is" if len(rows) == 1 else f"{len(rows)} rows are"
-        findings.append(f"{of} all but impossible ({expected:.2g} expected by chance): {listed(told)}")
-    columns, moved = _drifted(asked, rows, notes)
-    for one in columns:
-        if one.column in moved:
-            findings.append(
-                f"{_column_of(one.column)} moved: by {one.bits:.2f} bits a cell ({one.low:.2f} to {one.high:.2f})"
-            )
-    doubtful: list[LabelIssue] = []
-    by_chance, surely = 0.0, False
+    outliers, expected_rows, density = find_outliers(rows.model, rows.features, notes)
+    columns, drifted = _drift(rows, outliers, notes)
+    issues: list[LabelIssue] = []
+    expected_labels, is_significant = 0.0, False
     groups: list[GroupPerformance] = []
-    if asked.labels is not None:
-        known, told_new = _known_labels(asked, notes)
-        findings += told_new
+    new_label_findings: list[str] = []
+    if rows.labels is not None:
+        known, new_label_findings = _rows_with_known_labels(rows, notes)
         if len(known):
-            found = _scored(asked, known, in_training_data)
-            doubtful = _label_issues(found, known)
-            by_chance, surely = _labels_by_chance(found, doubtful)
-            groups = _groups(found, known, asked.by)
-    elif asked.by is not None and density is not None:
-        finite = np.flatnonzero(np.isfinite(density))
-        some = DensityEvaluation(density[finite], by=_some(asked.by, finite), mass=_MASS)
-        groups = [
-            GroupPerformance(label, part.n_rows, part.loss, None, bool(part.loss.low > some.loss.high))
-            for label, part in some.groups.items()
-        ]
-    if surely:
-        told = [f"row {d.row + first_row} is {_shown(d.label)}, by them {_shown(d.suggested)}" for d in doubtful]
-        n = len(doubtful)
-        of = "label of 1 row disagrees with its" if n == 1 else f"labels of {n} rows disagree with their"
-        findings.append(f"the {of} columns ({by_chance:.2g} expected by chance): {listed(told)}")
-    for group in groups:
-        if group.worse:
-            error = "" if group.error_rate is None else f", error rate {group.error_rate!r}"
-            findings.append(f"group {_shown(group.group)} fares worse than all rows: loss {group.loss!r}{error}")
-    names = [one.column for one in columns if one.column in moved]
-    rows = [one._replace(row=one.row + first_row) for one in rows]
-    doubtful = [one._replace(row=one.row + first_row) for one in doubtful]
-    n = asked.whole.n_rows
-    return Audit(n, findings, notes, rows, expected, cells, columns, names, doubtful, by_chance, groups, first_row)
+            evaluation = _evaluate_labels(rows, known, in_training_data)
+            evaluated = known[getattr(evaluation, "rows", np.arange(len(evaluation.codes)))]
+            issues = _label_issues(evaluation, evaluated)
+            expected_labels, is_significant = _label_chance(evaluation, issues)
+            groups = _label_groups(evaluation, evaluated, rows.by)
+    elif rows.by is not None and density is not None:
+        groups = _density_groups(density, rows.by)
+    cells = [cell._replace(first=cell.first + first_row) for cell in rows.cells]
+    outliers = [outlier._replace(row=outlier.row + first_row) for outlier in outliers]
+    issues = [issue._replace(row=issue.row + first_row) for issue in issues]
+    findings = [
+        *_cell_findings(cells),
+        *_outlier_findings(outliers, expected_rows),
+        *_drift_findings([column for column in columns if column.column in drifted]),
+        *new_label_findings,
+        *(_label_findings(issues, expected_labels) if is_significant else []),
+        *_group_findings(groups),
+    ]
+    return Audit(
+        rows.table.n_rows,
+        findings,
+        notes,
+        outliers,
+        expected_rows,
+        cells,
+        columns,
+        [column.column for column in columns if column.column in drifted],
+        issues,
+        expected_labels,
+        groups,
+        first_row,
+    )
 
 
-# ---- Cells ---------------------------------------------------------------------------------------------------------
+# ---- Unexpected values ---------------------------------------------------------------------------------------------
 
 
-def _without_invalid_cells(model: Any, table: Table) -> tuple[Table, list[UnexpectedValue]]:
-    """The rows without the cells that the model has never counted or could not, and what these are."""
-    columns, found = dict(table.columns), []
-    parts = model._column_specs() if hasattr(model, "_column_specs") else []
-    plain = Table({name: column for name, column in columns.items() if not isinstance(column, Texts)})
-    masks = {name: (cells, False) for name, cells in invalid_cells(plain, parts).items()}
+def _without_unexpected_values(model: Any, table: Table) -> tuple[Table, list[UnexpectedValue]]:
+    """Return the rows with values that the model has never counted, or cannot count, missing, and these values."""
+    specs = model._column_specs() if hasattr(model, "_column_specs") else []
+    no_texts = Table({name: column for name, column in table.columns.items() if not isinstance(column, Texts)})
+    masks = {name: (mask, False) for name, mask in invalid_cells(no_texts, specs).items()}
     known = {
-        name: d
-        for names, family, ds in parts
+        name: domain
+        for names, family, domains in specs
         if family.cell_type == "codes"
-        for name, d in zip(names, ds, strict=True)
-        if not isinstance(model, AutoClassifier) or len(d.levels) > 1  # of two levels, an indicator has the second
+        for name, domain in zip(names, domains, strict=True)
+        if not isinstance(model, AutoClassifier) or len(domain.levels) > 1  # an indicator has a second level
     }
     if isinstance(model, BayesianNetwork):
         known |= {name: model._estimated_network.domains[name] for name in model.levels_}
     for name, domain in known.items():
-        if name in columns and name not in masks and domain.levels:
-            mask = _new(table, name, domain)
+        if name in table.columns and name not in masks and domain.levels:
+            mask = _has_new_level(table, name, domain)
             masks |= {name: (mask, True)} if mask.any() else {}
-    for name, (mask, new) in masks.items():
+    values: list[UnexpectedValue] = []
+    columns = dict(table.columns)
+    for name, (mask, new_level) in masks.items():
         if getattr(columns[name], "ndim", 1) != 1:
             continue
         cells = cells_of(columns[name])
-        counts: dict[Any, list[int]] = {}
+        rows_of: dict[Any, list[int]] = {}
         for row in np.flatnonzero(mask).tolist():
-            counts.setdefault(cells[row], []).append(row)
-        found += [UnexpectedValue(name, value, len(rows), rows[0], new) for value, rows in counts.items()]
-        columns[name] = emptied(columns[name], mask)
-    return Table(columns) if masks else table, found
+            rows_of.setdefault(cells[row], []).append(row)
+        values += [UnexpectedValue(name, value, len(rows), rows[0], new_level) for value, rows in rows_of.items()]
+        columns[name] = with_missing(columns[name], mask)
+    return Table(columns) if masks else table, values
 
 
-def _new(table: Table, name: Any, known: Domain) -> np.ndarray:
-    """Which cells hold levels that were never counted."""
+def _has_new_level(table: Table, name: Name, known: Domain) -> np.ndarray:
+    """Return which cells of a column have levels that were never counted."""
     codes, domain = table._encode(name, False)
-    new = np.append(known.positions_of(domain.levels) < 0, False)
-    return new[np.asarray(codes).astype(np.intp)]  # code −1, a missing cell, finds the last
-
-
-def _said_of_cells(cells: list[UnexpectedValue]) -> list[str]:
-    said = []
-    for name in dict.fromkeys(cell.column for cell in cells):
-        mine = sorted((cell for cell in cells if cell.column == name), key=lambda cell: -cell.rows)
-        told = [f"{_shown(c.value)} ({c.rows} row{'s' * (c.rows != 1)}, first {c.first})" for c in mine]
-        what = "levels that were never counted" if mine[0].new_level else "values that cannot be counted there"
-        said.append(f"{_column_of(name)} has {what}: {listed(told)}")
-    return said
+    is_new = np.append(known.positions_of(domain.levels) < 0, False)
+    return is_new[np.asarray(codes).astype(np.intp)]  # code −1, a missing cell, selects the last entry
 
 
 # ---- Columns, labels, groups ---------------------------------------------------------------------------------------
 
 
-def _drifted(asked: _AuditInput, rows: list[OutlierRow], notes: list[str]) -> tuple[list[ColumnDrift], set[Any]]:
-    """How far the columns moved, and which are called moved."""
-    new = {cell.column for cell in asked.cells if cell.new_level}
-    table = asked.features.replaced(
-        {n: asked.whole.columns[n] if n in new else c for n, c in asked.features.columns.items()}
+def _drift(rows: _AuditInput, outliers: list[OutlierRow], notes: list[str]) -> tuple[list[ColumnDrift], set[Any]]:
+    """Return the drift of all columns, and the columns for which it is significant."""
+    with_new_levels = {cell.column for cell in rows.cells if cell.new_level}
+    table = rows.features.replaced(
+        {
+            name: rows.table.columns[name] if name in with_new_levels else column
+            for name, column in rows.features.columns.items()
+        }
     )
-    labels = None if asked.target is not None or asked.labels is None else asked.labels
+    labels = None if rows.node is not None else rows.labels
     kept = np.ones(table.n_rows, dtype=bool)
-    if len(rows) <= _FEW * table.n_rows:  # a few absurd rows would hide how far all others moved
-        kept[[one.row for one in rows]] = False
+    if len(outliers) <= _FEW * table.n_rows:  # a few extreme rows would mask the drift of all others
+        kept[[outlier.row for outlier in outliers]] = False
     if labels is not None:
         kept &= ~missing_mask(labels)
     if not kept.all():
-        table, labels = (
-            table.rows(np.flatnonzero(kept)),
-            None if labels is None else _some(labels, np.flatnonzero(kept)),
-        )
+        index = np.flatnonzero(kept)
+        table = table.rows(index)
+        labels = None if labels is None else _take(labels, index)
     try:
-        if isinstance(asked.model, Mixture):
-            raise DataError("a Mixture does not count rows one by one.")
-        found = drift(asked.model, table, labels, _MASS)
+        if isinstance(rows.model, Mixture):
+            raise DataError("a Mixture does not count single rows.")
+        columns = drift(rows.model, table, labels, _MASS)
     except DataError as error:
         notes.append(f"columns are not compared: {' '.join(str(error).split())}")
         return [], set()
-    return found, {one.column for one in found if one.chance < _MOVED / len(found)}
+    return columns, {column.column for column in columns if column.chance < _DRIFT_CHANCE / len(columns)}
 
 
-def _known_labels(asked: _AuditInput, notes: list[str]) -> tuple[np.ndarray, list[str]]:
-    """The rows whose labels the model knows, and what is to be said of others."""
-    labels = cells_of(asked.labels)
-    network = asked.target is not None
-    classes = asked.model._estimated_network.domains[asked.target] if network else asked.model._class_domain
-    missing = missing_mask(asked.labels)
+def _rows_with_known_labels(rows: _AuditInput, notes: list[str]) -> tuple[np.ndarray, list[str]]:
+    """Return the rows whose label is a class of the model, and a finding for other labels."""
+    model: Any = rows.model
+    classes = model._class_domain if rows.node is None else model._estimated_network.domains[rows.node]
+    labels = cells_of(rows.labels)
+    missing = missing_mask(rows.labels)
     different = list(dict.fromkeys(label for label, gone in zip(labels, missing.tolist(), strict=True) if not gone))
-    there = {label for label, place in zip(different, classes.positions_of(different), strict=True) if place >= 0}
-    known = np.array([label in there for label in labels], dtype=bool) & ~missing
-    if missing.any():
-        n = int(missing.sum())
-        notes.append(f"{n} row{'s have' if n > 1 else ' has'} no label")
+    known_labels = {label for label, k in zip(different, classes.positions_of(different), strict=True) if k >= 0}
+    known = np.array([label in known_labels for label in labels], dtype=bool) & ~missing
+    n_missing = int(missing.sum())
+    if n_missing:
+        notes.append(f"{n_missing} row{'s have' if n_missing > 1 else ' has'} no label")
     counts: dict[Any, int] = {}
     for row in np.flatnonzero(~known & ~missing).tolist():
         counts[labels[row]] = counts.get(labels[row], 0) + 1
-    told = [f"{_shown(label)} ({n} row{'s' * (n != 1)})" for label, n in counts.items()]
-    return np.flatnonzero(known), [f"the target has labels that were never counted: {listed(told)}"] if told else []
+    new = [f"{_shown(label)} ({n} row{'s' * (n != 1)})" for label, n in counts.items()]
+    findings = [f"the target has labels that were never counted: {join_some(new)}"] if new else []
+    return np.flatnonzero(known), findings
 
 
-def _scored(asked: _AuditInput, known: np.ndarray, in_training_data: bool) -> Evaluation:
-    """What is said of the labels: by the model, or by models without the row."""
-    target = asked.target if asked.target is not None else _some(asked.labels, known)
-    rows = asked.features if len(known) == asked.features.n_rows else asked.features.rows(known)
+def _evaluate_labels(rows: _AuditInput, known: np.ndarray, in_training_data: bool) -> Evaluation:
+    """Evaluate the class probabilities of the model, or of models without the row."""
+    target = rows.node if rows.node is not None else _take(rows.labels, known)
+    features = rows.features if len(known) == rows.features.n_rows else rows.features.rows(known)
+    model: Any = rows.model
     if not in_training_data:
-        return evaluate(asked.model, rows, target)
-    # The choice of a mixture is made anew without every tenth of the rows, not without every row.
-    return (cross_validate if isinstance(asked.model, AutoClassifier) else leave_one_out)(asked.model, rows, target)
+        return evaluate(model, features, target)
+    if isinstance(model, AutoClassifier):  # members are chosen for every fold, not for every row
+        return cross_validate(model, features, target)
+    result: Evaluation = leave_one_out(model, features, target)
+    return result
 
 
-def _label_issues(found: Evaluation, known: np.ndarray) -> list[LabelIssue]:
-    own = np.exp(found.log_proba[np.arange(len(found.codes)), found.codes])
-    best = found.log_proba.argmax(axis=1)
-    sure = np.exp(found.log_proba.max(axis=1))
-    rows = getattr(found, "rows", np.arange(len(found.codes)))
-    where = np.flatnonzero((own <= _RULED_OUT) & (sure >= _SURE))
-    classes = found.classes.tolist()
+def _label_issues(evaluation: Evaluation, rows: np.ndarray) -> list[LabelIssue]:
+    """Return the rows whose label is improbable while another class is probable, the least probable first."""
+    codes = evaluation.codes
+    probability = np.exp(evaluation.log_proba[np.arange(len(codes)), codes])
+    suggested = evaluation.log_proba.argmax(axis=1)
+    highest = np.exp(evaluation.log_proba.max(axis=1))
+    issues = np.flatnonzero((probability <= _MOST_LABEL) & (highest >= _LEAST_SUGGESTED))
+    classes = evaluation.classes.tolist()
     return [
-        LabelIssue(int(known[rows[k]]), classes[found.codes[k]], classes[best[k]], float(own[k]), float(sure[k]))
-        for k in where[np.argsort(own[where], kind="stable")].tolist()
+        LabelIssue(int(rows[k]), classes[codes[k]], classes[suggested[k]], float(probability[k]), float(highest[k]))
+        for k in issues[np.argsort(probability[issues], kind="stable")].tolist()
     ]
 
 
-def _labels_by_chance(found: Evaluation, doubtful: list[LabelIssue]) -> tuple[float, bool]:
-    """How many labels disagree so if the model is right, and whether these are more, or one farther off than that."""
-    proba = np.exp(found.log_proba)
-    proba = proba[proba.max(axis=1) >= _SURE]
-    expected = float(proba[proba <= _RULED_OUT].sum())
-    if not doubtful:
+def _label_chance(evaluation: Evaluation, issues: list[LabelIssue]) -> tuple[float, bool]:
+    """Return the expected number of issues if the probabilities are right, and whether the issues are significant.
+
+    They are if there are too many of them (a Poisson tail), or one is too improbable.
+    """
+    proba = np.exp(evaluation.log_proba)
+    proba = proba[proba.max(axis=1) >= _LEAST_SUGGESTED]
+    expected = float(proba[proba <= _MOST_LABEL].sum())
+    if not issues:
         return expected, False
-    as_far = float(proba[proba <= doubtful[0].probability].sum())
-    return expected, bool(pdtrc(len(doubtful) - 1, expected) < _BY_CHANCE_LABELS or as_far < _BY_CHANCE_LABELS)
+    as_improbable = float(proba[proba <= issues[0].probability].sum())
+    return expected, bool(pdtrc(len(issues) - 1, expected) < _LABEL_CHANCE or as_improbable < _LABEL_CHANCE)
 
 
-def _groups(found: Evaluation, known: np.ndarray, by: Any) -> list[GroupPerformance]:
+def _label_groups(evaluation: Evaluation, rows: np.ndarray, by: Any) -> list[GroupPerformance]:
+    """Return log loss and error rate of every group."""
     if by is None:
         return []
-    rows = known[getattr(found, "rows", np.arange(len(found.codes)))]
-    whole = Evaluation(found.classes, found.codes, found.log_proba, by=_some(by, rows), mass=_MASS)
-    fares = []
-    for label, part in whole.groups.items():
-        worse = part.log_loss.low > whole.log_loss.high or part.error_rate.low > whole.error_rate.high
-        fares.append(GroupPerformance(label, part.n_rows, part.log_loss, part.error_rate, bool(worse)))
-    return fares
+    everything = Evaluation(evaluation.classes, evaluation.codes, evaluation.log_proba, by=_take(by, rows), mass=_MASS)
+    groups = []
+    for label, part in everything.groups.items():
+        worse = part.log_loss.low > everything.log_loss.high or part.error_rate.low > everything.error_rate.high
+        groups.append(GroupPerformance(label, part.n_rows, part.log_loss, part.error_rate, bool(worse)))
+    return groups
 
 
-def _some(column: Any, rows: np.ndarray) -> Any:
+def _density_groups(density: np.ndarray, by: Any) -> list[GroupPerformance]:
+    """Return the code length of every group, of rows with a finite density."""
+    finite = np.flatnonzero(np.isfinite(density))
+    everything = DensityEvaluation(density[finite], by=_take(by, finite), mass=_MASS)
+    return [
+        GroupPerformance(label, part.n_rows, part.loss, None, bool(part.loss.low > everything.loss.high))
+        for label, part in everything.groups.items()
+    ]
+
+
+def _take(column: Any, rows: np.ndarray) -> Any:
+    """Return some cells of a column."""
     if len(rows) == len(column):
         return column
     cells = column if isinstance(column, np.ndarray) else cells_of(column)
     return cells[rows] if isinstance(cells, np.ndarray) else np.asarray([cells[k] for k in rows.tolist()])
 
 
-def _shown(value: Any) -> str:
+# ---- Findings as text ----------------------------------------------------------------------------------------------
+
+
+def _cell_findings(cells: Sequence[UnexpectedValue]) -> list[str]:
+    findings = []
+    for name in dict.fromkeys(cell.column for cell in cells):
+        own = sorted((cell for cell in cells if cell.column == name), key=lambda cell: -cell.rows)
+        values = [f"{_shown(c.value)} ({c.rows} row{'s' * (c.rows != 1)}, first {c.first})" for c in own]
+        what = "levels that were never counted" if own[0].new_level else "invalid values"
+        findings.append(f"{_shown_column(name)} has {what}: {join_some(values)}")
+    return findings
+
+
+def _outlier_findings(outliers: Sequence[OutlierRow], expected: float) -> list[str]:
+    if not outliers:
+        return []
+    rows = [f"row {r.row}" + ("" if r.column is None else f" (most by {_shown(r.column)})") for r in outliers]
+    count = "1 row is" if len(outliers) == 1 else f"{len(outliers)} rows are"
+    return [f"{count} improbable ({expected:.2g} expected by chance): {join_some(rows)}"]
+
+
+def _drift_findings(columns: Sequence[ColumnDrift]) -> list[str]:
+    return [
+        f"{_shown_column(each.column)} drifted by {each.bits:.2f} bits per cell ({each.low:.2f} to {each.high:.2f})"
+        for each in columns
+    ]
+
+
+def _label_findings(issues: Sequence[LabelIssue], expected: float) -> list[str]:
+    rows = [f"row {d.row} has label {_shown(d.label)}, predicted {_shown(d.suggested)}" for d in issues]
+    count = f"{len(issues)} suspected label error{'s' * (len(issues) != 1)}"
+    return [f"{count} ({expected:.2g} expected by chance): {join_some(rows)}"]
+
+
+def _group_findings(groups: Sequence[GroupPerformance]) -> list[str]:
+    findings = []
+    for group in groups:
+        if group.worse:
+            error = "" if group.error_rate is None else f", error rate {group.error_rate!r}"
+            findings.append(f"group {_shown(group.group)} is worse than all rows: loss {group.loss!r}{error}")
+    return findings
+
+
+def _shown(value: object) -> str:
     return printable(repr(value)) if isinstance(value, str) else printable(value)
 
 
-def _column_of(name: Any) -> str:
+def _shown_column(name: object) -> str:
     if isinstance(name, tuple):
-        return f"columns {listed([_shown(one) for one in name])}"
+        return f"columns {join_some([_shown(part) for part in name])}"
     return f"column {_shown(name)}"

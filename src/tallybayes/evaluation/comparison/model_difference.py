@@ -1,138 +1,42 @@
-"""tb.difference: what changed from one model to another, in rows and in bits."""
+"""tb.difference: the changes from one model to another, in rows and in bits."""
 
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import rel_entr
 from sklearn.utils.validation import check_is_fitted
 
-from tallybayes._utils.html import html_parts
-from tallybayes._utils.text_table import text_table
-from tallybayes.errors import DataError, printable
+from tallybayes.errors import DataError
 from tallybayes.families.family import family_kl_divergence
 from tallybayes.models.ensemble.auto_classifier import AutoClassifier
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
+from tallybayes.models.inspection.parameter_table import ParameterTable
+from tallybayes.results.difference import ColumnDifference, Difference
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from tallybayes.models.estimator import Estimator
 
-_SHOWN = 12
-_UNSEEN = 0.5  # rows: what a level counts for in the model that has never seen it
+_UNSEEN = 0.5  # rows: the weight of a level in the model that has not seen it
 
-
-class ColumnDifference(NamedTuple):
-    """One column: how far its distribution moved, in which group most, and the levels that came and went."""
-
-    column: Any
-    bits: float
-    group: Any  # where it moved most; None where nothing is given
-    group_bits: float
-    new_levels: tuple[Any, ...]
-    gone_levels: tuple[Any, ...]
-
-
-class Difference:
-    """What changed from one model to another. Made by `difference`; it prints as tables.
-
-    Attributes
-    ----------
-    kind : str
-        The class of both models.
-    rows : tuple of float
-        How many rows each has counted.
-    classes : dict
-        From class, or state, to its rows in each; those that came or went have 0 in one.
-    class_bits : float
-        How far p(class) moved; NaN for models that have none.
-    columns : list of ColumnDifference
-        Those that moved most first.
-    only_before, only_after : list
-        Columns that only one of them has, or has as another family.
-    note : str
-        Which members are compared, of mixtures.
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> coin = tb.NaiveBayes({"toss": tb.Bernoulli()}, estimate="mle")
-    >>> fair = coin.fit({"toss": [1, 0, 1, 0], "whose": ["mine"] * 4}, "whose").reestimate()
-    >>> found = tb.difference(fair, coin.fit({"toss": [1, 1, 1, 0], "whose": ["mine"] * 4}, "whose"))
-    >>> round(found.columns[0].bits, 4)
-    0.1887
-    """
-
-    def __init__(
-        self,
-        kind: str,
-        rows: tuple[float, float],
-        classes: Mapping[Any, tuple[float, float]],
-        class_bits: float,
-        columns: Sequence[ColumnDifference],
-        only_before: Sequence[Any],
-        only_after: Sequence[Any],
-        note: str = "",
-    ) -> None:
-        self.kind, self.rows, self.classes, self.class_bits = kind, rows, dict(classes), class_bits
-        self.columns = sorted(columns, key=lambda one: 1.0 if math.isnan(one.bits) else -one.bits)
-        self.only_before, self.only_after, self.note = list(only_before), list(only_after), note
-
-    def to_frame(self) -> pd.DataFrame:
-        """One line for every column, as a pandas data frame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.columns, columns=list(ColumnDifference._fields))
-
-    def _parts(self) -> list[tuple[str, list[str], list[list[str]]]]:
-        head = f"{self.kind}: {_rows(self.rows[0])} rows before, {_rows(self.rows[1])} after"
-        parts = [(head + (f" ({self.note})" if self.note else ""), list[str](), list[list[str]]())]
-        if self.classes:
-            lines = [[printable(label), *map(_rows, counts)] for label, counts in self.classes.items()]
-            moved = "" if np.isnan(self.class_bits) else f"p(class) moved by {_bits(self.class_bits)} bits"
-            parts.append((moved, ["class", "before", "after"], lines))
-        lines = []
-        for one in self.columns:
-            where = "" if one.group is None else f"{printable(one.group)}: {_bits(one.group_bits)}"
-            levels = [f"+ {printable(level)}" for level in one.new_levels]
-            levels += [f"- {printable(level)}" for level in one.gone_levels]
-            more = [f"… {len(levels) - 4} more"] if len(levels) > 5 else []
-            shown = ", ".join([*levels[:4], *more] if more else levels)
-            lines.append([printable(one.column), _bits(one.bits), where, shown])
-        parts.append(("", ["column", "bits", "most in", "levels"], lines))
-        for what, names in (("only before", self.only_before), ("only after", self.only_after)):
-            if names:
-                parts.append((f"{what}: {', '.join(map(printable, names))}", [], []))
-        return parts
-
-    def _repr_html_(self) -> str:
-        return html_parts(*self._parts())
-
-    def __repr__(self) -> str:
-        out = []
-        for title, head, lines in self._parts():
-            out += [title] if title else []
-            if head:
-                more = [[f"… {len(lines) - _SHOWN} more", *[""] * (len(head) - 1)]] if len(lines) > _SHOWN else []
-                out += text_table([head, *lines[:_SHOWN], *more])
-        return "\n".join(out)
+Index = tuple[np.ndarray, ...]  # selects the common groups of a factor
+ColumnPosition = tuple[LabeledFactor, int | None]  # a column in its factor; None for all columns of the factor together
 
 
 def difference(before: Estimator, after: Estimator) -> Difference:
-    """What changed from one model to another of the same kind: in rows, levels and classes, and in bits.
+    """Compute the changes from one model to another of the same kind: rows, classes, levels, and divergences in bits.
 
-    The bits of a column are the Kullback–Leibler divergence of its distribution after from the one before, by the point
-    estimates that `table` shows, averaged over the groups (classes) by their rows after: what every cell of the new
-    rows would cost more if it were coded by the old model. A level that one model has never seen counts as half a row
-    there. Words count by the token; columns that a covariance describes together are one. Of pairs of columns
-    (one-dependence classifiers), each is compared given the class alone.
+    The divergence of a column is the Kullback–Leibler divergence of its distribution after from that before, with the
+    point estimates that `table` shows, averaged over the groups (classes) by their rows after. It is the additional
+    code length of a cell of the new rows if it is coded by the old model. A level that one model has not seen counts as
+    half a row there. Words are counted by token; columns with a joint covariance are one. In one-dependence classifiers
+    each column is compared given the class alone.
 
     Parameters
     ----------
@@ -160,57 +64,69 @@ def difference(before: Estimator, after: Estimator) -> Difference:
     if type(before) is not type(after):
         raise DataError(
             f"the models are a {type(before).__name__} and a {type(after).__name__}; expected two of one kind.\n"
-            "    Models of different kinds are compared by what they predict: tb.evaluate."
+            "    Models of different kinds are compared by their predictions: tb.evaluate."
         )
     check_is_fitted(before)
     check_is_fitted(after)
     if not hasattr(type(before), "parameters_"):
         raise DataError.wrong_type("before", f"a {type(before).__name__}", "a model of columns, such as a classifier")
-    first, second, note = before, after, ""
+    old_model: Any = before
+    new_model: Any = after
+    note = ""
     if isinstance(before, AutoClassifier) and isinstance(after, AutoClassifier):
-        first, second, note = _members(before, after)
-    second = _in_kinds_of(first, second)
-    found, pasts = _told(second), _told(first)
-    classes, class_bits = _classes(first, second)
-    columns, only_after = [], []
-    pairs: dict[int, _FactorPair] = {}  # by the factor after
-    for name, (told, place) in found.items():
-        past = pasts.get(name)
-        if past is None or past[0].family != told.family or past[0].given != told.given:
+        old_model, new_model, note = _common_member(before, after)
+    new_model = _with_levels_like(old_model, new_model)
+    old_columns = _columns(old_model)
+    columns: list[ColumnDifference] = []
+    only_after: list[Any] = []
+    pairs: dict[int, _FactorPair] = {}  # by the new factor
+    for name, (factor, position) in _columns(new_model).items():
+        old_factor, old_position = old_columns.get(name, (None, None))
+        if old_factor is None or old_factor.family != factor.family or old_factor.given != factor.given:
             only_after.append(name)
-        else:
-            pair = pairs.get(id(told))
-            if pair is None or pair.old is not past[0]:
-                pair = pairs[id(told)] = _FactorPair(first, past[0], second, told)
-            columns.append(_column(name, pair, past[1], place))
-    kept = {one.column for one in columns}
-    only_before = [name for name in pasts if name not in kept]
-    rows = (before.n_rows_, after.n_rows_)
-    return Difference(type(before).__name__, rows, classes, class_bits, columns, only_before, only_after, note)
+            continue
+        pair = pairs.get(id(factor))
+        if pair is None or pair.old is not old_factor:
+            pair = pairs[id(factor)] = _FactorPair(old_model, old_factor, new_model, factor)
+        columns.append(_column_difference(name, pair, old_position, position))
+    compared = {each.column for each in columns}
+    classes, class_bits = _class_difference(old_model, new_model)
+    return Difference(
+        type(before).__name__,
+        (before.n_rows_, after.n_rows_),
+        classes,
+        class_bits,
+        columns,
+        [name for name in old_columns if name not in compared],
+        only_after,
+        note,
+    )
 
 
-def _in_kinds_of(before: Any, after: Any) -> Any:
-    """Return the model after, with booleans as the one before has them: as booleans, 0 and 1, or strings."""
-    known, domains = before.tally_.domains, after.tally_.domains
-    others = {
+def _with_levels_like(before: Any, after: Any) -> Any:
+    """Return the model after, with booleans represented as in the one before: as booleans, 0 and 1, or strings."""
+    known = before.tally_.domains
+    domains = after.tally_.domains
+    converted = {
         name: domain.in_kind_of(known[name])
         for name, domain in domains.items()
         if name in known and domain.kind != known[name].kind and known[name].same_levels(domain.levels) is not None
     }
-    return copy.copy(after)._set_tally(after.tally_.align(domains | others)) if others else after
+    return copy.copy(after)._set_tally(after.tally_.align(domains | converted)) if converted else after
 
 
-def _members(before: AutoClassifier, after: AutoClassifier) -> tuple[Any, Any, str]:
-    """The member that both have and that tells of most columns by themselves; of several, the heaviest after."""
+def _common_member(before: AutoClassifier, after: AutoClassifier) -> tuple[Any, Any, str]:
+    """Return the member of both models with most columns, of several that of the largest weight after, and a note."""
     pairs = [
-        (past, old, choice, model)
+        (old_choice, old_model, choice, model)
         for choice, model in after.members_
-        for past, old in before.members_
-        if choice.name == past.name and type(model) is type(old)
+        for old_choice, old_model in before.members_
+        if choice.name == old_choice.name and type(model) is type(old_model)
     ]
     if pairs:
-        past, old, choice, model = max(pairs, key=lambda pair: len(_told(pair[3])))
-        return old, model, f"compared by {choice.name}, weight {past.weight:.2f} before, {choice.weight:.2f} after"
+        old_choice, old_model, choice, model = max(pairs, key=lambda pair: len(_columns(pair[3])))
+        weights = f"weight {old_choice.weight:.2f} before, {choice.weight:.2f} after"
+        return old_model, model, f"compared by {choice.name}, {weights}"
     names = [", ".join(choice.name for choice, _ in model.members_) for model in (before, after)]
     raise DataError(
         f"the mixtures have no member in common ({names[0]}; {names[1]}); expected at least one.\n"
@@ -218,230 +134,236 @@ def _members(before: AutoClassifier, after: AutoClassifier) -> tuple[Any, Any, s
     )
 
 
-Place = tuple[LabeledFactor, int | None]
-
-
-def _told(model: Any) -> dict[Any, Place]:
-    """Every column as it is told of, by name: its factor and its place in it; None for all columns of one together."""
-    told = model._labeled_factors()
+def _columns(model: Any) -> dict[Any, ColumnPosition]:
+    """Return the factor and the position of every column by name."""
+    factors = model._labeled_factors()
     if hasattr(model, "_pairs"):
-        told = [model._pairs.labeled_factor(name) for name in model._pairs.counts.names]
+        factors = [model._pairs.labeled_factor(name) for name in model._pairs.counts.names]
     elif hasattr(model, "target_"):
-        told = told[1:]  # p(class) is told by itself
-    found: dict[Any, Place] = {}
-    for one in told:
-        if one.is_block:
-            found[one.columns[0]] = (one, None)
-        elif one.family.columnwise:
-            found |= {name: (one, place) for place, name in enumerate(one.columns)}
+        factors = factors[1:]  # without p(class)
+    columns: dict[Any, ColumnPosition] = {}
+    for factor in factors:
+        if factor.is_block:
+            columns[factor.columns[0]] = (factor, None)
+        elif factor.family.columnwise:
+            columns |= {name: (factor, position) for position, name in enumerate(factor.columns)}
         else:
-            found[one.columns[0] if len(one.columns) == 1 else tuple(one.columns)] = (one, None)
-    return found
+            columns[factor.columns[0] if len(factor.columns) == 1 else tuple(factor.columns)] = (factor, None)
+    return columns
 
 
-def _classes(before: Any, after: Any) -> tuple[dict[Any, tuple[float, float]], float]:
-    """The rows of every class in each, and the bits by which p(class) moved; nothing for models without classes."""
+def _class_difference(before: Any, after: Any) -> tuple[dict[Any, tuple[float, float]], float]:
+    """Return the rows of every class in each model, and the divergence of p(class) in bits; NaN without classes."""
     if not hasattr(after, "target_"):
         return {}, float("nan")
-    counts = [
-        dict(zip(model.classes_.tolist(), model.tally_[model.target_].table.tolist(), strict=True))
-        for model in (before, after)
-    ]
+    counts, priors = [], []
+    for model in (before, after):
+        labels = model.classes_.tolist()
+        counts.append(dict(zip(labels, model.tally_[model.target_].table.tolist(), strict=True)))
+        priors.append(dict(zip(labels, model.class_prior_.values, strict=True)))
     labels = list(dict.fromkeys([*counts[0], *counts[1]]))
-    shares = [dict(zip(model.classes_.tolist(), model.class_prior_.values, strict=True)) for model in (before, after)]
     old, new = (
-        _with_unseen(np.array([some.get(label, np.nan) for label in labels]), sum(rows.values()))
-        for some, rows in zip(shares, counts, strict=True)
+        _with_unseen(np.array([prior.get(label, np.nan) for label in labels]), sum(rows.values()))
+        for prior, rows in zip(priors, counts, strict=True)
     )
     rows = {label: (counts[0].get(label, 0.0), counts[1].get(label, 0.0)) for label in labels}
     return rows, float(rel_entr(new, old).sum() / np.log(2))
 
 
-def _with_unseen(shares: np.ndarray, rows: Any) -> np.ndarray:
-    """Probabilities of levels, (…, levels), those that are not known (NaN) as of half a row among so many."""
-    unknown = np.isnan(shares)
+def _with_unseen(probabilities: np.ndarray, rows: np.ndarray | float) -> np.ndarray:
+    """Return probabilities of levels, (…, levels), with unknown ones (NaN) as of half a row among `rows`."""
+    unknown = np.isnan(probabilities)
     if not unknown.any() or unknown.all():
-        return shares
+        return probabilities
     n = np.asarray(rows, dtype=float)[..., None]
-    counts = np.where(unknown, _UNSEEN, np.nan_to_num(shares) * n)
-    return counts / counts.sum(axis=-1, keepdims=True)
+    counts = np.where(unknown, _UNSEEN, np.nan_to_num(probabilities) * n)
+    return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
+
+
+class _FactorSide:
+    """A factor of one model, restricted to the groups that both models have."""
+
+    def __init__(self, model: Any, factor: LabeledFactor, shared: Sequence[Sequence[Any]]) -> None:
+        self.model = model
+        self.factor = factor
+        self.shape = tuple(map(len, factor.groups))
+        positions = [
+            np.array([list(axis).index(label) for label in labels], dtype=np.intp)
+            for axis, labels in zip(factor.groups, shared, strict=True)
+        ]
+        self.index: Index = np.ix_(*positions) if positions else ()
+
+    def rows(self, position: int | None) -> np.ndarray:
+        """Return the rows of the common groups, of one column or of all columns together; 1 each without counts."""
+        return self._all_rows(position)[self.index]
+
+    def _all_rows(self, position: int | None) -> np.ndarray:
+        """Return the rows of every group: those of the factor, else those of the class, else 1."""
+        if getattr(self.model, "_fixed_parameters", None) is not None:
+            return np.ones(self.shape)
+        counted = self._counted_rows(position)
+        if counted is not None and counted.shape == self.shape:
+            return counted
+        if hasattr(self.model, "target_") and self.shape == (len(self.model.classes_),):
+            return np.asarray(self.model.tally_[self.model.target_].table)
+        return np.ones(self.shape)
+
+    def _counted_rows(self, position: int | None) -> np.ndarray | None:
+        """Return the rows of every group of the factor; None if the tally has other factors."""
+        if self._statistics is None:
+            if position is not None:
+                with suppress(KeyError):
+                    name = self.factor.scored.factor.columns[position]
+                    return np.asarray(self.model.tally_[name].group_weights())
+            return None
+        if position is None:
+            return np.asarray(self._statistics.group_weights())
+        return self._weight[..., position if self._weight.shape[-1] > 1 else 0]
+
+    @cached_property
+    def _statistics(self) -> Any:
+        """The statistics of the factor, or None if the tally has other factors."""
+        with suppress(KeyError):
+            return self.model.tally_[self.factor.scored.factor.columns]
+        return None
+
+    @cached_property
+    def _weight(self) -> np.ndarray:
+        """The weight of every group and column, or of every group."""
+        return np.maximum(self._statistics.weight, 0.0)
+
+    def probabilities(self, table: ParameterTable, levels: Sequence[Any]) -> np.ndarray:
+        """Return the probabilities of some levels in the common groups; NaN of levels that the table does not have."""
+        position_of = {level: k for k, level in enumerate(table.columns)}
+        values = np.concatenate([table.values, np.full((*table.values.shape[:-1], 1), np.nan)], axis=-1)
+        return values[..., [position_of.get(level, -1) for level in levels]][self.index]
+
+    @cached_property
+    def parameters(self) -> Any:
+        """The parameters of the common groups, with an axis of groups each."""
+        point = self.factor.point
+        if not isinstance(point, tuple):
+            return self._by_group(point)[self.index]
+        kind: Any = type(point)
+        if self.factor.inputs:
+            return kind(*(self._by_group(part)[self.index] for part in point))
+        parts = [self._by_group(part) for part in point]
+        first = parts[0]
+        # Parameters without groups, such as a tied variance, are repeated for every group.
+        shapes = [first.shape if part.ndim <= first.ndim else (*first.shape, first.shape[-1]) for part in parts]
+        return kind(*(np.broadcast_to(part, shape)[self.index] for part, shape in zip(parts, shapes, strict=True)))
+
+    def _by_group(self, part: Any) -> np.ndarray:
+        """Return parameters with an axis for every parent: continuous nodes have one axis for all combinations."""
+        array = np.asarray(part)
+        is_flat = len(self.shape) > 1 and array.shape[: len(self.shape)] != self.shape
+        return array.reshape(*self.shape, *array.shape[1:]) if is_flat else array
 
 
 class _FactorPair:
-    """A factor of both models, with the values that all of its columns share."""
+    """A factor of both models, restricted to their common groups."""
 
     def __init__(self, before: Any, old: LabeledFactor, after: Any, new: LabeledFactor) -> None:
-        self.old, self.after, self.new = old, after, new
+        self.old = old
+        self.new = new
         shared = [
             [label for label in axis if label in set(other)] for axis, other in zip(new.groups, old.groups, strict=True)
         ]
-        self.labels: list[Any] = [_joined(group) for group in _product(shared)]
-        self.old_index, self.new_index = (_index(told.groups, shared) for told in (old, new))
-        self.old_rows = _RowsOf(before, old)
-        self.new_rows = _RowsOf(after, new)
+        self.labels = [
+            group[0] if len(group) == 1 else ", ".join(map(str, group)) for group in itertools.product(*shared)
+        ]
+        self.old_side = _FactorSide(before, old, shared)
+        self.new_side = _FactorSide(after, new, shared)
 
     @cached_property
     def nats(self) -> np.ndarray:
-        """The divergence of every group, and of every column where they are independent."""
-        return family_kl_divergence(self.new.family, _some(self.new, self.new_index), _some(self.old, self.old_index))
+        """The divergence of every group, and of every column if they are independent."""
+        return family_kl_divergence(self.new.family, self.new_side.parameters, self.old_side.parameters)
 
 
-def _column(name: Any, pair: _FactorPair, old_place: int | None, place: int | None) -> ColumnDifference:
-    """How far one column moved."""
-    old, new, old_index, new_index = pair.old, pair.new, pair.old_index, pair.new_index
-    old_rows, new_rows = pair.old_rows.of(old_place)[old_index], pair.new_rows.of(place)[new_index]
-    new_levels: tuple[Any, ...] = ()
-    gone_levels: tuple[Any, ...] = ()
-    if place is not None and old_place is not None and new._columns(place) is not None:
-        known, there = new._columns(place), old._columns(old_place)
-        assert known is not None and there is not None  # noqa: PT018 - the same family has levels in both
-        new_levels = tuple(level for level in known if level not in set(there))
-        gone_levels = tuple(level for level in there if level not in set(known))
-        levels = [*known, *gone_levels]
-        p = _over(new.column(place), levels, new_index)
-        q = _over(old.column(old_place), levels, old_index)
-        nats = rel_entr(_with_unseen(p, new_rows), _with_unseen(q, old_rows)).sum(axis=-1)
-    elif place is None and new.is_block and list(new.within) != list(old.within):
-        these, those = set(new.within), set(old.within)
-        new_levels = tuple(word for word in new.within if word not in those)
-        gone_levels = tuple(word for word in old.within if word not in these)
-        nats = _words_moved(new, new_index, new_rows, old, old_index, old_rows)
-    elif new.inputs:
-        nats = _line_moved(pair.after, name, _some(new, new_index), new_index, new, _some(old, old_index))
-    else:
-        nats = pair.nats
-        if new.family.columnwise or new.family.is_bag_of_words:
-            nats = nats.sum(axis=-1) if place is None else nats[..., place]
+def _column_difference(
+    name: Any, pair: _FactorPair, old_position: int | None, position: int | None
+) -> ColumnDifference:
+    """Return the divergence of a column, averaged over groups, and its new and gone levels."""
+    old_rows = pair.old_side.rows(old_position)
+    new_rows = pair.new_side.rows(position)
+    nats, new_levels, gone_levels = _divergence(name, pair, old_position, position, old_rows, new_rows)
     bits = np.ravel(nats) / np.log(2)
     weight = np.where(np.ravel(old_rows) > 0, np.ravel(new_rows), 0.0)
     weight = np.where(np.isnan(bits), 0.0, weight)
     if not weight.any():
         return ColumnDifference(name, float("nan"), None, float("nan"), new_levels, gone_levels)
     mean = float((np.where(weight > 0, bits, 0.0) * weight).sum() / weight.sum())
-    most = int(np.argmax(np.where(weight > 0, bits, -1.0)))
-    group = pair.labels[most] if new.groups else None
-    return ColumnDifference(name, mean, group, float(bits[most]), new_levels, gone_levels)
+    largest = int(np.argmax(np.where(weight > 0, bits, -1.0)))
+    group = pair.labels[largest] if pair.new.groups else None
+    return ColumnDifference(name, mean, group, float(bits[largest]), new_levels, gone_levels)
 
 
-def _words_moved(
-    new: LabeledFactor, new_index: Any, new_rows: np.ndarray, old: LabeledFactor, old_index: Any, old_rows: np.ndarray
-) -> np.ndarray:
-    """How far the words moved that two blocks have, in nats; of one vocabulary also those that only one has."""
-    both = ((new, new_index), (old, old_index))
-    places = [{word: place for place, word in enumerate(told.within)} for told, _ in both]
+def _divergence(
+    name: Any,
+    pair: _FactorPair,
+    old_position: int | None,
+    position: int | None,
+    old_rows: np.ndarray,
+    new_rows: np.ndarray,
+) -> tuple[np.ndarray, tuple[Any, ...], tuple[Any, ...]]:
+    """Return the divergence of a column in every common group, in nats, and its new and gone levels."""
+    old, new = pair.old, pair.new
+    if position is not None and old_position is not None:
+        levels = new._columns(position)
+        old_levels = old._columns(old_position)
+        if levels is not None and old_levels is not None:
+            added, removed = _changed(old_levels, levels)
+            union = [*levels, *removed]
+            p = pair.new_side.probabilities(new.column(position), union)
+            q = pair.old_side.probabilities(old.column(old_position), union)
+            return rel_entr(_with_unseen(p, new_rows), _with_unseen(q, old_rows)).sum(axis=-1), added, removed
+    if position is None and new.is_block and list(new.within) != list(old.within):
+        return _word_divergence(pair, old_rows, new_rows), *_changed(old.within, new.within)
+    if new.inputs:
+        return _line_divergence(pair, name), (), ()
+    nats = pair.nats
+    if new.family.columnwise or new.family.is_bag_of_words:
+        nats = nats.sum(axis=-1) if position is None else nats[..., position]
+    return nats, (), ()
+
+
+def _changed(old: Sequence[Any], new: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return the levels that only the new sequence has, and those that only the old one has."""
+    known, current = set(old), set(new)
+    return tuple(level for level in new if level not in known), tuple(level for level in old if level not in current)
+
+
+def _word_divergence(pair: _FactorPair, old_rows: np.ndarray, new_rows: np.ndarray) -> np.ndarray:
+    """Return the divergence of the words that both blocks have; under one distribution of words, of all words."""
+    old, new = pair.old, pair.new
+    new_index = {word: k for k, word in enumerate(new.within)}
+    old_index = {word: k for k, word in enumerate(old.within)}
     if new.family.is_bag_of_words:
-        words = [*places[0] | places[1]]
-        p, q = (_over(told.block(), words, index) for told, index in both)
+        words = [*new_index | old_index]
+        p = pair.new_side.probabilities(new.block(), words)
+        q = pair.old_side.probabilities(old.block(), words)
         return np.asarray(rel_entr(_with_unseen(p, new_rows), _with_unseen(q, old_rows)).sum(axis=-1))
-    shared = [word for word in places[0] if word in places[1]]
-    some = [[place[word] for word in shared] for place in places]
-    found = (_some(*one)[..., chosen] for one, chosen in zip(both, some, strict=True))
-    return np.asarray(family_kl_divergence(new.family, *found)).sum(axis=-1)
+    shared = [word for word in new_index if word in old_index]
+    p = pair.new_side.parameters[..., [new_index[word] for word in shared]]
+    q = pair.old_side.parameters[..., [old_index[word] for word in shared]]
+    return np.asarray(family_kl_divergence(new.family, p, q)).sum(axis=-1)
 
 
-def _line_moved(model: Any, name: Any, new: Any, index: Any, told: LabeledFactor, old: Any) -> np.ndarray:
-    """How far the line of a network's node moved, in nats, over its parents as they were counted after."""
+def _line_divergence(pair: _FactorPair, name: Any) -> np.ndarray:
+    """Return the divergence of a linear Gaussian node, averaged over the distribution of its parents after."""
+    model, factor, index = pair.new_side.model, pair.new, pair.new_side.index
+    new, old = pair.new_side.parameters, pair.old_side.parameters
     if getattr(model, "_fixed_parameters", None) is not None:
         return np.full(np.shape(new.intercept), np.nan)
-    moments, k = model._estimated_network.nodes[name].flat(), len(told.inputs)
+    moments = model._estimated_network.nodes[name].flat()
+    k = len(factor.inputs)
     weight = np.maximum(moments.weight[..., :1, None], 1e-300)
-    shape = tuple(map(len, told.groups))
+    shape = pair.new_side.shape
     mean = moments.mean[..., :k].reshape(*shape, k)[index]
-    spread = (moments.scatter[..., :k, :k] / weight).reshape(*shape, k, k)[index]
-    turn = new.slope - old.slope
-    gap = new.intercept - old.intercept + (turn * mean).sum(axis=-1)
-    squares = gap**2 + np.einsum("...i,...ij,...j->...", turn, spread, turn)
-    share = new.variance / old.variance
-    return np.asarray((share - 1 - np.log(share) + squares / old.variance) / 2)
-
-
-def _product(axes: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    groups: list[tuple[Any, ...]] = [()]
-    for axis in axes:
-        groups = [(*group, label) for group in groups for label in axis]
-    return groups
-
-
-def _joined(group: tuple[Any, ...]) -> Any:
-    return group[0] if len(group) == 1 else ", ".join(map(str, group))
-
-
-def _index(groups: Sequence[Sequence[Any]], shared: Sequence[Sequence[Any]]) -> Any:
-    """Where the groups that both have are among those of one."""
-    places = [[list(axis).index(label) for label in some] for axis, some in zip(groups, shared, strict=True)]
-    return np.ix_(*(np.array(some, dtype=np.intp) for some in places)) if places else ()
-
-
-def _over(table: Any, levels: Sequence[Any], index: Any) -> np.ndarray:
-    """The probabilities of some groups, by these levels; NaN of those that the table does not know."""
-    place = {level: k for k, level in enumerate(table.columns)}
-    values = np.concatenate([table.values, np.full((*table.values.shape[:-1], 1), np.nan)], axis=-1)
-    return values[..., [place.get(level, -1) for level in levels]][index]
-
-
-def _some(told: LabeledFactor, index: Any) -> Any:
-    """The parameters of some groups, each group's own."""
-    point, shape = told.point, tuple(map(len, told.groups))
-
-    def by_group(part: Any) -> np.ndarray:
-        """With an axis for all that it is given: measured nodes of a network have one for all combinations."""
-        array = np.asarray(part)
-        flat = len(shape) > 1 and array.shape[: len(shape)] != shape
-        return array.reshape(*shape, *array.shape[1:]) if flat else array
-
-    if not isinstance(point, tuple):
-        return by_group(point)[index]
-    if told.inputs:
-        return type(point)(*(by_group(part)[index] for part in point))
-    point = type(point)(*map(by_group, point))
-    first = point[0]
-    wider = [first.shape if np.ndim(part) <= first.ndim else (*first.shape, first.shape[-1]) for part in point]
-    parts = (np.broadcast_to(part, shape)[index] for part, shape in zip(point, wider, strict=True))
-    return type(point)(*parts)
-
-
-class _RowsOf:
-    """The rows that were counted in every group of a factor; 1 each where none were."""
-
-    def __init__(self, model: Any, told: LabeledFactor) -> None:
-        self.model, self.names, self.shape = model, told.scored.factor.columns, tuple(map(len, told.groups))
-
-    @cached_property
-    def _counted(self) -> Any:
-        """The statistics of the factor, or None where the tally has it in other parts."""
-        try:
-            return self.model.tally_[self.names]
-        except KeyError:
-            return None
-
-    @cached_property
-    def _weight(self) -> np.ndarray:
-        """The weight of every group and column, or of every group."""
-        return np.maximum(self._counted.weight, 0.0)
-
-    def of(self, place: int | None) -> np.ndarray:
-        """The rows of one column, or of all columns together."""
-        model, shape = self.model, self.shape
-        if getattr(model, "_fixed_parameters", None) is not None:
-            return np.ones(shape)  # parameters that were given: every group counts alike
-        found = None
-        if self._counted is not None and place is not None:
-            found = self._weight[..., place if self._weight.shape[-1] > 1 else 0]
-        elif self._counted is not None:
-            found = np.asarray(self._counted.group_weights())
-        elif place is not None:
-            with suppress(KeyError):
-                found = np.asarray(model.tally_[self.names[place]].group_weights())
-        if found is not None and found.shape == shape:
-            return found
-        if hasattr(model, "target_") and shape == (len(model.classes_),):
-            return np.asarray(model.tally_[model.target_].table)
-        return np.ones(shape)
-
-
-def _rows(weight: float) -> str:
-    return f"{weight:.12g}"
-
-
-def _bits(bits: float) -> str:
-    return "unknown" if np.isnan(bits) else "0" if abs(bits) < 5e-7 else f"{bits:.3g}"
+    covariance = (moments.scatter[..., :k, :k] / weight).reshape(*shape, k, k)[index]
+    slope = new.slope - old.slope
+    gap = new.intercept - old.intercept + (slope * mean).sum(axis=-1)
+    squares = gap**2 + np.einsum("...i,...ij,...j->...", slope, covariance, slope)
+    ratio = new.variance / old.variance
+    return np.asarray((ratio - 1 - np.log(ratio) + squares / old.variance) / 2)

@@ -10,7 +10,7 @@ from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import COLORS, NOTE, OTHERS, WIDEST, hide_top_right_spines, new_axes, words
 
 if TYPE_CHECKING:
-    from tallybayes.evaluation.checks.audit_result import Audit
+    from tallybayes.results.audit import Audit
 
 _MOST_COLUMNS = 30
 

@@ -10,7 +10,7 @@ from tallybayes.plotting.plot import Plot, table_of
 from tallybayes.plotting.style import WIDEST, hide_spines, new_axes, words
 
 if TYPE_CHECKING:
-    from tallybayes.evaluation.checks.dependence import Dependence
+    from tallybayes.results.dependence import Dependence
 
 
 def plot_dependence(dependence: Dependence, ax: Any = None, most: int = 30) -> Plot:

@@ -11,7 +11,7 @@ from tallybayes.plotting.plot import Plot, PlotTable
 from tallybayes.plotting.style import COLORS, NOTE, hide_top_right_spines, name_of, panels, set_title, ticks, words
 
 if TYPE_CHECKING:
-    from tallybayes.evaluation.checks.predictive_check import PredictiveCheck
+    from tallybayes.results.predictive_check import PredictiveCheck
 
 _MOST = 12  # maximum number of classes
 

@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 
 import tallybayes as tb
 from tallybayes.evaluation.checks import replicated_data as module
-from tallybayes.evaluation.checks.summary_statistics import COUNTS, LABELS, NUMBERS, WORDS, count_words
+from tallybayes.evaluation.checks.summary_statistics import COUNTS, LEVELS, NUMBERS, WORDS, count_words
 
 mpl.use("Agg")
 
@@ -92,7 +92,7 @@ def test_skewed_numbers_as_gaussian():
     frame = pd.DataFrame(rows)
     mine = frame.loc[frame["y"] == check.table[0].label, "income"]
     assert check.table[0].observed == pytest.approx(stats.skew(mine))
-    assert "does not look like the data in: income." in repr(check)
+    assert "The data differ from the model in: income." in repr(check)
 
 
 def test_overdispersed_counts_as_poisson():
@@ -113,7 +113,7 @@ def test_bursty_words_as_multinomial():
     words = csr_matrix(np.stack([rng.multinomial(rng.integers(0, 40), row) for row in theta]))
     y = rng.integers(0, 2, 200)
     check = tb.predictive_check(tb.NaiveBayes().fit(words, y), words, y, n_draws=60)
-    assert {row.statistic for row in check.failed_checks} == {"different words in a row", "chance of equal words"}
+    assert {row.statistic for row in check.failed_checks} == {"different words in a row", "probability of equal words"}
     assert all(row.gap < 0 for row in check.table if row.statistic == "different words in a row")
     dense = words.toarray()
     same = tb.predictive_check(tb.NaiveBayes(tb.Multinomial()).fit(dense, y), dense, y, n_draws=60)
@@ -139,7 +139,7 @@ def test_summaries_against_scipy():
     rows = rng.normal(size=(60, 3)).round(1) + 1
     rows[rng.random(rows.shape) < 0.2] = np.nan
     rows[:, 2] = np.nan
-    found = NUMBERS.measure(rows)
+    found = NUMBERS.compute(rows)
     assert np.isnan(found[:, 2]).all()
     for place in (0, 1):
         known = rows[~np.isnan(rows[:, place]), place]
@@ -147,12 +147,12 @@ def test_summaries_against_scipy():
         np.testing.assert_allclose(found[:, place], expected, rtol=1e-12)
     counts = rng.poisson(2, (40, 1)).astype(float)
     np.testing.assert_allclose(
-        COUNTS.measure(counts)[:, 0], [counts.mean(), counts.var() / counts.mean(), counts.max(), (counts == 0).mean()]
+        COUNTS.compute(counts)[:, 0], [counts.mean(), counts.var() / counts.mean(), counts.max(), (counts == 0).mean()]
     )
     codes = np.array([[0.0], [1.0], [1.0], [np.nan], [2.0]])
-    assert LABELS.measure(codes)[:, 0] == pytest.approx([0.5, stats.entropy([1, 2, 1], base=2)])
+    assert LEVELS.compute(codes)[:, 0] == pytest.approx([0.5, stats.entropy([1, 2, 1], base=2)])
     words = count_words(np.array([[2, 1, 0], [0, 3, 0], [0, 0, 0]]), np.arange(3), "words")
-    assert WORDS.measure(words)[:, 0] == pytest.approx([1.0, (2 + 6) / (6 + 6)])
+    assert WORDS.compute(words)[:, 0] == pytest.approx([1.0, (2 + 6) / (6 + 6)])
 
 
 def test_huge_offset():
@@ -221,7 +221,7 @@ def test_large_classes_are_looked_at_in_part(monkeypatch):
     monkeypatch.setattr(module, "_CELLS", 5 * 2 * 2 * 30)
     assert tb.predictive_check(model, X, y, n_draws=5).n_rows == {0: 30, 1: 30}
     monkeypatch.setattr(module, "_CELLS", 5 * 2 * 2 * 10)
-    with pytest.raises(ValueError, match="5 draws of 2 columns in 2 classes are too many"):
+    with pytest.raises(ValueError, match="n_draws is 5: with 2 columns in 2 classes"):
         tb.predictive_check(model, X, y, n_draws=5)
 
 
@@ -248,7 +248,7 @@ def test_refusals():
     model = tb.NaiveBayes().fit(rows, "y")
     with pytest.raises(ValueError, match="n_draws is 0"):
         tb.predictive_check(model, rows, "y", n_draws=0)
-    with pytest.raises(ValueError, match="says how rows come about"):
+    with pytest.raises(ValueError, match="generative model of rows"):
         tb.predictive_check(tb.NearestClassMean(), rows, "y")
     with pytest.raises(ValueError, match="not fitted"):
         tb.predictive_check(tb.NaiveBayes(), rows, "y")
@@ -274,8 +274,8 @@ def test_frame_repr_and_pictures():
     assert list(frame.columns[:4]) == ["column", "class", "statistic", "observed"]
     assert len(frame) == 2 * (2 * 6 + 2 + 4)
     assert (frame["gap"].abs().diff().dropna() <= 1e-12).all()
-    assert "36 statistics beside 30 draws" in repr(check)
-    assert repr(check).endswith("Nothing is surprising.")
+    assert "36 statistics of 30 draws" in repr(check)
+    assert repr(check).endswith("No check failed.")
     for column in (None, "x", "l", "k"):
         axes = check.plot(column).axes
         assert len(axes) == 2

@@ -418,7 +418,7 @@ def test_one_component_does_not_look_like_two():
 
 def test_a_check_that_cannot_be_is_refused():
     network, mixture = (CASES[name].fit(np.arange(40)) for name in ("network", "mixture"))
-    with pytest.raises(ValueError, match="needs no target"):
+    with pytest.raises(ValueError, match="expected no target"):
         tb.predictive_check(network, CASES["network"].data, "y")
     with pytest.raises(ValueError, match="components are not classes"):
         tb.predictive_check(mixture, CASES["mixture"].data, [0] * 40)

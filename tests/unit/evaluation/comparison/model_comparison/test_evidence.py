@@ -294,7 +294,7 @@ def test_other_families_are_not_other_rows():
     assert found.bayes_factor("Bernoulli()", "Categorical()") == pytest.approx(0.0, abs=1e-9)
     assert found.bayes_factor("Bernoulli()", "Binomial(1)") == pytest.approx(0.0, abs=1e-9)
     assert found.mixed == ["windy"]
-    assert "probabilities against densities" in repr(found)
+    assert "probabilities compared to densities" in repr(found)
     assert tb.compare([model(), model()]).mixed == []
 
 
@@ -350,5 +350,5 @@ def test_open_bins_against_others_are_named():
     closed = tb.NaiveBayes().fit(rows, y)
     found = tb.compare({"opened": opened, "closed": closed})
     assert found.open_bins == ["x"]
-    assert repr(found).splitlines()[-1].endswith("as wide as their neighbors, against others: x")
+    assert repr(found).splitlines()[-1].endswith("as wide as their neighbors: x")
     assert tb.compare([opened, opened]).open_bins == []

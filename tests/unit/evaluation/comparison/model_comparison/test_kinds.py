@@ -102,7 +102,7 @@ def test_mixtures_are_compared_by_a_bound_that_holds():
     models = {k: tb.Mixture(k, random_state=0, tol=1e-9, max_iter=2000).fit(rows) for k in (1, 2)}
     found = tb.compare(models)
     assert found.bounds == [1, 2]
-    assert "by a bound of the evidence: 1, 2" in repr(found)
+    assert "from lower bounds of the log evidence: 1, 2" in repr(found)
     for k, model in models.items():
         assert found.log_evidence[k] == pytest.approx(model.evidence_lower_bound_)
 
@@ -142,7 +142,7 @@ def test_constant_columns_are_left_out_of_every_kind():
         (lambda: tb.Mixture(random_state=0).fit({k: v for k, v in ROWS.items() if k != "y"}), "has the columns 'y'"),
         (lambda: network(STAR, GAPS, missing="em"), "EM filled in"),
         (lambda: CASES["chain, hidden"].fit(np.arange(6)), "HiddenMarkovModel has no evidence: EM filled in"),
-        (lambda: CASES["nearest mean"].fit(np.arange(40)), "says how rows come about"),
+        (lambda: CASES["nearest mean"].fit(np.arange(40)), "generative model of rows"),
         (lambda: CASES["discriminant, gaps"].fit(np.arange(40)), "EM filled in"),
         (lambda: tb.BayesianNetwork.from_tables({"y": []}, {"y": [0, 1]}, {"y": [0.5, 0.5]}), "were given, not"),
     ],
