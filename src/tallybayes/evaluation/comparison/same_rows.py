@@ -103,9 +103,7 @@ def _counted_sequences(model: HiddenMarkovModel) -> CountedRows:
     return CountedRows(columns, classes, counted.names["state"], False, transitions.table)
 
 
-def _columns(
-    tally: Tally, pairs: Sequence[tuple[Factor, Any]], seen: np.ndarray | None
-) -> dict[Any, ColumnTotals]:
+def _columns(tally: Tally, pairs: Sequence[tuple[Factor, Any]], seen: np.ndarray | None) -> dict[Any, ColumnTotals]:
     """Return the statistics of every column of some factors, in the groups that were seen."""
     columns: dict[Any, ColumnTotals] = {}
     groups = slice(None) if seen is None else seen
