@@ -9,9 +9,9 @@ from tallybayes.apps.cli.console import answer_table, number, print_result, prin
 
 if TYPE_CHECKING:
     import tallybayes as tb
-    from tallybayes.evaluation.comparison.model_difference import Difference
     from tallybayes.models.ensemble.leaderboard import Leaderboard
     from tallybayes.models.inspection.model_summary import Summary
+    from tallybayes.results.difference import Difference
     from tallybayes.results.evaluation import RowEvaluation
     from tallybayes.results.metric_intervals import MetricEstimate
 

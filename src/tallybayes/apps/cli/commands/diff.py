@@ -10,7 +10,7 @@ from tallybayes.apps.cli.model_files import load
 from tallybayes.apps.cli.rich_tables import show_difference
 
 if TYPE_CHECKING:
-    from tallybayes.evaluation.comparison.model_difference import Difference
+    from tallybayes.results.difference import Difference
 
 
 def diff(before: File, after: File, /, *, json: bool = False) -> None:
