@@ -424,7 +424,7 @@ def test_a_check_that_cannot_be_is_refused():
         tb.predictive_check(mixture, CASES["mixture"].data, [0] * 40)
     with pytest.raises(ValueError, match="the data have 0 rows"):
         tb.predictive_check(mixture, np.zeros((0, 3)))
-    with pytest.raises(ValueError, match="no row shows a node together with all its parents"):
+    with pytest.raises(ValueError, match="no row has a node together with all its parents"):
         tb.predictive_check(network, {"one": [0, 1]})
 
 
