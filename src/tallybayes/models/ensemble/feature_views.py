@@ -149,7 +149,7 @@ class NumericBlock(FrozenValue):
                 index += 1
         columns = {name: table.columns[name] for name in more}
         out = Table({**columns, BLOCK: block})
-        out._encoded = {key: found for key, found in table._encoded.items() if key[0] in columns}
+        out._encoded = {key: encoded for key, encoded in table._encoded.items() if key[0] in columns}
         return out
 
 
@@ -160,7 +160,7 @@ def numbers_of(table: Table, name: Name) -> np.ndarray:
 
 
 def check_finite(column: np.ndarray, name: Name) -> None:
-    """Refuse a column with an infinite number, by its row."""
+    """Raise DataError if a column has an infinite number."""
     lost = np.isinf(column)
     if lost.any():
         row = int(lost.argmax())

@@ -105,8 +105,8 @@ def find_leakage(data: Rows, target: Labels, *, folds: int = 5, random_state: in
     codes = np.unique(labels.codes, return_inverse=True)[1]
     fold = random_folds(codes, max(2, min(int(folds), table.n_rows)), random_state)
     names = tuple(name for name in table.columns if name != shape.target)
-    found = select_families_by_fold(table, names, shape.target, None, fold).by_fold
-    return leaks(table, shape.target, found, Folds(codes, fold, None))
+    families = select_families_by_fold(table, names, shape.target, None, fold).by_fold
+    return leaks(table, shape.target, families, Folds(codes, fold, None))
 
 
 def leaks(table: Table, target: Name, chosen: Sequence[dict[Name, Family]], folds: Folds) -> list[Leak]:

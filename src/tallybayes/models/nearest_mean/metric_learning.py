@@ -149,7 +149,7 @@ def minimize_log_loss(
     """Minimize `objective` by L-BFGS from `start`.
 
     The iteration ends if it improves the objective relatively by less than `tol`, or after `max_iter` iterations;
-    ``converged`` tells which.
+    ``converged`` is True in the first case.
     """
     from scipy.optimize import minimize
 

@@ -152,7 +152,7 @@ def read_level(table: Table, name: Name) -> tuple[Any, ...]:
 
 def _all_levels(shown: dict[Name, tuple[Any, ...]], levels: Levels) -> dict[Name, tuple[Any, ...]]:
     """Return the known levels of every column, then the further levels of these rows."""
-    return {name: tuple(dict.fromkeys((*levels[name], *found))) for name, found in shown.items()}
+    return {name: tuple(dict.fromkeys((*levels[name], *more))) for name, more in shown.items()}
 
 
 def _anchors(like: Tally | None, factor: Factor, total: Tally | None) -> Tally | None:

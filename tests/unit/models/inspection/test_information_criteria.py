@@ -103,7 +103,7 @@ def test_criteria_where_em_ended(name):
     assert model.aic_ == pytest.approx(-2 * best + 2 * model.n_parameters_, abs=1e-3)  # where the last step began
     assert model.bic_ > model.aic_
     for measure in (model.log_evidence, model.description_length):
-        with pytest.raises(tb.EstimateError, match="EM filled in what was missing"):
+        with pytest.raises(tb.EstimateError, match="EM filled in unobserved values"):
             measure()
 
 

@@ -186,8 +186,8 @@ MEASURED = {
 }
 UNMEASURED = {
     "nearest": (lambda: tb.NearestClassMean().fit(ROWS["warmth"][:, None], Y), "no density"),
-    "tree": (lambda: tb.TreeAugmentedNaiveBayes().fit(ROWS, Y), "made of the same counts"),
-    "averaged": (lambda: tb.AveragedOneDependence().fit(ROWS, Y), "made of the same counts"),
+    "tree": (lambda: tb.TreeAugmentedNaiveBayes().fit(ROWS, Y), "come from the same counts"),
+    "averaged": (lambda: tb.AveragedOneDependence().fit(ROWS, Y), "come from the same counts"),
     "chosen": (lambda: tb.AutoClassifier(folds=2).fit(ROWS, Y), "no density"),
 }
 

@@ -352,7 +352,7 @@ class TestAsAModel:
         with pytest.raises(StatisticsError, match="components do not correspond"):
             _ = model + mixture().fit(X)
         for look in (tb.cross_validate, tb.leave_one_out):
-            with pytest.raises(DataError, match="a mixture tells no classes"):
+            with pytest.raises(DataError, match="the model is a Mixture, whose components are not classes"):
                 look(model, X, model.predict(X))
         with pytest.raises(EstimateError, match="evidence_lower_bound_"):
             model.log_evidence()

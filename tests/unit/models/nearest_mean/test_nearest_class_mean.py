@@ -134,7 +134,7 @@ class TestMetrics:
                 call(bad, Y)
         with pytest.raises(DataError, match="found nan in row 4"):
             model.predict(bad)
-        with pytest.raises(DataError, match="column of labels"):
+        with pytest.raises(DataError, match="categorical column"):
             tb.NearestClassMean().fit({"a": ["x", "y"]}, [0, 1])
 
 

@@ -163,7 +163,7 @@ class TestPictures:
     def test_decisions_along_one_column_and_what_needs_two(self):
         model = tb.GaussianDiscriminant().fit(X[:, :1], Y)
         assert len(model.plot_decision_boundary().axes[0].lines) == len(model.classes_)
-        with pytest.raises(DataError, match=r"has shape \(1,\); expected 2 or more"):
+        with pytest.raises(DataError, match=r"has shape \(1,\); expected at least 2"):
             model.plot_joint()
 
     def test_projection(self):

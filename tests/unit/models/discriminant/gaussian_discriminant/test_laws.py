@@ -72,7 +72,7 @@ class TestCounting:
         agree(two.reestimate().add_class(2, X[y == 2]), whole, new)
         agree(whole.reestimate().drop_class(2), two, new)
         agree(fitted(X, y).forget(X[y == 2], y[y == 2]), two, new)
-        with pytest.raises(LabelError, match="class 1 is there already"):
+        with pytest.raises(LabelError, match="class 1 exists already"):
             fitted(X, y).add_class(1, X[:2])
         with pytest.raises(LabelError, match="there is no class 7"):
             fitted(X, y).drop_class(7)
@@ -345,7 +345,7 @@ def test_what_cannot_be_counted_is_refused():
     bad[5, 0] = np.nan  # a missing cell elsewhere does not hide it
     with pytest.raises(DataError, match="found inf in row 3, column 1"):
         fitted(bad, y)
-    with pytest.raises(DataError, match="column 'b' is a column of labels"):
+    with pytest.raises(DataError, match="column 'b' is a categorical column"):
         tb.GaussianDiscriminant().fit({"a": [1.0, 2.0], "b": ["x", "y"]}, [0, 1])
     with pytest.raises(DataError, match="X has 2 features, but GaussianDiscriminant is expecting 3"):
         fitted(X, y).predict(X[:, :2])
