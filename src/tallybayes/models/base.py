@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes._utils.frozen_value import from_json, same, to_json
 from tallybayes.data.data_frames import KINDS
@@ -19,8 +18,9 @@ from tallybayes.data.text_columns import WordReader
 from tallybayes.errors import FileError, NoCountsError, StatisticsError, short_repr
 from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.families.family import Family
-from tallybayes.models.estimator import Estimator
+from tallybayes.models.estimator import Estimator, check_is_fitted
 from tallybayes.models.inputs.column_priors import check_binary_columns
+from tallybayes.models.inputs.invalid_cells import ColumnSpec
 from tallybayes.models.io import save_model
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
@@ -120,6 +120,25 @@ class Model(Estimator):
             return readers
 
         return self._cached("word readers", make)
+
+    @property
+    def _n_float_columns(self) -> int | None:
+        """The number of columns if rows are plain arrays of floats in which every value is valid; None otherwise."""
+
+        def count() -> int | None:
+            input_format = getattr(self, "_shape", None)
+            if input_format is None or input_format.by_name or input_format.feature_names is not None:
+                return None
+            specs = self._column_specs()
+            plain = all(family.is_continuous and family.out_of_support(np.zeros(0)) is None for _, family, _ in specs)
+            names = [name for columns, _, _ in specs for name in columns]
+            return len(names) if plain and sorted(names, key=str) == sorted(range(len(names)), key=str) else None
+
+        return self._cached("float columns", count)
+
+    def _column_specs(self) -> list[ColumnSpec]:
+        """Return the columns, the family and the levels of every factor."""
+        return []
 
     @property
     def _is_text_only(self) -> bool:

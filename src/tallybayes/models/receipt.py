@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes import __version__
 from tallybayes._utils.atomic_write import atomic_write
@@ -26,7 +25,7 @@ from tallybayes.tally.tally_io import tally_to_parts
 from tallybayes.tally.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from tallybayes.models.estimator import Estimator
+    from tallybayes.models.estimator import Estimator, check_is_fitted
 
 _FORMAT = 1
 _LARGEST = 2**24  # bytes of a file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
+from tallybayes.models.estimator import check_is_fitted
 
 
 def n_parameters_joint(model: Any) -> int | None:

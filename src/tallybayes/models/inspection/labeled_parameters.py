@@ -12,7 +12,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.dirichlet import Dirichlet
@@ -22,6 +21,7 @@ from tallybayes.families.conditional_linear_gaussian import weight_name
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.messages import did_you_mean
+from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
 from tallybayes.typing import Name
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.counting import check_weight
@@ -26,6 +25,7 @@ from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.class_parameters import class_prior
 from tallybayes.models.classification.methods import classifier_plots
 from tallybayes.models.classification.methods.report_page import report
+from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.input_format import InputFormat, read_more_rows
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inspection import labeled_parameters

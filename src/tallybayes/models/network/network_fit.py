@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.data.counting import check_weight, count
 from tallybayes.data.data_frames import frame_kind
@@ -17,6 +16,7 @@ from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.em_objective import initial_model
 from tallybayes.families.categorical import Categorical
+from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.batching import check_names
 from tallybayes.models.inputs.features import as_rows
 from tallybayes.models.network.bde_prior import BDe

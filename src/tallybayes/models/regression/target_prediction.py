@@ -10,7 +10,6 @@ import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 from sklearn.base import clone
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.data.counting import check_weight
 from tallybayes.data.dates import origins, with_parts_of_dates
@@ -22,6 +21,7 @@ from tallybayes.distributions.log_gamma import log_gamma_half_step
 from tallybayes.distributions.parameter_distribution import Interval, tail_probabilities
 from tallybayes.errors import DataError, LabelError
 from tallybayes.estimation.importance import FeatureImportance, chosen_columns
+from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.batching import joined_columns, predict_in_batches, query_batches
 from tallybayes.models.inputs.features import as_rows, is_rows_of_mappings, open_features, with_absent_keys
 from tallybayes.models.inspection.information_criteria import weighted_sum

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes._utils import sealed_file
 from tallybayes.data.open_source import open_source
@@ -37,7 +36,7 @@ from tallybayes.models.streaming.timestamps import (
 from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
-    from tallybayes.models.estimator import Estimator
+    from tallybayes.models.estimator import Estimator, check_is_fitted
 
 
 class Window(StreamModel):

@@ -6,7 +6,6 @@ from collections.abc import Collection, Hashable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.data.data_frames import frame_kind
 from tallybayes.data.indicator_columns import is_presence, with_absences
@@ -23,6 +22,7 @@ from tallybayes.estimation.factor_sampling import (
 )
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
+from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.features import as_rows
 from tallybayes.models.inputs.input_format import shaped
 from tallybayes.tally.domain import labels_at

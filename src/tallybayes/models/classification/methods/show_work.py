@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, printable
@@ -16,6 +15,7 @@ from tallybayes.families._shared.log_prob_forms import form_of
 from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.classification.methods.explanation import shown, shown_cells
+from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.input_format import open_rows
 from tallybayes.typing import Rows
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tallybayes.data.table import Table
 from tallybayes.distributions.parameter_distribution import Interval, tail_probabilities
@@ -13,6 +12,7 @@ from tallybayes.errors import EstimateError
 from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.classification.class_prior import class_prior_distribution
+from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.input_format import open_rows
 from tallybayes.statistics.counts import Counts
 from tallybayes.typing import RandomState, Rows
