@@ -19,13 +19,14 @@ from tallybayes import __version__
 from tallybayes._utils.atomic_write import atomic_write
 from tallybayes.data.encoding import is_missing
 from tallybayes.errors import DataError, FileError, printable
+from tallybayes.models.estimator import check_is_fitted
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.tally_io import tally_to_parts
 from tallybayes.tally.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from tallybayes.models.estimator import Estimator, check_is_fitted
+    from tallybayes.models.estimator import Estimator
 
 _FORMAT = 1
 _LARGEST = 2**24  # bytes of a file

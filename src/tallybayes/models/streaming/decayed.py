@@ -13,6 +13,7 @@ from tallybayes._utils import sealed_file
 from tallybayes.data.counting import LEAST_WEIGHT
 from tallybayes.data.open_source import open_source
 from tallybayes.errors import DataError, FileError, NotForgettableError, StatisticsError
+from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.io import model_from_parts, model_to_parts
 from tallybayes.models.streaming.stream_model import StreamModel, scaled
 from tallybayes.models.streaming.timestamps import (
@@ -28,7 +29,7 @@ from tallybayes.models.streaming.timestamps import (
 from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
-    from tallybayes.models.estimator import Estimator, check_is_fitted
+    from tallybayes.models.estimator import Estimator
 
 
 class Decayed(StreamModel):

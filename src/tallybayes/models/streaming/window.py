@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tallybayes._utils import sealed_file
 from tallybayes.data.open_source import open_source
 from tallybayes.errors import DataError, FileError, StatisticsError
+from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.io import model_from_parts, model_to_parts
 from tallybayes.models.receipt import with_receipt
 from tallybayes.models.streaming.row_buffer import (
@@ -36,7 +37,7 @@ from tallybayes.models.streaming.timestamps import (
 from tallybayes.typing import Labels, Rows, SampleWeights
 
 if TYPE_CHECKING:
-    from tallybayes.models.estimator import Estimator, check_is_fitted
+    from tallybayes.models.estimator import Estimator
 
 
 class Window(StreamModel):
