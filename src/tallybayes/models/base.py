@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.frozen_value import from_json, same, to_json
 from tallybayes.data.data_frames import KINDS
 from tallybayes.data.encoding import is_missing
@@ -18,7 +19,7 @@ from tallybayes.data.text_columns import WordReader
 from tallybayes.errors import FileError, NoCountsError, StatisticsError, short_repr
 from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.families.family import Family
-from tallybayes.models.estimator import Estimator, check_is_fitted
+from tallybayes.models.estimator import Estimator
 from tallybayes.models.inputs.column_priors import check_binary_columns
 from tallybayes.models.inputs.invalid_cells import ColumnSpec
 from tallybayes.models.io import save_model

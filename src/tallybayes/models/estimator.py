@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from functools import wraps
 from typing import Any, ClassVar, Self
 
-from sklearn.exceptions import NotFittedError
-
 from tallybayes._utils.html import html_text
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.errors import TallybayesError, as_attribute_error
@@ -19,18 +17,6 @@ from tallybayes.models.name_hints import (
     parameter_names,
 )
 from tallybayes.models.sklearn_bases import BaseEstimator
-
-
-def check_is_fitted(model: Any, attribute: str | None = None) -> None:
-    """Raise NotFittedError unless the model is fitted, that is, has an attribute.
-
-    scikit-learn's function of that name reads the tags of the model first, which takes longer than scoring a row.
-    """
-    if attribute not in vars(model) if attribute is not None else not model.__sklearn_is_fitted__():
-        raise NotFittedError(
-            f"This {type(model).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments before "
-            "using this estimator."
-        )
 
 
 class Estimator(BaseEstimator):

@@ -17,9 +17,9 @@ import numpy as np
 
 from tallybayes import __version__
 from tallybayes._utils.atomic_write import atomic_write
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.encoding import is_missing
 from tallybayes.errors import DataError, FileError, printable
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.tally_io import tally_to_parts

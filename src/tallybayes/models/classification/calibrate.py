@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.table import Table
 from tallybayes.estimation.calibration.calibration import METHODS, Calibration, fit_calibration
 from tallybayes.estimation.resampling.folds import group_folds
 from tallybayes.models.classification.held_out_scores import FOLDS, held_out_scores
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.input_format import read_more_rows
 from tallybayes.typing import Labels, Rows, SampleWeights

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.table import Table
 from tallybayes.errors import LabelError
@@ -39,7 +40,6 @@ from tallybayes.models.classification.methods.linear_form import to_linear
 from tallybayes.models.classification.methods.model_export import to_onnx, to_sql
 from tallybayes.models.classification.methods.show_work import show_work
 from tallybayes.models.classification.methods.uncertainty import predict_proba_interval, predict_set
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.column_priors import check_priors, prior_in_groups
 from tallybayes.models.inputs.features import open_features

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.table import Table
 from tallybayes.estimation.calibration.calibration import METHODS, Calibration
@@ -17,7 +18,6 @@ from tallybayes.models.classification.class_conditional import ClassConditionalM
 from tallybayes.models.classification.methods.importance import feature_importance, log_proba_without
 from tallybayes.models.classification.methods.report_page import report
 from tallybayes.models.classification.semi_supervised import count_first, count_more
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.receipt import with_receipt
 from tallybayes.models.sklearn_bases import ClassifierMixin
 from tallybayes.tally.factor import Factor

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.array_input import as_array
 from tallybayes.data.counting import check_size, check_weight, count
 from tallybayes.data.data_frames import frame_kind
@@ -28,7 +29,6 @@ from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.estimation.em.soft_counts import rows_with_missing
 from tallybayes.families.categorical import Categorical
 from tallybayes.families.gaussian import Gaussian
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.batching import check_names, joined_columns, query_batches
 from tallybayes.models.inputs.columns import first_rows
 from tallybayes.models.inputs.features import continuous_target, is_name, only_column, open_features

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tallybayes.models.estimator import check_is_fitted
+from tallybayes._utils.fitted import check_is_fitted
 
 
 def n_parameters_joint(model: Any) -> int | None:

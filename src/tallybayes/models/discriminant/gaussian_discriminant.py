@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.table import Table
 from tallybayes.errors import EstimateError, NotLinearError
@@ -20,7 +21,6 @@ from tallybayes.families.multivariate_gaussian import MultivariateGaussian, Tied
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.classifier_from_parameters import discriminant_from_parameters
 from tallybayes.models.classification.methods.linear_form import linear_terms
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.input_format import open_rows
 from tallybayes.models.sklearn_bases import TransformerMixin

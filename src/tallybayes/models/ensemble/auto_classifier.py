@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.frozen_value import from_json, to_json
 from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes.data.counting import check_weight
@@ -31,7 +32,7 @@ from tallybayes.models.ensemble.ensemble_spec import EnsembleSpec, fit_members
 from tallybayes.models.ensemble.ensemble_summary import summary
 from tallybayes.models.ensemble.feature_views import check_columns
 from tallybayes.models.ensemble.members import Member, log_proba
-from tallybayes.models.estimator import Estimator, check_is_fitted
+from tallybayes.models.estimator import Estimator
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.columns import warn_unread
 from tallybayes.models.inputs.input_format import InputFormat, open_columns, read_initial_rows, read_more_rows

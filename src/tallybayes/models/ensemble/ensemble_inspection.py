@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.errors import DataError, EstimateError, as_attribute_error
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.ensemble.feature_views import BLOCK
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.input_format import open_columns
 from tallybayes.models.inputs.invalid_cells import mask_invalid_cells
 from tallybayes.models.inspection.labeled_parameters import looked_up

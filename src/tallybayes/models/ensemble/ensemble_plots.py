@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.models.ensemble.ensemble_inspection import largest_member, member_note
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.input_format import open_columns, read_more_rows
 from tallybayes.typing import Labels, Name, Names, Rows
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.html import html_text
 from tallybayes.models.ensemble.feature_views import BLOCK
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inspection.model_summary import Summary
 
 

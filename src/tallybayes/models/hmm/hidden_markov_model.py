@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.data_frames import frame_kind
@@ -21,7 +22,6 @@ from tallybayes.families.estimates import ESTIMATE_WORDS
 from tallybayes.families.family import Family
 from tallybayes.families.prior_rules import check_pseudo_count, is_pseudo_count
 from tallybayes.models.base import Model
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.hmm import hmm_criteria, hmm_from_tables, hmm_sampling
 from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
 from tallybayes.models.hmm.factor_names import PARTS, emission_given, names_in

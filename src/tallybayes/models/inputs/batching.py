@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.progress import progress_of
 from tallybayes.data.dates import origins, with_dates_whole
 from tallybayes.data.open_source import open_source
@@ -15,7 +16,6 @@ from tallybayes.data.source import Source
 from tallybayes.data.source_batches import tables_of_batches
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.features import is_name, warn_unobserved
 
 if TYPE_CHECKING:

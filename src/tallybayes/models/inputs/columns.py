@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.dates import dates_of
 from tallybayes.data.indicator_columns import is_presence
 from tallybayes.data.missing_indicators import check_absence, indicator_name
@@ -20,7 +21,6 @@ from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.family import Family
 from tallybayes.families.with_missing import WithMissing
 from tallybayes.messages import closest_names
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.family_selection import default_family, select_families
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.warnings import DataSourceWarning, warn

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.counting import check_weight
 from tallybayes.errors import EstimateError
 from tallybayes.estimation.distribution_fit import DescriptionLength
 from tallybayes.estimation.estimated_factors import EstimatedFactors, LogEvidence
-from tallybayes.models.estimator import check_is_fitted
 
 
 def evidence_of(model: Any, without: Collection[Any] = ()) -> LogEvidence:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError, printable, short_repr
@@ -21,7 +22,6 @@ from tallybayes.families.conditional_linear_gaussian import weight_name
 from tallybayes.families.estimates import read_estimate
 from tallybayes.families.family import Family
 from tallybayes.messages import did_you_mean
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inspection.parameter_table import Parameters, ParameterTable, Posteriors
 from tallybayes.typing import Name
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.html import html_parts
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, NoCountsError, printable, short_repr
 from tallybayes.families.family import Family
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.columns import display_family
 from tallybayes.tally.factor import Factor
 

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError, printable
 from tallybayes.estimation.scoring.extreme_rows import far_leads, rows_without_precision
@@ -21,7 +22,6 @@ from tallybayes.models.classification.class_parameters import labeled_class_prio
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.classification.methods.explanation import shown
 from tallybayes.models.classification.methods.show_work import MOST_COLUMNS, one_row
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.batching import predict_in_batches
 from tallybayes.models.inputs.input_format import open_rows
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.data.counting import check_weight
 from tallybayes.data.table import Table
@@ -25,7 +26,6 @@ from tallybayes.models.classification import classifier_fit
 from tallybayes.models.classification.class_parameters import class_prior
 from tallybayes.models.classification.methods import classifier_plots
 from tallybayes.models.classification.methods.report_page import report
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.input_format import InputFormat, read_more_rows
 from tallybayes.models.inputs.labels import read_labels
 from tallybayes.models.inspection import labeled_parameters

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.counting import check_weight, count
 from tallybayes.data.data_frames import frame_kind
 from tallybayes.data.dates import with_parts_of_dates
@@ -16,7 +17,6 @@ from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.em_objective import initial_model
 from tallybayes.families.categorical import Categorical
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.batching import check_names
 from tallybayes.models.inputs.features import as_rows
 from tallybayes.models.network.bde_prior import BDe

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.frozen_value import from_json, same, to_json
 from tallybayes._utils.sealed_file import check_no_unknown_entries
 from tallybayes._utils.string_options import StringOptions
@@ -21,7 +22,6 @@ from tallybayes.models.classification.class_parameters import labeled_class_prio
 from tallybayes.models.classification.classifier import Classifier
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.classification.methods.explanation import ExplanationPart, PriorPart
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.columns import describe_columns
 from tallybayes.models.inputs.discretization import DiscretizedColumns, read_levels
 from tallybayes.models.inputs.features import continuous_target

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.text_table import text_table
 from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInverseGamma, LinearParameters
 from tallybayes.distributions.parameter_distribution import ParameterDistribution, tail_probabilities
 from tallybayes.errors import EstimateError, PriorError
 from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.families.linear_gaussian import LinearGaussian, LinearGaussianThroughOrigin
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.regression.regression_counts import levels_of, target_moments
 from tallybayes.statistics.moments import Moments
 from tallybayes.tally.factor import Factor, Name

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.string_options import StringOptions
 from tallybayes.errors import printable
 from tallybayes.estimation.estimated_factors import EstimatedFactors
 from tallybayes.families.estimates import ESTIMATE_WORDS, read_estimate
 from tallybayes.models.base import Model
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inspection import information_criteria
 from tallybayes.models.inspection.model_summary import ColumnSummary, Summary
 from tallybayes.models.regression import (

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import clone
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.array_input import as_array
 from tallybayes.data.data_frames import frame_kind
 from tallybayes.data.dates import origins, with_dates_whole, with_parts_of_dates
@@ -17,7 +18,6 @@ from tallybayes.data.source import Source
 from tallybayes.data.source_batches import tables_of_batches, with_file_location
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.batching import check_names
 from tallybayes.models.inputs.features import (
     as_rows,

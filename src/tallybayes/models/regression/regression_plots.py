@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tallybayes.models.estimator import check_is_fitted
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.typing import Candidates, Labels, Rows
 
 if TYPE_CHECKING:

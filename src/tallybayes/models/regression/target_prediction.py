@@ -11,6 +11,7 @@ from scipy.special import stdtr, stdtrit
 from sklearn.base import clone
 from sklearn.metrics import r2_score
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.counting import check_weight
 from tallybayes.data.dates import origins, with_parts_of_dates
 from tallybayes.data.indicator_columns import hidden
@@ -21,7 +22,6 @@ from tallybayes.distributions.log_gamma import log_gamma_half_step
 from tallybayes.distributions.parameter_distribution import Interval, tail_probabilities
 from tallybayes.errors import DataError, LabelError
 from tallybayes.estimation.importance import FeatureImportance, chosen_columns
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.batching import joined_columns, predict_in_batches, query_batches
 from tallybayes.models.inputs.features import as_rows, is_rows_of_mappings, open_features, with_absent_keys
 from tallybayes.models.inspection.information_criteria import weighted_sum

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from tallybayes._utils import sealed_file
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.counting import LEAST_WEIGHT
 from tallybayes.data.open_source import open_source
 from tallybayes.errors import DataError, FileError, NotForgettableError, StatisticsError
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.io import model_from_parts, model_to_parts
 from tallybayes.models.streaming.stream_model import StreamModel, scaled
 from tallybayes.models.streaming.timestamps import (

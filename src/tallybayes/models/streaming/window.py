@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tallybayes._utils import sealed_file
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.open_source import open_source
 from tallybayes.errors import DataError, FileError, StatisticsError
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.io import model_from_parts, model_to_parts
 from tallybayes.models.receipt import with_receipt
 from tallybayes.models.streaming.row_buffer import (

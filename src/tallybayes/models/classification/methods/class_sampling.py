@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.data_frames import frame_kind
 from tallybayes.data.indicator_columns import is_presence, with_absences
 from tallybayes.data.table import Table
@@ -22,7 +23,6 @@ from tallybayes.estimation.factor_sampling import (
 )
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.features import as_rows
 from tallybayes.models.inputs.input_format import shaped
 from tallybayes.tally.domain import labels_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tallybayes.models.estimator import check_is_fitted
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.typing import Labels, Name, Names, Rows
 
 if TYPE_CHECKING:

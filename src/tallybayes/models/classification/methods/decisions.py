@@ -10,9 +10,9 @@ import numpy.typing as npt
 from scipy.linalg import lstsq
 from sklearn.exceptions import ConvergenceWarning
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.counting import check_weight
 from tallybayes.errors import DataError, EstimateError
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.cost_matrix import finite_number, read_costs
 from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.input_format import read_codes

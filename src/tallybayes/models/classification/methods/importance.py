@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.indicator_columns import hidden, is_presence
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError
 from tallybayes.estimation.importance import FeatureImportance, chosen_columns
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.input_format import read_codes
 from tallybayes.typing import Labels, Name, Rows, SampleWeights
 

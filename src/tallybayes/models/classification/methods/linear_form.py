@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.html import html_table
 from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, LabelError, NotLinearError, printable, short_repr
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families._shared.log_prob_forms import LinearLogForm, MultivariateNormalForm, NormalForm
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.typing import Rows
 
 _MOST_LINES = 40  # of a printed table

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.errors import ExportError
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.typing import Names
 
 if TYPE_CHECKING:

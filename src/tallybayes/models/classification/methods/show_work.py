@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, printable
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of
@@ -15,7 +16,6 @@ from tallybayes.families._shared.log_prob_forms import form_of
 from tallybayes.models.classification.estimated_classifier import EstimatedClassifier
 from tallybayes.models.classification.methods.calculation_sheet import CalculationSheet
 from tallybayes.models.classification.methods.explanation import shown, shown_cells
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.input_format import open_rows
 from tallybayes.typing import Rows
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.table import Table
 from tallybayes.distributions.parameter_distribution import Interval, tail_probabilities
 from tallybayes.errors import EstimateError
 from tallybayes.estimation.scoring.row_scorer import RowScorer
 from tallybayes.families.estimates import read_estimate
 from tallybayes.models.classification.class_prior import class_prior_distribution
-from tallybayes.models.estimator import check_is_fitted
 from tallybayes.models.inputs.input_format import open_rows
 from tallybayes.statistics.counts import Counts
 from tallybayes.typing import RandomState, Rows
