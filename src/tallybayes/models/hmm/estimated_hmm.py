@@ -9,7 +9,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import xlogy
 
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
@@ -28,12 +27,16 @@ from tallybayes.models.hmm.hmm_parameters import (
     with_unseen_level,
     with_unseen_level_normalized,
 )
-from tallybayes.models.hmm.mixture_emissions import ComponentWeights, MixtureEmissions
+from tallybayes.models.hmm.mixture_emissions import ComponentNumbers, ComponentWeights, MixtureEmissions
 from tallybayes.models.hmm.topology import Topology
+from tallybayes.models.hmm.topology_input import AllowedTransitions
 from tallybayes.models.inputs.column_priors import prior_in_groups
 from tallybayes.models.inspection.information_criteria import priors_by_column
 from tallybayes.models.inspection.labeled_parameters import UNSEEN, LabeledFactor, within_of
+from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.moments import Moments
 from tallybayes.statistics.segments import Segments
+from tallybayes.statistics.totals import Totals
 from tallybayes.tally.domain import Domain, labels_of
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 
 Pair = tuple[Factor, Any]  # a factor with its sufficient statistics
+EmissionStatistics = Counts | Totals | Moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +73,10 @@ class EstimatedHMM:
     prior: Priors
     unseen: str
     end_state: bool
-    allowed_transitions: str | npt.ArrayLike | Iterable[tuple[Any, Any]] | Mapping[Any, Any] | None = None
+    allowed_transitions: AllowedTransitions = None
     start: str | Iterable[Hashable] | None = None
     tied: Mapping[Any, Hashable] | None = None
-    components: int | Mapping[Any, int] | None = None
+    components: ComponentNumbers = None
     given: tuple[Any, ...] | None = None
     text_columns: frozenset[Name] = frozenset()
 
@@ -338,11 +342,11 @@ class EstimatedHMM:
         return LabeledFactor(scorer, given, groups, levels, names=(part,), posterior=posterior)
 
     def _labeled_emission(
-        self, model: HiddenMarkovModel, number: int, scorer: FactorScorer, statistics: Any
+        self, model: HiddenMarkovModel, number: int, scorer: FactorScorer, statistics: EmissionStatistics
     ) -> LabeledFactor:
         factor = scorer.factor
         unseen: tuple[str, ...] = ()
-        if self.meaning_of_unseen == "smooth" and factor.level_columns:
+        if self.meaning_of_unseen == "smooth" and isinstance(statistics, Counts) and factor.level_columns:
             scorer = with_unseen_level_normalized(scorer, unseen_mass(statistics))
             unseen = (UNSEEN,)
         components = self.topology.components

@@ -37,28 +37,32 @@ def names_in(tally: Tally, end_state: bool) -> dict[str, str]:
     The parts are identified by their parents and by their common domain. With `end_state`, the last factor is
     p(end | state): it cannot be distinguished from a binary column of that name otherwise.
     """
-    domain = tally.schema.domain
-    coded = [factor for factor in tally.factors if factor.family.cell_type == "codes"]
-    transitions = [factor for factor in coded if factor.given and domain(factor.given[0]) == domain(factor.columns[0])]
-    emissions = [factor for factor in tally.factors if factor.given and factor not in transitions]
-    candidates: dict[str, set[Name]] = {
-        "start": {name for factor in coded if not factor.given for name in factor.columns},
-        "from": {name for factor in transitions for name in factor.given},
-        "to": {name for factor in transitions for name in factor.columns},
-        "state": {factor.given[0] for factor in emissions},
-    }
-    n_domains = len({domain(name) for names in candidates.values() for name in names})
-    components = {name for factor in emissions for name in factor.given[1:]}
-    if components:
-        candidates["component"] = components
-    candidates["end"] = _end_names(emissions, components, end_state)
-    if n_domains != 1 or any(len(names) != 1 for names in candidates.values()):
+    candidates = _candidate_names(tally, end_state)
+    states = {*candidates["start"], *candidates["from"], *candidates["to"], *candidates["state"]}
+    if len(set(map(tally.schema.domain, states))) != 1 or any(len(names) != 1 for names in candidates.values()):
         end = ", last p(end | state)" if end_state else ""
         raise StatisticsError(
             f"tally has other factors than p(start), p(to | from) and p(… | state){end}:\n"
             + "\n".join("    " + line for line in tally.summary().splitlines())
         )
     return {part: str(name) for part, (name,) in candidates.items()}
+
+
+def _candidate_names(tally: Tally, end_state: bool) -> dict[str, set[Name]]:
+    """Return the columns of a tally that may be each part; one for each if the tally is that of an HMM."""
+    domain = tally.schema.domain
+    coded = [factor for factor in tally.factors if factor.family.cell_type == "codes"]
+    transitions = [factor for factor in coded if factor.given and domain(factor.given[0]) == domain(factor.columns[0])]
+    emissions = [factor for factor in tally.factors if factor.given and factor not in transitions]
+    components = {name for factor in emissions for name in factor.given[1:]}
+    candidates = {
+        "start": {name for factor in coded if not factor.given for name in factor.columns},
+        "from": {name for factor in transitions for name in factor.given},
+        "to": {name for factor in transitions for name in factor.columns},
+        "state": {factor.given[0] for factor in emissions},
+        "end": _end_names(emissions, components, end_state),
+    }
+    return candidates | ({"component": components} if components else {})
 
 
 def _end_names(emissions: Sequence[Factor], components: set[Name], end_state: bool) -> set[Name]:

@@ -38,7 +38,7 @@ from tallybayes.models.hmm.inference import (
 from tallybayes.models.hmm.inference.online_filter import OnlineFilter
 from tallybayes.models.hmm.mixture_emissions import check_other_components, most_components
 from tallybayes.models.hmm.query_sequences import open_labeled_query, open_sequences_for_query
-from tallybayes.models.hmm.topology import check_topology_parameters
+from tallybayes.models.hmm.topology_input import check_topology_parameters
 from tallybayes.models.inputs.column_priors import check_is_prior, check_priors
 from tallybayes.models.inputs.columns import check_same_families, columns_of, dropped_columns_of, repr_lines
 from tallybayes.models.inputs.sequences import Sequences

@@ -24,7 +24,7 @@ from tallybayes.tally.factor import Name
 from tallybayes.typing import RandomState
 
 if TYPE_CHECKING:
-    from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
+    from tallybayes.models.hmm.estimated_hmm import EmissionStatistics, EstimatedHMM
     from tallybayes.models.hmm.hmm_parameters import HMMParameters
 
 
@@ -102,7 +102,7 @@ def impute(hmm: EstimatedHMM, sequences: Sequences, frame: str | None) -> list[A
     return [_as_sequence({name: column[a:b] for name, column in columns.items()}, frame) for a, b in spans]
 
 
-def _impute_levels(column: Any, domain: Domain, proba: np.ndarray, table: np.ndarray) -> np.ndarray:
+def _impute_levels(column: object, domain: Domain, proba: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Return a categorical column with missing cells replaced by their most probable level."""
     levels = labels_of(domain.levels, np.dtype(object))
     imputed = np.array(column, dtype=object)
@@ -113,7 +113,7 @@ def _impute_levels(column: Any, domain: Domain, proba: np.ndarray, table: np.nda
 
 
 def _impute_numbers(
-    sequences: Sequences, scorer: FactorScorer, domains: list[Domain], statistics: Any, proba: np.ndarray
+    sequences: Sequences, scorer: FactorScorer, domains: list[Domain], statistics: EmissionStatistics, proba: np.ndarray
 ) -> np.ndarray:
     """Return numeric columns with missing cells replaced by their expectation."""
     cells = chunk_of(

@@ -6,10 +6,10 @@ components. In a tally they have two axes, states and components; a state with f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,21 +17,27 @@ from tallybayes.errors import DataError, EstimateError, LabelError, StatisticsEr
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.families._shared.fixed_parameters import check_parameters
 from tallybayes.families.categorical import Categorical
+from tallybayes.families.family import Family
 from tallybayes.models.hmm.restricted_table import RestrictedTable
 from tallybayes.models.inputs.parameter_input import read_groups, read_row
 from tallybayes.statistics.counts import Counts
+from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.tally import Tally
 
+S = TypeVar("S", bound=Statistics)
+ByState = Mapping[Any, Any] | Iterable[Any]  # one value for each state
+ComponentNumbers = int | Mapping[Any, int] | None
 
-def most_components(components: Any) -> int:
+
+def most_components(components: ComponentNumbers) -> int:
     """Return the largest number of components of any state; 1 without mixture emissions."""
     if components is None:
         return 1
     return max(map(int, components.values()), default=1) if isinstance(components, Mapping) else int(components)
 
 
-def check_components(components: Any) -> None:
+def check_components(components: ComponentNumbers) -> None:
     """Raise EstimateError if `components` is neither an integer, a mapping to integers nor None."""
     numbers = components.values() if isinstance(components, Mapping) else [1 if components is None else components]
     invalid = [number for number in numbers if not is_integer_at_least(number)]
@@ -63,7 +69,9 @@ class MixtureEmissions:
     tied: np.ndarray | None = None
 
     @classmethod
-    def of(cls, value: Any, states: Sequence[Any], tied: np.ndarray | None, *, whole: bool) -> MixtureEmissions | None:
+    def of(
+        cls, value: ComponentNumbers, states: Sequence[Any], tied: np.ndarray | None, *, whole: bool
+    ) -> MixtureEmissions | None:
         """Return the components for the value of ``components=``; None without mixture emissions."""
         most = most_components(value)
         if most == 1:
@@ -95,19 +103,19 @@ class MixtureEmissions:
         return np.repeat(np.arange(len(self.states)), self.numbers)
 
     @cached_property
-    def there(self) -> np.ndarray:
+    def exists(self) -> np.ndarray:
         """Which cells of (states, components) exist."""
         return np.arange(self.most) < self.numbers[:, None]
 
     @cached_property
     def number(self) -> np.ndarray:
         """The index of each component within its state."""
-        return np.nonzero(self.there)[1]
+        return np.nonzero(self.exists)[1]
 
     @property
-    def even(self) -> bool:
+    def is_even(self) -> bool:
         """Whether all states have the same number of components."""
-        return bool(self.there.all())
+        return bool(self.exists.all())
 
     @property
     def names(self) -> list[tuple[Any, int]]:
@@ -117,32 +125,32 @@ class MixtureEmissions:
     @property
     def axes(self) -> tuple[tuple[str, ...], tuple[Sequence[Any], ...]]:
         """The names and levels of the group axes of parameter tables."""
-        if self.even:
+        if self.is_even:
             return ("state", "component"), (self.states, range(self.most))
         return ("state, component",), (self.names,)
 
-    def flatten_components(self, statistics: Any) -> Any:
+    def flatten_components(self, statistics: S) -> S:
         """Return statistics (states, components, …) of a tally with one axis for the existing components."""
-        flat = statistics.reshape_groups((self.there.size,))
-        return flat if self.even else flat.take(0, np.flatnonzero(self.there))
+        flat = statistics.reshape_groups((self.exists.size,))
+        return flat if self.is_even else flat.take(0, np.flatnonzero(self.exists))
 
-    def unflatten_components(self, statistics: Any) -> Any:
+    def unflatten_components(self, statistics: S) -> S:
         """Return statistics of components in one axis as (states, components, …), with empty cells."""
-        positions = np.full(self.there.size, -1)
-        positions[np.flatnonzero(self.there)] = np.arange(len(self.owner))
-        return statistics.take(0, positions).reshape_groups(self.there.shape)
+        positions = np.full(self.exists.size, -1)
+        positions[np.flatnonzero(self.exists)] = np.arange(len(self.owner))
+        return statistics.take(0, positions).reshape_groups(self.exists.shape)
 
     def counts(self, each: np.ndarray) -> Counts:
         """Return the counts of p(component | state), given one number for each component."""
-        table = np.zeros(self.there.shape)
-        table[self.there] = each
+        table = np.zeros(self.exists.shape)
+        table[self.exists] = each
         return Counts(table, (self.most,))
 
-    def shaped(self, family: Any, parameters: Any) -> Any:
+    def shaped(self, family: Family, parameters: object) -> Any:
         """Return parameters of components with axes (states, components) if all states have the same number."""
-        if not self.even:
+        if not self.is_even:
             return parameters
-        return family.take(parameters, np.arange(len(self.owner)).reshape(self.there.shape))
+        return family.take(parameters, np.arange(len(self.owner)).reshape(self.exists.shape))
 
     def tied_components(self) -> np.ndarray | None:
         """Return the index of the emission of each component; None if no states are tied."""
@@ -155,7 +163,7 @@ class MixtureEmissions:
     @cached_property
     def weights(self) -> RestrictedTable:
         """The table p(component | state), of which the existing components are estimated."""
-        return RestrictedTable(None if self.even else self.there, self.tied)
+        return RestrictedTable(None if self.is_even else self.exists, self.tied)
 
 
 class ComponentWeights(NamedTuple):
@@ -178,7 +186,7 @@ class ComponentWeights(NamedTuple):
     @classmethod
     def made(cls, components: MixtureEmissions, log_weights: np.ndarray) -> ComponentWeights:
         """Return the weights, given a table of log weights (states, components)."""
-        return cls(components.owner, components.number, log_weights[components.there])
+        return cls(components.owner, components.number, log_weights[components.exists])
 
     @property
     def _first(self) -> np.ndarray:
@@ -252,7 +260,7 @@ class StatedComponents(NamedTuple):
             [a + np.where(number < len(row), number, 0) for a, row in zip(first, self.weights, strict=True)]
         )
 
-    def flatten_components(self, value: Any, what: str) -> list[Any]:
+    def flatten_components(self, value: ByState, what: str) -> list[Any]:
         """Return the parameters of all components of all states as one list."""
         out = []
         for state, row, part in zip(self.states, self.weights, read_groups(value, self.states, what), strict=True):
@@ -265,7 +273,7 @@ class StatedComponents(NamedTuple):
         return out
 
 
-def read_components(value: Any, states: Sequence[Any]) -> StatedComponents:
+def read_components(value: ByState, states: Sequence[Any]) -> StatedComponents:
     """Return the component weights from the user's ``component=``."""
     weights = []
     for state, part in zip(states, read_groups(value, states, "component"), strict=True):
@@ -292,7 +300,7 @@ def check_initial_components(expected: MixtureEmissions | None, given: MixtureEm
         raise DataError(f"initial= has {shown[0]} components by state, components= {shown[1]}; expected equal numbers.")
 
 
-def check_other_components(value: Any, tally: Tally, names: Mapping[str, str]) -> None:
+def check_other_components(value: ComponentNumbers, tally: Tally, names: Mapping[str, str]) -> None:
     """Raise StatisticsError if a tally has other numbers of components than ``components=``."""
     column, most = names.get("component"), most_components(value)
     n_components = 1 if column is None else len(tally.domains[tally.schema.domain(column)].levels)
@@ -307,7 +315,7 @@ def check_other_components(value: Any, tally: Tally, names: Mapping[str, str]) -
     states = tally.domains[tally.schema.domain(names["state"])].levels
     components: Any = MixtureEmissions.of(value, states, None, whole=False)
     table: Any = tally[column]
-    excess = np.argwhere((table.table > 0) & ~components.there)
+    excess = np.argwhere((table.table > 0) & ~components.exists)
     if len(excess):
         state, number = excess[0]
         raise StatisticsError(

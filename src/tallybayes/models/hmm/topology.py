@@ -7,53 +7,24 @@ factors, "expand" converts back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
-from tallybayes._utils.string_options import StringOptions
-from tallybayes.errors import DataError, EstimateError, LabelError, short_repr
+from tallybayes.errors import DataError, short_repr
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer
 from tallybayes.families.categorical import LevelProbabilities
-from tallybayes.models.hmm.mixture_emissions import MixtureEmissions, check_components
+from tallybayes.models.hmm.mixture_emissions import MixtureEmissions
 from tallybayes.models.hmm.restricted_table import RestrictedTable
+from tallybayes.models.hmm.topology_input import TopologyOptions, read_allowed, read_tied, state_positions
 from tallybayes.tally.factor import Factor
 
-_SHAPES: dict[str, Callable[[int], np.ndarray]] = {
-    "left-to-right": lambda n: np.triu(np.ones((n, n), dtype=bool)),
-    "banded": lambda n: np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= 1,
-}
 T = TypeVar("T")
-AllowedTransitions = str | npt.ArrayLike | Iterable[tuple[Any, Any]] | Mapping[Any, Any] | None
-ALLOWED_WORDS = StringOptions(
-    (None, *_SHAPES), ("True and False for every two states", "a list of pairs (state, next state)")
-)
-START_WORDS = StringOptions((None, "stationary"), ("a list of states",))
 _FEW_STATES = 64  # with more states, the local search over state orders makes a single pass
-
-
-class TopologyOptions(Protocol):
-    """The parameters of `HiddenMarkovModel` that determine the topology: the model itself, or an `EstimatedHMM`."""
-
-    @property
-    def allowed_transitions(self) -> AllowedTransitions: ...  # noqa: D102
-
-    @property
-    def start(self) -> str | Iterable[Hashable] | None: ...  # noqa: D102
-
-    @property
-    def tied(self) -> Mapping[Any, Hashable] | None: ...  # noqa: D102
-
-    @property
-    def components(self) -> int | Mapping[Any, int] | None: ...  # noqa: D102
-
-    @property
-    def end_state(self) -> bool: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +68,11 @@ class Topology:
             Whether there will be no other states. Then names of other states raise LabelError; otherwise they are
             ignored.
         """
-        allowed = _read_allowed(options.allowed_transitions, states, whole)
+        allowed = read_allowed(options.allowed_transitions, states, whole)
         stationary, starts = isinstance(options.start, str), None
         if options.start is not None and not stationary:
             starts = np.zeros(len(states), dtype=bool)
-            starts[_positions(options.start, states, "start", whole)] = True
+            starts[state_positions(options.start, states, "start", whole)] = True
             if whole and not starts.any():
                 raise DataError(f"start is {short_repr(options.start)}; expected at least one state.")
         if stationary and options.end_state:
@@ -109,7 +80,7 @@ class Topology:
                 "start='stationary' and end_state=True exclude each other: the stationary distribution is that of an "
                 "endless sequence."
             )
-        tied = _read_tied(options.tied, states, whole)
+        tied = read_tied(options.tied, states, whole)
         components = MixtureEmissions.of(options.components, states, tied, whole=whole)
         tied = tied if components is None else components.tied_components()
         topology = cls(states, starts, allowed, tied, stationary, options.end_state, components)
@@ -315,7 +286,7 @@ class Topology:
         return order
 
 
-def arrays_of(parameters: Any) -> list[np.ndarray]:
+def arrays_of(parameters: object) -> list[np.ndarray]:
     """Return the arrays of parameters; their first axis is the group."""
     if isinstance(parameters, LevelProbabilities):
         return [parameters.table]
@@ -325,99 +296,3 @@ def arrays_of(parameters: Any) -> list[np.ndarray]:
 def _n_strong_components(allowed: np.ndarray) -> int:
     """Return the number of strongly connected components."""
     return int(connected_components(allowed, connection="strong")[0])
-
-
-def check_topology_parameters(options: TopologyOptions) -> None:
-    """Raise an error for invalid topology parameters of a model."""
-    check_components(options.components)
-    ALLOWED_WORDS.check("allowed_transitions", options.allowed_transitions)
-    START_WORDS.check("start", options.start)
-    if options.tied is not None and not isinstance(options.tied, Mapping):
-        raise EstimateError(
-            f"tied is {short_repr(options.tied)}; expected a mapping from states to hashable values, or None."
-        )
-    if options.allowed_transitions is not None and not isinstance(
-        options.allowed_transitions, str | Mapping | list | tuple | np.ndarray
-    ):
-        raise EstimateError(
-            f"allowed_transitions is {short_repr(options.allowed_transitions)}; expected "
-            f"{', '.join(map(str, (*_SHAPES, *ALLOWED_WORDS.others)))}."
-        )
-
-
-def _positions(names: Any, states: Sequence[Any], parameter: str, whole: bool) -> list[int]:
-    """Return the positions of states, by name."""
-    index = {state: position for position, state in enumerate(states)}
-    requested = [name.item() if isinstance(name, np.generic) else name for name in _as_list(names)]
-    if whole:
-        for name in requested:
-            _check_state(name, index, parameter)
-    return [index[name] for name in requested if name in index]
-
-
-def _as_list(names: Any) -> list[Any]:
-    """Return one name or several as a list."""
-    return list(names) if isinstance(names, list | tuple | set | frozenset | np.ndarray) else [names]
-
-
-def _check_state(name: Any, index: Mapping[Any, int], parameter: str) -> None:
-    """Raise LabelError if a name is not a state."""
-    if name not in index:
-        raise LabelError(f"{parameter}= has the unknown state {name!r}; the states are {short_repr(list(index))}.")
-
-
-def _read_tied(tied: Any, states: Sequence[Any], whole: bool) -> np.ndarray | None:
-    """Return the emission index of each state, numbered in order; an unnamed state is not tied."""
-    if tied is None:
-        return None
-    if whole:
-        _positions(list(tied), states, "tied", True)
-    keys: dict[Any, int] = {}
-    shared = [("tied", tied[state]) if state in tied else ("own", state) for state in states]
-    return np.array([keys.setdefault(key, len(keys)) for key in shared], dtype=np.intp)
-
-
-def _read_allowed(allowed: Any, states: Sequence[Any], whole: bool) -> np.ndarray | None:
-    """Return the matrix of allowed transitions from the value of the parameter."""
-    n = len(states)
-    if allowed is None:
-        return None
-    if isinstance(allowed, str):
-        matrix: np.ndarray = _SHAPES[allowed](n)
-        return matrix
-    if isinstance(allowed, np.ndarray) or _are_bools(allowed):
-        matrix = np.asarray(allowed)
-        if matrix.dtype != bool:
-            raise DataError.wrong_type(
-                "allowed_transitions", f"an array of {matrix.dtype}", "True and False", "Pass matrix > 0."
-            )
-        if matrix.shape != (n, n):
-            raise DataError.wrong_shape(
-                "allowed_transitions", matrix.shape, f"({n}, {n}), for the states {short_repr(list(states))}"
-            )
-        return matrix
-    out = np.zeros((n, n), dtype=bool)
-    for before, after in _pairs(allowed):
-        rows = _positions(before, states, "allowed_transitions", whole)
-        columns = _positions(after, states, "allowed_transitions", whole)
-        out[np.ix_(rows, columns)] = True
-    return out
-
-
-def _pairs(allowed: Any) -> Iterable[tuple[Any, Any]]:
-    """Return pairs of a state, or several, and its next states."""
-    if isinstance(allowed, Mapping):
-        return allowed.items()
-    for edge in allowed:
-        if not isinstance(edge, list | tuple) or len(edge) != 2:
-            raise DataError.wrong_type("allowed_transitions", f"with {short_repr(edge)}", "pairs (state, next state)")
-    return [tuple(edge) for edge in allowed]
-
-
-def _are_bools(allowed: Any) -> bool:
-    """Return whether nested lists are a boolean matrix rather than pairs of states."""
-    rows = () if isinstance(allowed, Mapping) else allowed
-    return bool(rows) and all(
-        isinstance(row, list | tuple | np.ndarray) and all(isinstance(cell, bool | np.bool_) for cell in row)
-        for row in rows
-    )

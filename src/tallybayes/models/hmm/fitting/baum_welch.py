@@ -11,6 +11,7 @@ import numpy as np
 
 from tallybayes.data.counting import check_size
 from tallybayes.data.table import Table
+from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.errors import DataError
 from tallybayes.estimation.em.em_loop import EMSummary, warn_unless_converged
 from tallybayes.estimation.em.em_objective import EMObjective, with_constant_columns
@@ -19,6 +20,7 @@ from tallybayes.estimation.scoring.factor_scorer import FactorScorer, undefined_
 from tallybayes.families.bernoulli import Bernoulli
 from tallybayes.families.categorical import Categorical, LevelProbabilities
 from tallybayes.kernels import hmm as kernels
+from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.models.hmm.factor_names import state_schema
 from tallybayes.models.hmm.fitting import hmm_init
 from tallybayes.models.hmm.fitting.stationary_mle import stationary_distribution, stationary_mle
@@ -222,7 +224,7 @@ class BaumWelch:
         domains = [self.counter.level_domains(number) for number in range(len(scored))]
         return HMMParameters(start, transition, end, scored, domains, "missing", mixed)
 
-    def _maximize_stationary(self, start_counts: np.ndarray, posterior: Any) -> LevelProbabilities:
+    def _maximize_stationary(self, start_counts: np.ndarray, posterior: Counts | Dirichlet) -> LevelProbabilities:
         """Return the most probable transitions under start="stationary"; never worse than the previous ones.
 
         Without a prior, `posterior` is the counts.
@@ -289,13 +291,13 @@ class BaumWelch:
         steps = slice(int(offsets[0]), int(offsets[-1]))
         return steps, offsets - offsets[0], self.sequences.table.rows(steps)
 
-    def _clamp(self, emission: Any, codes: np.ndarray) -> Any:
+    def _clamp(self, emission: Emission, codes: np.ndarray) -> Emission:
         """Return emission log probabilities with −inf for all states other than the known one."""
         known = np.flatnonzero(codes >= 0)
         if not len(known):
             return emission
         if isinstance(emission, tuple):
-            levels, table = emission
+            levels, table = map(np.asarray, emission)
             emission = np.where(levels[:, None] < 0, 0.0, table[np.maximum(levels, 0)])
         emission = emission.copy()
         kept = emission[known, codes[known]]

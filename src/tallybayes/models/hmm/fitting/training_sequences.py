@@ -86,7 +86,7 @@ def read_training_sequences(
     return data, choice.dropped_columns
 
 
-def _positive_weight(sequences: Sequences, labels: Any, weight: np.ndarray) -> tuple[Sequences, Any, np.ndarray]:
+def _positive_weight(sequences: Sequences, labels: object, weight: np.ndarray) -> tuple[Sequences, Any, np.ndarray]:
     """Return the sequences of positive weight, their labels and their weights."""
     if not weight.any():
         raise DataError("sample_weight is 0 for every sequence; expected at least one positive weight.")

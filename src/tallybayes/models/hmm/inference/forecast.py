@@ -23,7 +23,7 @@ from tallybayes.tally.factor import Name
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
+    from tallybayes.models.hmm.estimated_hmm import EmissionStatistics, EstimatedHMM
 
 Column = Name | tuple[Name, int]  # a column, or a column of a block
 Arrays = Mapping[Any, np.ndarray]
@@ -110,7 +110,7 @@ def forecast_from(hmm: EstimatedHMM, first: np.ndarray, horizon: int, mass: floa
 
 
 def _mean_and_interval(
-    scorer: FactorScorer, statistics: Any, weights: np.ndarray, mass: float, lags: np.ndarray | None
+    scorer: FactorScorer, statistics: EmissionStatistics, weights: np.ndarray, mass: float, lags: np.ndarray | None
 ) -> np.ndarray:
     """Return mean, lower and upper quantile of the mixture of the states: (3, horizon, columns).
 

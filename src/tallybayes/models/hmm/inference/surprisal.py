@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tallybayes.models.inputs.sequences import Sequences
 from tallybayes.tally.domain import Domain
 
 if TYPE_CHECKING:
-    from tallybayes.models.hmm.estimated_hmm import EstimatedHMM
+    from tallybayes.models.hmm.estimated_hmm import EmissionStatistics, EstimatedHMM
 
 
 def surprisal(hmm: EstimatedHMM, sequences: Sequences) -> list[np.ndarray]:
@@ -46,7 +46,7 @@ def _factor_tails(
     sequences: Sequences,
     scorer: FactorScorer,
     domains: list[Domain],
-    statistics: Any,
+    statistics: EmissionStatistics,
     proba: np.ndarray,
 ) -> np.ndarray:
     """Return the tail probabilities of one factor, (steps, columns); NaN for text and bags of words."""
@@ -74,7 +74,9 @@ def _factor_tails(
     return np.concatenate(chunks)
 
 
-def _numeric_tails(scorer: FactorScorer, statistics: Any, proba: np.ndarray, cells: np.ndarray) -> np.ndarray:
+def _numeric_tails(
+    scorer: FactorScorer, statistics: EmissionStatistics, proba: np.ndarray, cells: np.ndarray
+) -> np.ndarray:
     """Return twice the smaller tail of every number, under the mixture of the states."""
     family = scorer.family
     at_most = mixture_cdf(family, scorer.parameters, proba, cells)
