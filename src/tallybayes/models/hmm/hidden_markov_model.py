@@ -1113,9 +1113,9 @@ class HiddenMarkovModel(Model):
         -------
         Plot
         """
-        from tallybayes.plotting.hmm.states_and_transitions import plot_states
+        from tallybayes.plotting.hmm.states import plot_states
 
-        return plot_states(self, X, {"lengths": lengths, "sequence": sequence, "order": order}, ax)
+        return plot_states(self, X, lengths, sequence, order, ax)
 
     def plot_graph(self, ax: Axes | None = None) -> Plot:
         """Plot the model as a plate diagram. Requires matplotlib.
@@ -1145,9 +1145,9 @@ class HiddenMarkovModel(Model):
         -------
         Plot
         """
-        from tallybayes.plotting.hmm.states_and_transitions import plot_transitions
+        from tallybayes.plotting.hmm.transitions import plot_transitions
 
-        return plot_transitions(self, ax, least)
+        return plot_transitions(self, self._estimated_hmm.topology.allowed, ax, least)
 
     # ---- Hooks of the base class ------------------------------------------------------------------------------------
 

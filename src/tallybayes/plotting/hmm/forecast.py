@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plotting.hmm.states_and_transitions import as_numbers, draw_probabilities
+from tallybayes.plotting.hmm.states import as_numbers, draw_probabilities
 from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import (
     COLORS,
     NOTE,
     WIDEST,
+    GroupStyle,
     group_styles,
     hide_top_right_spines,
     legend_beside,
@@ -19,10 +20,15 @@ from tallybayes.plotting.style import (
     new_axes,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from tallybayes.models.hmm.inference.forecast import Column, Forecast
+
 _MAX_PANELS = 5  # columns above each other
 
 
-def plot_forecast(forecast: Any, ax: Any = None) -> Plot:
+def plot_forecast(forecast: Forecast, ax: Axes | np.ndarray | None = None) -> Plot:
     """Plot a forecast: one panel for each column, and the state probabilities below.
 
     Numbers are drawn as a line with an interval band, categorical columns as stacked probabilities.
@@ -34,7 +40,7 @@ def plot_forecast(forecast: Any, ax: Any = None) -> Plot:
         One for each column, and one more for the states.
     """
     columns = [*forecast.mean, *forecast.labels]
-    n_panels = _MAX_PANELS if ax is None else max(1, np.size(ax) - 1)
+    n_panels = _MAX_PANELS if ax is None else max(1, np.asarray(ax, dtype=object).size - 1)
     shown = columns[:n_panels]
     heights = [2.0] * len(shown) + [1.0]
     options = {"figsize": (9, 1.4 * sum(heights) + 0.8), "layout": "constrained", "height_ratios": heights}
@@ -66,7 +72,7 @@ def plot_forecast(forecast: Any, ax: Any = None) -> Plot:
     return Plot(axes, *_plotted_tables(forecast, states))
 
 
-def _draw_numbers(panel: Any, forecast: Any, name: Any, ahead: np.ndarray) -> None:
+def _draw_numbers(panel: Axes, forecast: Forecast, name: Column, ahead: np.ndarray) -> None:
     """Draw the last time steps of a column, then its mean within the interval band."""
     mean, low, high = forecast.mean[name], forecast.low[name], forecast.high[name]
     if name in forecast.history.cells:
@@ -84,7 +90,7 @@ def _draw_numbers(panel: Any, forecast: Any, name: Any, ahead: np.ndarray) -> No
     legend_beside(panel)
 
 
-def _add_area_legend(panel: Any, styles: list[Any], what: str) -> None:
+def _add_area_legend(panel: Axes, styles: list[GroupStyle], what: str) -> None:
     """Add a legend of the stacked areas, in the order of the stack."""
     for style in styles:
         if style.label is not None and not str(style.label).startswith("_"):
@@ -92,7 +98,7 @@ def _add_area_legend(panel: Any, styles: list[Any], what: str) -> None:
     legend_beside(panel, what)
 
 
-def _plotted_tables(forecast: Any, states: list[Any]) -> list[dict[str, Any]]:
+def _plotted_tables(forecast: Forecast, states: list[Any]) -> list[dict[str, Any]]:
     """Return the plotted numbers as tables."""
     steps = list(range(1, len(forecast) + 1))
     parts: list[dict[str, Any]] = []

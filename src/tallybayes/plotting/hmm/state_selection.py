@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,10 +10,12 @@ from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import COLORS, hide_top_right_spines, new_axes
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.results.state_selection import StateSelection
 
 
-def plot_choice(selection: StateSelection, ax: Any = None) -> Plot:
+def plot_choice(selection: StateSelection, ax: Axes | None = None) -> Plot:
     """Plot the criterion against the number of states; for held-out sequences, with 95 % intervals.
 
     Parameters

@@ -10,13 +10,15 @@ from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import COLORS, OTHERS, hide_top_right_spines, new_axes, set_title, ticks
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.models.hmm.inference.forward_backward import Trellis
 
 _NUMBERS = (12, 6)  # at most so many steps and states show their probabilities
 _MAX_INCHES = 24.0  # maximum width and height of a figure
 
 
-def plot_trellis(trellis: Trellis, ax: Any = None) -> Plot:
+def plot_trellis(trellis: Trellis, ax: Axes | None = None) -> Plot:
     """Plot states against time steps: back-pointers as lines, the Viterbi path in color.
 
     The circles show the probability of the most probable path to each state.
@@ -53,7 +55,14 @@ def plot_trellis(trellis: Trellis, ax: Any = None) -> Plot:
     edge = np.full((n_steps, n_states), OTHERS, dtype=object)
     edge[np.arange(len(path)), path] = COLORS[0]
     area = 1500 if written else 70
-    style = {"cmap": "Blues", "vmin": 0, "vmax": 2, "edgecolors": edge.ravel().tolist(), "linewidths": 1.6, "zorder": 3}
+    style: dict[str, Any] = {
+        "cmap": "Blues",
+        "vmin": 0,
+        "vmax": 2,
+        "edgecolors": edge.ravel().tolist(),
+        "linewidths": 1.6,
+        "zorder": 3,
+    }
     ax.scatter(step.ravel(), state.ravel(), s=area, c=relative_prob.ravel(), **style)
     if written:
         small = float(trellis.log_delta[reached].min(initial=0.0)) < np.log(1e-4)
@@ -71,7 +80,7 @@ def plot_trellis(trellis: Trellis, ax: Any = None) -> Plot:
     ax.set_ylim(n_states - 0.4, -0.6)
     ticks(ax, "y", trellis.states.tolist(), 9.0, 16)
     ax.set_xlabel("step")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.locator_params(axis="x", integer=True)
     hide_top_right_spines(ax)
     frame = trellis.to_frame()
     return Plot(ax, {name: frame[name].tolist() for name in frame})
