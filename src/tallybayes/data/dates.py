@@ -200,7 +200,7 @@ def with_parts_of_dates(table: Table, wanted: Iterable[Name] | None = None, keep
             if part in table.columns:
                 hint = f"Rename that column, or remove {name!r}."
                 raise DataError(f"column {part!r} has the name of a part of the dates in {name!r}.\n    {hint}")
-            columns[part] = table._column(part)
+            columns[part] = table.column(part)
         if name not in parts:
             columns[name] = column
     replaced = table.replaced(columns)

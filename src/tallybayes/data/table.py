@@ -97,7 +97,7 @@ class Table:
 
     def _type(self, name: Name) -> str:
         """Return the name of a column's type as Arrow or NumPy name it."""
-        column = self._column(name)
+        column = self.column(name)
         if isinstance(column, SparseRows | Texts):
             return "sparse" if isinstance(column, SparseRows) else "text"
         if isinstance(column, np.ndarray) and column.dtype.kind != "O":
@@ -146,7 +146,7 @@ class Table:
                 hint = "tb.NaiveBayes(tb.Text()) counts its words."
                 raise DataError.wrong_type(f"column {name!r}", "a column of text", "numbers", hint)
             if self.kind(name) in ("label", "date"):
-                column = self._column(name)
+                column = self.column(name)
                 cells = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
                 value = next((value for value in cells if not is_missing(value)), None)
                 if value is None:  # a column without values may be numeric
@@ -160,12 +160,12 @@ class Table:
 
     def is_block(self, name: Name) -> bool:
         """Return whether a name refers to several columns."""
-        column = self._column(name)
+        column = self.column(name)
         return isinstance(column, SparseRows | Texts) or getattr(column, "ndim", 1) == 2
 
     def width(self, name: Name) -> int:
         """Return the number of columns that a name refers to."""
-        column = self._column(name)
+        column = self.column(name)
         column = column.sparse if isinstance(column, Texts) and column.is_bound else column
         if isinstance(column, SparseRows):
             return column.n_columns
@@ -219,7 +219,7 @@ class Table:
         table.invalid_cells = {name: cells[part] for name, cells in self.invalid_cells.items()}
         return table
 
-    def _column(self, name: Name) -> Any:
+    def column(self, name: Name) -> Any:
         """Return a column by its name; raise DataError if there is none."""
         if name not in self.columns:
             source = self.source_of(name)
@@ -257,7 +257,7 @@ class Table:
 
     def numbers(self, names: Sequence[Name]) -> Dense | SparseRows:
         """Return numeric columns as a block, without a copy where possible."""
-        columns = [self._column(name) for name in names]
+        columns = [self.column(name) for name in names]
         if len(columns) == 1 and isinstance(columns[0], Texts):
             return columns[0].sparse
         if len(columns) == 1 and (isinstance(columns[0], SparseRows) or getattr(columns[0], "ndim", 1) == 2):
@@ -270,7 +270,7 @@ class Table:
 
     def texts(self, name: Name, family: Text) -> Texts:
         """Return a string column as a text family reads it."""
-        return read_texts(self._column(name), family, name)
+        return read_texts(self.column(name), family, name)
 
     def _stretch(self, names: Sequence[Name]) -> np.ndarray | None:
         """Return the slice of the matrix with these columns, if they are adjacent in it; else None."""
@@ -343,7 +343,7 @@ class Table:
 
     def _encode(self, name: Name, ordered: bool) -> tuple[np.ndarray, Domain]:
         """Return the codes and the domain of a column. Computed once."""
-        if isinstance(self._column(name), SparseRows | Texts):
+        if isinstance(self.column(name), SparseRows | Texts):
             raise DataError.wrong_type(
                 f"column {name!r}", "sparse", "categories", "Use Multinomial(), or pass an array."
             )
@@ -355,7 +355,7 @@ class Table:
             else:
                 try:
                     with reading(f"column {name!r}"):
-                        encoding = encode(self._column(name), str(name), ordered=ordered)
+                        encoding = encode(self.column(name), str(name), ordered=ordered)
                 except (LabelError, TypeError) as error:
                     if not self.unread(name):
                         raise

@@ -171,7 +171,7 @@ class PredictiveWithMissing(Predictive):
         wanted = self.values._learned.tally.factors[0].columns
         if not self._learned.single and all(isinstance(name, str) for name in (*names, *wanted)):
             names = wanted  # columns are found by their names, as in `Predictive`
-        there: Any = np.stack([np.asarray(table._column(indicator_name(name))) for name in names], axis=-1)
+        there: Any = np.stack([np.asarray(table.column(indicator_name(name))) for name in names], axis=-1)
         known = self.there.log_prob(there[:, 0] if self._learned.single else there)
         found = known + np.asarray(self.values.log_prob([values] if one else values))
         return as_float(found[0]) if one else found

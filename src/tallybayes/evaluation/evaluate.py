@@ -163,7 +163,7 @@ def evaluate(
         assert scored.log_density is not None
         return DensityEvaluation(scored.log_density, **options)
     assert scored.log_proba is not None
-    labels = scored.columns._column(target) if is_name(target) else check_target(target, scored.n_rows)
+    labels = scored.columns.column(target) if is_name(target) else check_target(target, scored.n_rows)
     codes = _codes_of(labels, model._class_domain, weight)
     return Evaluation(model.classes_, codes, scored.log_proba, log_density=scored.log_density, **options)
 
@@ -234,7 +234,7 @@ def _evaluate_regression(
     mass: float,
 ) -> RegressionEvaluation:
     """Evaluate the predictive distributions of a regression."""
-    groups = open_features(data)._column(by) if is_name(by) else by
+    groups = open_features(data).column(by) if is_name(by) else by
     predictive, targets, weight = predictions_and_targets(model, data, target, sample_weight)
     by_name = str(by) if is_name(by) else "group"
     return RegressionEvaluation(targets, predictive, weight=weight, by=groups, by_name=by_name, mass=mass)
@@ -256,7 +256,7 @@ def _evaluate_network(
     if node is None:
         return DensityEvaluation(answer_rows(model, table, None).log_density, **options)
     require_labels(model, [node])
-    codes = _codes_of(table._column(node), model._estimated_network.domains[node], weight)
+    codes = _codes_of(table.column(node), model._estimated_network.domains[node], weight)
     scores = answer_rows(model, table, node)
     impossible = np.flatnonzero(scores.impossible)
     if len(impossible):

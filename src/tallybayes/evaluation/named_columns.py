@@ -12,7 +12,7 @@ from tallybayes.typing import Rows
 
 def column_or_values(table: Table, values: Any) -> Any:
     """Return the column of a table if `values` is its name, and `values` otherwise."""
-    return table._column(values) if is_name(values) else values
+    return table.column(values) if is_name(values) else values
 
 
 def names_in(arguments: Iterable[object]) -> list[Any]:

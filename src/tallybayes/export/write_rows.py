@@ -71,7 +71,7 @@ def original_column(data: Any, name: Any, table: Table) -> Any:
     """Return a column of data in memory with its original type; a `Table` has decimals as doubles, for example."""
     import narwhals as nw
 
-    column = table._column(name)
+    column = table.column(name)
     frame = nw.from_native(data, pass_through=True, eager_only=True)
     values = frame[name] if isinstance(frame, nw.DataFrame) else data.get(name) if isinstance(data, Mapping) else None
     series = nw.from_native(values, pass_through=True, series_only=True)

@@ -73,8 +73,8 @@ def _line(panel: Any, model: Any, X: Any, y: Any, mass: float) -> list[PlotTable
     rows = groups = None
     if X is not None:
         table, _ = read_rows(model, X, y, None)
-        rows = np.asarray(table._column(name), float), np.asarray(table._column(target), float)
-        groups = None if design.by is None else np.asarray(table._column(design.by), dtype=object)
+        rows = np.asarray(table.column(name), float), np.asarray(table.column(target), float)
+        groups = None if design.by is None else np.asarray(table.column(design.by), dtype=object)
         low = float(rows[0].min())
         high = float(rows[0].max())
         edge = 0.08 * (high - low or 1.0)

@@ -275,7 +275,7 @@ def _split(X: Rows, target: Any, when: Any, size: int) -> Iterator[_Batch]:
     if target is None:
         raise LabelError("target is missing; expected the name of a column or the labels.")
     table = open_features(X)
-    column = table._column(target) if is_name(target) else only_column(target)
+    column = table.column(target) if is_name(target) else only_column(target)
     labels = np.asarray(as_array(column) if not hasattr(column, "to_pylist") else column.to_pylist())
     if len(labels) != table.n_rows:
         raise DataError.lengths_differ({"X": table.n_rows, "target": len(labels)})

@@ -28,7 +28,7 @@ def calibrate(
     if isinstance(groups, str):
         table = open_features(X)
         X = table.without(groups)
-        groups = table._column(groups)
+        groups = table.column(groups)
     table, weight = read_more_rows(model, X, y, sample_weight)
     if not model.tally_.soft:
         _ = model.tally_ - model._count_more_rows(table, weight)  # raises if the rows are not training rows

@@ -155,9 +155,9 @@ def score(model: Any, X: Rows, y: Labels, sample_weight: SampleWeights = None) -
         batches = [(model.predict(rows), columns) for rows, columns in query_batches(model, source, names, "scoring")]
         predictions = np.concatenate([part for part, _ in batches])
         table = joined_columns([columns for _, columns in batches])
-    y_true = np.asarray(table._column(y)) if is_name(y) else as_array(only_column(y))
+    y_true = np.asarray(table.column(y)) if is_name(y) else as_array(only_column(y))
     if is_name(sample_weight):
-        sample_weight = np.asarray(table._column(sample_weight))
+        sample_weight = np.asarray(table.column(sample_weight))
     return float(accuracy_score(y_true, predictions, sample_weight=sample_weight))
 
 

@@ -40,7 +40,7 @@ class RawColumns(FrozenValue):
 
     def apply(self, table: Table, *more: Name) -> Table:
         """Return the table of this view, with `more` columns that are not features."""
-        columns = {name: table._column(name) for name in (*more, *self.names)}
+        columns = {name: table.column(name) for name in (*more, *self.names)}
         out = Table(columns)
         out._encoded = {key: encoded for key, encoded in table._encoded.items() if key[0] in columns}
         for name in self.indicator_columns:

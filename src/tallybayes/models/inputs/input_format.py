@@ -103,7 +103,7 @@ def read_initial_rows(X: Any, y: Any, sample_weight: Any) -> tuple[InputFormat, 
     columns = tuple(map(str, features)) if named else None
     if is_name(y):
         parts = with_parts_of_dates(table, keep=[y])
-        dtype = target_dtype(table._column(y))
+        dtype = target_dtype(table.column(y))
         dates = dates_among(table, parts)
         return InputFormat(y, True, dtype, None, n_features, dates, columns), parts, weight
     y = only_column(y)
@@ -202,7 +202,7 @@ def bound_texts(model: Any, table: Table) -> Table:
     readers = model._text_readers
     if not readers:
         return table
-    read = {name: reader.read(table._column(name), name) for name, reader in readers.items()}
+    read = {name: reader.read(table.column(name), name) for name, reader in readers.items()}
     return table.replaced({**table.columns, **read})
 
 
@@ -233,7 +233,7 @@ def with_weight(table: Table, sample_weight: Any) -> tuple[Table, Any]:
     """Return the table without the column of the weights, and the weights."""
     if not is_name(sample_weight):
         return table, sample_weight
-    weight = table._column(sample_weight)
+    weight = table.column(sample_weight)
     return table.without(sample_weight), weight
 
 

@@ -61,7 +61,7 @@ def read_labels(table: Table, target: Name, marker: Any = None) -> Labels:
     marker : label, optional
         The value of a missing label, besides None and NaN.
     """
-    column = table._column(target)
+    column = table.column(target)
     if not is_missing(marker) and not isinstance(marker, bool | int | float | str | np.generic):
         raise DataError(f"missing_label is {marker!r}; expected a label, such as -1 or '?', or None.")
     if not is_missing(marker) and isinstance(column, np.ndarray) and column.dtype == object:

@@ -66,7 +66,7 @@ class Sequences(NamedTuple):
         """Return the sequences with a column of gap lengths as `gaps`."""
         if column is None or not self.table.n_rows:
             return self
-        cells = np.asarray(self.table._column(column))
+        cells = np.asarray(self.table.column(column))
         numbers = np.array([_number(cell) for cell in cells]) if cells.dtype.kind not in "biuf" else cells.astype(float)
         wrong = np.flatnonzero(~((numbers >= 0) & (numbers == np.floor(numbers)) & (numbers < 2**53)))
         if len(wrong):
@@ -129,7 +129,7 @@ def open_labels(y: Any, sequences: Sequences, X: Any) -> Any:
     From a list of sequences, one array, or a column of a frame.
     """
     if isinstance(y, str):
-        return sequences.table._column(y)
+        return sequences.table.column(y)
     n_steps = int(sequences.offsets[-1])
     if _is_list(y) and len(y) == sequences.n_sequences:
         for number, (part, length) in enumerate(zip(y, sequences.lengths, strict=True)):
@@ -216,7 +216,7 @@ def _from_frame(table: Table, sequence: str, order: str | None) -> Sequences:
     rank = np.argsort(np.argsort(first, kind="stable"), kind="stable")[which]
     keys: list[np.ndarray] = [rank]
     if order is not None:
-        keys.insert(0, np.asarray(table._column(order)))
+        keys.insert(0, np.asarray(table.column(order)))
     sorted_rows = np.lexsort(keys)
     counts = np.bincount(rank, minlength=0)
     rest = table.rows(sorted_rows).without(sequence)

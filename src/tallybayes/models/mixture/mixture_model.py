@@ -162,7 +162,7 @@ class Mixture(ClassConditionalModel):
         if isinstance(sample_weight, str):
             table = open_features(X)
             X = table.without(sample_weight)
-            weight = table._column(sample_weight)
+            weight = table.column(sample_weight)
         return float(np.average(self.score_samples(X), weights=weight))
 
     def fit_tally(self, tally: Tally) -> Self:

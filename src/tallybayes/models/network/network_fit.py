@@ -152,7 +152,7 @@ def _learn(model: N, table: Table, sample_weight: Any, initial: Any = None) -> N
     factors, absent = make_factors(graph, model.columns, table)
     model._check_prior(factors)
     tally, climbed = _count(table, table, weight, factors, absent), None
-    may_miss = any(_may_miss(table._column(name)) for factor in factors for name in factor.level_columns)
+    may_miss = any(_may_miss(table.column(name)) for factor in factors for name in factor.level_columns)
     tally = _with_all_levels(model, tally, count(table, _labels_of(factors) if may_miss else [], weight=weight))
     caution_numbers(model.columns, table, _levels_of(tally))
     if model.missing == "em":
@@ -224,7 +224,7 @@ def _levels_of(tally: Tally) -> dict[Name, tuple[Any, ...]]:
 
 def named_weights(table: Table, sample_weight: Any) -> Any:
     """Weights, which may be a column of the table."""
-    return np.asarray(table._column(sample_weight)) if isinstance(sample_weight, str) else sample_weight
+    return np.asarray(table.column(sample_weight)) if isinstance(sample_weight, str) else sample_weight
 
 
 # ---- Nodes and levels that the counts alone do not show ---------------------------------------------------------

@@ -107,7 +107,7 @@ class Design(NamedTuple):
         out = np.zeros((table.n_rows, len(self.numbers) + len(self.labels)), dtype=bool)
         for index, name in enumerate(self.numbers):
             if not table.is_block(name):
-                cells = np.asarray(numeric(table._column(name), name))
+                cells = np.asarray(numeric(table.column(name), name))
                 out[:, index] = np.isnan(cells) if cells.dtype.kind == "f" else False
         for index, name in enumerate(self.labels, len(self.numbers)):
             labels = read_labels(table, name)
@@ -142,7 +142,7 @@ class Design(NamedTuple):
 
     def _numbers(self, table: Table, name: Name) -> np.ndarray:
         """Return a numeric column as floats; raise if a cell is not finite."""
-        column = table._column(name)
+        column = table.column(name)
         if table.is_block(name):
             raise DataError.wrong_type(f"column {name!r}", "a block of columns", "one number in every row")
         if table.kind(name) == "label":

@@ -76,7 +76,7 @@ def count_rows(model: Any, table: Table, weight: Any, like: Tally | None) -> Tal
         rows = table if table.n_rows <= step else table.rows(part)
         weights_of_rows = None if weights is None else weights[part]
         columns_of_rows = design.expand(rows, {**levels, **_all_levels(observed_levels, levels)})
-        columns_of_rows |= {name: rows._column(name) for name in given}
+        columns_of_rows |= {name: rows.column(name) for name in given}
         for index, slab in enumerate(slabs):
             factor = Factor((*columns, *slab), given, LinearGaussian())
             before = totals[index]
@@ -104,7 +104,7 @@ def _warn_of_missing(design: Design, missing: np.ndarray) -> None:
 
 def _target_of(table: Table, name: Name) -> np.ndarray:
     """Return a target as floats, NaN where it is missing; raise DataError if it is infinite."""
-    cells = np.asarray(numeric(table._column(name), name), dtype=np.float64)
+    cells = np.asarray(numeric(table.column(name), name), dtype=np.float64)
     if np.isinf(cells).any():
         row = int(np.flatnonzero(np.isinf(cells))[0])
         raise DataError(

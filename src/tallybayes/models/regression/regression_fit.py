@@ -134,7 +134,7 @@ def _read_first(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, 
     if by_name:
         targets: tuple[Name, ...] = tuple(named)
         for name in targets:
-            table._column(name)
+            table.column(name)
         rows = table
         single = is_name(y)
     else:
@@ -192,7 +192,7 @@ def _targets(y: Any, n_rows: int) -> tuple[dict[Any, np.ndarray], bool]:
         )
     if hasattr(y, "columns") and not isinstance(y, np.ndarray):
         frame = open_table(y)
-        columns = {name: numeric(frame._column(name), name) for name in frame.columns}
+        columns = {name: numeric(frame.column(name), name) for name in frame.columns}
         single = False
     else:
         array = y if isinstance(y, np.ndarray) else as_array(y)
@@ -220,7 +220,7 @@ def read_rows(model: Any, X: Rows, y: Any, sample_weight: SampleWeights) -> tupl
     X = as_rows(X, model)
     table, weight = with_weight(open_features(X), sample_weight)
     if names := named_targets(y):
-        columns: dict[Any, Any] = {name: table._column(name) for name in names}
+        columns: dict[Any, Any] = {name: table.column(name) for name in names}
     else:
         columns, _ = _targets(y, table.n_rows)
         check_features(model, X, table)

@@ -35,7 +35,7 @@ class HoldOutTargets:
         self.model = clone(model).fit(data, target, sample_weight)
         self.table, weight = regression_fit.read_rows(self.model, data, target, sample_weight)
         self.weight = check_weight(weight, self.table.n_rows)
-        columns = [np.asarray(numeric(self.table._column(name), name), float) for name in self.model._design.targets]
+        columns = [np.asarray(numeric(self.table.column(name), name), float) for name in self.model._design.targets]
         self.target = shape(self.model, columns)
         self.lacking = self.model._design.missing(self.table).any(axis=1)
 

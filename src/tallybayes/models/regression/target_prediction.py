@@ -336,12 +336,12 @@ def predictions_and_targets(model: Any, X: Any, y: Any, sample_weight: Any) -> t
         parts = [(predictive(model, rows), columns) for rows, columns in query_batches(model, source, names, "scoring")]
         predictions = TargetPredictive.joined([part for part, _ in parts])
         table = joined_columns([c for _, c in parts])
-        weight = None if sample_weight is None else np.asarray(table._column(sample_weight))
-        columns = [table._column(name) for name in named_targets(y)]
+        weight = None if sample_weight is None else np.asarray(table.column(sample_weight))
+        columns = [table.column(name) for name in named_targets(y)]
     else:
         table, weight = read_rows(model, X, y, sample_weight)
         predictions = predictive_of(model, table)
-        columns = [table._column(name) for name in model._design.targets]
+        columns = [table.column(name) for name in model._design.targets]
     cells = [np.asarray(numeric(column, "y"), dtype=float) for column in columns]
     return predictions, shape(model, cells), weight
 
@@ -427,7 +427,7 @@ def feature_importance(
     if table.n_rows == 0:
         raise DataError("X has 0 rows; expected at least 1 row with a target.")
     design = model._design
-    targets = shape(model, [np.asarray(numeric(table._column(name), "y"), dtype=float) for name in design.targets])
+    targets = shape(model, [np.asarray(numeric(table.column(name), "y"), dtype=float) for name in design.targets])
 
     def loss(rows: Table) -> np.ndarray:
         logs = predictive_of(model, rows).log_prob(targets)

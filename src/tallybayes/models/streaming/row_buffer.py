@@ -116,7 +116,7 @@ def _stack_rows(buffers: list[BufferedRows]) -> BufferedRows:
         matrix = np.concatenate([table.matrix for table in tables])
         table = Table({name: matrix[:, k] for k, name in enumerate(first.table.columns)}, matrix)
     else:
-        table = Table({name: _joined([table._column(name) for table in tables]) for name in first.table.columns})
+        table = Table({name: _joined([table.column(name) for table in tables]) for name in first.table.columns})
     y = first.y if isinstance(first.y, str | None) else _joined([rows.y for rows in buffers])
     weight = offsets = None
     if any(rows.weight is not None for rows in buffers):
@@ -157,7 +157,7 @@ def find_rows(requested: BufferedRows, buffered: BufferedRows, *, timed: bool) -
 
 def _target_values(rows: BufferedRows) -> Any:
     """Return the target values."""
-    return rows.table._column(rows.y) if isinstance(rows.y, str) else rows.y
+    return rows.table.column(rows.y) if isinstance(rows.y, str) else rows.y
 
 
 def _without_target(rows: BufferedRows) -> Table:

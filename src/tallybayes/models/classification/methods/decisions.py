@@ -184,7 +184,7 @@ def estimate_class_prior(
     if not seen.any():
         raise DataError("no class has any rows, so unlabeled rows cannot be classified; expected at least one.")
     if isinstance(sample_weight, str):
-        sample_weight = np.asarray(open_features(X)._column(sample_weight))
+        sample_weight = np.asarray(open_features(X).column(sample_weight))
     with np.errstate(divide="ignore"):
         joint = model._joint(model._open(X), np.log(seen.astype(float)), whole=False)[:, seen]
     given = check_weight(sample_weight, len(joint))

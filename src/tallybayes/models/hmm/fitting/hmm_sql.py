@@ -42,7 +42,7 @@ class DatabaseSteps(NamedTuple):
     def columns_of(self, model: HiddenMarkovModel) -> tuple[dict[str, str], Columns]:
         """Return the names of the parts, and the columns with their families."""
         table = open_table(first_rows(model, self.query)).without(self.sequence).without(self.order)
-        labels = table._column(self.state)
+        labels = table.column(self.state)
         table = table.without(self.state)
         names = free_names(table)
         table = with_parts_of_dates(table.with_column(names["state"], labels), keep=[names["state"]])
