@@ -196,7 +196,7 @@ def families() -> tb.Plot:
     return tb.NaiveBayes(dict(zip(X, under.values(), strict=True))).fit(X, TUMOUR).plot_columns(X=X, y=TUMOUR)
 
 
-def strengths() -> tb.PriorPath:
+def strengths() -> tb.results.PriorPath:
     """The digits under priors of several strengths."""
     model = tb.NaiveBayes(tb.Bernoulli(), prior=1)
     return tb.prior_path(model, DIGITS.data > 7, DIGITS.target, np.geomspace(0.01, 100, 9))
@@ -295,7 +295,7 @@ def misled() -> tb.Plot:
 
 
 @cache
-def streamed() -> tb.Prequential:
+def streamed() -> tb.results.Prequential:
     """Classes that change places half-way, and a column that drifts."""
     rng, n = np.random.default_rng(0), 4000
     stream: dict[str, Any] = {f"c{k:02}": rng.normal(size=n) for k in range(20)}

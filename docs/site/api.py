@@ -181,7 +181,7 @@ class Linker:
         name = code.removeprefix("tb.").removesuffix("()")
         if name in self.own:
             return f"#{self.own[name]}"
-        for whole in (code, self.page.prefix + name, f"tb.{name}"):
+        for whole in (code, self.page.prefix + name, f"tb.{name}", f"tb.results.{name}"):
             if whole in self.places:
                 file, _, anchor = self.places[whole].partition("#")
                 here = os.path.relpath(file, os.path.dirname(self.page.file))

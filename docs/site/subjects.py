@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 import tallybayes as tb
@@ -21,24 +22,24 @@ SUBJECTS: dict[str, list[str]] = {
         "AutoClassifier",
         "Mixture",
         "Explanation",
-        "FeatureImportance",
+        "results.FeatureImportance",
         "Threshold",
-        "ParameterTable",
+        "results.ParameterTable",
     ],
-    "Sequences": ["HiddenMarkovModel", "select_n_states StateSelection"],
+    "Sequences": ["HiddenMarkovModel", "select_n_states results.StateSelection"],
     "Networks": [
         "BayesianNetwork",
         "learn_tree",
-        "learn_structure Structure",
-        "equivalence_class EquivalenceClass structural_hamming_distance",
-        "QueryResult",
-        "ActivePath MarkovBlanket",
-        "CausalEffect LinearCausalEffect",
-        "Sensitivity",
-        "ValueOfInformation",
+        "learn_structure results.Structure",
+        "equivalence_class results.EquivalenceClass structural_hamming_distance",
+        "results.QueryResult",
+        "results.ActivePath results.MarkovBlanket",
+        "results.CausalEffect results.LinearCausalEffect",
+        "results.Sensitivity",
+        "results.ValueOfInformation",
     ],
-    "Regression": ["LinearRegression", "TargetPredictive CoefficientTable"],
-    "One family": ["fit_distribution FittedDistribution Estimates ParameterEstimates"],
+    "Regression": ["LinearRegression", "results.TargetPredictive results.CoefficientTable"],
+    "One family": ["fit_distribution FittedDistribution results.Estimates results.ParameterEstimates"],
     "Families": [
         "Family",
         "Bernoulli",
@@ -76,22 +77,23 @@ SUBJECTS: dict[str, list[str]] = {
     ],
     "Statistics": ["count", "Tally", "Factor", "Schema", "Counts", "Totals", "Moments"],
     "Insight": [
-        "evaluate Evaluation DensityEvaluation RegressionEvaluation MetricEstimate",
-        "cross_validate CrossValidation DensityValidation SequenceValidation RegressionValidation Selection",
+        "evaluate Evaluation DensityEvaluation RegressionEvaluation results.MetricEstimate",
+        "cross_validate results.CrossValidation results.DensityValidation results.SequenceValidation "
+        "results.RegressionValidation results.Selection",
         "leave_one_out",
-        "compare Comparison",
-        "prior_path PriorPath",
-        "suggest_families FamilySuggestions",
-        "dependence Dependence",
-        "predictive_check PredictiveCheck",
+        "compare results.Comparison",
+        "prior_path results.PriorPath",
+        "suggest_families results.FamilySuggestions",
+        "dependence results.Dependence",
+        "predictive_check results.PredictiveCheck",
         "learning_curves LearningCurves",
-        "bias_variance BiasVariance",
-        "difference Difference",
-        "audit Audit",
-        "find_leakage Leak",
+        "bias_variance results.BiasVariance",
+        "difference results.Difference",
+        "audit results.Audit",
+        "find_leakage results.Leak",
         "Plot",
     ],
-    "Streams": ["Window", "Decayed", "prequential Prequential", "verify_receipt Receipt Verification"],
+    "Streams": ["Window", "Decayed", "prequential results.Prequential", "verify_receipt Receipt results.Verification"],
     "Data in, answers out": [
         "table Source",
         "NamedMatrix",
@@ -122,7 +124,12 @@ class Page:
 
     def __init__(self, file: str, title: str, prefix: str, names: list[str], source: Any) -> None:
         self.file, self.title, self.prefix, self.source = file, title, prefix, source
-        self.names = {name: getattr(source, name) for name in names}
+        self.names = {name: attrgetter(name)(source) for name in names}
+
+
+def title_of(name: str) -> str:
+    """Return a name without the module of results."""
+    return name.removeprefix("results.")
 
 
 @cache
@@ -130,7 +137,7 @@ def pages() -> dict[str, list[Page]]:
     """The pages of every subject."""
     found = {
         subject: [
-            Page(f"reference/{names[0]}.md", TITLES.get(names[0], names[0]), "tb.", names, tb)
+            Page(f"reference/{title_of(names[0])}.md", TITLES.get(names[0], title_of(names[0])), "tb.", names, tb)
             for names in map(str.split, every)
         ]
         for subject, every in SUBJECTS.items()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tallybayes import results as results
     from tallybayes.data.counting import count as count
     from tallybayes.data.named_matrix import NamedMatrix as NamedMatrix
     from tallybayes.data.open_source import table as table
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from tallybayes.errors import TooLargeError as TooLargeError
     from tallybayes.estimation.distribution_fit import FittedDistribution as FittedDistribution
     from tallybayes.estimation.distribution_fit import fit_distribution as fit_distribution
-    from tallybayes.estimation.estimates import Estimates as Estimates
-    from tallybayes.estimation.estimates import ParameterEstimates as ParameterEstimates
-    from tallybayes.estimation.importance import FeatureImportance as FeatureImportance
     from tallybayes.evaluation.checks.audit import audit as audit
     from tallybayes.evaluation.checks.dependence import dependence as dependence
     from tallybayes.evaluation.checks.predictive_check import predictive_check as predictive_check
@@ -83,63 +81,33 @@ if TYPE_CHECKING:
     from tallybayes.models.classification.methods.explanation import Explanation as Explanation
     from tallybayes.models.discriminant.gaussian_discriminant import GaussianDiscriminant as GaussianDiscriminant
     from tallybayes.models.ensemble.auto_classifier import AutoClassifier as AutoClassifier
-    from tallybayes.models.ensemble.leakage import Leak as Leak
     from tallybayes.models.ensemble.leakage import find_leakage as find_leakage
     from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel as HiddenMarkovModel
-    from tallybayes.models.inspection.parameter_table import ParameterTable as ParameterTable
     from tallybayes.models.io import load as load
     from tallybayes.models.mixture.mixture_model import Mixture as Mixture
     from tallybayes.models.naive_bayes.naive_bayes import NaiveBayes as NaiveBayes
     from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean as NearestClassMean
-    from tallybayes.models.network.analysis.causal_effect import CausalEffect as CausalEffect
-    from tallybayes.models.network.analysis.d_separation import ActivePath as ActivePath
-    from tallybayes.models.network.analysis.d_separation import MarkovBlanket as MarkovBlanket
-    from tallybayes.models.network.analysis.linear_causal_effect import LinearCausalEffect as LinearCausalEffect
-    from tallybayes.models.network.analysis.sensitivity import Sensitivity as Sensitivity
-    from tallybayes.models.network.analysis.value_of_information import ValueOfInformation as ValueOfInformation
     from tallybayes.models.network.bayesian_network import BayesianNetwork as BayesianNetwork
     from tallybayes.models.network.bde_prior import BDe as BDe
-    from tallybayes.models.network.inference.query_result import QueryResult as QueryResult
     from tallybayes.models.network.structure.chow_liu import learn_tree as learn_tree
-    from tallybayes.models.network.structure.equivalence_class import EquivalenceClass as EquivalenceClass
     from tallybayes.models.network.structure.equivalence_class import equivalence_class as equivalence_class
     from tallybayes.models.network.structure.equivalence_class import (
         structural_hamming_distance as structural_hamming_distance,
     )
     from tallybayes.models.network.structure.learn_structure import learn_structure as learn_structure
-    from tallybayes.models.network.structure.learned_structure import Structure as Structure
     from tallybayes.models.one_dependence.averaged_one_dependence import AveragedOneDependence as AveragedOneDependence
     from tallybayes.models.one_dependence.tree_augmented import TreeAugmentedNaiveBayes as TreeAugmentedNaiveBayes
     from tallybayes.models.receipt import Receipt as Receipt
-    from tallybayes.models.receipt import Verification as Verification
     from tallybayes.models.receipt import verify_receipt as verify_receipt
-    from tallybayes.models.regression.coefficients import CoefficientTable as CoefficientTable
     from tallybayes.models.regression.linear_regression import LinearRegression as LinearRegression
-    from tallybayes.models.regression.target_prediction import TargetPredictive as TargetPredictive
     from tallybayes.models.streaming.decayed import Decayed as Decayed
     from tallybayes.models.streaming.window import Window as Window
     from tallybayes.plotting.plot import Plot as Plot
-    from tallybayes.results.audit import Audit as Audit
-    from tallybayes.results.bias_variance import BiasVariance as BiasVariance
     from tallybayes.results.classification_evaluation import Evaluation as Evaluation
-    from tallybayes.results.comparison import Comparison as Comparison
     from tallybayes.results.density_evaluation import DensityEvaluation as DensityEvaluation
-    from tallybayes.results.dependence import Dependence as Dependence
-    from tallybayes.results.difference import Difference as Difference
-    from tallybayes.results.family_suggestions import FamilySuggestions as FamilySuggestions
     from tallybayes.results.learning_curves import LearningCurves as LearningCurves
-    from tallybayes.results.metric_intervals import MetricEstimate as MetricEstimate
-    from tallybayes.results.predictive_check import PredictiveCheck as PredictiveCheck
-    from tallybayes.results.prequential import Prequential as Prequential
-    from tallybayes.results.prior_path import PriorPath as PriorPath
     from tallybayes.results.regression_evaluation import RegressionEvaluation as RegressionEvaluation
-    from tallybayes.results.state_selection import StateSelection as StateSelection
     from tallybayes.results.threshold import Threshold as Threshold
-    from tallybayes.results.validation import CrossValidation as CrossValidation
-    from tallybayes.results.validation import DensityValidation as DensityValidation
-    from tallybayes.results.validation import RegressionValidation as RegressionValidation
-    from tallybayes.results.validation import Selection as Selection
-    from tallybayes.results.validation import SequenceValidation as SequenceValidation
     from tallybayes.statistics.counts import Counts as Counts
     from tallybayes.statistics.moments import Moments as Moments
     from tallybayes.statistics.totals import Totals as Totals
@@ -155,8 +123,6 @@ __version__ = "0.1.0"
 
 # Every public name and the module it lives in; imported when first used, so that `import tallybayes` is quick.
 _PUBLIC = {
-    "ActivePath": "models.network.analysis.d_separation",
-    "Audit": "results.audit",
     "AutoClassifier": "models.ensemble.auto_classifier",
     "Autoregressive": "families.autoregressive",
     "AveragedOneDependence": "models.one_dependence.averaged_one_dependence",
@@ -165,35 +131,23 @@ _PUBLIC = {
     "BayesianNetwork": "models.network.bayesian_network",
     "Bernoulli": "families.bernoulli",
     "Beta": "distributions.beta",
-    "BiasVariance": "results.bias_variance",
     "Binned": "families.binned",
     "Binomial": "families.binomial",
     "CalibrationWarning": "warnings",
     "Categorical": "families.categorical",
-    "CausalEffect": "models.network.analysis.causal_effect",
-    "CoefficientTable": "models.regression.coefficients",
-    "Comparison": "results.comparison",
     "ConditionalLinearGaussian": "families.conditional_linear_gaussian",
     "Counts": "statistics.counts",
-    "CrossValidation": "results.validation",
     "DataError": "errors",
     "Decayed": "models.streaming.decayed",
     "DensityEvaluation": "results.density_evaluation",
-    "DensityValidation": "results.validation",
-    "Dependence": "results.dependence",
-    "Difference": "results.difference",
     "Dirichlet": "distributions.dirichlet",
     "DirichletMultinomial": "families.multinomial",
-    "EquivalenceClass": "models.network.structure.equivalence_class",
     "EstimateError": "errors",
-    "Estimates": "estimation.estimates",
     "Evaluation": "results.classification_evaluation",
     "Explanation": "models.classification.methods.explanation",
     "ExportError": "errors",
     "Factor": "tally.factor",
     "Family": "families.family",
-    "FamilySuggestions": "results.family_suggestions",
-    "FeatureImportance": "estimation.importance",
     "FileError": "errors",
     "FittedDistribution": "estimation.distribution_fit",
     "Gamma": "distributions.gamma",
@@ -205,16 +159,12 @@ _PUBLIC = {
     "InvalidValueWarning": "warnings",
     "K2": "families.prior_rules",
     "LabelError": "errors",
-    "Leak": "models.ensemble.leakage",
     "LearningCurves": "results.learning_curves",
-    "LinearCausalEffect": "models.network.analysis.linear_causal_effect",
     "LinearGaussian": "families.linear_gaussian",
     "LinearGaussianThroughOrigin": "families.linear_gaussian",
     "LinearNormalInverseGamma": "distributions.linear_normal_inverse_gamma",
     "LinearRegression": "models.regression.linear_regression",
     "LogNormal": "families.log_normal",
-    "MarkovBlanket": "models.network.analysis.d_separation",
-    "MetricEstimate": "results.metric_intervals",
     "Mixture": "models.mixture.mixture_model",
     "Moments": "statistics.moments",
     "Multinomial": "families.multinomial",
@@ -227,31 +177,18 @@ _PUBLIC = {
     "NormalInverseWishart": "distributions.normal_inverse_wishart",
     "NotForgettableError": "errors",
     "NotLinearError": "errors",
-    "ParameterEstimates": "estimation.estimates",
-    "ParameterTable": "models.inspection.parameter_table",
     "Plot": "plotting.plot",
     "Poisson": "families.poisson",
-    "PredictiveCheck": "results.predictive_check",
-    "Prequential": "results.prequential",
     "PriorError": "errors",
-    "PriorPath": "results.prior_path",
-    "QueryResult": "models.network.inference.query_result",
     "Receipt": "models.receipt",
     "RegressionEvaluation": "results.regression_evaluation",
-    "RegressionValidation": "results.validation",
     "Schema": "tally.schema",
-    "Selection": "results.validation",
-    "Sensitivity": "models.network.analysis.sensitivity",
-    "SequenceValidation": "results.validation",
     "Source": "data.source",
     "SphericalGaussian": "families.gaussian",
-    "StateSelection": "results.state_selection",
     "StatisticsError": "errors",
-    "Structure": "models.network.structure.learned_structure",
     "Tally": "tally.tally",
     "TallybayesError": "errors",
     "TallybayesWarning": "warnings",
-    "TargetPredictive": "models.regression.target_prediction",
     "Text": "families.text",
     "Threshold": "results.threshold",
     "TiedGaussian": "families.gaussian",
@@ -260,8 +197,6 @@ _PUBLIC = {
     "TooLargeError": "errors",
     "Totals": "statistics.totals",
     "TreeAugmentedNaiveBayes": "models.one_dependence.tree_augmented",
-    "ValueOfInformation": "models.network.analysis.value_of_information",
-    "Verification": "models.receipt",
     "Window": "models.streaming.window",
     "WithMissing": "families.with_missing",
     "audit": "evaluation.checks.audit",
@@ -299,7 +234,11 @@ _PUBLIC = {
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
+    if name == "results":
+        return import_module("tallybayes.results")
     if name not in _PUBLIC:
+        if name in import_module("tallybayes.results").__all__:
+            raise AttributeError(f"module 'tallybayes' has no attribute {name!r}. Use tb.results.{name}.")
         hints = {} if name.startswith("_") else import_module("tallybayes.models.name_hints").HINTS
         if here := [f"tb.{one}" for one in hints.get(name, ()) if one in _PUBLIC]:
             raise AttributeError(f"module 'tallybayes' has no attribute {name!r}. Use {' or '.join(here)}.")
@@ -314,4 +253,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*_PUBLIC, "__version__"])
+    return sorted([*_PUBLIC, "__version__", "results"])

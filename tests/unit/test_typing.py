@@ -88,23 +88,23 @@ def test_results_are_known() -> None:
     model = train(X, Y)
     assert_type(tb.evaluate(model, X, Y), tb.Evaluation)
     assert_type(tb.evaluate(tb.LinearRegression().fit(X, X[:, 0]), X, X[:, 0]), tb.RegressionEvaluation)
-    assert_type(tb.cross_validate(model, X, Y, 2), tb.CrossValidation)
-    assert_type(tb.leave_one_out(model, X, Y), tb.CrossValidation)
-    assert_type(tb.dependence(FRAME, "kind"), tb.Dependence)
+    assert_type(tb.cross_validate(model, X, Y, 2), tb.results.CrossValidation)
+    assert_type(tb.leave_one_out(model, X, Y), tb.results.CrossValidation)
+    assert_type(tb.dependence(FRAME, "kind"), tb.results.Dependence)
     assert_type(tb.fit_distribution([0, 1], tb.Bernoulli()), tb.FittedDistribution)
 
 
 def test_validations_are_known_by_their_models() -> None:
     network, chain = tb.BayesianNetwork({"b": ["a"]}), tb.HiddenMarkovModel()
     rows, steps = {"a": Y.tolist(), "b": Y.tolist()}, [Y[:20], Y[20:]]
-    assert_type(tb.cross_validate(tb.LinearRegression(), X, X[:, 0], 2), tb.RegressionValidation)
-    assert_type(tb.cross_validate(tb.Mixture(2, n_init=1, random_state=0), X[:9], folds=2), tb.DensityValidation)
-    assert_type(tb.cross_validate(network, rows, folds=Y), tb.DensityValidation)
+    assert_type(tb.cross_validate(tb.LinearRegression(), X, X[:, 0], 2), tb.results.RegressionValidation)
+    assert_type(tb.cross_validate(tb.Mixture(2, n_init=1, random_state=0), X[:9], folds=2), tb.results.DensityValidation)
+    assert_type(tb.cross_validate(network, rows, folds=Y), tb.results.DensityValidation)
     assert_type(tb.evaluate(network.fit(rows), rows, "b"), tb.Evaluation)
     assert_type(tb.evaluate(chain.fit(steps, steps), steps), tb.DensityEvaluation)
     candidates: Candidates = {"estimate": ["map", "bayes"]}
-    assert_type(tb.cross_validate(tb.NaiveBayes(), X, Y, 2, candidates=candidates), tb.Selection)
-    assert_type(tb.leave_one_out(tb.NaiveBayes(), X, Y, candidates=[{"estimate": "map"}]), tb.Selection)
+    assert_type(tb.cross_validate(tb.NaiveBayes(), X, Y, 2, candidates=candidates), tb.results.Selection)
+    assert_type(tb.leave_one_out(tb.NaiveBayes(), X, Y, candidates=[{"estimate": "map"}]), tb.results.Selection)
 
 
 def test_settings_are_what_people_write() -> None:
@@ -182,7 +182,7 @@ def test_what_is_no_row_is_noticed() -> None:
 # ---- How much of it is known --------------------------------------------------------------------------------------
 
 MOST = 0.0685  # the share of public parameters and results that are Any; where it falls, so shall this
-ROOMS = ["sklearn", "testing", "typing", *(["hmmlearn"] if importlib.util.find_spec("hmmlearn") else [])]
+ROOMS = ["results", "sklearn", "testing", "typing", *(["hmmlearn"] if importlib.util.find_spec("hmmlearn") else [])]
 MODULES = [importlib.import_module(f"tallybayes.{name}") for name in ROOMS]
 PUBLIC = [getattr(tb, name) for name in tb._PUBLIC] + [getattr(one, name) for one in MODULES for name in one.__all__]
 

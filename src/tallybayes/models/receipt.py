@@ -143,7 +143,7 @@ class Verification(NamedTuple):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> tb.Verification(matches_receipt=True, matches_retrained=None).ok
+    >>> tb.results.Verification(matches_receipt=True, matches_retrained=None).ok
     True
     """
 

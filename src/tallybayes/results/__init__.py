@@ -8,6 +8,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tallybayes.estimation.distribution_fit import FittedDistribution as FittedDistribution
+    from tallybayes.estimation.estimates import Estimates as Estimates
+    from tallybayes.estimation.estimates import ParameterEstimates as ParameterEstimates
+    from tallybayes.estimation.importance import FeatureImportance as FeatureImportance
+    from tallybayes.models.classification.methods.explanation import Explanation as Explanation
+    from tallybayes.models.ensemble.leakage import Leak as Leak
+    from tallybayes.models.inspection.parameter_table import ParameterTable as ParameterTable
+    from tallybayes.models.network.analysis.causal_effect import CausalEffect as CausalEffect
+    from tallybayes.models.network.analysis.d_separation import ActivePath as ActivePath
+    from tallybayes.models.network.analysis.d_separation import MarkovBlanket as MarkovBlanket
+    from tallybayes.models.network.analysis.linear_causal_effect import LinearCausalEffect as LinearCausalEffect
+    from tallybayes.models.network.analysis.sensitivity import Sensitivity as Sensitivity
+    from tallybayes.models.network.analysis.value_of_information import ValueOfInformation as ValueOfInformation
+    from tallybayes.models.network.inference.query_result import QueryResult as QueryResult
+    from tallybayes.models.network.structure.equivalence_class import EquivalenceClass as EquivalenceClass
+    from tallybayes.models.network.structure.learned_structure import Structure as Structure
+    from tallybayes.models.receipt import Receipt as Receipt
+    from tallybayes.models.receipt import Verification as Verification
+    from tallybayes.models.regression.coefficients import CoefficientTable as CoefficientTable
+    from tallybayes.models.regression.target_prediction import TargetPredictive as TargetPredictive
     from tallybayes.results.audit import Audit as Audit
     from tallybayes.results.bias_variance import BiasVariance as BiasVariance
     from tallybayes.results.classification_evaluation import Evaluation as Evaluation
@@ -32,27 +52,47 @@ if TYPE_CHECKING:
 
 # Every result and the module it is defined in; imported at first use.
 _PUBLIC = {
+    "ActivePath": "models.network.analysis.d_separation",
     "Audit": "results.audit",
     "BiasVariance": "results.bias_variance",
+    "CausalEffect": "models.network.analysis.causal_effect",
+    "CoefficientTable": "models.regression.coefficients",
     "Comparison": "results.comparison",
     "CrossValidation": "results.validation",
     "DensityEvaluation": "results.density_evaluation",
     "DensityValidation": "results.validation",
     "Dependence": "results.dependence",
     "Difference": "results.difference",
+    "EquivalenceClass": "models.network.structure.equivalence_class",
+    "Estimates": "estimation.estimates",
     "Evaluation": "results.classification_evaluation",
+    "Explanation": "models.classification.methods.explanation",
     "FamilySuggestions": "results.family_suggestions",
+    "FeatureImportance": "estimation.importance",
+    "FittedDistribution": "estimation.distribution_fit",
+    "Leak": "models.ensemble.leakage",
     "LearningCurves": "results.learning_curves",
+    "LinearCausalEffect": "models.network.analysis.linear_causal_effect",
+    "MarkovBlanket": "models.network.analysis.d_separation",
     "MetricEstimate": "results.metric_intervals",
+    "ParameterEstimates": "estimation.estimates",
+    "ParameterTable": "models.inspection.parameter_table",
     "PredictiveCheck": "results.predictive_check",
     "Prequential": "results.prequential",
     "PriorPath": "results.prior_path",
+    "QueryResult": "models.network.inference.query_result",
+    "Receipt": "models.receipt",
     "RegressionEvaluation": "results.regression_evaluation",
     "RegressionValidation": "results.validation",
     "Selection": "results.validation",
+    "Sensitivity": "models.network.analysis.sensitivity",
     "SequenceValidation": "results.validation",
     "StateSelection": "results.state_selection",
+    "Structure": "models.network.structure.learned_structure",
+    "TargetPredictive": "models.regression.target_prediction",
     "Threshold": "results.threshold",
+    "ValueOfInformation": "models.network.analysis.value_of_information",
+    "Verification": "models.receipt",
 }
 
 __all__ = sorted(_PUBLIC)

@@ -230,7 +230,7 @@ def test_text():
     ],
 )
 def test_measures_as_text(measure, text):
-    assert repr(tb.MetricEstimate(*measure)) == text
+    assert repr(tb.results.MetricEstimate(*measure)) == text
 
 
 # ---- Refusals ---------------------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def _whose(model: Model) -> str:
     return f"{heaviest.name}, the heaviest of {len(model.members_)}: {heaviest.weight:.2f}"
 
 
-def _counts(model: Model, column: Name, table: tb.ParameterTable) -> np.ndarray:
+def _counts(model: Model, column: Name, table: tb.results.ParameterTable) -> np.ndarray:
     """Return the count of every level, or the weight of the rows behind a parameter; NaN if undefined."""
     import numpy as np
 

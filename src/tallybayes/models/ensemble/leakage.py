@@ -47,7 +47,7 @@ class Leak(NamedTuple):
     Examples
     --------
     >>> import tallybayes as tb
-    >>> print(tb.Leak("alive", "survived", 0.998, 1.0, 0.789))
+    >>> print(tb.results.Leak("alive", "survived", 0.998, 1.0, 0.789))
     Possible target leakage: column 'alive' alone predicts 'survived' with accuracy 100.0% on held-out rows, ...
     """
 

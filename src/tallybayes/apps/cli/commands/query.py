@@ -82,7 +82,7 @@ def query(
         print_result(repr(result))
 
 
-def _moments(result: tb.QueryResult) -> dict[str, Any]:
+def _moments(result: tb.results.QueryResult) -> dict[str, Any]:
     """Return mean and standard deviation of one continuous node, or means, deviations and covariance of several."""
     if len(result.continuous_nodes) == 1:
         return {"mean": result.mean, "std": result.std}

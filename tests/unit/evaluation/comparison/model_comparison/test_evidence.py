@@ -226,7 +226,7 @@ def test_probabilities_are_two_to_the_bits():
     [(2.9, "bare mention"), (3.1, "positive"), (19, "positive"), (21, "strong"), (149, "strong"), (151, "very strong")],
 )
 def test_readings_are_those_of_kass_and_raftery(factor, words):
-    found = tb.Comparison({"a": 0.0, "b": -math.log(factor)}, {"a": 3, "b": 5}, 100.0)
+    found = tb.results.Comparison({"a": 0.0, "b": -math.log(factor)}, {"a": 3, "b": 5}, 100.0)
     text = found.interpretation("b", "a")
     assert text.startswith("a against b")
     assert words in text
