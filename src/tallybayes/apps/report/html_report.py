@@ -5,19 +5,24 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html import escape
 from importlib import resources
 from io import BytesIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import tallybayes as tb
 from tallybayes.apps.atomic_file import atomic_write_bytes
+from tallybayes.apps.cli.console import printable
 from tallybayes.apps.report import report_analysis
-from tallybayes.apps.report.report_rows import ReportRows
+from tallybayes.apps.report.report_rows import ReportPredictions, ReportRows
 from tallybayes.apps.report.report_warnings import class_weights, report_warnings
+
+if TYPE_CHECKING:
+    from tallybayes.models.classification.classifier import Classifier
+    from tallybayes.typing import Labels, Rows
 
 _MAX_CLASSES = 30  # in the confusion matrix
 _MAX_DECISION_ROWS = 2000  # of the section What-if
@@ -47,7 +52,7 @@ class Report:
 
 
 def report(
-    model: Any, data: Any, target: Any, *, by: str | None = None, title: str | None = None, held_out: bool = False
+    model: Any, data: Rows, target: Labels, *, by: str | None = None, title: str | None = None, held_out: bool = False
 ) -> Report:
     """Return a report on a classifier and its predictions for some rows as one HTML page.
 
@@ -85,53 +90,49 @@ def report(
     if not len(rows):
         raise tb.DataError("the data have 0 rows; expected at least 1.")
     evaluation = tb.evaluate(model, data, target)
-    importance = report_analysis.feature_importance(model, rows)
+    predictions = ReportPredictions(model, rows)
+    importance = report_analysis.feature_importance(predictions)
     target_name = target if isinstance(target, str) else str(getattr(model, "target_", "class"))
     groups = report_analysis.underperforming_groups(model, target_name, rows, evaluation)
-    messages = report_analysis.leakage(rows, target_name) + report_warnings(
-        model, evaluation, rows, importance, groups, held_out=held_out
-    )
-    page_title = title or f"{target_name} by {type(model).__name__}"
-    parts = [
-        _section("summary", "Summary", _summary(model, evaluation, held_out) + _list(messages)),
-        _section("training", "Training data", _training_data(model)),
-        _section("importance", "Feature importance", _importance(importance) + _column_plots(model, rows)),
-        _section("evaluation", "Evaluation", _evaluation(evaluation)),
-        _section("checks", "Data checks", _data_checks(model, rows, by)),
-        _section("dependence", "Columns dependent within classes", _dependence(model, rows)),
-        _section("examples", "Example explanations", _explanations(model, rows)),
-        _section("what-if", "What-if", _read("what_if.html")),
-    ]
-    what_if = report_analysis.what_if_predictions(
-        model, rows, [] if importance is None else importance.columns
-    ) | _decision_data(model, rows)
-    return Report(_page(page_title, [part for part in parts if part], what_if))
-
-
-def printable(text: str) -> str:
-    """Return the text with unprintable characters escaped."""
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+    messages = report_analysis.leakage(rows, target_name)
+    messages += report_warnings(model, evaluation, rows, importance, groups, held_out=held_out)
+    sections = {
+        ("summary", "Summary"): _summary(model, evaluation, held_out) + _list(messages),
+        ("training", "Training data"): _training_data(model),
+        ("importance", "Feature importance"): _importance(importance) + _column_plots(model, rows),
+        ("evaluation", "Evaluation"): _evaluation(evaluation),
+        ("checks", "Data checks"): _data_checks(model, rows, by),
+        ("dependence", "Columns dependent within classes"): _dependence(model, rows),
+        ("examples", "Example explanations"): _explanations(predictions),
+        ("what-if", "What-if"): _read("what_if.html"),
+    }
+    what_if = report_analysis.what_if_predictions(predictions, [] if importance is None else importance.columns)
+    title = title or f"{target_name} by {type(model).__name__}"
+    return Report(_page(title, sections, what_if | _decision_data(predictions)))
 
 
 # ---- The page ----------------------------------------------------------------------------------------------------
 
 
-def _page(title: str, parts: list[str], what_if: dict[str, Any]) -> str:
-    """Fill the template of the page."""
+def _page(title: str, sections: dict[tuple[str, str], str], what_if: dict[str, Any]) -> str:
+    """Fill the template of the page. Sections without a body are omitted."""
     data = json.dumps(what_if, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
-    links = "".join(
-        f'<a href="#{part.split(chr(34), 2)[1]}">{part.split("<h2>", 1)[1].split("</h2>", 1)[0]}</a>' for part in parts
-    )
-    return (
-        _read("page.html")
-        .replace("{{style}}", _read("style.css"))
-        .replace("{{script}}", _read("what_if.js"))
-        .replace("{{version}}", escape(_version()))
-        .replace("{{links}}", links)
-        .replace("{{title}}", escape(printable(title)))
-        .replace("{{data}}", data)
-        .replace("{{parts}}", "\n".join(parts))
-    )
+    titles = {key: escape(heading) for (key, heading), body in sections.items() if body}
+    bodies = {key: body for (key, _), body in sections.items()}
+    parts = [f'<section id="{key}"><h2>{heading}</h2>{bodies[key]}</section>' for key, heading in titles.items()]
+    values = {
+        "style": _read("style.css"),
+        "script": _read("what_if.js"),
+        "version": escape(_version()),
+        "links": "".join(f'<a href="#{key}">{heading}</a>' for key, heading in titles.items()),
+        "title": escape(printable(title)),
+        "data": data,
+        "parts": "\n".join(parts),
+    }
+    page = _read("page.html")
+    for name, value in values.items():
+        page = page.replace(f"{{{{{name}}}}}", value)
+    return page
 
 
 def _version() -> str:
@@ -149,11 +150,6 @@ def _read(name: str) -> str:
     return resources.files("tallybayes.apps.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def _section(key: str, title: str, body: str) -> str:
-    """Return a section of the page; an empty text without a body."""
-    return f'<section id="{key}"><h2>{escape(title)}</h2>{body}</section>' if body else ""
-
-
 def _table(head: list[str], rows: list[list[Any]], caption: str = "") -> str:
     """Return an HTML table. Cells that are tuples are (text, fraction), drawn with a bar of this length."""
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
@@ -164,7 +160,7 @@ def _table(head: list[str], rows: list[list[Any]], caption: str = "") -> str:
     return f'<div class="wide"><table>{title}<thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table></div>'
 
 
-def _cell(cell: Any) -> str:
+def _cell(cell: object) -> str:
     """Return a table cell."""
     if isinstance(cell, tuple):
         text, fraction = cell
@@ -174,7 +170,7 @@ def _cell(cell: Any) -> str:
     return f'<td class="number">{_text(cell)}</td>' if number else f"<td>{_text(cell)}</td>"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Format a value as escaped text of at most 80 characters."""
     text = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
     text = printable(text)
@@ -186,7 +182,7 @@ def _list(items: list[str]) -> str:
     return f'<ul class="warnings">{"".join(f"<li>{escape(item)}</li>" for item in items)}</ul>' if items else ""
 
 
-def _figure(plot: Any, alt: str) -> str:
+def _figure(plot: tb.Plot, alt: str) -> str:
     """Return a plot as an SVG image embedded in the page, where no script can run."""
     from matplotlib import pyplot as plt
 
@@ -197,7 +193,7 @@ def _figure(plot: Any, alt: str) -> str:
     return f'<figure><img alt="{escape(alt)}" src="data:image/svg+xml;base64,{code}"></figure>'
 
 
-def _optional_figure(draw: Any, alt: str) -> str:
+def _optional_figure(draw: Callable[[], tb.Plot], alt: str) -> str:
     """Return a figure, or an empty string if the model has no such plot or Matplotlib is not installed."""
     try:
         return _figure(draw(), alt)
@@ -208,14 +204,14 @@ def _optional_figure(draw: Any, alt: str) -> str:
 # ---- Sections ----------------------------------------------------------------------------------------------------
 
 
-def _metric(metric: Any, percent: bool = False) -> str:
+def _metric(metric: tb.MetricEstimate, percent: bool = False) -> str:
     """Format a metric with its interval."""
     if percent:
         return f"{metric.value:.1%} ({metric.low:.1%} to {metric.high:.1%})"
     return f"{metric.value:.3g} ({metric.low:.3g} to {metric.high:.3g})"
 
 
-def _summary(model: Any, evaluation: Any, held_out: bool) -> str:
+def _summary(model: Classifier, evaluation: tb.Evaluation, held_out: bool) -> str:
     """Return the summary: the main metrics and a note on held-out rows."""
     support = evaluation.support
     most_frequent = max(support, key=lambda label: support[label])
@@ -240,12 +236,12 @@ def _summary(model: Any, evaluation: Any, held_out: bool) -> str:
     return f'<p>{_text(_first_line(model))}</p><div class="cards">{cards_html}</div><p>{escape(note)}</p>'
 
 
-def _first_line(model: Any) -> str:
+def _first_line(model: Classifier) -> str:
     """Return the title of the model summary."""
     return str(model.summary().title).splitlines()[0]
 
 
-def _training_data(model: Any) -> str:
+def _training_data(model: Classifier) -> str:
     """Return tables of the classes, the ensemble members, the columns and the dropped columns."""
     weights = class_weights(model)
     total = sum(weights.values()) or 1.0
@@ -267,7 +263,7 @@ def _training_data(model: Any) -> str:
     return tables + (_table(["dropped column", "reason"], list(map(list, dropped.items()))) if dropped else "")
 
 
-def _plain(cell: Any, name: str = "") -> Any:
+def _plain(cell: Any, name: str = "") -> object:
     """Return a cell as a plain value; missing proportions as percentages."""
     if cell is None or (isinstance(cell, float) and np.isnan(cell)):
         return ""
@@ -276,7 +272,7 @@ def _plain(cell: Any, name: str = "") -> Any:
     return cell.item() if hasattr(cell, "item") else cell
 
 
-def _importance(importance: Any) -> str:
+def _importance(importance: tb.FeatureImportance | None) -> str:
     """Return the table of the feature importance."""
     if importance is None or not importance.columns:
         return ""
@@ -288,21 +284,21 @@ def _importance(importance: Any) -> str:
     return _table(["column", "nats", "95 % interval"], lines, title)
 
 
-def _column_plots(model: Any, rows: ReportRows) -> str:
+def _column_plots(model: Classifier, rows: ReportRows) -> str:
     """Return the plots of the columns and of the model."""
-    figures = _optional_figure(lambda: model.plot_columns(), "The distribution of every column in each class")
+    figures = _optional_figure(model.plot_columns, "The distribution of every column in each class")
     side = round(len(rows.columns) ** 0.5)
     if side >= 6 and side * side == len(rows.columns):
         figures += _optional_figure(lambda: model.plot_class_means(shape=(side, side)), "The mean image of every class")
     return figures + _optional_figure(lambda: model.plot_graph(), "The model as a graph")
 
 
-def _evaluation(evaluation: Any) -> str:
+def _evaluation(evaluation: tb.Evaluation) -> str:
     """Return the metrics by class, the confusion matrix and the reliability diagram."""
     classes = [str(label) for label in evaluation.support]
+    metrics = (evaluation.precision, evaluation.recall, evaluation.f1_score)
     lines = [
-        [label, *(_metric(getattr(evaluation, name)[key]) for name in ("precision", "recall", "f1_score")), int(n)]
-        for label, (key, n) in zip(classes, evaluation.support.items(), strict=True)
+        [str(label), *(_metric(metric[label]) for metric in metrics), int(n)] for label, n in evaluation.support.items()
     ]
     head = ["class", "precision", "recall", "F1", "rows"]
     tables = _table(head, lines[:_MAX_CLASSES], "By class, with 95 % intervals")
@@ -313,10 +309,10 @@ def _evaluation(evaluation: Any) -> str:
     title = "Confusion matrix (rows: true class, columns: predicted class)"
     title += f": the {len(shown)} most frequent of {len(classes)} classes" if len(shown) < len(classes) else ""
     tables += _table(["", *(classes[j] for j in shown)], cells, title)
-    return tables + _optional_figure(lambda: evaluation.plot_reliability(), "Reliability diagram")
+    return tables + _optional_figure(evaluation.plot_reliability, "Reliability diagram")
 
 
-def _data_checks(model: Any, rows: ReportRows, by: str | None) -> str:
+def _data_checks(model: Classifier, rows: ReportRows, by: str | None) -> str:
     """Return the findings of `tb.audit`, or an empty string if the model does not support it."""
     if by is not None and by not in rows.columns:
         raise tb.DataError.unknown_column([by], rows.columns)
@@ -362,12 +358,12 @@ def _first_rows(head: list[str], lines: list[list[Any]], title: str, limit: int 
     return _table(head, lines[:limit], title + more) if lines else ""
 
 
-def _name(column: Any) -> str:
+def _name(column: object) -> str:
     """Return the name of a column or of a block."""
     return "—" if column is None else ", ".join(map(str, column)) if isinstance(column, tuple) else str(column)
 
 
-def _dependence(model: Any, rows: ReportRows) -> str:
+def _dependence(model: Classifier, rows: ReportRows) -> str:
     """Return the pairs of columns that violate the independence assumption of naive Bayes most."""
     if not isinstance(model, tb.NaiveBayes) or len(rows.columns) > 60:
         return ""
@@ -383,20 +379,20 @@ def _dependence(model: Any, rows: ReportRows) -> str:
     return why + _table(names, lines)
 
 
-def _explanations(model: Any, rows: ReportRows) -> str:
+def _explanations(predictions: ReportPredictions) -> str:
     """Return explanations of the most confident correct prediction and error, and of the least confident row."""
+    model, rows = predictions.model, predictions.rows
     if not hasattr(model, "explain"):
         return ""
-    truth = report_analysis.class_codes(model, rows.labels)
-    log = report_analysis.log_proba(model, rows.columns)
-    predicted = log.argmax(axis=1)
-    confidence = log.max(axis=1)
-    wrong = np.flatnonzero((predicted != truth) & (truth >= 0))
-    examples = {"Most confident correct prediction": int(np.argmax(np.where(predicted == truth, confidence, -np.inf)))}
+    predicted = predictions.predicted
+    confidence = predictions.confidence
+    wrong = np.flatnonzero((predicted != predictions.truth) & (predictions.truth >= 0))
+    correct = np.where(predicted == predictions.truth, confidence, -np.inf)
+    examples = {"Most confident correct prediction": int(np.argmax(correct))}
     if len(wrong):
         examples["Most confident error"] = int(wrong[np.argmax(confidence[wrong])])
     examples["Least confident prediction"] = int(np.argmin(confidence))
-    sections = []
+    html = ""
     for heading, row in examples.items():
         explained = model.explain(rows.take([row]))
         weights = explained.to_dict(0)
@@ -407,19 +403,19 @@ def _explanations(model: Any, rows: ReportRows) -> str:
             for name, weight in list(weights.items())[:12]
         ]
         note = f" {escape(explained.note)}" if explained.note else ""
-        sections.append(
+        html += (
             f"<h3>{escape(heading)}: row {rows.indices[row] + 1}</h3><p>True class: {_text(rows.labels[row])}. "
             f"Predicted class: {_text(model.classes_[predicted[row]])} ({np.exp(confidence[row]):.1%}).{note}</p>"
-            + _table(["column", "cell", f"nats for {explained.classes[0]} against {explained.against[0]}"], lines)
         )
-    return "".join(sections)
+        html += _table(["column", "cell", f"nats for {explained.classes[0]} against {explained.against[0]}"], lines)
+    return html
 
 
-def _decision_data(model: Any, rows: ReportRows) -> dict[str, Any]:
+def _decision_data(predictions: ReportPredictions) -> dict[str, Any]:
     """Return the data for decisions about all rows under other class frequencies and costs."""
-    log = report_analysis.log_proba(model, rows.columns)[:_MAX_DECISION_ROWS]
+    log = predictions.log_proba[:_MAX_DECISION_ROWS]
     prior = np.exp(log).mean(axis=0)
-    if hasattr(model, "class_prior_"):
-        prior = np.asarray(model.class_prior_.values, dtype=float)
-    truth = report_analysis.class_codes(model, rows.labels)[:_MAX_DECISION_ROWS]
-    return {"prior": np.round(prior, 8).tolist(), "all": np.round(log, 3).tolist(), "truth": truth.tolist()}
+    if hasattr(predictions.model, "class_prior_"):
+        prior = np.asarray(predictions.model.class_prior_.values, dtype=float)
+    truth = predictions.truth[:_MAX_DECISION_ROWS].tolist()
+    return {"prior": np.round(prior, 8).tolist(), "all": np.round(log, 3).tolist(), "truth": truth}

@@ -1,13 +1,18 @@
-"""Rows of a report: a sample of the data as columns of Python values, for every supported input type."""
+"""Rows of a report: a sample of the data as columns of Python values, and the predictions of a model for them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import tallybayes as tb
+
+if TYPE_CHECKING:
+    from tallybayes.models.classification.classifier import Classifier
+    from tallybayes.typing import Labels, Name, Rows
 
 _MAX_ROWS = 2000
 
@@ -29,16 +34,19 @@ class ReportRows:
     labels : list
     """
 
-    def __init__(self, data: Any, target: Any, max_rows: int = _MAX_ROWS) -> None:
+    def __init__(self, data: Rows, target: Labels, max_rows: int = _MAX_ROWS) -> None:
         columns = _columns(data)
         n = len(next(iter(columns.values()), ()))
-        if not _is_labels(target) and target not in columns:
+        if not isinstance(target, str | int):
+            labels = list(target)
+        elif target in columns:
+            labels = columns.pop(target)
+        else:
             names = ", ".join(map(repr, list(columns)[:8]))
             raise tb.DataError(
                 f"no column {target!r} in the data (found: {names}), so the class labels are unknown.\n"
                 "    Pass rows that have it, or pass the labels: model.report(X, y)."
             )
-        labels = list(target) if _is_labels(target) else columns.pop(target)
         if len(labels) != n:
             raise tb.DataError(f"the target has {len(labels)} labels for {n} rows; expected one label per row.")
         self.indices = np.unique(np.linspace(0, n - 1, min(n, max_rows)).astype(int)) if n else np.zeros(0, int)
@@ -48,38 +56,71 @@ class ReportRows:
     def __len__(self) -> int:
         return len(self.indices)
 
-    def take(self, rows: Any) -> dict[Any, list[Any]]:
+    def take(self, rows: Iterable[int]) -> dict[Name, list[Any]]:
         """Return the columns of the rows at these positions of the report."""
+        rows = list(rows)
         return {name: [cells[row] for row in rows] for name, cells in self.columns.items()}
 
 
-def _is_labels(target: Any) -> bool:
-    """Return whether a target is an array of labels, not a column name."""
-    return not isinstance(target, str) and hasattr(target, "__len__")
+class ReportPredictions:
+    """Predictions of a classifier for the rows of a report."""
+
+    def __init__(self, model: Classifier, rows: ReportRows) -> None:
+        self.model = model
+        self.rows = rows
+
+    @cached_property
+    def truth(self) -> np.ndarray:
+        """The class index of each label, −1 for labels that are not classes of the model."""
+        index = {label: code for code, label in enumerate(self.model.classes_.tolist())}
+        plain = [label.item() if hasattr(label, "item") else label for label in self.rows.labels]
+        return np.array([index.get(label, index.get(str(label), -1)) for label in plain], dtype=int)
+
+    @cached_property
+    def log_proba(self) -> np.ndarray:
+        """log p(class | row) of the rows."""
+        return self.log_proba_of(self.rows.columns)
+
+    @cached_property
+    def predicted(self) -> np.ndarray:
+        """The index of the predicted class of each row."""
+        return self.log_proba.argmax(axis=1)
+
+    @cached_property
+    def confidence(self) -> np.ndarray:
+        """The log probability of the predicted class of each row."""
+        return self.log_proba.max(axis=1)
+
+    def log_proba_of(self, columns: Mapping[Name, list[Any]]) -> np.ndarray:
+        """Return log p(class | row), clipped at −700 so that the page can add finite differences to it."""
+        return np.maximum(np.asarray(self.model.predict_log_proba(columns)), -700.0)
 
 
-def _columns(data: Any) -> dict[Any, list[Any]]:
+def _columns(data: Any) -> dict[Name, list[Any]]:
     """Return the columns as lists. Data sources give a random sample."""
     if hasattr(data, "tocsr"):
         raise tb.DataError.wrong_type(
             "the data", "a sparse matrix", "single columns", "Pass a data frame, a file or a dense array."
         )
-    if getattr(data, "ndim", 2) == 1 and not isinstance(data, Mapping):  # one text per row
-        return {"text": data.tolist() if isinstance(data, np.ndarray) else list(data)}
-    if isinstance(data, np.ndarray):
-        return {index: column.tolist() for index, column in enumerate(data.T)}
     if isinstance(data, Mapping):
         return {name: list(column) for name, column in data.items()}
-    if isinstance(data, tb.Source):
-        return dict(data.sample()[0].to_pydict())
-    if isinstance(data, list) and data and isinstance(data[0], Mapping):
-        names = dict.fromkeys(name for row in data for name in row)
-        return {name: [row.get(name) for row in data] for name in names}
-    if isinstance(data, list | tuple):
-        return _columns(np.asarray(data))
+    if isinstance(data, list | tuple | np.ndarray):
+        return _columns_of_rows(data)
+    if getattr(data, "ndim", 2) == 1:  # a series of texts
+        return {"text": list(data)}
     import narwhals as nw
 
     frame = nw.from_native(data, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        return dict(tb.table(data).sample()[0].to_pydict())
-    return {name: frame[name].to_list() for name in frame.columns}
+    if isinstance(frame, nw.DataFrame):
+        return {name: frame[name].to_list() for name in frame.columns}
+    source = data if isinstance(data, tb.Source) else tb.table(data)
+    return dict(source.sample()[0].to_pydict())
+
+
+def _columns_of_rows(data: Any) -> dict[Name, list[Any]]:
+    """Return the columns of an array, or of a list of rows or texts."""
+    if isinstance(data, list) and data and isinstance(data[0], Mapping):
+        names = dict.fromkeys(name for row in data for name in row)
+        return {name: [row.get(name) for row in data] for name in names}
+    array = np.asarray(data)
+    return {"text": array.tolist()} if array.ndim == 1 else {k: column.tolist() for k, column in enumerate(array.T)}

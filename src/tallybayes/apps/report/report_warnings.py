@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from tallybayes.apps.report.report_analysis import is_missing
+from tallybayes.apps.report.report_rows import ReportRows
+
+if TYPE_CHECKING:
+    import tallybayes as tb
+    from tallybayes.models.classification.classifier import Classifier
 
 _MIN_CLASS_ROWS = 20  # a class with fewer rows is rare
 _MIN_LOSS_CHANGE = 1e-3  # nats per row; smaller changes of the log loss are negligible
@@ -12,7 +19,13 @@ _MIN_MISSING = 0.3  # proportion of missing cells that is reported
 
 
 def report_warnings(
-    model: Any, evaluation: Any, rows: Any, importance: Any, groups: list[str], *, held_out: bool = False
+    model: Classifier,
+    evaluation: tb.Evaluation,
+    rows: ReportRows,
+    importance: tb.FeatureImportance | None,
+    groups: list[str],
+    *,
+    held_out: bool = False,
 ) -> list[str]:
     """Return the warnings about a model and some rows and, if these are held out, advice on columns and calibration.
 
@@ -27,15 +40,7 @@ def report_warnings(
     held_out : bool, default False
         Whether the model was fitted without these rows. Training rows support no advice.
     """
-    messages = []
-    rare = [(label, n) for label, n in class_weights(model).items() if n < _MIN_CLASS_ROWS]
-    if rare:
-        names = ", ".join(f"{label} ({n:g})" for label, n in rare[:5]) + (" …" if len(rare) > 5 else "")
-        messages.append(f"Few training rows in {_classes(rare)} {names}: their parameters are uncertain.")
-    absent = [label for label, n in zip(evaluation.support, evaluation.support.values(), strict=True) if not n]
-    if absent:
-        names = ", ".join(map(str, absent[:5]))
-        messages.append(f"No row of this page has the class {names}: its recall is undefined.")
+    messages = _class_warnings(model, evaluation)
     base = max(evaluation.support.values()) / max(1.0, sum(evaluation.support.values()))
     if evaluation.accuracy.low <= base:
         messages.append(
@@ -49,57 +54,56 @@ def report_warnings(
             "fit the model with calibration='auto' to calibrate its probabilities."
         )
     for name, cells in rows.columns.items():
-        proportion = sum(_is_missing(cell) for cell in cells) / max(1, len(cells))
+        proportion = sum(is_missing(cell) for cell in cells) / max(1, len(cells))
         if proportion >= _MIN_MISSING:
             messages.append(f"{proportion:.0%} of the cells of {name} are missing.")
     if held_out and importance is not None:
         messages += _advice(importance)
-    density = log_densities(model, rows)
-    if density is not None and np.isneginf(density).any():
-        n = int(np.isneginf(density).sum())
-        messages.append(f"{n} of {len(density)} rows have probability 0 under every class of the model.")
+    if n := n_impossible(model, rows):
+        messages.append(f"{n} of {len(rows)} rows have probability 0 under every class of the model.")
     return messages + groups
 
 
-def _advice(importance: Any) -> list[str]:
+def _class_warnings(model: Classifier, evaluation: tb.Evaluation) -> list[str]:
+    """Return warnings about classes with few training rows, and about classes without rows on the page."""
+    messages = []
+    rare = [(label, n) for label, n in class_weights(model).items() if n < _MIN_CLASS_ROWS]
+    if rare:
+        names = ", ".join(f"{label} ({n:g})" for label, n in rare[:5]) + (" …" if len(rare) > 5 else "")
+        noun = "class" if len(rare) == 1 else "classes"
+        messages.append(f"Few training rows in the {noun} {names}: their parameters are uncertain.")
+    absent = [label for label, n in evaluation.support.items() if not n]
+    if absent:
+        names = ", ".join(map(str, absent[:5]))
+        messages.append(f"No row of this page has the class {names}: its recall is undefined.")
+    return messages
+
+
+def _advice(importance: tb.FeatureImportance) -> list[str]:
     """Return messages about columns that do not reduce the log loss of held-out rows, by 95 % intervals."""
-    known = list(zip(importance.columns, importance.low, importance.high, strict=True))
-    irrelevant = [str(name) for name, low, high in known if low > -_MIN_LOSS_CHANGE and high < _MIN_LOSS_CHANGE]
-    harmful = [str(name) for name, _, high in known if high < -_MIN_LOSS_CHANGE]
+    limits = list(zip(importance.columns, importance.low, importance.high, strict=True))
+    irrelevant = [str(name) for name, low, high in limits if low > -_MIN_LOSS_CHANGE and high < _MIN_LOSS_CHANGE]
+    harmful = [str(name) for name, _, high in limits if high < -_MIN_LOSS_CHANGE]
     messages = []
     if irrelevant:
         names = ", ".join(irrelevant[:6]) + (f" and {len(irrelevant) - 6} more" if len(irrelevant) > 6 else "")
         messages.append(f"On these held-out rows the log loss is the same without any one of: {names}.")
     if harmful:
-        names = ", ".join(harmful[:6])
-        messages.append(f"On these held-out rows the log loss is lower without any one of: {names}.")
+        messages.append(f"On these held-out rows the log loss is lower without any one of: {', '.join(harmful[:6])}.")
     return messages
 
 
-def class_weights(model: Any) -> dict[Any, float]:
+def class_weights(model: Classifier) -> dict[Any, float]:
     """Return the weight of the training rows of each class; an empty dict for a model without counts."""
-    tally = getattr(getattr(model, "members_", [None])[0], "model", model)
+    counted = model.members_[0].model if hasattr(model, "members_") else model
     try:
-        counts = np.asarray(tally.tally_.statistics[0].table, dtype=float).ravel()
+        statistics: Any = counted.tally_.statistics[0]
+        counts = np.asarray(statistics.table, dtype=float).ravel().tolist()
     except Exception:  # fixed parameters, no counts
         return {}
-    if len(counts) != len(model.classes_):
-        return {}
-    return dict(zip(model.classes_.tolist(), counts.tolist(), strict=True))
+    return dict(zip(model.classes_.tolist(), counts, strict=True)) if len(counts) == len(model.classes_) else {}
 
 
-def log_densities(model: Any, rows: Any) -> np.ndarray | None:
-    """Return log p(row) of each row, or None if the model does not define it."""
-    if not hasattr(model, "score_samples") or not len(rows):
-        return None
-    return np.asarray(model.score_samples(rows.columns))
-
-
-def _classes(rare: list[Any]) -> str:
-    """Return "the class" or "the classes"."""
-    return "the class" if len(rare) == 1 else "the classes"
-
-
-def _is_missing(cell: Any) -> bool:
-    """Return whether a cell is None or NaN."""
-    return cell is None or (isinstance(cell, float) and cell != cell)
+def n_impossible(model: Classifier, rows: ReportRows) -> int:
+    """Return the number of rows with probability 0 under the model; 0 if the model has no density."""
+    return int(np.isneginf(model.score_samples(rows.columns)).sum()) if hasattr(model, "score_samples") else 0
