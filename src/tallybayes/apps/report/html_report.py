@@ -286,7 +286,7 @@ def _importance(importance: tb.FeatureImportance | None) -> str:
 
 def _column_plots(model: Classifier, rows: ReportRows) -> str:
     """Return the plots of the columns and of the model."""
-    figures = _optional_figure(model.plot_columns, "The distribution of every column in each class")
+    figures = _optional_figure(lambda: model.plot_columns(), "The distribution of every column in each class")
     side = round(len(rows.columns) ** 0.5)
     if side >= 6 and side * side == len(rows.columns):
         figures += _optional_figure(lambda: model.plot_class_means(shape=(side, side)), "The mean image of every class")
