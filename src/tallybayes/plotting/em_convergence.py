@@ -8,12 +8,14 @@ from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import COLORS, amount, hide_top_right_spines, new_axes, set_title
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.estimation.em.em_loop import EMSummary
 
 _SAME_MAXIMUM = 0.1  # nats: runs within this distance of the highest value have reached the same maximum
 
 
-def plot_convergence(summary: EMSummary, ax: Any = None) -> Plot:
+def plot_convergence(summary: EMSummary, ax: Axes | None = None) -> Plot:
     """Plot the objective by iteration for every initialization; runs that reach the highest value are in color.
 
     Parameters
@@ -21,7 +23,7 @@ def plot_convergence(summary: EMSummary, ax: Any = None) -> Plot:
     summary : EMSummary
     ax : matplotlib Axes, optional
     """
-    ax = new_axes(ax, figsize=(6.4, 4), layout="constrained")
+    ax = new_axes(ax, figsize=(6.4, 4))
     runs = summary.starts or (summary.history,)
     ends = [history[-1] for history in runs]
     top = max(ends)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import COLORS, hide_top_right_spines, name_of, new_axes, set_title
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def plot_importance(importance: Any, ax: Any = None, most: int = 20) -> Plot:
+    from tallybayes.estimation.importance import FeatureImportance
+
+
+def plot_importance(importance: FeatureImportance, ax: Axes | None = None, most: int = 20) -> Plot:
     """Plot the importance of the most important columns as bars with intervals.
 
     Parameters
@@ -21,7 +26,7 @@ def plot_importance(importance: Any, ax: Any = None, most: int = 20) -> Plot:
         Maximum number of columns.
     """
     n = min(most, len(importance.columns))
-    ax = new_axes(ax, figsize=(6.6, 1.2 + 0.3 * max(n, 1)), layout="constrained")
+    ax = new_axes(ax, figsize=(6.6, 1.2 + 0.3 * max(n, 1)))
     errors = np.stack([importance.increase - importance.low, importance.high - importance.increase])[:, :n]
     ax.barh(range(n), importance.increase[:n], 0.7, color=COLORS[0])
     ax.errorbar(importance.increase[:n], range(n), xerr=errors, fmt="none", ecolor="#444444", elinewidth=1)

@@ -16,15 +16,15 @@ from tallybayes.distributions.linear_normal_inverse_gamma import LinearNormalInv
 from tallybayes.distributions.normal_inverse_gamma import Normal, NormalInverseGamma
 from tallybayes.distributions.normal_inverse_wishart import NormalInverseWishart
 from tallybayes.errors import DataError
-from tallybayes.plotting.plot import Plot, PlotTable
+from tallybayes.plotting.plot import Plot, PlotAxes, PlotTable
 from tallybayes.plotting.style import (
     COLORS,
     WIDEST,
     GroupStyle,
+    all_axes,
     group_styles,
     hide_top_right_spines,
     legend_beside,
-    new_axes,
     panels,
     set_title,
     ticks,
@@ -32,6 +32,8 @@ from tallybayes.plotting.style import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.estimation.distribution_fit import FittedDistribution
 
 PRIOR = COLORS[1]
@@ -43,7 +45,7 @@ _MAX_LEVELS = 30  # maximum number of levels or hypotheses
 _GRID_SIZE = 400
 
 
-def plot_distribution(distribution: Any, ax: Any = None) -> Plot:
+def plot_distribution(distribution: Any, ax: PlotAxes = None) -> Plot:
     """Plot a prior or posterior: densities with mean and 95 % interval, or intervals of level probabilities.
 
     Parameters
@@ -57,7 +59,7 @@ def plot_distribution(distribution: Any, ax: Any = None) -> Plot:
     if isinstance(distribution, Dirichlet):
         return _plot_levels({"distribution": distribution}, {}, None, ax)
     margins = _margins(distribution)
-    axes = np.ravel(new_axes(ax, ncols=len(margins), figsize=(5.4 * len(margins), 3.6), layout="constrained"))
+    axes = all_axes(ax, ncols=len(margins), figsize=(5.4 * len(margins), 3.6))
     tables: list[PlotTable] = []
     for panel, (name, margin) in zip(axes, margins.items(), strict=False):
         distributions = _as_list(margin)
@@ -94,7 +96,7 @@ def _texts(distribution: Any, n: int) -> list[str]:
     return [repr(distribution_class(*(float(part) for part in values))) for values in zip(*arrays, strict=True)]
 
 
-def plot_hypotheses(distribution: Hypotheses, ax: Any = None, *, fitted: FittedDistribution | None = None) -> Plot:
+def plot_hypotheses(distribution: Hypotheses, ax: PlotAxes = None, *, fitted: FittedDistribution | None = None) -> Plot:
     """Plot the prior and posterior probability of each hypothesis; as steps if the hypotheses are numbers.
 
     Parameters
@@ -119,37 +121,36 @@ def plot_hypotheses(distribution: Hypotheses, ax: Any = None, *, fitted: FittedD
         probabilities = {"probability": (after, POSTERIOR)}
     part = {"hypothesis": names, **{name: values for name, (values, _) in probabilities.items()}}
     numeric = all(isinstance(name, int | float | np.number) for name in names) and len(names) > 8
-    if numeric:
-        ax = new_axes(ax, figsize=(6.4, 3.8), layout="constrained")
-        for name, (values, color) in probabilities.items():
+    kept = np.sort(np.argsort(-np.maximum(before, after), kind="stable")[:_MAX_LEVELS])
+    panel = all_axes(ax, figsize=(6.4, 3.8 if numeric else 1.2 + 0.34 * len(kept)))[0]
+    height = 0.8 / len(probabilities)
+    for k, (name, (values, color)) in enumerate(probabilities.items()):
+        if numeric:
             fill = 0.3 if name in ("posterior", "probability") else 0.0
-            ax.fill_between(names, values, step="mid", color=color, alpha=fill, linewidth=0)
-            ax.step(names, values, where="mid", color=color, linewidth=1.6, label=name)
-        ax.set_xlabel("hypothesis")
-        ax.set_ylabel(f"probability of each of {len(names)} values")
-        ax.set_ylim(bottom=0)
+            panel.fill_between(names, values, step="mid", color=color, alpha=fill, linewidth=0)
+            panel.step(names, values, where="mid", color=color, linewidth=1.6, label=name)
+        else:
+            position = np.arange(len(kept)) + (k - (len(probabilities) - 1) / 2) * height
+            panel.barh(position, values[kept], height, color=color)
+            panel.plot([], [], color=color, linewidth=6, label=name)
+    if numeric:
+        panel.set_xlabel("hypothesis")
+        panel.set_ylabel(f"probability of each of {len(names)} values")
+        panel.set_ylim(bottom=0)
     else:
-        kept = np.sort(np.argsort(-np.maximum(before, after), kind="stable")[:_MAX_LEVELS])
-        ax = new_axes(ax, figsize=(6.4, 1.2 + 0.34 * len(kept)), layout="constrained")
-        height = 0.8 / len(probabilities)
-        for k, (name, (values, color)) in enumerate(probabilities.items()):
-            ax.barh(
-                np.arange(len(kept)) + (k - (len(probabilities) - 1) / 2) * height, values[kept], height, color=color
-            )
-            ax.plot([], [], color=color, linewidth=6, label=name)
-        ax.set_ylim(len(kept) - 0.4, -0.6)
-        ticks(ax, "y", [names[k] for k in kept])
-        ax.set_xlim(0, 1)
-        ax.set_xlabel("probability")
+        panel.set_ylim(len(kept) - 0.4, -0.6)
+        ticks(panel, "y", [names[k] for k in kept])
+        panel.set_xlim(0, 1)
+        panel.set_xlabel("probability")
         if len(kept) < len(names):
-            set_title(ax, f"the {len(kept)} most probable of {len(names)} hypotheses")
+            set_title(panel, f"the {len(kept)} most probable of {len(names)} hypotheses")
     if len(probabilities) > 1:
-        legend_beside(ax)
-    hide_top_right_spines(ax)
-    return Plot(ax, part)
+        legend_beside(panel)
+    hide_top_right_spines(panel)
+    return Plot(panel, part)
 
 
-def plot_fitted_distribution(fitted: FittedDistribution, prior: Any = None, ax: Any = None) -> Plot:
+def plot_fitted_distribution(fitted: FittedDistribution, prior: Any = None, ax: PlotAxes = None) -> Plot:
     """Plot prior, likelihood and posterior with the point estimates. Of several groups or columns, plot the posteriors.
 
     Parameters
@@ -174,7 +175,7 @@ def plot_fitted_distribution(fitted: FittedDistribution, prior: Any = None, ax: 
         name: _as_list(margin)
         for name, margin in _margins(prior_distribution.update(fitted.statistics.scale(0.0))).items()
     }
-    axes = np.ravel(new_axes(ax, ncols=len(margins), figsize=(5.8 * len(margins), 3.8), layout="constrained"))
+    axes = all_axes(ax, ncols=len(margins), figsize=(5.8 * len(margins), 3.8))
     estimates = _point_estimates(fitted, prior_distribution)
     tables = []
     for panel, name in zip(axes, margins, strict=False):
@@ -210,10 +211,10 @@ def _distribution_of_column(distribution: Any) -> Any:
         return distribution
 
 
-def _plot_several(fitted: FittedDistribution, margins: dict[str, list[Any]], ax: Any) -> Plot:
+def _plot_several(fitted: FittedDistribution, margins: dict[str, list[Any]], ax: PlotAxes) -> Plot:
     """Plot the posteriors of all groups and columns."""
     names = _names(fitted, len(next(iter(margins.values()))))
-    axes = np.ravel(new_axes(ax, ncols=len(margins), figsize=(5.4 * len(margins), 3.8), layout="constrained"))
+    axes = all_axes(ax, ncols=len(margins), figsize=(5.4 * len(margins), 3.8))
     tables: list[PlotTable] = []
     styles = group_styles(names, noun="others")
     for panel, (name, distributions) in zip(axes, margins.items(), strict=False):
@@ -359,7 +360,7 @@ def _max_density(distributions: Sequence[Any], at: np.ndarray) -> np.ndarray:
 
 
 def _shade(
-    panel: Any, distribution: Any, grid: np.ndarray, density: np.ndarray, label: str | None = "95 % interval"
+    panel: Axes, distribution: Any, grid: np.ndarray, density: np.ndarray, label: str | None = "95 % interval"
 ) -> None:
     """Shade the central 95 % of a density, and mark its mean."""
     low = distribution.ppf(0.025)
@@ -371,7 +372,7 @@ def _shade(
         panel.axvline(float(distribution.mean()), color=POSTERIOR, linewidth=1, label=f"mean {distribution.mean():.4g}")
 
 
-def _set_axes(panel: Any, name: str, curves: Sequence[np.ndarray]) -> None:
+def _set_axes(panel: Axes, name: str, curves: Sequence[np.ndarray]) -> None:
     """Set labels and limits of the axes; an infinite density does not set the limit."""
     panel.locator_params(axis="x", nbins=6)
     inner = np.concatenate([curve[1:-1] for curve in curves])
@@ -384,7 +385,7 @@ def _set_axes(panel: Any, name: str, curves: Sequence[np.ndarray]) -> None:
     hide_top_right_spines(panel)
 
 
-def _mark(panel: Any, estimate: str, value: float, grid: np.ndarray, *, joint: bool) -> None:
+def _mark(panel: Axes, estimate: str, value: float, grid: np.ndarray, *, joint: bool) -> None:
     """Mark an estimate with a vertical line and its value, if it is finite and in range."""
     if np.isfinite(value) and grid[0] <= value <= grid[-1]:
         label, color, line = _ESTIMATES[estimate]

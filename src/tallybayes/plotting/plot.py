@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from io import BytesIO
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+PlotAxes: TypeAlias = "Axes | Iterable[Axes] | None"  # argument `ax` of several panels; None for a new figure
 PlotTable = Mapping[str, Any]  # columns; a scalar is repeated in every row
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,10 +11,11 @@ from tallybayes.evaluation.validation.parameter_grid import listed
 from tallybayes.models.regression.regression_counts import target_moments
 from tallybayes.models.regression.regression_fit import read_rows
 from tallybayes.models.regression.target_prediction import predictions_and_targets
-from tallybayes.plotting.plot import Plot, PlotTable
+from tallybayes.plotting.plot import Plot, PlotAxes, PlotTable
 from tallybayes.plotting.style import (
     NOTE,
     GroupStyle,
+    all_axes,
     group_styles,
     hide_top_right_spines,
     legend_beside,
@@ -24,11 +25,14 @@ from tallybayes.plotting.style import (
     words,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 _PLACES = 201
 _MOST_POINTS = 5000
 
 
-def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax: Any) -> Plot:
+def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax: PlotAxes) -> Plot:
     """Plot the fitted regression of each candidate in one panel, or the residuals if there are several inputs."""
     design = model._design
     if len(design.targets) > 1:
@@ -44,7 +48,7 @@ def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax
             "    Pass X and y to plot the residuals by the predicted target."
         )
     width = 4.0 if len(models) > 1 else 6.0
-    axes = panels(len(models), 3, width, 3.6, sharey=has_line) if ax is None else np.ravel(ax)
+    axes = panels(len(models), 3, width, 3.6, sharey=has_line) if ax is None else all_axes(ax)
     parts: list[PlotTable] = []
     for panel, candidate, parameters in zip(axes, models, settings, strict=True):
         parts += _line(panel, candidate, X, y, mass) if has_line else _errors(panel, candidate, X, y)
@@ -59,7 +63,7 @@ def plot_regression(model: Any, X: Any, y: Any, candidates: Any, mass: float, ax
     return Plot(axes, *parts)
 
 
-def _line(panel: Any, model: Any, X: Any, y: Any, mass: float) -> list[PlotTable]:
+def _line(panel: Axes, model: Any, X: Any, y: Any, mass: float) -> list[PlotTable]:
     """Plot the expected target and its predictive interval by the input, for each group."""
     design = model._design
     name = design.numbers[0]
@@ -112,7 +116,8 @@ def _line(panel: Any, model: Any, X: Any, y: Any, mass: float) -> list[PlotTable
                 }
             )
     panel.set_xlabel(name_of(name))
-    if panel.get_subplotspec() is None or panel.get_subplotspec().is_first_col():
+    position = panel.get_subplotspec()
+    if position is None or position.is_first_col():
         panel.set_ylabel(words(target, 32))
     return parts
 
@@ -145,7 +150,7 @@ def _limits(parts: list[PlotTable]) -> tuple[float, float]:
     return low - edge, high + edge
 
 
-def _errors(panel: Any, model: Any, X: Any, y: Any) -> list[PlotTable]:
+def _errors(panel: Axes, model: Any, X: Any, y: Any) -> list[PlotTable]:
     """Plot the residuals by the predicted target."""
     predictions, targets, _ = predictions_and_targets(model, X, y, None)
     kept = np.flatnonzero(~np.isnan(targets))[:_MOST_POINTS]

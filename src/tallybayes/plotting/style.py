@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.errors import printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from tallybayes.plotting.plot import Plot
 
 # Palette of Okabe and Ito (2008), distinguishable with any color vision.
 COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
@@ -32,60 +38,68 @@ def words(value: object, widest: int | None = None) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def name_of(column: Any, widest: int = 32) -> str:
+def name_of(column: object, widest: int = 32) -> str:
     """Return the name of a column for a figure; "column 3" for an unnamed column of an array."""
     if isinstance(column, tuple):  # a column of a block
         return words(f"{column[0]}, {column[1]}", widest)
     return words(column if isinstance(column, str) else f"column {column}", widest)
 
 
-def new_axes(ax: Any, **options: Any) -> Any:
+def new_axes(ax: Axes | None, **options: Any) -> Axes:
     """Return `ax`, or new axes if it is None."""
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("plots require matplotlib.\n    Install it with pip install 'tallybayes[plot]'.") from None
-    return plt.subplots(**options)[1]
+    axes: Axes = _subplots(**options) if ax is None else ax
+    return axes
+
+
+def all_axes(ax: Axes | Iterable[Axes] | None, **options: Any) -> np.ndarray:
+    """Return an array of `ax`, or of new axes if it is None."""
+    return np.ravel(np.asarray(_subplots(**options) if ax is None else ax, dtype=object))
 
 
 def panels(n: int, across: int, width: float, height: float, **options: Any) -> np.ndarray:
     """Return an array of `n` axes of the given size, in rows of at most `across`."""
     across = 2 if n == 4 else max(1, min(n, across))
     n_rows = max(1, -(-n // across))
-    size = (width * across, height * n_rows)
-    axes = np.ravel(new_axes(None, nrows=n_rows, ncols=across, figsize=size, layout="constrained", **options))
+    axes = all_axes(None, nrows=n_rows, ncols=across, figsize=(width * across, height * n_rows), **options)
     for ax in axes[n:]:
         ax.remove()
     return axes[: max(n, 1)]
 
 
-def hide_top_right_spines(ax: Any) -> None:
+def _subplots(**options: Any) -> Any:
+    """Return the axes of a new figure."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("plots require matplotlib.\n    Install it with pip install 'tallybayes[plot]'.") from None
+    return plt.subplots(**{"layout": "constrained", **options})[1]
+
+
+def hide_top_right_spines(ax: Axes) -> None:
     """Hide the spines at the top and on the right."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
 
 
-def hide_spines(ax: Any) -> None:
+def hide_spines(ax: Axes) -> None:
     """Hide all spines."""
     for spine in ax.spines.values():
         spine.set_visible(False)
     ax.tick_params(length=0)
 
 
-def in_lines(ax: Any, text: str, size: float) -> str:
+def in_lines(ax: Axes, text: str, size: float) -> str:
     """Wrap text to the width of the axes."""
     inches = ax.get_window_extent().width / ax.figure.dpi
     return textwrap.fill(text, max(24, int(inches * 72 / (0.58 * size))), break_long_words=False)
 
 
-def set_title(ax: Any, *lines: str, size: float = 11.0) -> None:
+def set_title(ax: Axes, *lines: str, size: float = 11.0) -> None:
     """Set a title that fits above the axes; long lines are wrapped."""
     ax.set_title("\n".join(in_lines(ax, line, size) for line in lines if line), fontsize=size)
 
 
-def note_above(figure: Any, *notes: str) -> None:
+def note_above(figure: Figure, *notes: str) -> None:
     """Add notes above all panels, below existing notes. The height of the figure grows by their height."""
     widest = max(24, int(figure.get_figwidth() * 72 / 5.8))
     lines = [line for note in notes for line in textwrap.wrap(note, widest)]
@@ -95,7 +109,7 @@ def note_above(figure: Any, *notes: str) -> None:
         figure.suptitle("\n".join([before, *lines] if before else lines), fontsize=10, color=NOTE)
 
 
-def add_note(plot: Any, note: str, *, above: bool) -> None:
+def add_note(plot: Plot, note: str, *, above: bool) -> None:
     """Add a note above all panels, or to the title of the first panel."""
     if above:
         note_above(plot.figure, note)
@@ -111,7 +125,7 @@ class GroupStyle(NamedTuple):
     own: bool  # whether no other group has the color
 
 
-def group_styles(labels: Sequence[Any], weight: Any = None, noun: str = "classes") -> list[GroupStyle]:
+def group_styles(labels: Sequence[Any], weight: np.ndarray | None = None, noun: str = "classes") -> list[GroupStyle]:
     """Return a style for every group. Beyond eight groups, the heaviest seven have colors, the others are gray."""
     n = len(labels)
     if n <= MOST_COLORS:
@@ -129,7 +143,20 @@ def group_styles(labels: Sequence[Any], weight: Any = None, noun: str = "classes
     return styles
 
 
-def legend_beside(ax: Any, title: Any = None, **options: Any) -> None:
+def gray_first(styles: Sequence[GroupStyle]) -> list[int]:
+    """Return the indices of the groups, gray ones first, so that those with colors are drawn above them."""
+    return sorted(range(len(styles)), key=lambda k: styles[k].own)
+
+
+def group_handles(styles: Sequence[GroupStyle], **options: Any) -> list[Any]:
+    """Return the legend handles of the groups; the entry of the gray groups is last."""
+    from matplotlib.lines import Line2D
+
+    entries = sorted((style for style in styles if style.label is not None), key=lambda style: not style.own)
+    return [Line2D([], [], color=style.color, label=style.label, **options) for style in entries]
+
+
+def legend_beside(ax: Axes, title: object = None, **options: Any) -> None:
     """Add a legend to the right of the axes. The entry of the gray groups is last."""
     handles, names = ax.get_legend_handles_labels()
     if not handles:
@@ -141,7 +168,7 @@ def legend_beside(ax: Any, title: Any = None, **options: Any) -> None:
         legend.set_title(words(title, WIDEST))
 
 
-def ticks(ax: Any, axis: str, labels: Sequence[Any], size: float = 9.0, widest: int = WIDEST) -> None:
+def ticks(ax: Axes, axis: str, labels: Sequence[Any], size: float = 9.0, widest: int = WIDEST) -> None:
     """Set labels at the positions 0, 1, 2, …, or at every k-th position if they do not all fit.
 
     The number of labels follows from the size of the axes. Long labels of the x axis are rotated.
@@ -164,7 +191,7 @@ def amount(n: float, noun: str) -> str:
     return noun if not n else f"1 {singular}" if n == 1 else f"{n:.6g} {noun}"
 
 
-def set_log_ticks(ax: Any, low: float, high: float) -> None:
+def set_log_ticks(ax: Axes, low: float, high: float) -> None:
     """Set a few ticks on a logarithmic axis. Matplotlib's own labels overlap within one decade."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 

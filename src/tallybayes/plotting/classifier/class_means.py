@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tallybayes.errors import DataError
+from tallybayes.plotting.classifier.groups import groups_of
 from tallybayes.plotting.classifier.marginals import columns_in, marginal
 from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import amount, note_above, panels, words
+
+if TYPE_CHECKING:
+    from tallybayes.models.classification.class_conditional import ClassConditionalModel
+    from tallybayes.models.ensemble.auto_classifier import AutoClassifier
+    from tallybayes.models.inputs.input_format import InputFormat
 
 _MAX_CLASSES = 40  # maximum number of classes
 _ACROSS = 10
 
 
-def plot_class_means(model: Any, shape: tuple[int, int], rows_of: Any = None) -> Plot:
+def plot_class_means(
+    model: ClassConditionalModel, shape: tuple[int, int], rows_of: AutoClassifier | None = None
+) -> Plot:
     """Plot the expected value of the columns in each class as an image of the given shape, row by row.
 
     Parameters
@@ -29,9 +37,9 @@ def plot_class_means(model: Any, shape: tuple[int, int], rows_of: Any = None) ->
     names, values = _expected_values(model, (rows_of or model)._shape)
     if len(tuple(shape)) != 2 or math.prod(shape) != len(names):
         raise DataError.wrong_shape("shape", tuple(shape), f"two numbers whose product is {len(names)}, the columns")
-    classes = model.classes_.tolist()
-    prior = np.exp(model.class_log_prior_)
-    kept = np.sort(np.argsort(-prior, kind="stable")[:_MAX_CLASSES])
+    groups = groups_of(model)
+    classes = groups.labels
+    kept = groups.most_frequent(_MAX_CLASSES)
     across = _ACROSS if len(kept) > 6 else 6
     axes = panels(len(kept), across, 1.25, 1.5)
     low, high = _color_limits(values)
@@ -47,11 +55,8 @@ def plot_class_means(model: Any, shape: tuple[int, int], rows_of: Any = None) ->
     bar.set_label("expected", fontsize=8)
     bar.outline.set_visible(False)
     blank = int(np.isnan(values).all(axis=0).sum())
-    notes = [f"showing {len(kept)} of {len(classes)} {model._group_word}, the most frequent"] * (
-        len(kept) < len(classes)
-    )
-    notes += [f"blank: {amount(blank, 'columns')} that are not in the model"] * (blank > 0)
-    note_above(figure, *notes)
+    blank_note = f"blank: {amount(blank, 'columns')} that are not in the model" if blank else ""
+    note_above(figure, groups.note(len(kept)), blank_note)
     table = {"class": [label for label in classes for _ in names], "column": names * len(classes)}
     return Plot(axes, {**table, "expected": values.ravel()})
 
@@ -65,7 +70,7 @@ def _color_limits(values: np.ndarray) -> tuple[float, float]:
     return min(low, 0.0), high
 
 
-def _expected_values(model: Any, shape: Any) -> tuple[list[Any], np.ndarray]:
+def _expected_values(model: ClassConditionalModel, shape: InputFormat) -> tuple[list[Any], np.ndarray]:
     """Return the columns in the order of the data, and their expected values by class; NaN for dropped columns."""
     expected: dict[Any, np.ndarray] = {}
     for column in columns_in(model):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,10 +10,12 @@ from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import COLORS, WIDEST, hide_top_right_spines, in_lines, new_axes, set_title, words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.models.classification.methods.explanation import Explanation
 
 
-def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, most: int = 12) -> Plot:
+def plot_explanation(explanation: Explanation, row: int = 0, ax: Axes | None = None, most: int = 12) -> Plot:
     """Plot the weights of evidence of one row as bars, by absolute value."""
     weights_by_column = list(explanation.to_dict(row).items())
     remaining = sum(weight for _, weight in weights_by_column[most:])
@@ -27,7 +29,7 @@ def plot_explanation(explanation: Explanation, row: int = 0, ax: Any = None, mos
         text = f"{value:.4g}" if isinstance(value, float) else f"{value}"
         labels.append(words(column if value is None else f"{column} = {text}", 40))
     longest = max(map(len, labels))
-    ax = new_axes(ax, figsize=(4.6 + 0.085 * longest, 1.3 + 0.32 * len(shown)), layout="constrained")
+    ax = new_axes(ax, figsize=(4.6 + 0.085 * longest, 1.3 + 0.32 * len(shown)))
     weights = np.nan_to_num([weight for _, weight in shown], posinf=np.inf, neginf=-np.inf)
     infinite = np.isinf(weights)
     limit = 1.25 * float(np.abs(weights[~infinite]).max(initial=0.0)) or 1.0

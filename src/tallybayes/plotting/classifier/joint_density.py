@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import logsumexp, ndtri
 
 from tallybayes.errors import DataError
 from tallybayes.models.naive_bayes.naive_bayes import NaiveBayes
-from tallybayes.plotting.classifier.decision_boundary import choose_columns, labels_of
+from tallybayes.plotting.classifier.decision_boundary import choose_columns
+from tallybayes.plotting.classifier.groups import labels_of
 from tallybayes.plotting.classifier.plane import Plane, Side, draw_points, draw_regions, frame_plane, plane_of
 from tallybayes.plotting.classifier.plane_models import ClassConditionalPlane
-from tallybayes.plotting.plot import Plot
-from tallybayes.plotting.style import GroupStyle, group_styles, name_of, new_axes, set_title
+from tallybayes.plotting.plot import Plot, PlotAxes
+from tallybayes.plotting.style import GroupStyle, all_axes, name_of, set_title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from tallybayes.models.classification.class_conditional import ClassConditionalModel
+    from tallybayes.typing import Labels, Names, Rows
 
 _LEVELS = (-2.0, -0.5)  # two standard deviations and one of a Gaussian
 
 
-def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax: Any = None) -> Plot:
+def plot_joint(
+    model: ClassConditionalModel,
+    X: Rows | None = None,
+    y: Labels | None = None,
+    columns: Names | None = None,
+    ax: PlotAxes = None,
+) -> Plot:
     """Plot p(a, b | class) and p(a | class) p(b | class), with the bits per row that the product loses.
 
     Parameters
@@ -33,29 +46,29 @@ def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax
     chosen, note = choose_columns(plane_model, columns, least=2)
     points = None if X is None else plane_model.points(X, chosen)
     plane = plane_of(plane_model, chosen, note, points)
-    prior = model.class_log_prior_
+    groups = plane_model.groups
+    prior = groups.log_prior
     safe = np.where(np.isfinite(prior), prior, 0.0)
     log_first = plane_model.log_joint(plane, 0) - safe
     log_second = plane_model.log_joint(plane, 1) - safe
     joint = plane_model.log_joint(plane, 0, 1) - safe
     product = log_first + log_second
-    labels = None if y is None else labels_of(model, X, y)
+    labels = None if X is None or y is None else labels_of(model, X, y)
     source = "of the model"
     with np.errstate(invalid="ignore"):
         differs = np.isfinite(joint) & (np.abs(joint - product) > 1e-9 * (1 + np.abs(product)))
     if differs.any():  # the model has a joint distribution
         loss = _information_loss(plane, joint, prior)
     else:
-        weight = _class_weights(model, plane_model, X, labels, chosen)
+        weight = _class_weights(plane_model, X, labels, chosen)
         assert points is not None
         known = ~np.isnan(points).any(axis=1)
         joint, loss = _estimate_joint(plane, plane_model, points[known], weight[known], (log_first, log_second), prior)
         source = f"estimated from {int(known.sum()):,} rows"
-    options = {"figsize": (11.4, 4.8), "layout": "constrained", "sharey": True}
-    axes = np.ravel(new_axes(ax, ncols=2, **options))
-    styles = group_styles(model.classes_.tolist(), np.exp(prior), model._group_word)
+    axes = all_axes(ax, ncols=2, figsize=(11.4, 4.8), sharey=True)
+    styles = groups.styles()
     a, b = (name_of(side.name, 16) for side in plane.sides)
-    group = "component" if model._group_word == "components" else "class"
+    group = "component" if groups.noun == "components" else "class"
     titles = f"Joint p({a}, {b} | {group})", f"Product p({a} | {group}) p({b} | {group})"
     notes = f"{source}; {plane.note}" if plane.note else source, f"loses {loss:.3g} bits per row"
     is_table = all(side.levels for side in plane.sides)
@@ -65,27 +78,28 @@ def plot_joint(model: Any, X: Any = None, y: Any = None, columns: Any = None, ax
         else:
             _draw_density(panel, plane, log_density, styles)
             draw_regions(panel, plane, log_density + prior, styles, filled=False)
-        draw_points(panel, plane, styles, None if is_table else points, labels, model)
+        draw_points(panel, plane, groups, None if is_table else points, labels)
         frame_plane(panel, plane)
         set_title(panel, title, note_of_panel)
     if axes[0].get_legend() is not None:
         axes[0].get_legend().remove()
     axes[1].set_ylabel("")
-    n = len(plane.across.ravel())
-    classes = model.classes_.tolist()
-    grid = {name: cells * len(classes) for name, cells in plane.grid().items()}
+    grid = {name: cells * len(groups.labels) for name, cells in plane.grid().items()}
     densities = {"log_joint": joint.T.ravel(), "log_product": product.T.ravel()}
-    return Plot(axes, {"class": [label for label in classes for _ in range(n)], **grid, **densities})
+    return Plot(
+        axes, {"class": [label for label in groups.labels for _ in range(plane.across.size)], **grid, **densities}
+    )
 
 
 # ---- Joint distribution of the rows ---------------------------------------------------------------------------------
 
 
 def _class_weights(
-    model: Any, plane_model: ClassConditionalPlane, X: Any, labels: Any, chosen: list[int]
+    plane_model: ClassConditionalPlane, X: Rows | None, labels: np.ndarray | None, chosen: list[int]
 ) -> np.ndarray:
     """Return the weight of each row in each class, shape (rows, classes): its label, or mixture responsibilities."""
-    is_mixture = model._group_word == "components"
+    model = plane_model.model
+    is_mixture = plane_model.groups.noun == "components"
     if X is None or (labels is None and not is_mixture):
         names = ", ".join(repr(plane_model.keys[k]) for k in chosen)
         rows = "X" if is_mixture else "X, y"
@@ -95,6 +109,7 @@ def _class_weights(
         )
     if is_mixture:
         return np.asarray(model.predict_proba(X))
+    assert labels is not None
     return np.asarray(labels[:, None] == model.classes_, dtype=float)
 
 
@@ -245,18 +260,23 @@ def _widths(plane: Plane) -> list[np.ndarray]:
 # ---- Drawing ---------------------------------------------------------------------------------------------------------
 
 
-def _draw_density(panel: Any, plane: Plane, log_density: np.ndarray, styles: list[GroupStyle]) -> None:
+def _draw_density(panel: Axes, plane: Plane, log_density: np.ndarray, styles: list[GroupStyle]) -> None:
     """Draw density contours of each class with a color, relative to its maximum."""
     for k, style in enumerate(styles):
         height = log_density[:, k].reshape(plane.across.shape)
         maximum = height[np.isfinite(height)].max(initial=-np.inf)
         if style.own and np.isfinite(maximum):
             relative = np.where(np.isfinite(height), height - maximum, -1e3)
-            line = {"colors": style.color, "linewidths": 1.6, "linestyles": "-", "zorder": 4}  # above the rows
+            line: dict[str, Any] = {
+                "colors": style.color,
+                "linewidths": 1.6,
+                "linestyles": "-",
+                "zorder": 4,
+            }
             panel.contour(plane.across, plane.up, relative, levels=list(_LEVELS), **line)
 
 
-def _draw_table(panel: Any, plane: Plane, log_density: np.ndarray, styles: list[GroupStyle]) -> None:
+def _draw_table(panel: Axes, plane: Plane, log_density: np.ndarray, styles: list[GroupStyle]) -> None:
     """Draw a disc for each class in each cell of a table; its area is the probability of the cell."""
     sizes = [len(side.levels) for side in plane.sides]
     colored = [k for k, style in enumerate(styles) if style.own]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.estimation.scoring.factor_scorer import chunk_rows
+from tallybayes.estimation.scoring.factor_scorer import chunk_of, chunk_rows
+
+if TYPE_CHECKING:
+    from tallybayes.data.table import Table
+    from tallybayes.estimation.scoring.factor_scorer import FactorScorer
+    from tallybayes.models.classification.class_conditional import ClassConditionalModel
 
 _COARSE_GRID = 60  # grid points that suffice for the mutual information
 
@@ -18,7 +23,7 @@ class PlotColumn(NamedTuple):
 
     name: Any
     key: Any  # name in the rows; of a block, (block, position)
-    scored: Any
+    scored: FactorScorer
     position: int
     levels: tuple[Any, ...]  # of a categorical column
     middles: np.ndarray | None = None  # midpoints of bins, for a discretized column
@@ -36,7 +41,7 @@ class Marginal(NamedTuple):
     constant: bool
 
 
-def columns_in(model: Any) -> list[PlotColumn]:
+def columns_in(model: ClassConditionalModel) -> list[PlotColumn]:
     """Return the columns of a model in order. The words of a vocabulary are the levels of one column."""
     columns: list[PlotColumn] = []
     levels: tuple[Any, ...]
@@ -44,7 +49,7 @@ def columns_in(model: Any) -> list[PlotColumn]:
         factor = scored.factor
         family = scored.family
         if family.is_bag_of_words:
-            n = np.shape(family.mean(scored.parameters))[-1]
+            n = n_columns(scored)
             block = len(factor.columns) == 1 and n > 1
             name = factor.columns[0] if block else "words"
             levels = tuple(model._display_name((name, position)) for position in range(n)) if block else factor.columns
@@ -52,7 +57,7 @@ def columns_in(model: Any) -> list[PlotColumn]:
             columns.append(PlotColumn(name, name, scored, 0, levels))
             continue
         codes = family.cell_type == "codes"
-        n = len(factor.columns) if codes else np.shape(family.mean(scored.parameters))[-1]
+        n = n_columns(scored)
         for position in range(n):
             key = factor.column(position, n)
             if not codes:
@@ -63,6 +68,18 @@ def columns_in(model: Any) -> list[PlotColumn]:
             levels = bins.bins or model._level_domains(scored)[position].levels
             columns.append(PlotColumn(key, key, scored, position, levels, middles))
     return columns
+
+
+def cells_of(model: ClassConditionalModel, table: Table, column: PlotColumn) -> np.ndarray:
+    """Return the cells of a column as numbers: values, or codes of levels."""
+    return chunk_of(model._factor_cells(table, column.scored), slice(None))[:, column.position].astype(float)
+
+
+def n_columns(scored: FactorScorer) -> int:
+    """Return the number of columns of a factor; the columns of a block count one by one."""
+    if scored.family.cell_type == "codes":
+        return len(scored.factor.columns)
+    return int(np.shape(scored.family.mean(scored.parameters))[-1])
 
 
 def select(values: Mapping[Any, Any], columns: Any) -> list[Any]:
@@ -90,14 +107,12 @@ def marginal(column: PlotColumn) -> Marginal:
     return Marginal(column.name, grid, column.levels, density, family.is_continuous, family.scale, constant)
 
 
-def column_information(model: Any, columns: list[PlotColumn]) -> np.ndarray:
+def column_information(log_prior: np.ndarray, columns: list[PlotColumn]) -> np.ndarray:
     """Return the mutual information I(class; column) of each column under the model, in bits."""
-    prior = np.exp(model.class_log_prior_)
+    prior = np.exp(log_prior)
     information = np.zeros(len(columns))
-    for scored in model._factor_scorers:
+    for scored in {id(column.scored): column.scored for column in columns}.values():
         indices = [index for index, column in enumerate(columns) if column.scored is scored]
-        if not indices:
-            continue
         if scored.family.is_bag_of_words:
             information[indices] = _information(marginal(columns[indices[0]]).density, prior).sum()
             continue
@@ -120,11 +135,13 @@ def column_information(model: Any, columns: list[PlotColumn]) -> np.ndarray:
     return np.nan_to_num(information)
 
 
-def most_informative_columns(model: Any, columns: list[PlotColumn], most: int) -> tuple[list[PlotColumn], str]:
+def most_informative_columns(
+    log_prior: np.ndarray, columns: list[PlotColumn], most: int
+) -> tuple[list[PlotColumn], str]:
     """Return at most `most` columns with the largest information, in order, and a note about the choice."""
     if len(columns) <= most:
         return columns, ""
-    information = column_information(model, columns)
+    information = column_information(log_prior, columns)
     kept = np.sort(np.argsort(-information, kind="stable")[:most])
     low = information[kept].min()
     high = information[kept].max()
@@ -153,21 +170,21 @@ def _grid_of(column: PlotColumn) -> np.ndarray:
     return np.linspace((mean - half_width).min(), (mean + half_width).max(), 400)
 
 
-def has_ellipse(scored: Any) -> bool:
+def has_ellipse(scored: FactorScorer) -> bool:
     """Return whether a factor has means and covariances on the linear scale."""
     return scored.family.scale == "linear" and "mean" in getattr(scored.point, "_fields", ())
 
 
-def covariances(scored: Any) -> np.ndarray:
+def covariances(scored: FactorScorer) -> np.ndarray:
     """Return the covariance matrix of each class, for a Gaussian factor."""
     covariance = np.asarray(scored.point[1])
     return covariance if covariance.ndim == 3 else covariance[..., None] * np.eye(covariance.shape[-1])
 
 
-def _log_densities(scored: Any, columns: list[PlotColumn], at: np.ndarray) -> Iterator[np.ndarray]:
+def _log_densities(scored: FactorScorer, columns: list[PlotColumn], at: np.ndarray) -> Iterator[np.ndarray]:
     """Yield log p on the grids of columns in batches, shape (points, classes, columns); other columns are missing."""
     codes = scored.family.cell_type == "codes"
-    n = len(scored.factor.columns) if codes else np.shape(scored.family.mean(scored.parameters))[-1]
+    n = n_columns(scored)
     positions = [column.position for column in columns]
     n_classes = np.shape(scored.log_prob(np.full((1, n), -1 if codes else np.nan)))[1]
     step = chunk_rows(n_classes, n)

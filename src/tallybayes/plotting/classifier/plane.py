@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from tallybayes.estimation.scoring.factor_scorer import chunk_rows
 from tallybayes.plotting.classifier.marginals import PlotColumn, covariances, has_ellipse
-from tallybayes.plotting.style import GroupStyle, hide_top_right_spines, legend_beside, name_of, ticks, words
+from tallybayes.plotting.style import (
+    GroupStyle,
+    gray_first,
+    group_handles,
+    hide_top_right_spines,
+    legend_beside,
+    name_of,
+    ticks,
+    words,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from tallybayes.plotting.classifier.groups import Groups
+    from tallybayes.typing import Rows
+
 
 ACROSS = 240  # grid points along each axis
 _FAR = 1e6  # limit of a difference of log probabilities
@@ -78,6 +94,36 @@ def side_of(column: PlotColumn) -> Side:
     )
 
 
+class PlaneModel(Protocol):
+    """Model that can be plotted in a plane of its columns."""
+
+    model: Any
+    groups: Groups
+    names: list[Any]
+    keys: list[Any]
+    others: ClassVar[str]
+    across: ClassVar[int]
+
+    @property
+    def title(self) -> str:
+        """Return the title of the plot."""
+
+    def column_information(self) -> np.ndarray:
+        """Return the mutual information of each column with the class, in bits."""
+
+    def side(self, k: int) -> Side:
+        """Return a column as an axis of a plane."""
+
+    def points(self, X: Rows, pair: list[int]) -> np.ndarray:
+        """Return the cells of two columns: numbers or level codes; NaN if missing."""
+
+    def scores(self, plane: Plane) -> np.ndarray:
+        """Return the scores whose largest is the predicted class at each grid point, shape (points, classes)."""
+
+    def draw_classes(self, ax: Axes, pair: list[int], styles: list[GroupStyle]) -> None:
+        """Draw ellipses or means of the classes."""
+
+
 class Plane(NamedTuple):
     """Grid of two columns, or of one."""
 
@@ -124,14 +170,14 @@ class Plane(NamedTuple):
         return {name: side.cells(side.at(at)).tolist() for name, side, at in zip(names, self.sides, grid, strict=False)}
 
 
-def plane_of(plane_model: Any, columns: list[int], note: str, points: np.ndarray | None) -> Plane:
+def plane_of(plane_model: PlaneModel, columns: list[int], note: str, points: np.ndarray | None) -> Plane:
     """Return the plane of two columns, or the line of one, that covers all rows."""
     sides = [plane_model.side(k) for k in columns]
     grids = [side.grid(None if points is None else points[:, k], plane_model.across) for k, side in enumerate(sides)]
     return Plane(columns, sides, note, *np.meshgrid(*grids, *[np.zeros(1)] * (2 - len(sides))))
 
 
-def draw_regions(ax: Any, plane: Plane, scores: np.ndarray, styles: list[GroupStyle], *, filled: bool = True) -> None:
+def draw_regions(ax: Axes, plane: Plane, scores: np.ndarray, styles: list[GroupStyle], *, filled: bool = True) -> None:
     """Fill the decision region of each class with its color, and draw the boundaries."""
     n = len(styles)
     for k in range(n):
@@ -146,31 +192,27 @@ def draw_regions(ax: Any, plane: Plane, scores: np.ndarray, styles: list[GroupSt
 
 
 def draw_probabilities(
-    ax: Any,
-    plane: Plane,
-    proba: np.ndarray,
-    styles: list[GroupStyle],
-    points: np.ndarray | None,
-    labels: Any,
-    model: Any,
+    ax: Axes, plane: Plane, proba: np.ndarray, groups: Groups, points: np.ndarray | None, labels: np.ndarray | None
 ) -> None:
     """Draw p(class | x) along one column, and rows as short strokes below."""
-    (side,), along = plane.sides, plane.across[0]
+    side = plane.sides[0]
+    along = plane.across[0]
+    styles = groups.styles()
     if side.levels:
         along, index = np.unique(side.at(along), return_index=True)
         proba = proba[index]
-    line_style = {"marker": "o", "linestyle": ":"} if side.levels else {"linewidth": 1.8}
-    for k in sorted(range(len(styles)), key=lambda k: styles[k].own):
+    line_style: dict[str, Any] = {"marker": "o", "linestyle": ":"} if side.levels else {"linewidth": 1.8}
+    for k in gray_first(styles):
         ax.plot(along, proba[:, k], color=styles[k].color, label=styles[k].label, **line_style)
     if points is not None:
-        kept = np.unique(np.linspace(0, len(points) - 1, min(len(points), _MOST_POINTS)).astype(int))
-        at = points[kept, 0] + (np.random.default_rng(0).uniform(-0.3, 0.3, len(kept)) if side.levels else 0.0)
-        classes = [None] if labels is None else model.classes_
-        for k, label in enumerate(classes):
-            in_class = np.ones(len(kept), dtype=bool) if label is None else labels[kept] == label
-            height = -0.05 - 0.05 * (k % 8)
-            style = {"color": "black" if label is None else styles[k].color, "marker": "|", "alpha": 0.5}
-            ax.plot(at[in_class], np.full(in_class.sum(), height), linestyle="", markersize=5, **style)
+        shown, kept = _shown_points(plane, points)
+        stroke: dict[str, Any] = {"linestyle": "", "markersize": 5, "marker": "|", "alpha": 0.5}
+        if labels is None:
+            ax.plot(shown[:, 0], np.full(len(shown), -0.05), color="black", **stroke)
+        else:
+            for k, in_class in enumerate(groups.of_labels(labels[kept])):
+                height = np.full(in_class.sum(), -0.05 - 0.05 * (k % 8))
+                ax.plot(shown[in_class, 0], height, color=styles[k].color, **stroke)
     ax.set_xlabel(name_of(side.name))
     ax.set_ylabel("p(class | x)")
     ax.set_xscale(side.scale)
@@ -178,36 +220,39 @@ def draw_probabilities(
         ticks(ax, "x", side.levels, 8.0, 16)
     ax.set_yticks(np.linspace(0, 1, 6))
     ax.set_ylim(None if points is not None else -0.02, 1.02)
-    legend_beside(ax, model._target)
+    legend_beside(ax, groups.target)
     hide_top_right_spines(ax)
 
 
-def draw_points(
-    ax: Any, plane: Plane, styles: list[GroupStyle], points: np.ndarray | None, labels: Any, model: Any
-) -> None:
+def draw_points(ax: Axes, plane: Plane, groups: Groups, points: np.ndarray | None, labels: np.ndarray | None) -> None:
     """Draw rows as dots, with gray classes behind; level codes are jittered."""
-    from matplotlib.lines import Line2D
-
+    styles = groups.styles()
     if points is not None:
-        kept = np.unique(np.linspace(0, len(points) - 1, min(len(points), _MOST_POINTS)).astype(int))
-        rng = np.random.default_rng(0)
-        shown = points[kept].astype(float)
-        for k, side in enumerate(plane.sides):
-            if side.levels:
-                shown[:, k] += rng.uniform(-0.3, 0.3, len(shown))
+        shown, kept = _shown_points(plane, points)
         if labels is None:
             ax.plot(*shown.T, ".", color="black", markersize=4)
             return
-        for k in sorted(range(len(styles)), key=lambda k: styles[k].own):
-            in_class = labels[kept] == model.classes_[k]
-            ax.plot(*shown[in_class].T, ".", color=styles[k].color, markersize=4, zorder=3 if styles[k].own else 2)
-    entries = sorted((style for style in styles if style.label is not None), key=lambda style: not style.own)
-    marks = [Line2D([], [], color=style.color, marker="o", linestyle="", label=style.label) for style in entries]
-    position = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False, "fontsize": 9}
-    ax.legend(handles=marks, title=words(model._target, 24), **position)
+        in_class = groups.of_labels(labels[kept])
+        for k in gray_first(styles):
+            color, zorder = styles[k].color, 3 if styles[k].own else 2
+            ax.plot(*shown[in_class[k]].T, ".", color=color, markersize=4, zorder=zorder)
+    handles = group_handles(styles, marker="o", linestyle="")
+    position: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False, "fontsize": 9}
+    ax.legend(handles=handles, title=words(groups.target, 24), **position)
 
 
-def frame_plane(ax: Any, plane: Plane) -> None:
+def _shown_points(plane: Plane, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return at most 5,000 rows with jittered level codes, and their indices."""
+    kept = np.unique(np.linspace(0, len(points) - 1, min(len(points), _MOST_POINTS)).astype(int))
+    rng = np.random.default_rng(0)
+    shown = points[kept].astype(float)
+    for k, side in enumerate(plane.sides):
+        if side.levels:
+            shown[:, k] += rng.uniform(-0.3, 0.3, len(shown))
+    return shown, kept
+
+
+def frame_plane(ax: Axes, plane: Plane) -> None:
     """Set the labels, the ticks and the limits of the axes."""
     for axis, side in zip("xy", plane.sides, strict=True):
         getattr(ax, f"set_{axis}label")(name_of(side.name))

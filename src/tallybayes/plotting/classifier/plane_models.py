@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -10,15 +10,24 @@ from tallybayes.data.table import Table
 from tallybayes.estimation.scoring.bayes_rule import apply_bayes_rule
 from tallybayes.estimation.scoring.factor_scorer import chunk_of
 from tallybayes.models.inputs.input_format import open_columns, open_rows
+from tallybayes.plotting.classifier.groups import Groups, groups_of
 from tallybayes.plotting.classifier.marginals import (
     PlotColumn,
+    cells_of,
     column_information,
     columns_in,
     covariances,
     has_ellipse,
+    n_columns,
 )
 from tallybayes.plotting.classifier.plane import ACROSS, Plane, Side, side_of
 from tallybayes.plotting.style import GroupStyle
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from tallybayes.models.classification.class_conditional import ClassConditionalModel
+    from tallybayes.typing import Rows
 
 
 class ClassConditionalPlane:
@@ -32,55 +41,50 @@ class ClassConditionalPlane:
         self.columns = [column for column in columns_in(model) if not column.scored.family.is_bag_of_words]
         self.names = [column.name for column in self.columns]
         self.keys = [column.key for column in self.columns]
-        self.log_prior = model.class_log_prior_
+        self.groups = groups_of(model)
 
     @property
     def title(self) -> str:
         """Return the title: the covariance or the kind of model, and the estimate."""
         model = self.model
         kind = f"{model.covariance} covariance" if hasattr(model, "covariance") else type(model).__name__
-        return (
-            f"{kind}, fixed parameters" if model._fixed_parameters is not None else f"{kind}, {model.estimate} estimate"
-        )
+        is_fixed = model._fixed_parameters is not None
+        return f"{kind}, fixed parameters" if is_fixed else f"{kind}, {model.estimate} estimate"
 
     def column_information(self) -> np.ndarray:
         """Return the mutual information of each column with the class, in bits."""
-        return column_information(self.model, self.columns)
+        return column_information(self.groups.log_prior, self.columns)
 
     def side(self, k: int) -> Side:
         """Return a column as an axis of a plane."""
         return side_of(self.columns[k])
 
-    def points(self, X: Any, pair: list[int]) -> np.ndarray:
+    def points(self, X: Rows, pair: list[int]) -> np.ndarray:
         """Return the cells of two columns: numbers or level codes; NaN if missing."""
         table = open_rows(self.model, X)
         table = self.model._discretize(table) if hasattr(self.model, "_discretize") else table
         cells_of_columns = []
         for column in (self.columns[k] for k in pair):
-            cells = chunk_of(self.model._factor_cells(table, column.scored), slice(None))[:, column.position].astype(
-                float
-            )
+            cells = cells_of(self.model, table, column)
             cells_of_columns.append(np.where(cells < 0, np.nan, cells) if column.levels else cells)
         return np.stack(cells_of_columns, axis=1)
 
     def log_joint(self, plane: Plane, *known: int) -> np.ndarray:
         """Return log p(class, x) of the known columns at each grid point, shape (points, classes)."""
         model = self.model
-        model._check_estimated(model.class_log_prior_)
+        model._check_estimated(self.groups.log_prior)
         width = sum(len(scorer.factor.columns) for scorer in model._factor_scorers)
-        return plane.evaluate(
-            lambda cells, n: model._row_scorer.joint(_rows(model, cells, n), whole=True), width, *known
-        )
+        return plane.evaluate(lambda cells, n: model._joint(_rows(model, cells, n)), width, *known)
 
     def scores(self, plane: Plane) -> np.ndarray:
         """Return the scores whose largest is the predicted class at each grid point, shape (points, classes)."""
         scores = self.log_joint(plane, *plane.known)
-        model = self.model
-        if model._calibration is not None:  # calibration may change the order
-            scores = model._calibration.apply(apply_bayes_rule(scores, model.class_log_prior_).log_proba)
-        return np.asarray(scores)
+        calibration = self.model._calibration
+        if calibration is None:
+            return scores
+        return calibration.apply(apply_bayes_rule(scores, self.groups.log_prior).log_proba)  # may change the order
 
-    def draw_classes(self, ax: Any, pair: list[int], styles: list[GroupStyle]) -> None:
+    def draw_classes(self, ax: Axes, pair: list[int], styles: list[GroupStyle]) -> None:
         """Draw the ellipses of the classes."""
         for k, style in enumerate(styles):
             if style.own:
@@ -98,7 +102,7 @@ class DistancePlane(ClassConditionalPlane):
         metric = self.model.metric if isinstance(self.model.metric, str) else "user-specified"
         return f"nearest mean, {metric} metric"
 
-    def points(self, X: Any, pair: list[int]) -> np.ndarray:
+    def points(self, X: Rows, pair: list[int]) -> np.ndarray:
         """Return the cells of two columns."""
         return np.asarray(self.model._numbers(open_rows(self.model, X))[:, pair])
 
@@ -118,12 +122,12 @@ class DistancePlane(ClassConditionalPlane):
 
         return plane.evaluate(score, len(mean), *plane.known)
 
-    def draw_classes(self, ax: Any, pair: list[int], styles: list[GroupStyle]) -> None:
+    def draw_classes(self, ax: Axes, pair: list[int], styles: list[GroupStyle]) -> None:
         """Draw the means of the classes."""
         for k, style in enumerate(styles):
             if style.own:
-                marker_style = {"color": "black", "markersize": 10, "markeredgewidth": 2, "zorder": 4}  # above the rows
-                ax.plot(*self.model.means_[k, pair], marker="+", **marker_style)
+                mean = self.model.means_[k, pair]
+                ax.plot(*mean, marker="+", color="black", markersize=10, markeredgewidth=2, zorder=4)  # above the rows
 
 
 class EnsemblePlane:
@@ -139,7 +143,8 @@ class EnsemblePlane:
         self.levels = {name: levels for view in views for name, levels in getattr(view, "levels", ())}
         used = {name for _, columns in self.members for name, _ in columns}
         self.names = self.keys = [name for name in model._required_columns if name in used]
-        self.log_prior = model.members_[0].model.class_log_prior_
+        log_prior = model.members_[0].model.class_log_prior_
+        self.groups = Groups(model.classes_.tolist(), log_prior, "classes", model._target)
 
     @property
     def title(self) -> str:
@@ -152,19 +157,16 @@ class EnsemblePlane:
         """Return the largest mutual information of each column with the class among the members, in bits."""
         information = dict.fromkeys(self.names, 0.0)
         for member, columns in self.members:
-            for (name, _), bits in zip(
-                columns, column_information(member, [column for _, column in columns]), strict=True
-            ):
-                information[name] = max(information[name], float(bits))
+            bits_of_columns = column_information(member.class_log_prior_, [column for _, column in columns])
+            for (name, _), bits in zip(columns, bits_of_columns.tolist(), strict=True):
+                information[name] = max(information[name], bits)
         return np.array(list(information.values()))
 
     def side(self, k: int) -> Side:
         """Return the axis of a column: levels of a member, else numbers of the heaviest member without bins."""
         name = self.names[k]
-        columns = [
-            column for _, columns_of_member in self.members for owner, column in columns_of_member if owner == name
-        ]
-        sides = [side_of(column)._replace(name=name, key=name) for column in columns]
+        pairs = [pair for _, columns in self.members for pair in columns]
+        sides = [side_of(column)._replace(name=name, key=name) for owner, column in pairs if owner == name]
         categorical = [side for side in sides if side.levels and side.middles is None]
         if categorical or name in self.levels:
             levels = tuple(categorical[0].levels if categorical else self.levels[name])
@@ -177,7 +179,7 @@ class EnsemblePlane:
         edge = (middles[-1] - middles[0]) / max(len(middles), 2)
         return Side(name, name, (), None, "linear", False, middles[0] - edge, middles[-1] + edge)
 
-    def points(self, X: Any, pair: list[int]) -> np.ndarray:
+    def points(self, X: Rows, pair: list[int]) -> np.ndarray:
         """Return the cells of two columns: numbers or level codes; NaN if missing."""
         table = open_columns(self.model, X)
         cells = []
@@ -186,8 +188,8 @@ class EnsemblePlane:
                 cells.append(chunk_of(table.numbers([side.key]), slice(None))[:, 0])
                 continue
             codes, (domain,) = table.levels([side.key], lambda _: False)
-            codes_of_levels = {level: position for position, level in enumerate(side.levels)}
-            positions = np.array([*(codes_of_levels.get(level, np.nan) for level in domain.levels), np.nan])
+            code_of = {level: code for code, level in enumerate(side.levels)}
+            positions = np.array([*(code_of.get(level, np.nan) for level in domain.levels), np.nan])
             cells.append(positions[chunk_of(codes.columns, slice(None))[:, 0].astype(int)])
         return np.stack(cells, axis=1)
 
@@ -201,11 +203,11 @@ class EnsemblePlane:
 
         return plane.evaluate(score, len(names), *plane.known)
 
-    def draw_classes(self, ax: Any, pair: list[int], styles: list[GroupStyle]) -> None:
+    def draw_classes(self, ax: Axes, pair: list[int], styles: list[GroupStyle]) -> None:
         """Draw nothing: an ensemble has no ellipses."""
 
 
-def _columns_of_member(member: Any, view: Any) -> list[tuple[Any, PlotColumn]]:
+def _columns_of_member(member: ClassConditionalModel, view: Any) -> list[tuple[Any, PlotColumn]]:
     """Return the columns of a member, each with the name of its column in the rows."""
     columns = columns_in(member)
     if hasattr(view, "names"):
@@ -216,7 +218,7 @@ def _columns_of_member(member: Any, view: Any) -> list[tuple[Any, PlotColumn]]:
     return [(name, column) for name, column in zip(owners, columns, strict=True) if name is not None]
 
 
-def _draw_ellipse(ax: Any, pair: list[PlotColumn], k: int, color: str) -> None:
+def _draw_ellipse(ax: Axes, pair: list[PlotColumn], k: int, color: str) -> None:
     """Draw the mean of a class and its ellipse of two standard deviations, if one Gaussian factor has both columns."""
     scored = pair[0].scored
     if scored is not pair[1].scored or not has_ellipse(scored):
@@ -231,27 +233,22 @@ def _draw_ellipse(ax: Any, pair: list[PlotColumn], k: int, color: str) -> None:
     ax.plot(*mean, marker="+", color=color, markersize=10, markeredgewidth=2)
 
 
-def _rows(model: Any, given: dict[Any, np.ndarray], n: int) -> Table:
+def _rows(model: ClassConditionalModel, given: dict[Any, np.ndarray], n: int) -> Table:
     """Return rows with the given columns, all others missing, which marginalizes them."""
-    columns: dict[Any, Any] = {}
+    columns: dict[Any, np.ndarray] = {}
     for scored in model._factor_scorers:
         names = scored.factor.columns
-        is_coded = scored.family.cell_type == "codes"
-        width = len(names) if is_coded else np.shape(scored.family.mean(scored.parameters))[-1]
+        width = n_columns(scored)
         if len(names) == 1 and width > 1:  # a block
-            block = np.full((n, width), np.nan)
-            for position in range(width):
-                if (names[0], position) in given:
-                    block[:, position] = given[names[0], position]
-            columns[names[0]] = block
+            missing = np.full(n, np.nan)
+            block = [given.get((names[0], position), missing) for position in range(width)]
+            columns[names[0]] = np.stack(block, axis=1)
             continue
         for name in names:
-            is_categorical = is_coded and not model._display_family(scored.factor, name).bins
-            columns[name] = given.get(
-                name, np.full(n, None if is_categorical else np.nan, dtype=object if is_categorical else float)
-            )
+            has_levels = scored.family.cell_type == "codes" and not model._display_family(scored.factor, name).bins
+            missing = np.full(n, None, dtype=object) if has_levels else np.full(n, np.nan)
+            columns[name] = given.get(name, missing)
     table = Table(columns)
-    table.invalid_cells = {
-        name: np.ones(n, dtype=bool) for name in columns if name not in given
-    }  # missing without information
+    # Missing values without information: not those of missing-value indicators.
+    table.invalid_cells = {name: np.ones(n, dtype=bool) for name in columns if name not in given}
     return table

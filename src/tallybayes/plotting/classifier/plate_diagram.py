@@ -73,7 +73,7 @@ class PlateDiagram:
         low = corners[:, :2].min(axis=0) - 0.15
         high = corners[:, 2:].max(axis=0) + 0.15
         size = high - low
-        ax = new_axes(ax, figsize=(max(size[0], text_width(title, 11) / 72 + 0.3), size[1] + 0.4), layout="constrained")
+        ax = new_axes(ax, figsize=(max(size[0], text_width(title, 11) / 72 + 0.3), size[1] + 0.4))
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
         ax.axis("off")
         for left, bottom, right, top, label, on_top in self.plates:

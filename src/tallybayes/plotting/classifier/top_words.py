@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tallybayes.errors import DataError
 from tallybayes.models.inspection.labeled_parameters import LabeledFactor
+from tallybayes.plotting.classifier.groups import groups_of
 from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import (
     COLORS,
@@ -21,10 +22,14 @@ from tallybayes.plotting.style import (
     words,
 )
 
+if TYPE_CHECKING:
+    from tallybayes.models.classification.class_conditional import ClassConditionalModel
+    from tallybayes.typing import Name
+
 _MOST_CLASSES = 12
 
 
-def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.95) -> Plot:
+def plot_words(model: ClassConditionalModel, column: Name | None = None, most: int = 10, mass: float = 0.95) -> Plot:
     """Plot the words with the largest weight for each class, with credible intervals.
 
     Parameters
@@ -40,9 +45,9 @@ def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.9
     probability = np.reshape(
         next(iter(factor.family.named_parameters(factor.point).values())), (len(model.classes_), -1)
     )
-    prior = np.exp(model.class_log_prior_)
-    classes = model.classes_.tolist()
-    kept = np.sort(np.argsort(-prior, kind="stable")[:_MOST_CLASSES])
+    groups = groups_of(model)
+    classes = groups.labels
+    kept = groups.most_frequent(_MOST_CLASSES)
     axes = panels(len(kept), 3, 3.7, 0.9 + 0.24 * min(most, probability.shape[1]))
     table: dict[str, list[Any]] = {
         name: [] for name in ("class", "word", "probability", "low", "high", "against", "other")
@@ -79,11 +84,8 @@ def plot_words(model: Any, column: Any = None, most: int = 10, mass: float = 0.9
         ax.tick_params(labelsize=9)
         set_title(ax, words(classes[k], WIDEST))
         hide_top_right_spines(ax)
-    notes = [f"blue: the class; gray: the other class with the highest probability; {mass:.0%} intervals"]
-    notes += [f"showing {len(kept)} of {len(classes)} {model._group_word}, the most frequent"] * (
-        len(kept) < len(classes)
-    )
-    note_above(axes[0].figure, *notes)
+    note = f"blue: the class; gray: the other class with the highest probability; {mass:.0%} intervals"
+    note_above(axes[0].figure, note, groups.note(len(kept)))
     return Plot(axes, table)
 
 
@@ -94,7 +96,7 @@ def _by_weight(in_class: np.ndarray, in_other: np.ndarray) -> np.ndarray:
     return np.argsort(-np.nan_to_num(weight, nan=-np.inf, posinf=np.inf), kind="stable")
 
 
-def _word_factor(model: Any, column: Any) -> LabeledFactor:
+def _word_factor(model: ClassConditionalModel, column: Name | None) -> LabeledFactor:
     """Return the factor of the words."""
     model._require_counts("a plot of words with intervals")
     blocks = [

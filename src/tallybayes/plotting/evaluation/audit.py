@@ -10,12 +10,14 @@ from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import COLORS, NOTE, OTHERS, WIDEST, hide_top_right_spines, new_axes, words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.results.audit import Audit
 
 _MOST_COLUMNS = 30
 
 
-def plot_audit(audit: Audit, ax: Any = None) -> Plot:
+def plot_audit(audit: Audit, ax: Axes | None = None) -> Plot:
     """Plot the drift of each column with its interval; drifted columns are in color."""
     shown = audit.columns[:_MOST_COLUMNS]
     names = [
@@ -23,7 +25,7 @@ def plot_audit(audit: Audit, ax: Any = None) -> Plot:
         for column in audit.columns
     ]
     drifted = [column.column in audit.drifted for column in audit.columns]
-    ax = new_axes(ax, figsize=(7.2, 1.5 + 0.28 * max(2, len(shown))), layout="constrained")
+    ax = new_axes(ax, figsize=(7.2, 1.5 + 0.28 * max(2, len(shown))))
     bits = np.array([column.bits for column in shown])
     errors = np.array([[column.bits - column.low, column.high - column.bits] for column in shown]).T
     colors = [COLORS[5] if is_drifted else OTHERS for is_drifted in drifted[: len(shown)]]

@@ -19,12 +19,14 @@ from tallybayes.plotting.style import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.results.bias_variance import BiasVariance
 
 
-def plot_bias_variance(result: BiasVariance, ax: Any = None) -> Plot:
+def plot_bias_variance(result: BiasVariance, ax: Axes | None = None) -> Plot:
     """Plot squared bias, variance and their sum by candidate, and mark the smallest sum."""
-    axes = new_axes(ax, figsize=(6.4, 3.9), layout="constrained")
+    axes = new_axes(ax, figsize=(6.4, 3.9))
     total = result.bias + result.variance
     positions = np.arange(len(total))
     axes.plot(positions, total, "-", color=OTHERS, label="sum", linewidth=5, solid_capstyle="round")
@@ -40,7 +42,7 @@ def plot_bias_variance(result: BiasVariance, ax: Any = None) -> Plot:
         else result.names
     )
     shown = positions[:: -(-len(positions) // 20)]
-    rotation = {} if max(map(len, labels)) * len(shown) < 60 else {"rotation": 45, "ha": "right"}
+    rotation: dict[str, Any] = {} if max(map(len, labels)) * len(shown) < 60 else {"rotation": 45, "ha": "right"}
     axes.set_xticks(shown, [words(labels[position], 24) for position in shown], fontsize=9, **rotation)
     if single_parameter:
         axes.set_xlabel(words(next(iter(result.candidates[0])), 24))

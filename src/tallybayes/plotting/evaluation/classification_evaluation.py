@@ -12,13 +12,15 @@ from tallybayes.plotting.style import COLORS, WIDEST, hide_top_right_spines, new
 from tallybayes.results.classification_metrics import PrecisionRecallCurve
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.results.classification_evaluation import Evaluation
 
 _MOST_NUMBERS = 25  # classes of a confusion matrix with numbers
 _MOST_CURVES = 6  # classes with colored curves: those with the lowest average precision
 
 
-def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Plot:
+def plot_confusion(evaluation: Evaluation, ax: Axes | None = None) -> Plot:
     """Plot the confusion matrix: numbers are total weights, colors are proportions of each true class.
 
     Parameters
@@ -31,7 +33,7 @@ def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Plot:
     n = len(labels)
     longest = max(map(len, labels))
     side = min(max(0.42 * n, 2.4), 10.0)
-    ax = new_axes(ax, figsize=(side + 1.6 + 0.08 * longest, side + 1.0 + 0.06 * longest), layout="constrained")
+    ax = new_axes(ax, figsize=(side + 1.6 + 0.08 * longest, side + 1.0 + 0.06 * longest))
     total = table.sum(axis=1, keepdims=True)
     proportion = np.divide(table, total, out=np.zeros(table.shape), where=total > 0)
     image = ax.imshow(proportion, cmap="Blues", vmin=0, vmax=1)
@@ -39,7 +41,7 @@ def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Plot:
     step = -(-n // 40)  # label every k-th of many classes
     at = range(0, n, step)
     size = 10 if n <= 12 else 8
-    style = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if rotated else {}
+    style: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if rotated else {}
     ax.set_xticks(at, labels[::step], fontsize=size, **style)
     ax.set_yticks(at, labels[::step], fontsize=size)
     if n <= _MOST_NUMBERS:
@@ -64,7 +66,7 @@ def plot_confusion(evaluation: Evaluation, ax: Any = None) -> Plot:
     return Plot(ax, table_of(("true", "predicted", "weight"), classes, classes, table))
 
 
-def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Plot:
+def plot_reliability(evaluation: Evaluation, ax: Axes | None = None) -> Plot:
     """Plot the reliability diagram: accuracy by predicted probability, and a histogram of the probabilities above.
 
     Parameters
@@ -73,13 +75,13 @@ def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Plot:
     ax : matplotlib Axes, optional
     """
     bins = evaluation.reliability
-    ax = new_axes(ax, figsize=(5.6, 5.6), layout="constrained")
+    ax = new_axes(ax, figsize=(5.6, 5.6))
     start = min(float(bins.edges.min()), 1 / len(evaluation.classes))
     ax.plot([start, 1], [start, 1], color="0.6", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     accuracy = bins.accuracy
     errors = np.stack([accuracy.value - accuracy.low, accuracy.high - accuracy.value])
     ax.vlines(bins.confidence, accuracy.value, bins.confidence, color=COLORS[5], alpha=0.35, linewidth=5, zorder=2)
-    style = {"fmt": "o", "color": COLORS[0], "markersize": 5, "capsize": 2.5, "linewidth": 1.3}
+    style: dict[str, Any] = {"fmt": "o", "color": COLORS[0], "markersize": 5, "capsize": 2.5, "linewidth": 1.3}
     ax.errorbar(bins.confidence, accuracy.value, errors, zorder=3, **style)
     ax.plot(bins.confidence, accuracy.value, color=COLORS[0], linewidth=1, alpha=0.5, zorder=2)
     ax.set_xlim(start - 0.01, 1.01)
@@ -87,7 +89,7 @@ def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Plot:
     ax.set_xlabel("probability of the predicted class")
     ax.set_ylabel(f"accuracy, with {evaluation.mass:.0%} intervals")
     hide_top_right_spines(ax)
-    strip = ax.inset_axes([0, 1.02, 1, 0.13])
+    strip = ax.inset_axes((0, 1.02, 1, 0.13))
     proportion = bins.weight / bins.weight.sum()
     strip.bar(bins.edges[:, 0], proportion, np.diff(bins.edges)[:, 0], align="edge", color="0.75", edgecolor="white")
     strip.set_xlim(ax.get_xlim())
@@ -106,7 +108,7 @@ def plot_reliability(evaluation: Evaluation, ax: Any = None) -> Plot:
     return Plot(ax, {**columns, **accuracies})
 
 
-def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Plot:
+def plot_precision_recall(evaluation: Evaluation, ax: Axes | None = None) -> Plot:
     """Plot precision by recall; a dot marks the prediction of the most probable class.
 
     Parameters
@@ -124,7 +126,7 @@ def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Plot:
     hardest = sorted(curves, key=lambda k: (curves[k].average_precision, k))
     shown = sorted(hardest[:_MOST_CURVES] if len(hardest) > 8 else hardest)
     legend_outside = len(shown) > 4  # the legend would hide curves
-    ax = new_axes(ax, figsize=(8.6, 5) if legend_outside else (6, 5), layout="constrained")
+    ax = new_axes(ax, figsize=(8.6, 5) if legend_outside else (6, 5))
     others = [k for k in present if k not in shown]
     for position, k in enumerate(others):
         name = f"{len(others)} other classes" if position == 0 else None
@@ -152,7 +154,7 @@ def plot_precision_recall(evaluation: Evaluation, ax: Any = None) -> Plot:
     return Plot(ax, *tables)
 
 
-def _draw(ax: Any, curve: PrecisionRecallCurve, **style: Any) -> None:
+def _draw(ax: Axes, curve: PrecisionRecallCurve, **style: Any) -> None:
     """Draw a curve as steps with at most 4,000 points."""
     keep = np.unique(np.linspace(0, len(curve.recall) - 1, min(len(curve.recall), 4000)).astype(int))
     ax.step(curve.recall[keep], curve.precision[keep], where="pre", **style)

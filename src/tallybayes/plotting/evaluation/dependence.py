@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,10 +10,12 @@ from tallybayes.plotting.plot import Plot, table_of
 from tallybayes.plotting.style import WIDEST, hide_spines, new_axes, words
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.results.dependence import Dependence
 
 
-def plot_dependence(dependence: Dependence, ax: Any = None, most: int = 30) -> Plot:
+def plot_dependence(dependence: Dependence, ax: Axes | None = None, most: int = 30) -> Plot:
     """Plot the conditional mutual information of pairs of columns as a heat map; of many columns, the strongest."""
     kept = list(range(len(dependence.columns)))
     if len(dependence.columns) > most:
@@ -21,7 +23,7 @@ def plot_dependence(dependence: Dependence, ax: Any = None, most: int = 30) -> P
         kept = sorted(list(dict.fromkeys(pairs))[:most])
     n = len(kept)
     side = 2.5 + 0.32 * n
-    ax = new_axes(ax, figsize=(side + 0.8, side), layout="constrained")
+    ax = new_axes(ax, figsize=(side + 0.8, side))
     matrix = dependence.matrix[np.ix_(kept, kept)]
     # Square-root color scale, so that small values remain distinguishable.
     from matplotlib.colors import PowerNorm

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tallybayes.plotting.plot import Plot
+from tallybayes.plotting.plot import Plot, PlotAxes
 from tallybayes.plotting.style import (
     NOTE,
     WIDEST,
+    all_axes,
     group_styles,
     hide_top_right_spines,
     legend_beside,
@@ -22,13 +23,15 @@ from tallybayes.plotting.style import (
 from tallybayes.results.learning_curves import MEASURES
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.results.learning_curves import LearningCurves
 
 
-def plot_learning_curves(curves: LearningCurves, metrics: Sequence[str], ax: Any = None) -> Plot:
+def plot_learning_curves(curves: LearningCurves, metrics: Sequence[str], ax: PlotAxes = None) -> Plot:
     """Plot each metric in a panel: a curve with a band of one standard error for each model, and their crossings."""
     panel_width = {1: 6.4, 3: 4.0}.get(len(metrics), 4.6)  # inches
-    axes = panels(len(metrics), 3, panel_width, 3.9) if ax is None else np.ravel(ax)
+    axes = panels(len(metrics), 3, panel_width, 3.9) if ax is None else all_axes(ax)
     frame = curves.to_frame()
     styles = group_styles(curves.names, noun="models")
     for panel, metric in zip(axes, metrics, strict=True):
@@ -81,7 +84,7 @@ def _limits(curves: LearningCurves, metric: str) -> tuple[float, float]:
     return max(0.0, float(low - 0.1 * (high - low))), float(high)
 
 
-def _plain_log_scale(panel: Any) -> None:
+def _plain_log_scale(panel: Axes) -> None:
     """Set a logarithmic y axis with plain numbers."""
     from matplotlib.ticker import LogLocator, StrMethodFormatter
 
@@ -90,7 +93,7 @@ def _plain_log_scale(panel: Any) -> None:
     panel.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 
-def _mark_crossings(panel: Any, curves: LearningCurves, metric: str) -> list[str]:
+def _mark_crossings(panel: Axes, curves: LearningCurves, metric: str) -> list[str]:
     """Mark the sizes at which the best model changes, and return their descriptions."""
     mean = getattr(curves, metric).mean(axis=-1)
     descriptions = []

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plotting.plot import Plot, PlotTable
-from tallybayes.plotting.style import COLORS, NOTE, hide_top_right_spines, name_of, panels, set_title, ticks, words
+from tallybayes.plotting.plot import Plot, PlotAxes, PlotTable
+from tallybayes.plotting.style import (
+    COLORS,
+    NOTE,
+    all_axes,
+    hide_top_right_spines,
+    name_of,
+    panels,
+    set_title,
+    ticks,
+    words,
+)
 
 if TYPE_CHECKING:
     from tallybayes.results.predictive_check import PredictiveCheck
@@ -16,13 +26,13 @@ if TYPE_CHECKING:
 _MOST = 12  # maximum number of classes
 
 
-def plot_predictive_check(check: PredictiveCheck, column: Any, ax: Any = None, n_draws: int = 100) -> Plot:
+def plot_predictive_check(check: PredictiveCheck, column: Any, ax: PlotAxes = None, n_draws: int = 100) -> Plot:
     """Plot the histogram of a column in each class over the 95 % range of replicated histograms."""
     observed, drawn, labels, levels = check.replicates(column, n_draws)
     rows_of = Counter(labels.tolist())
     frequent = {label for label, _ in rows_of.most_common(_MOST)}
     classes = [label for label in rows_of if label in frequent]
-    axes = np.ravel(ax) if ax is not None else panels(len(classes), 3, 4.5, 3.2)
+    axes = all_axes(ax) if ax is not None else panels(len(classes), 3, 4.5, 3.2)
     tables: list[PlotTable] = []
     for panel, label in zip(axes, classes, strict=False):
         in_class = labels == label

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tallybayes.plotting.plot import Plot, table_of
+from tallybayes.plotting.plot import Plot, PlotAxes, table_of
 from tallybayes.plotting.style import (
     WIDEST,
+    all_axes,
     group_styles,
     hide_top_right_spines,
     legend_beside,
-    new_axes,
     note_above,
     panels,
     words,
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _MOST_COLUMNS = 30
 
 
-def plot_prequential(result: Prequential, metrics: Sequence[str], ax: Any = None) -> Plot:
+def plot_prequential(result: Prequential, metrics: Sequence[str], ax: PlotAxes = None) -> Plot:
     """Plot each metric in a panel: batches as points and exponentially weighted means as curves, by model."""
-    axes = panels(len(metrics), 2, 5.6, 3.9) if ax is None else np.ravel(ax)
+    axes = panels(len(metrics), 2, 5.6, 3.9) if ax is None else all_axes(ax)
     ends = np.cumsum(result.rows)
     tables = []
     for panel, metric in zip(axes, metrics, strict=True):
@@ -53,7 +53,7 @@ def plot_prequential(result: Prequential, metrics: Sequence[str], ax: Any = None
     return Plot(axes, *tables)
 
 
-def plot_drift(result: Prequential, m: int, ax: Any = None) -> Plot:
+def plot_drift(result: Prequential, m: int, ax: PlotAxes = None) -> Plot:
     """Plot the drift of each column by batch as a heat map, the columns with the most drift first.
 
     Gray cells are undefined: no rows were counted before, or all values of the column were equal.
@@ -66,8 +66,7 @@ def plot_drift(result: Prequential, m: int, ax: Any = None) -> Plot:
     order = np.lexsort((-clipped.sum(axis=0), -clipped.max(axis=0, initial=-1.0)))[:_MOST_COLUMNS]
     names = [words(result.columns[c], WIDEST) for c in order]
     height = 1.4 + 0.24 * max(4, len(order))
-    panel = new_axes(ax, figsize=(8.0, height), layout="constrained")
-    panel = np.ravel(panel)[0]
+    panel = all_axes(ax, figsize=(8.0, height))[0]
     shown = np.ma.masked_where(~np.isfinite(bits[:, order].T), clipped[:, order].T)
     edges = np.concatenate([[0], ends])
     mesh = panel.pcolormesh(edges, np.arange(len(order) + 1), shown, cmap="Blues", vmin=0, vmax=top, shading="flat")

@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plotting.plot import Plot
-from tallybayes.plotting.style import COLORS, hide_top_right_spines, new_axes
+from tallybayes.plotting.plot import Plot, PlotAxes
+from tallybayes.plotting.style import COLORS, all_axes, hide_top_right_spines
 
 if TYPE_CHECKING:
     from tallybayes.results.prior_path import PriorPath
 
 
-def plot_prior_path(path: PriorPath, ax: Any = None) -> Plot:
+def plot_prior_path(path: PriorPath, ax: PlotAxes = None) -> Plot:
     """Plot the log evidence, the held-out loss and the accuracy by the prior strength."""
     metrics = [("loss", f"{path.results[0].loss_name}, held-out rows")]
     if hasattr(path.results[0], "accuracy"):
         metrics.append(("accuracy", "accuracy, held-out rows"))
     first = int(path.has_evidence)
-    axes = new_axes(ax, nrows=first + len(metrics), sharex=True, figsize=(7, 7), layout="constrained", squeeze=False)
-    axes = np.ravel(axes)
+    axes = all_axes(ax, nrows=first + len(metrics), sharex=True, figsize=(7, 7))
     if path.has_evidence:
         axes[0].plot(path.strengths, path.log2_evidence, "o-", color=COLORS[0])
         axes[0].set_ylabel("log₂ evidence")

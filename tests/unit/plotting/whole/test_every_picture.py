@@ -28,7 +28,13 @@ CLASSIFIERS = {
     "AutoClassifier": tb.AutoClassifier(single=True, folds=2),
     "Mixture": None,
 }
-BASES = {"ParameterDistribution", "ClassConditionalModel", "Classifier", "PlottedResult"}  # drawn as their subclasses
+BASES = {
+    "ParameterDistribution",
+    "ClassConditionalModel",
+    "Classifier",
+    "PlottedResult",
+    "OneDependenceClassifier",
+}  # drawn as their subclasses
 
 
 @pytest.fixture(autouse=True)
