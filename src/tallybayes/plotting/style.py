@@ -51,7 +51,7 @@ def new_axes(ax: Axes | None, **options: Any) -> Axes:
     return axes
 
 
-def all_axes(ax: Axes | Iterable[Axes] | None, **options: Any) -> np.ndarray:
+def all_axes(ax: Axes | Iterable[Axes] | np.ndarray | None, **options: Any) -> np.ndarray:
     """Return an array of `ax`, or of new axes if it is None."""
     return np.ravel(np.asarray(_subplots(**options) if ax is None else ax, dtype=object))
 

@@ -13,11 +13,11 @@ from tallybayes.plotting.style import (
     NOTE,
     WIDEST,
     GroupStyle,
+    all_axes,
     group_styles,
     hide_top_right_spines,
     legend_beside,
     name_of,
-    new_axes,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def plot_forecast(forecast: Forecast, ax: Axes | np.ndarray | None = None) -> Pl
     shown = columns[:n_panels]
     heights = [2.0] * len(shown) + [1.0]
     options = {"figsize": (9, 1.4 * sum(heights) + 0.8), "layout": "constrained", "height_ratios": heights}
-    axes = np.ravel(new_axes(ax, nrows=len(shown) + 1, sharex=True, **options))
+    axes = all_axes(ax, nrows=len(shown) + 1, sharex=True, **options)
     past, ahead = forecast.history.n_steps, forecast.history.n_steps + np.arange(len(forecast))
     for panel, name in zip(axes, shown, strict=False):
         if name in forecast.mean:

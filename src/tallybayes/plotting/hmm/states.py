@@ -18,11 +18,11 @@ from tallybayes.plotting.style import (
     OTHERS,
     WIDEST,
     GroupStyle,
+    all_axes,
     group_styles,
     hide_top_right_spines,
     legend_beside,
     name_of,
-    new_axes,
     ticks,
 )
 from tallybayes.typing import Rows
@@ -69,7 +69,7 @@ def plot_states(
     heights = [3.0 if len(shown) == 1 else 1.6] * len(shown) + [1.0]
     size = (9, 1.5 * sum(heights) if len(shown) > 1 else 4.5)
     options = {"figsize": size, "layout": "constrained", "height_ratios": heights}
-    axes = np.ravel(new_axes(ax, nrows=len(shown) + 1, sharex=True, **options))
+    axes = all_axes(ax, nrows=len(shown) + 1, sharex=True, **options)
     time, states = np.arange(len(proba)), model.states_.tolist()
     styles = group_styles(states, proba.sum(axis=0), "states")
     of_step = [states.index(state) for state in path.tolist()]
