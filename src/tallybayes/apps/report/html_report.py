@@ -204,7 +204,7 @@ def _optional_figure(draw: Callable[[], tb.Plot], alt: str) -> str:
 # ---- Sections ----------------------------------------------------------------------------------------------------
 
 
-def _metric(metric: tb.MetricEstimate, percent: bool = False) -> str:
+def _metric(metric: tb.results.MetricEstimate, percent: bool = False) -> str:
     """Format a metric with its interval."""
     if percent:
         return f"{metric.value:.1%} ({metric.low:.1%} to {metric.high:.1%})"
@@ -272,7 +272,7 @@ def _plain(cell: Any, name: str = "") -> object:
     return cell.item() if hasattr(cell, "item") else cell
 
 
-def _importance(importance: tb.FeatureImportance | None) -> str:
+def _importance(importance: tb.results.FeatureImportance | None) -> str:
     """Return the table of the feature importance."""
     if importance is None or not importance.columns:
         return ""

@@ -18,7 +18,7 @@ _MAX_ROWS = 24
 _MAX_IMPORTANCE_COLUMNS = 300
 
 
-def feature_importance(predictions: ReportPredictions) -> tb.FeatureImportance | None:
+def feature_importance(predictions: ReportPredictions) -> tb.results.FeatureImportance | None:
     """Return the feature importance on at most 400 labeled rows, or None if the model does not support it."""
     model = predictions.model
     rows = predictions.rows

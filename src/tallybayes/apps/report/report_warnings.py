@@ -22,7 +22,7 @@ def report_warnings(
     model: Classifier,
     evaluation: tb.Evaluation,
     rows: ReportRows,
-    importance: tb.FeatureImportance | None,
+    importance: tb.results.FeatureImportance | None,
     groups: list[str],
     *,
     held_out: bool = False,
@@ -79,7 +79,7 @@ def _class_warnings(model: Classifier, evaluation: tb.Evaluation) -> list[str]:
     return messages
 
 
-def _advice(importance: tb.FeatureImportance) -> list[str]:
+def _advice(importance: tb.results.FeatureImportance) -> list[str]:
     """Return messages about columns that do not reduce the log loss of held-out rows, by 95 % intervals."""
     limits = list(zip(importance.columns, importance.low, importance.high, strict=True))
     irrelevant = [str(name) for name, low, high in limits if low > -_MIN_LOSS_CHANGE and high < _MIN_LOSS_CHANGE]
