@@ -222,10 +222,9 @@ def _networks() -> list[str]:
             {"a": [0.5, 0.5], "b": [0.125, 0.875], "c": [[[0.1, 0.9], [0.2, 0.8]], [[0.3, 0.7], [0.4, 0.6]]]},
         ),
     ]
-    from tallybayes.models.network.io.bif import _pieces
-    from tallybayes.models.network.io.network_conversion import to_tables
+    from tallybayes.models.network.io.bif import bif_blocks
 
-    found = ["".join(_pieces(to_tables(network))) for network in made]
+    found = ["".join(bif_blocks(network.to_tables())) for network in made]
     return [
         *found,
         "network n { } variable a { type discrete [ 2 ] { x, y }; } probability ( a ) { default 0.5, 0.5; }",
@@ -235,13 +234,13 @@ def _networks() -> list[str]:
 def read(text: str | bytes) -> str:
     """Read a network, and once more after it was written."""
     from tallybayes.errors import FileError
-    from tallybayes.models.network.io.bif import _pieces, read_bif
+    from tallybayes.models.network.io.bif import bif_blocks, read_bif
 
     try:
         found = read_bif(io.StringIO(text) if isinstance(text, str) else io.BytesIO(text))
     except FileError:
         return "refused"
-    again = read_bif(io.StringIO("".join(_pieces(found))))
+    again = read_bif(io.StringIO("".join(bif_blocks(found))))
     if again.levels != found.levels:
         raise AssertionError("it is another one after it was written")
     return "opened"

@@ -24,9 +24,9 @@ from tallybayes.models.inputs.sequences import open_labels, step_weights
 from tallybayes.models.mixture.mixture_model import Mixture
 from tallybayes.models.nearest_mean.nearest_class_mean import NearestClassMean
 from tallybayes.models.network.bayesian_network import BayesianNetwork
-from tallybayes.models.network.inference.row_predictions import require_labels
+from tallybayes.models.network.inference.row_predictions import require_discrete
 from tallybayes.models.network.network_fit import open_rows
-from tallybayes.models.network.network_held_out import answer_rows, read_node
+from tallybayes.models.network.network_held_out import read_node, target_posterior
 from tallybayes.models.regression.linear_regression import LinearRegression
 from tallybayes.models.regression.target_prediction import predictions_and_targets
 from tallybayes.models.streaming.stream_model import inner_model
@@ -254,10 +254,10 @@ def _evaluate_network(
     weight = check_weight(column_or_values(table, sample_weight), table.n_rows, any_size=True)
     options = _group_options(table, by, weight, mass)
     if node is None:
-        return DensityEvaluation(answer_rows(model, table, None).log_density, **options)
-    require_labels(model, [node])
+        return DensityEvaluation(target_posterior(model, table, None).log_density, **options)
+    require_discrete(model, [node])
     codes = _codes_of(table.column(node), model._estimated_network.domains[node], weight)
-    scores = answer_rows(model, table, node)
+    scores = target_posterior(model, table, node)
     impossible = np.flatnonzero(scores.impossible)
     if len(impossible):
         warn(

@@ -22,7 +22,7 @@ from tallybayes.export.write_rows import arrow_column, original_column, plain_co
 from tallybayes.models.hmm.hidden_markov_model import HiddenMarkovModel
 from tallybayes.models.inputs.batching import names_to_read
 from tallybayes.models.network.bayesian_network import BayesianNetwork
-from tallybayes.models.network.inference.row_predictions import require_labels
+from tallybayes.models.network.inference.row_predictions import require_discrete
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Names, Rows
 
@@ -137,7 +137,7 @@ def _check_node(model: Any, node: Name | None, proba: bool) -> None:
         if node is None:
             raise DataError(f"node is None; expected the node to predict, one of {list(model.graph_.nodes)}.")
         if proba:
-            require_labels(model, [node])
+            require_discrete(model, [node])
         model.graph_.require([node])
     elif node is not None:
         raise DataError(f"node is {node!r}, and a {type(model).__name__} predicts its classes; expected None.")

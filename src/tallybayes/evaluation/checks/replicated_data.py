@@ -44,7 +44,7 @@ from tallybayes.models.inputs.sequences import Sequences, open_labels
 from tallybayes.models.mixture.mixture_model import Mixture
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.estimated_network import EstimatedNetwork
-from tallybayes.models.network.inference.evidence import with_absent_levels
+from tallybayes.models.network.inference.evidence import with_missing_levels
 from tallybayes.models.network.network_fit import open_rows
 from tallybayes.results.predictive_check import ALL_ROWS
 from tallybayes.statistics.segments import Segments
@@ -194,7 +194,7 @@ def _network_sources(model: BayesianNetwork, data: Rows, target: Labels | None) 
         )
     table = bound_texts(model, _check_rows(open_rows(model, data)))
     network = model._estimated_network
-    table = with_absent_levels(model._inference.domains, table)  # raises an error without levels
+    table = with_missing_levels(network.inference.domains, table)  # raises an error without levels
     fitted = network.fitted
     nodes = zip(network.nodes.items(), fitted.active_priors, fitted.checked_scorers, strict=True)
     for (name, node), prior, scorer in nodes:
@@ -205,7 +205,7 @@ def _network_sources(model: BayesianNetwork, data: Rows, target: Labels | None) 
         configuration, known = _parent_configuration(model, table, parents)
         if not all(map(table.has, (name, *parents))) or not known.any():
             continue  # the node or a parent is hidden
-        if node.is_label:
+        if node.is_discrete:
             scored = _discrete_node(network, name, prior)
             domains = [model.tally_.domains[str(name)]]
             groups = np.zeros(table.n_rows, dtype=np.intp)
@@ -237,7 +237,7 @@ def _parent_configuration(
 def _discrete_node(network: EstimatedNetwork, name: Name, used: ResolvedPrior) -> FactorScorer:
     """Return a discrete node with one axis for all its parents: its posterior, or its fixed table."""
     node = network.nodes[name]
-    if network.given is not None:
+    if network.fixed_parameters is not None:
         table = network.tables[name]
         parameters = LevelProbabilities(table.reshape(-1, table.shape[-1]), Segments([table.shape[-1]]))
         return FactorScorer(node.factor, parameters, False, np.zeros(0, dtype=np.intp))

@@ -73,7 +73,7 @@ def counted_rows(model: ClassConditionalModel | BayesianNetwork | HiddenMarkovMo
     """Return what a fitted model has counted."""
     if isinstance(model, BayesianNetwork):
         nodes = model._estimated_network.nodes.values()
-        return CountedRows(_columns(model.tally_, [(node.factor, node.own()) for node in nodes], None))
+        return CountedRows(_columns(model.tally_, [(node.factor, node.marginal()) for node in nodes], None))
     if isinstance(model, HiddenMarkovModel):
         return _counted_sequences(model)
     if isinstance(model, Mixture):

@@ -23,7 +23,7 @@ from tallybayes.evaluation.named_columns import names_in, without_columns
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.models.inputs.features import is_name, only_column, open_features
 from tallybayes.models.network.bayesian_network import BayesianNetwork
-from tallybayes.models.network.inference.row_predictions import require_labels
+from tallybayes.models.network.inference.row_predictions import require_discrete
 from tallybayes.results.prequential import Prequential
 from tallybayes.typing import EstimatorLike, Labels, Rows
 
@@ -174,7 +174,7 @@ def _classes(model: Any, batch: _Batch) -> list[Any]:
     if not _is_network(model):
         return list(np.asarray(model.classes_).tolist())
     network = getattr(model, "model_", model)
-    require_labels(network, [batch.target])
+    require_discrete(network, [batch.target])
     return list(network.levels_[batch.target])
 
 

@@ -1,8 +1,8 @@
-"""BDe: another network as the prior of a network's tables, worth a stated number of rows."""
+"""BDe: another network as prior of the CPTs of a network, with an equivalent sample size."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from tallybayes.tally.tally import Tally
 if TYPE_CHECKING:
     from tallybayes.models.network.bayesian_network import BayesianNetwork
 
-_LEAST = 1e-9  # of a row: what the other network holds impossible may still be learned
+_MIN_CONCENTRATION = 1e-9  # so that cells with probability 0 under the other network can still be learned
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,77 +54,84 @@ class BDe(FrozenValue):
     equivalent_sample_size: float
 
     def __post_init__(self) -> None:
-        tables = self.network if isinstance(self.network, NetworkTables) else getattr(self.network, "to_tables", None)
-        if tables is None:
-            raise PriorError(f"BDe needs a network, found {self.network!r:.60}.")
-        object.__setattr__(self, "network", tables if isinstance(tables, NetworkTables) else tables())
-        if (
-            not isinstance(self.equivalent_sample_size, int | float | np.number)
-            or not 0 < self.equivalent_sample_size < np.inf
-        ):
-            raise PriorError.not_positive("BDe", "equivalent_sample_size", self.equivalent_sample_size)
+        if not isinstance(self.network, NetworkTables):
+            if not hasattr(self.network, "to_tables"):
+                raise PriorError(f"BDe needs a network, found {self.network!r:.60}.")
+            object.__setattr__(self, "network", self.network.to_tables())
+        size = self.equivalent_sample_size
+        if not isinstance(size, int | float | np.number) or not 0 < size < np.inf:
+            raise PriorError.not_positive("BDe", "equivalent_sample_size", size)
+
+    @property
+    def tables(self) -> NetworkTables:
+        """The CPTs of the other network."""
+        assert isinstance(self.network, NetworkTables)
+        return self.network
 
     def declare(self, tally: Tally) -> Tally:
-        """The same counts where the levels this network knows exist, whether seen or not.
+        """Return the same counts with the levels of the other network declared.
 
         Parameters
         ----------
         tally : Tally
         """
-        for name, levels in self.network.levels.items():
-            domain, levels = tally.domains.get(str(name)), tuple(level for level in levels if level is not None)
+        for name, all_levels in self.tables.levels.items():
+            domain = tally.domains.get(str(name))
+            levels = tuple(level for level in all_levels if level is not None)
             if domain is None or all(level in domain.declared for level in levels):
                 continue
             if domain.levels and not any(level in domain.index for level in levels):
                 raise PriorError(
-                    f"BDe's network knows {name!r} as {', '.join(map(repr, levels[:4]))}, the data as "
-                    f"{', '.join(map(repr, domain.levels[:4]))}; expected some levels in common.\n"
-                    "    Spell them alike; a network from a BIF file has strings for levels."
+                    f"BDe: node {name!r} has the levels {', '.join(map(repr, levels[:4]))} in the other network, and "
+                    f"{', '.join(map(repr, domain.levels[:4]))} in the data; expected some levels in common.\n"
+                    "    Use the same spelling; levels of a network from a BIF file are strings."
                 )
             tally = tally.declare(name, levels)
         return tally
 
     def concentration(self, node: Name, parents: tuple[Name, ...], levels: Mapping[Name, tuple[Any, ...]]) -> Dirichlet:
-        """The Dirichlet of a node's table under these parents and levels: (*parents, levels).
+        """Return the Dirichlet prior of a CPT for these parents and levels, (*parents, levels).
 
         Parameters
         ----------
         node : name
         parents : tuple of names
-        levels : mapping from node to a tuple of labels
+        levels : mapping from node to a tuple of levels
         """
         names = (*parents, node)
-        known = [name for name in names if name in self.network.parents]
+        known = [name for name in names if name in self.tables.parents]
         joint = self._joint(known)
-        shape = []
         for axis, name in enumerate(names):
-            if name not in known:
+            if name in known:
+                joint = _over_levels(joint, axis, self.tables.levels[name], levels[name])
+            else:
                 joint = np.expand_dims(joint, axis) / len(levels[name])
-                shape.append(len(levels[name]))
-                continue
-            its = {level: place for place, level in enumerate(self.network.levels[name])}
-            new = [level for level in levels[name] if level not in its]
-            where = [its.get(level, -1) for level in levels[name]]
-            moved = np.take(joint, where, axis=axis)
-            if new:  # they share what one more level would have
-                moved = moved * (len(its) / (len(its) + len(new)))
-                some = [slice(None)] * moved.ndim
-                some[axis] = np.flatnonzero(np.array(where) < 0)  # type: ignore[call-overload]
-                moved[tuple(some)] = joint.mean(axis=axis, keepdims=True) * (len(its) / (len(its) + len(new)))
-            joint = moved
-            shape.append(len(levels[name]))
-        return Dirichlet(np.maximum(self.equivalent_sample_size * np.broadcast_to(joint, shape), _LEAST))
+        shape = [len(levels[name]) for name in names]
+        pseudo_counts = self.equivalent_sample_size * np.broadcast_to(joint, shape)
+        return Dirichlet(np.maximum(pseudo_counts, _MIN_CONCENTRATION))
 
     def _joint(self, names: list[Name]) -> np.ndarray:
-        """P(names) under the other network."""
+        """Return p(names) under the other network."""
         if not names:
             return np.ones(())
-        network = self.network
-        index = {name: place for place, name in enumerate(network.parents)}
-        sizes = [len(network.levels[name]) for name in index]
-        scopes = [tuple(index[name] for name in (*parents, node)) for node, parents in network.parents.items()]
-        wanted = tuple(index[name] for name in names)
-        tree = CliqueTree(sizes, [*scopes, wanted], list(index))
-        tables = [network.tables[node] for node in index]
-        potentials = tree.load([*tables, np.ones([sizes[place] for place in wanted])])
-        return tree.propagate(potentials, [], 1).marginal(wanted)[..., 0]
+        tables = self.tables
+        index = {name: k for k, name in enumerate(tables.parents)}
+        sizes = [len(tables.levels[name]) for name in index]
+        scopes = [tuple(index[name] for name in (*parents, node)) for node, parents in tables.parents.items()]
+        scope = tuple(index[name] for name in names)
+        tree = CliqueTree(sizes, [*scopes, scope], list(index))
+        potentials = tree.load([*(tables.tables[node] for node in index), np.ones([sizes[k] for k in scope])])
+        return tree.propagate(potentials, [], 1).marginal(scope)[..., 0]
+
+
+def _over_levels(joint: np.ndarray, axis: int, known: Sequence[Any], levels: Sequence[Any]) -> np.ndarray:
+    """Return a table over other levels of one axis: new levels together have the probability of one more level."""
+    index = {level: k for k, level in enumerate(known)}
+    positions = np.array([index.get(level, -1) for level in levels])
+    moved = np.take(joint, positions, axis=axis)
+    new = np.flatnonzero(positions < 0)
+    if len(new):
+        scale = len(known) / (len(known) + len(new))
+        moved = moved * scale
+        np.moveaxis(moved, axis, 0)[new] = np.moveaxis(joint.mean(axis=axis, keepdims=True) * scale, axis, 0)
+    return moved

@@ -1,4 +1,4 @@
-"""Booleans where levels are words, as files of networks have them: True is the level that spells true or yes."""
+"""Booleans for levels that are words, as in network files: True is the level that reads true or yes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tallybayes.tally.factor import Name
 
 
 def booleans_to_levels(table: Table, levels: Mapping[Name, Iterable[Any]]) -> Table:
-    """The rows, with the words of their nodes in columns of booleans.
+    """Return the rows with boolean columns replaced by the levels of their nodes.
 
     Parameters
     ----------
     table : Table
     levels : mapping from node to its levels
-        Nodes whose levels spell no booleans keep their columns as they are.
+        Nodes whose levels do not read as booleans keep their columns.
 
     Returns
     -------
@@ -28,23 +28,23 @@ def booleans_to_levels(table: Table, levels: Mapping[Name, Iterable[Any]]) -> Ta
     import pyarrow as pa
 
     columns = dict(table.columns)
-    for name, known in levels.items():
-        words = boolean_levels(known) if name in columns and not table.is_block(name) else {}
-        if not words or not _may_be_boolean(table, name):
-            continue
-        block, (domain,) = table.levels([name], lambda _: False)
-        if domain.kind == "bool":
-            codes = np.asarray(block.columns[0]).astype(np.int32)
-            dictionary = pa.array([words[level] for level in domain.levels], pa.string())
-            columns[name] = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), dictionary)
+    for name, node_levels in levels.items():
+        words = boolean_levels(node_levels) if name in columns and not table.is_block(name) else {}
+        if words and _may_be_boolean(table, name):
+            block, (domain,) = table.levels([name], lambda _: False)
+            if domain.kind == "bool":
+                codes = np.asarray(block.columns[0]).astype(np.int32)
+                dictionary = pa.array([words[level] for level in domain.levels], pa.string())
+                columns[name] = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), dictionary)
     if all(columns[name] is column for name, column in table.columns.items()):
         return table
-    kept = Table(columns)
-    kept.invalid_cells, kept.file_location = table.invalid_cells, table.file_location
-    return kept
+    replaced = Table(columns)
+    replaced.invalid_cells = table.invalid_cells
+    replaced.file_location = table.file_location
+    return replaced
 
 
 def _may_be_boolean(table: Table, name: Name) -> bool:
-    """Whether a column's type leaves room for booleans: strings and numbers are looked at no further."""
+    """Return whether the type of a column allows booleans; strings and numbers are not read."""
     column = table.columns[name]
     return not (isinstance(column, np.ndarray) and column.dtype.kind in "iufUS") and "string" not in table._type(name)

@@ -1,4 +1,4 @@
-"""Measured nodes that arrows link: given the labels, each set of them is one Gaussian, and asked as one leaf."""
+"""Connected components of continuous nodes: given the discrete nodes, each is jointly Gaussian, and one leaf."""
 
 from __future__ import annotations
 
@@ -15,119 +15,120 @@ from tallybayes.families._shared.joint_gaussian import JointGaussian
 from tallybayes.models.network.graph import Graph
 from tallybayes.tally.factor import Factor, Name
 
-_FLAT = 1e-24  # of its squared value: the variance of a node that is the same in every row, as near to 0 as makes sense
+_CONSTANT_VARIANCE = 1e-24  # of a constant node, relative to its squared value: nearly 0, but invertible
 
 
 class ContinuousComponent(NamedTuple):
-    """Measured nodes that are linked, parents first, and the labels that any of them depends on."""
+    """Connected continuous nodes, parents first, and the discrete parents of any of them."""
 
     nodes: tuple[Name, ...]
-    labels: tuple[Name, ...]
+    given: tuple[Name, ...]
 
     def groups_of(self, given: Sequence[Name], levels: Mapping[Name, Sequence[Any]]) -> np.ndarray:
-        """For every combination of the labels, which combination of some of them it has: (combinations,)."""
-        sizes = [len(levels[name]) for name in self.labels]
+        """Return the combination of levels of some discrete parents for every combination of all: (combinations,)."""
+        sizes = [len(levels[name]) for name in self.given]
         codes = np.indices(sizes).reshape(len(sizes), math.prod(sizes))
         group = np.zeros(math.prod(sizes), dtype=np.intp)
         for name in given:
-            group = group * len(levels[name]) + codes[self.labels.index(name)]
+            group = group * len(levels[name]) + codes[self.given.index(name)]
         return group
 
 
 def components_of(
     order: Iterable[Name], inputs: Mapping[Name, Sequence[Name]], given: Mapping[Name, Sequence[Name]]
 ) -> dict[Name, ContinuousComponent]:
-    """The sets of linked nodes, by the first of each, which the leaf that stands for all of them is called.
+    """Return the components of several nodes by their first node, which is the name of the leaf.
 
     Parameters
     ----------
     order : nodes, parents before children
-    inputs : mapping from measured node to its measured parents
-    given : mapping from node to its parents that are labels
+    inputs : mapping from continuous node to its continuous parents
+    given : mapping from node to its discrete parents
     """
-    order, first = list(order), {node: node for node in inputs}
+    order = list(order)
+    index = {node: k for k, node in enumerate(node for node in order if node in inputs)}
+    edges = [(index[node], index[parent]) for node in index for parent in inputs[node]]
+    if not edges:
+        return {}
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def top(node: Name) -> Name:
-        while first[node] != node:
-            node = first[node]
-        return node
-
-    place = {node: number for number, node in enumerate(order)}
-    for node in order:
-        for parent in inputs.get(node, ()):
-            low, high = sorted((top(node), top(parent)), key=place.__getitem__)
-            first[high] = low
-    found: dict[Name, list[Name]] = {}
-    for node in order:
-        if node in inputs:
-            found.setdefault(top(node), []).append(node)
-    several = {leaf: nodes for leaf, nodes in found.items() if len(nodes) > 1}
+    ends = np.array(edges).T
+    adjacency = coo_array((np.ones(len(edges)), (ends[0], ends[1])), shape=(len(index), len(index)))
+    labels = connected_components(adjacency, directed=False)[1]
+    members: dict[int, list[Name]] = {}
+    for node, k in index.items():
+        members.setdefault(int(labels[k]), []).append(node)
     return {
-        leaf: ContinuousComponent(tuple(nodes), tuple(n for n in order if any(n in given[node] for node in nodes)))
-        for leaf, nodes in several.items()
+        nodes[0]: ContinuousComponent(tuple(nodes), tuple(n for n in order if any(n in given[node] for node in nodes)))
+        for nodes in members.values()
+        if len(nodes) > 1
     }
 
 
 def with_leaves(graph: Graph, components: Mapping[Name, ContinuousComponent]) -> Graph:
-    """The graph in which every set of linked nodes is one leaf, below all labels that any of them depends on."""
+    """Return the graph with every component as one leaf, whose parents are the discrete parents of all its nodes."""
     if not components:
         return graph
     inside = {node for component in components.values() for node in component.nodes}
     parents = {node: above for node, above in graph.parents.items() if node not in inside}
-    return Graph(parents | {leaf: component.labels for leaf, component in components.items()})
+    return Graph(parents | {leaf: component.given for leaf, component in components.items()})
 
 
 def joint_gaussian_of(
     component: ContinuousComponent,
-    scored: Mapping[Name, FactorScorer],
+    scorers: Mapping[Name, FactorScorer],
     inputs: Mapping[Name, Sequence[Name]],
     levels: Mapping[Name, Sequence[Any]],
-    same: Collection[Name] = (),
+    constant: Collection[Name] = (),
 ) -> FactorScorer:
-    """The joint distribution of linked nodes in every combination of the labels they depend on.
+    """Return the joint distribution of a component for every combination of its discrete parents' levels.
 
     Parameters
     ----------
-    component : Component
-    scored : mapping from node to its parameters, or the posterior of which means are taken
-    inputs : mapping from node to its measured parents
-    levels : mapping from label to its levels
-    same : nodes that are constant in all rows, and so carry no information
+    component : ContinuousComponent
+    scorers : mapping from node to its parameters, or the posterior whose means are used
+    inputs : mapping from node to its continuous parents
+    levels : mapping from discrete node to its levels
+    constant : nodes that are constant in all rows, and so carry no information
     """
-    sizes, k = [len(levels[name]) for name in component.labels], len(component.nodes)
-    n_groups = math.prod(sizes)
-    needed, here = 8 * n_groups * k * (6 * k + 4), available_memory()
-    if needed > here:
+    k = len(component.nodes)
+    n_groups = math.prod(len(levels[name]) for name in component.given)
+    needed, available = 8 * n_groups * k * (6 * k + 4), available_memory()
+    if needed > available:
         shown = ", ".join(map(repr, component.nodes[:3])) + ", …" * (k > 3)
         raise TooLargeError.of(
-            f"the joint distribution of {shown} in {n_groups} combinations of labels",
+            f"the joint distribution of {shown} for {n_groups} combinations of levels",
             needed,
-            here,
-            "Leave out edges between measured nodes, or merge levels of their parents.",
+            available,
+            "Remove edges between continuous nodes, or merge levels of their parents.",
         )
-    lines, flat = [], []
-    for place, node in enumerate(component.nodes):
-        one = scored[node]
-        point = one.point if one.predictive else one.family.mask_degenerate_groups(one.point)
-        family: Any = one.family  # of Gaussians
+    linear_models = []
+    constant_columns = []
+    for column, node in enumerate(component.nodes):
+        scorer = scorers[node]
+        point = scorer.point if scorer.predictive else scorer.family.mask_degenerate_groups(scorer.point)
+        family: Any = scorer.family  # Gaussian or conditional linear Gaussian
         slope, intercept, variance = family.as_line(point)
-        if len(one.constant) or node in same:
-            flat.append(place)
-            variance = np.full_like(variance, _FLAT * np.maximum(intercept**2, 1.0))
+        if len(scorer.constant) or node in constant:
+            constant_columns.append(column)
+            variance = np.full_like(variance, _CONSTANT_VARIANCE * np.maximum(intercept**2, 1.0))
         if np.isinf(variance).any():
             raise EstimateError(
-                f"the noise of {node!r} has no mean after so few rows: its prior leaves it too wide.\n"
+                f"the variance of {node!r} has no posterior mean after so few rows.\n"
                 "    Use a prior with a shape above 1, or estimate='map'."
             )
-        group = component.groups_of(one.factor.given, levels)
-        before = [component.nodes.index(parent) for parent in inputs[node]]
-        lines.append((before, (slope[group], intercept[group], variance[group])))
-    together = JointGaussian()
-    factor = Factor(component.nodes, component.labels, together)
-    return FactorScorer(factor, together.from_linear_models(lines), False, np.array(flat, dtype=np.intp))
+        group = component.groups_of(scorer.factor.given, levels)
+        parents = [component.nodes.index(parent) for parent in inputs[node]]
+        linear_models.append((parents, (slope[group], intercept[group], variance[group])))
+    joint = JointGaussian()
+    factor = Factor(component.nodes, component.given, joint)
+    columns = np.array(constant_columns, dtype=np.intp)
+    return FactorScorer(factor, joint.from_linear_models(linear_models), False, columns)
 
 
 def with_intervention(leaf: FactorScorer, cells: np.ndarray) -> FactorScorer:
-    """The joint distribution of linked nodes where some are set from outside, to the cells that are known."""
-    places = np.flatnonzero(~np.isnan(cells))
-    return leaf._replace(parameters=JointGaussian().intervene(leaf.parameters, places.tolist(), cells[places].tolist()))
+    """Return the joint distribution of a component under an intervention that sets the cells that are not NaN."""
+    columns = np.flatnonzero(~np.isnan(cells))
+    parameters = JointGaussian().intervene(leaf.parameters, columns.tolist(), cells[columns].tolist())
+    return leaf._replace(parameters=parameters)

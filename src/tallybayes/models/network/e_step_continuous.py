@@ -1,4 +1,4 @@
-"""Rows that lack a linked measured node, or a label it depends on: the moments that they are expected to add."""
+"""E-step of connected continuous nodes: expected moments of rows with missing nodes or missing discrete parents."""
 
 from __future__ import annotations
 
@@ -17,115 +17,120 @@ from tallybayes.tally.factor import Name
 
 
 class IncompleteContinuousRows:
-    """Rows of one set of linked nodes of which all labels are known, but not all nodes.
+    """Rows with missing nodes of one component, whose discrete parents are all observed.
 
     Parameters
     ----------
-    network : NetworkInference
-        Its structure; the numbers come later.
+    inference : NetworkInference
+        Its structure is used, not its parameters.
     leaf : name
-        Of the linked nodes.
-    known : Known
+        The leaf of the component.
+    evidence : Evidence
         Of all rows.
     weight : ndarray of shape (n,)
     """
 
-    def __init__(self, network: NetworkInference, leaf: Name, known: Evidence, weight: np.ndarray) -> None:
-        component, cells = network.components[leaf], known.cells[leaf]
-        labeled = np.ones(known.n_rows, dtype=bool)
-        for name in component.labels:
-            labeled &= known.is_known(name, slice(None))
-        gaps = np.isnan(cells).any(axis=1)
-        self.counted = labeled & ~gaps  # once, before the first step
-        rows = np.flatnonzero(labeled & gaps)
-        self.leaf, self.cells, self.weight = leaf, cells[rows], weight[rows]
-        codes = {name: known.codes[name][rows] for name in component.labels if name in known.codes}
-        self.group = network.group(leaf, codes, len(rows)) if len(rows) else np.zeros(0, dtype=np.intp)
-        self.shares = np.zeros((len(rows), network.n_groups(leaf)))
-        self.shares[np.arange(len(rows)), self.group] = self.weight
+    def __init__(self, inference: NetworkInference, leaf: Name, evidence: Evidence, weight: np.ndarray) -> None:
+        given = inference.components[leaf].given
+        cells = evidence.cells[leaf]
+        has_parents = np.ones(evidence.n_rows, dtype=bool)
+        for name in given:
+            has_parents &= evidence.is_observed(name, slice(None))
+        is_incomplete = np.isnan(cells).any(axis=1)
+        self.is_complete = has_parents & ~is_incomplete  # these rows are counted once
+        rows = np.flatnonzero(has_parents & is_incomplete)
+        self.leaf = leaf
+        self.cells = cells[rows]
+        self.weight = weight[rows]
+        codes = {name: evidence.codes[name][rows] for name in given if name in evidence.codes}
+        self.group = inference.group(leaf, codes, len(rows)) if len(rows) else np.zeros(0, dtype=np.intp)
+        self.group_weights = np.zeros((len(rows), inference.n_groups(leaf)))
+        self.group_weights[np.arange(len(rows)), self.group] = self.weight
 
-    def log_likelihood(self, network: NetworkInference) -> float:
-        """Log p(what is known of the nodes | the labels)."""
-        logs = network.leaf_logs(self.leaf, self.cells)
+    def log_likelihood(self, inference: NetworkInference) -> float:
+        """Return log p(observed nodes | discrete parents)."""
+        logs = inference.leaf_log_prob(self.leaf, self.cells)
         return float(self.weight @ logs[np.arange(len(logs)), self.group])
 
 
-def expected_of(
-    network: NetworkInference,
+def expected_moments(
+    inference: NetworkInference,
     leaf: Name,
     cells: np.ndarray,
-    shares: np.ndarray,
+    group_weights: np.ndarray,
     nodes: Mapping[Name, EstimatedNode],
     like: Mapping[Name, Any],
 ) -> dict[Name, Any]:
-    """The moments of linked nodes in rows that count in every combination of labels as `shares` says, by node.
+    """Return the expected moments of the nodes of a component, by node.
 
-    What is missing is as the known nodes expect it: its conditional mean, and in the scatter its conditional
-    covariance.
+    Missing nodes have their conditional mean given the observed ones; their conditional covariance is added to the
+    scatter.
 
     Parameters
     ----------
-    network : NetworkInference
+    inference : NetworkInference
     leaf : name
     cells : ndarray of shape (n, nodes)
-    shares : ndarray of shape (n, combinations)
-    nodes : mapping from name to Node
+    group_weights : ndarray of shape (n, combinations)
+        The weight of every row in each combination of levels of the discrete parents.
+    nodes : mapping from name to EstimatedNode
     like : mapping from name to statistics
-        Whose anchors to use, and whose groups to have.
+        With the anchors and groups of the result.
     """
-    component, links = network.components[leaf], network.leaves[leaf].parameters
-    filled, group, weight, extra = _filled(links, cells, shares)
-    found = {}
+    component, parameters = inference.components[leaf], inference.leaves[leaf].parameters
+    filled, group, weight, covariances = _fill_in(parameters, cells, group_weights)
+    expected = {}
     for node in component.nodes:
-        factor, inputs = nodes[node].factor, nodes[node].inputs
-        own = component.groups_of(factor.given, network.levels)
-        places = np.array([component.nodes.index(name) for name in (*inputs, node)])
+        factor = nodes[node].factor
+        own = component.groups_of(factor.given, inference.levels)
+        columns = np.array([component.nodes.index(name) for name in (*nodes[node].inputs, node)])
         n_own = int(np.prod(like[node].given_shape, dtype=np.int64))
-        moments: Any = factor.family.collect(
-            filled[:, places], own[group], n_own, weight, like=like[node].pool_groups()
-        )
-        scatter = np.zeros((n_own, len(places), len(places)))
-        np.add.at(scatter, own, extra[:, places[:, None], places])
-        wide = scatter if moments.full else np.diagonal(scatter, axis1=-2, axis2=-1)
-        found[node] = moments.with_scatter(wide).reshape_groups(like[node].given_shape)
-    return found
+        pooled = like[node].pool_groups()
+        moments: Any = factor.family.collect(filled[:, columns], own[group], n_own, weight, like=pooled)
+        scatter = np.zeros((n_own, len(columns), len(columns)))
+        np.add.at(scatter, own, covariances[:, columns[:, None], columns])
+        scatter = scatter if moments.full else np.diagonal(scatter, axis1=-2, axis2=-1)
+        expected[node] = moments.with_scatter(scatter).reshape_groups(like[node].given_shape)
+    return expected
 
 
-def _filled(
-    links: JointGaussianParameters, cells: np.ndarray, shares: np.ndarray
+def _fill_in(
+    parameters: JointGaussianParameters, cells: np.ndarray, group_weights: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Rows without gaps, each in one combination: the rows, their combination and weight; and Σ weight · covariance."""
-    n_groups, k = links.mean.shape
-    rows, groups, weights = [np.zeros((0, k))], [np.zeros(0, dtype=np.intp)], [np.zeros(0)]
-    extra = np.zeros((n_groups, k, k))
-    for conditional, index in JointGaussian().by_missing_pattern(links, cells):
-        known, others = conditional.known, conditional.others
+    """Return complete rows, one for each row and combination: rows, combination, weight; and Σ weight · covariance."""
+    n_groups, k = parameters.mean.shape
+    rows = [np.zeros((0, k))]
+    groups = [np.zeros(0, dtype=np.intp)]
+    weights = [np.zeros(0)]
+    covariances = np.zeros((n_groups, k, k))
+    for conditional, index in JointGaussian().by_missing_pattern(parameters, cells):
+        observed, missing = conditional.known, conditional.others
         covariance = conditional.covariance
-        for g in np.flatnonzero((shares[index] > 0).any(axis=0)):
-            mine = index[shares[index, g] > 0]
-            some = cells[mine]
-            if len(others):
-                gaps = some[:, known] - links.mean[g, known]
-                some[:, others] = links.mean[g, others] + gaps @ conditional.slope[g].T
-                extra[g][np.ix_(others, others)] += shares[mine, g].sum() * covariance[g]
-            rows.append(some)
-            groups.append(np.full(len(mine), g))
-            weights.append(shares[mine, g])
-    return np.concatenate(rows), np.concatenate(groups), np.concatenate(weights), extra
+        for g in np.flatnonzero((group_weights[index] > 0).any(axis=0)):
+            members = index[group_weights[index, g] > 0]
+            filled = cells[members]
+            if len(missing):
+                residuals = filled[:, observed] - parameters.mean[g, observed]
+                filled[:, missing] = parameters.mean[g, missing] + residuals @ conditional.slope[g].T
+                covariances[g][np.ix_(missing, missing)] += group_weights[members, g].sum() * covariance[g]
+            rows.append(filled)
+            groups.append(np.full(len(members), g))
+            weights.append(group_weights[members, g])
+    return np.concatenate(rows), np.concatenate(groups), np.concatenate(weights), covariances
 
 
-def without_gaps(table: Table, component: ContinuousComponent, counted: np.ndarray) -> Table:
-    """The rows, in which linked nodes are missing wherever not all of them are counted."""
+def without_incomplete_rows(table: Table, component: ContinuousComponent, is_complete: np.ndarray) -> Table:
+    """Return the table with all nodes of a component missing in its incomplete rows."""
     for node in component.nodes:
-        table = table.with_column(node, np.where(counted, _numbers(table, node), np.nan))
+        table = table.with_column(node, np.where(is_complete, _numbers(table, node), np.nan))
     return table
 
 
 def _numbers(table: Table, node: Name) -> np.ndarray:
-    found: Any = table.numbers([node])
-    return np.asarray(found, dtype=float).reshape(table.n_rows)
+    column: Any = table.numbers([node])
+    return np.asarray(column, dtype=float).reshape(table.n_rows)
 
 
-def cells_of(table: Table, component: ContinuousComponent) -> np.ndarray:
-    """The cells of linked nodes side by side, NaN where they are missing: (n, nodes)."""
+def component_cells(table: Table, component: ContinuousComponent) -> np.ndarray:
+    """Return the cells of a component's nodes, NaN for missing ones: (n, nodes)."""
     return np.stack([_numbers(table, node) for node in component.nodes], axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from typing import Any, NamedTuple, Self
@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, Self
 from tallybayes.errors import DataError
 from tallybayes.messages import did_you_mean
 from tallybayes.models.network.analysis import d_separation
-from tallybayes.models.network.analysis.d_separation import listed
+from tallybayes.models.network.analysis.d_separation import node_list
 from tallybayes.tally.factor import Name
+from tallybayes.typing import Names
 
 
 class Graph(NamedTuple):
@@ -33,10 +34,10 @@ class Graph(NamedTuple):
     parents: dict[Name, tuple[Name, ...]]
 
     @classmethod
-    def read(cls, source: Any) -> Self:
-        """A graph from {node: parents}, edges (parent, child), a networkx DiGraph, or whatever has a `graph_`.
+    def read(cls, source: object) -> Self:
+        """Return the graph of {node: parents}, edges (parent, child), a networkx DiGraph, or an object with `graph_`.
 
-        Nodes that are named only as parents have none of their own.
+        Nodes that occur only as parents have no parents.
         """
         source = getattr(source, "graph_", source)
         if isinstance(source, cls):
@@ -50,10 +51,10 @@ class Graph(NamedTuple):
             if len(set(parents)) < len(parents):
                 twice = next(parent for parent, n in Counter(parents).items() if n > 1)
                 raise DataError(f"node {node!r} has the parent {twice!r} twice; expected each once.")
-        spelled = {str(node): node for node in given}
-        if len(spelled) < len(given):
-            mixed = next(node for node in given if spelled[str(node)] != node)
-            raise DataError(f"the nodes {mixed!r} and {spelled[str(mixed)]!r} read alike; expected different names.")
+        by_text = {str(node): node for node in given}
+        if len(by_text) < len(given):
+            mixed = next(node for node in given if by_text[str(node)] != node)
+            raise DataError(f"the nodes {mixed!r} and {by_text[str(mixed)]!r} read alike; expected different names.")
         return cls(_ordered(given))
 
     @property
@@ -68,16 +69,18 @@ class Graph(NamedTuple):
 
     def children(self) -> dict[Name, list[Name]]:
         """Return the children of every node."""
-        found: dict[Name, list[Name]] = {node: [] for node in self.parents}
+        children: dict[Name, list[Name]] = {node: [] for node in self.parents}
         for parent, node in self.edges:
-            found[parent].append(node)
-        return found
+            children[parent].append(node)
+        return children
 
-    def d_separated(self, first: Any, second: Any, given: Any = ()) -> bool:
+    def d_separated(self, first: Names, second: Names, given: Names | Mapping[Any, Any] = ()) -> bool:
         """Return whether nodes are d-separated; as `BayesianNetwork.d_separated`."""
-        return d_separation.d_separated(self, first, second, given)
+        return self.active_path(first, second, given) is None
 
-    def active_path(self, first: Any, second: Any, given: Any = ()) -> d_separation.ActivePath | None:
+    def active_path(
+        self, first: Names, second: Names, given: Names | Mapping[Any, Any] = ()
+    ) -> d_separation.ActivePath | None:
         """Return an active path; as `BayesianNetwork.active_path`."""
         return d_separation.active_path(self, first, second, given)
 
@@ -85,100 +88,99 @@ class Graph(NamedTuple):
         """Return the Markov blanket of a node; as `BayesianNetwork.markov_blanket`."""
         return d_separation.markov_blanket(self, node)
 
-    def ancestors(self, nodes: Any) -> set[Name]:
+    def ancestors(self, nodes: Names) -> set[Name]:
         """Return the nodes and their ancestors.
 
         Parameters
         ----------
         nodes : name, or several
         """
-        return self._reached_by(nodes, self.parents)
+        return self._reachable(nodes, self.parents)
 
-    def descendants(self, nodes: Any) -> set[Name]:
+    def descendants(self, nodes: Names) -> set[Name]:
         """Return the nodes and their descendants.
 
         Parameters
         ----------
         nodes : name, or several
         """
-        return self._reached_by(nodes, self.children())
+        return self._reachable(nodes, self.children())
 
-    def _reached_by(self, nodes: Any, steps: Mapping[Name, Iterable[Name]]) -> set[Name]:
-        found: set[Name] = set()
-        waiting = listed(nodes)
+    def _reachable(self, nodes: Names, neighbors: Mapping[Name, Iterable[Name]]) -> set[Name]:
+        """Return the nodes and all that can be reached from them."""
+        reachable: set[Name] = set()
+        waiting = node_list(nodes)
         self.require(waiting)
         while waiting:
             node = waiting.pop()
-            if node not in found:
-                found.add(node)
-                waiting += steps[node]
-        return found
+            if node not in reachable:
+                reachable.add(node)
+                waiting += neighbors[node]
+        return reachable
 
     def moral(self) -> dict[Name, set[Name]]:
         """Return the moral graph as the neighbors of every node."""
-        near: dict[Name, set[Name]] = {node: set() for node in self.parents}
+        neighbors: dict[Name, set[Name]] = {node: set() for node in self.parents}
         for node, parents in self.parents.items():
             for first, second in combinations((node, *parents), 2):
-                near[first].add(second)
-                near[second].add(first)
-        return near
+                neighbors[first].add(second)
+                neighbors[second].add(first)
+        return neighbors
 
-    def influenced_nodes(self, node: Name, observed: Iterable[Name], hinted: Iterable[Name] = ()) -> set[Name]:
-        """The nodes whose posterior a change of p(node | parents) can move, by the graph alone (Bayes ball).
+    def influenced_nodes(self, node: Name, observed: Iterable[Name], soft: Iterable[Name] = ()) -> set[Name]:
+        """Return the nodes whose posterior can depend on p(node | parents), by the graph alone.
 
         Parameters
         ----------
         node : name
-        observed : nodes that are known
-        hinted : nodes of which something is known
+        observed : observed nodes
+        soft : nodes with soft evidence
         """
-        known, some, children = set(observed), set(hinted), self.children()
-        found: set[Name] = set()
-        seen: set[tuple[Name, bool]] = set()
-        waiting = [(node, True)]  # as if from a parent: the table itself
-        while waiting:
-            place, from_parent = step = waiting.pop()
-            if step in seen:
-                continue
-            seen.add(step)
-            if place not in known:
-                found.add(place)
-                waiting += [(child, True) for child in children[place]]
-            if (place in known or place in some) if from_parent else place not in known:
-                waiting += [(parent, False) for parent in self.parents[place]]
-        return found
+        visits = self._bayes_ball([(node, True)], observed, soft)  # as if from a parent: the CPT itself
+        return {visited for visited, goes_down, _ in visits if goes_down}
 
-    def relevant_nodes(self, nodes: Iterable[Name], observed: Iterable[Name], hinted: Iterable[Name] = ()) -> set[Name]:
-        """The nodes whose p(node | parents) can move the posterior of some: those whose `reached` holds one of them.
+    def relevant_nodes(self, nodes: Iterable[Name], observed: Iterable[Name], soft: Iterable[Name] = ()) -> set[Name]:
+        """Return the nodes whose p(node | parents) can change the posterior of some nodes, by the graph alone.
 
         Parameters
         ----------
-        nodes : nodes that are not known
-        observed, hinted
-            As for `reached`.
+        nodes : unobserved nodes
+        observed, soft
+            As for `influenced_nodes`.
         """
-        known, some, children = set(observed), set(hinted), self.children()
-        found: set[Name] = set()
+        visits = self._bayes_ball([(node, False) for node in nodes], observed, soft)
+        return {visited for visited, _, goes_up in visits if goes_up}
+
+    def _bayes_ball(
+        self, start: list[tuple[Name, bool]], observed: Iterable[Name], soft: Iterable[Name]
+    ) -> Iterator[tuple[Name, bool, bool]]:
+        """Yield the nodes visited by the Bayes ball (Shachter 1998), and whether it goes on to children and to parents.
+
+        The ball starts in `start`: nodes, each with whether the ball comes from a parent. It passes unobserved nodes in
+        either direction; from a parent, it returns to the parents only at observed nodes.
+        """
+        closed = set(observed)
+        returning = closed.union(soft)
+        children = self.children()
         seen: set[tuple[Name, bool]] = set()
-        waiting = [(node, False) for node in nodes]
+        waiting = list(start)
         while waiting:
-            place, from_parent = step = waiting.pop()
-            if step in seen:
+            visit = node, from_parent = waiting.pop()
+            if visit in seen:
                 continue
-            seen.add(step)
-            if (place in known or place in some) if from_parent else place not in known:
-                found.add(place)
-                waiting += [(parent, False) for parent in self.parents[place]]
-            if place not in known:
-                waiting += [(child, True) for child in children[place]]
-        return found
+            seen.add(visit)
+            goes_down = node not in closed
+            goes_up = node in returning if from_parent else goes_down
+            yield node, goes_down, goes_up
+            waiting += [(child, True) for child in children[node] if goes_down]
+            waiting += [(parent, False) for parent in self.parents[node] if goes_up]
 
     def without_incoming_edges(self, nodes: Iterable[Name]) -> Graph:
         """Return the mutilated graph of an intervention: without edges into some nodes."""
-        free = set(nodes)
-        return Graph({node: () if node in free else parents for node, parents in self.parents.items()})
+        intervened = set(nodes)
+        return Graph({node: () if node in intervened else parents for node, parents in self.parents.items()})
 
-    def require(self, nodes: Iterable[Any]) -> None:
+    def require(self, nodes: Iterable[object]) -> None:
         """Raise DataError for names that are not nodes."""
         unknown = [node for node in nodes if not isinstance(node, str | int) or node not in self.parents]
         if unknown:
@@ -196,47 +198,53 @@ def _ordered(given: Mapping[Name, list[Name]]) -> dict[Name, tuple[Name, ...]]:
         return {node: tuple(given[node]) for node in sorter.static_order()}
     except CycleError as error:
         raise DataError(
-            f"the network has a cycle: {_way(error.args[1])}; expected none.\n"
-            "    Turn one of these edges round, or leave it out."
+            f"the network has a cycle: {_format_path(error.args[1])}; expected none.\n"
+            "    Reverse or remove one of these edges."
         ) from None
 
 
-def _way(nodes: list[Name], most: int = 12) -> str:
+def _format_path(nodes: list[Name], most: int = 12) -> str:
     """Format nodes along edges for a message."""
     shown = [repr(node) for node in nodes]
     return " → ".join(shown if len(shown) <= most else [*shown[: most - 2], "…", shown[-1]])
 
 
-def _read_parents(source: Any) -> dict[Name, list[Name]]:
-    """The parents of every node of {node: parents}, edges or a networkx DiGraph, as they are written."""
+def _read_parents(source: object) -> dict[Name, list[Name]]:
+    """Return the parents of every node of {node: parents}, edges or a networkx DiGraph, in the order given."""
     given: dict[Name, list[Name]] = {}
     if isinstance(source, Mapping):
         for node, parents in source.items():
             if parents is not None and not isinstance(parents, str | int | Iterable):
                 raise DataError.wrong_type(f"the parents of {node!r}", repr(parents), "a list of names")
-            found = [parents] if isinstance(parents, str | int) else list(parents or ())
-            given[_name(node)] = [_name(parent) for parent in found]
+            names = [parents] if isinstance(parents, str | int) else parents or ()
+            given[_node_name(node)] = [_node_name(parent) for parent in names]
     elif hasattr(source, "predecessors") and hasattr(source, "nodes"):
-        given = {_name(node): [_name(parent) for parent in source.predecessors(node)] for node in source.nodes}
+        given = {
+            _node_name(node): [_node_name(parent) for parent in source.predecessors(node)] for node in source.nodes
+        }
     elif isinstance(source, Iterable) and not isinstance(source, str | bytes):
         for edge in source:
-            if isinstance(edge, str | bytes) or not isinstance(edge, Iterable) or len(pair := tuple(edge)) != 2:
-                raise DataError.wrong_type("an edge", repr(edge), "a pair (parent, child)")
-            given.setdefault(_name(pair[0]), [])
-            given.setdefault(_name(pair[1]), []).append(_name(pair[0]))
+            parent, child = map(_node_name, read_edge(edge))
+            given.setdefault(parent, [])
+            given.setdefault(child, []).append(parent)
     else:
         raise DataError.wrong_type(
             "parents",
             repr(source)[:60],
             "{node: its parents}, a list of edges (parent, child) or a networkx DiGraph",
         )
-    for parents in list(given.values()):
-        for parent in parents:
-            given.setdefault(parent, [])
-    return given
+    roots = [parent for parents in given.values() for parent in parents if parent not in given]
+    return given | {root: [] for root in roots}
 
 
-def _name(node: Any) -> Name:
+def read_edge(edge: object, what: str = "an edge") -> tuple[Any, Any]:
+    """Return the parent and the child of an edge; raise DataError if it is not a pair."""
+    if isinstance(edge, str | bytes) or not isinstance(edge, Iterable) or len(pair := tuple(edge)) != 2:
+        raise DataError.wrong_type(what, repr(edge)[:60], "a pair (parent, child)")
+    return pair
+
+
+def _node_name(node: Any) -> Name:
     if hasattr(node, "item") and not isinstance(node, str):
         node = node.item()
     if isinstance(node, bool) or not isinstance(node, str | int):

@@ -1,10 +1,10 @@
-"""EM for Bayesian networks: missing labels, and linked measured nodes, as the rest of their row expects them."""
+"""EM for Bayesian networks with missing discrete cells, hidden nodes, and missing connected continuous cells."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,13 @@ from tallybayes.estimation.scoring.factor_scorer import NO_COLUMNS, FactorScorer
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families.categorical import LevelProbabilities
 from tallybayes.families.gaussian import Gaussian
-from tallybayes.models.network.e_step_continuous import IncompleteContinuousRows, cells_of, expected_of, without_gaps
-from tallybayes.models.network.e_step_discrete import IncompleteDiscreteRows, in_parts
+from tallybayes.models.network.e_step_continuous import (
+    IncompleteContinuousRows,
+    component_cells,
+    expected_moments,
+    without_incomplete_rows,
+)
+from tallybayes.models.network.e_step_discrete import IncompleteDiscreteRows, in_batches
 from tallybayes.models.network.estimated_network import EstimatedNetwork, EstimatedNode, nodes_of
 from tallybayes.models.network.inference.evidence import Evidence, read_rows
 from tallybayes.models.network.inference.network_inference import NetworkInference
@@ -29,322 +34,366 @@ from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.text_selection import with_selected_words
 
-_BY_CHANCE = 0.8  # of the rows start with any level of a node that is never seen
-_ROWS = 1 << 16  # whose nearest centers are found at a time
+if TYPE_CHECKING:
+    from tallybayes.models.network.bayesian_network import BayesianNetwork
+
+_RANDOM_FRACTION = 0.8  # of the rows, whose hidden nodes have random initial levels
+_BATCH_ROWS = 1 << 16  # rows whose nearest cluster centers are found at a time
+
+Scorers = dict[Name, FactorScorer]  # the parameters of every node: the result of an M-step
+Statistics = list[Any]  # of every factor
 
 
-Estimated = dict[Name, FactorScorer]  # the parameters of every node: what an M-step finds
-
-
-def learn_network(
-    model: Any, table: Table, weight: np.ndarray | None, available: Tally, initial: Any = None
+def fit_by_em(
+    model: BayesianNetwork,
+    table: Table,
+    weight: np.ndarray | None,
+    available: Tally,
+    initial: BayesianNetwork | None = None,
 ) -> tuple[Tally, EMSummary | None]:
-    """The expected counts of all rows, missing labels included.
+    """Return the expected counts of all rows, incomplete ones included.
 
     Parameters
     ----------
     model : BayesianNetwork
-        Its structure, estimate, priors and EM settings.
+        Its structure, estimate, priors and EM parameters are used.
     table : Table
     weight : ndarray of shape (n,), or None
     available : Tally
         The statistics of complete rows, factor by factor.
     initial : BayesianNetwork, optional
-        Where to start.
+        The initial parameters.
 
     Returns
     -------
     tally : Tally
-        Soft, unless no label was missing.
-    climbed : Climbed or None
-        How EM ended, if it was needed.
+        Soft, unless no cell was missing.
+    result : EMSummary or None
+        None if no cell was missing.
     """
-    worded = expand_text(table, available.factors)
-    whole = available.align({**available.domains, **worded.domains})
+    expanded = expand_text(table, available.factors)
+    all_words = available.align({**available.domains, **expanded.domains})
     texts = dict.fromkeys(f.columns[0] for f in available.factors if f.family.cell_type == "text")
-    work = _NetworkEM(model, worded.table, weight, with_selected_words(whole, texts))
-    if not work.parts and not work.linked:
+    em = _NetworkEM(model, expanded.table, weight, with_selected_words(all_words, texts))
+    if not em.batches and not em.incomplete_components:
         return available, None
-    if initial is not None:
-        check_same_vocabulary(initial, worded.domains)
-    starts = work.starts() if initial is None else [partial(work.from_model, initial)]
-    done, climbed = work.hill.run_restarts(work, starts)
-    warn_unless_converged(climbed)
-    return Tally(whole.factors, done.expected, whole.domains, whole.schema, soft=True), climbed
+    if initial is None:
+        initializations: list[Callable[[], Any]] = em.initializations(model.n_init)
+    else:
+        check_same_vocabulary(initial, expanded.domains)
+        initializations = [partial(em.from_network, initial._estimated_network)]
+    result, summary = em.objective.run_restarts(em, initializations)
+    warn_unless_converged(summary)
+    return Tally(all_words.factors, result.expected, all_words.domains, all_words.schema, soft=True), summary
 
 
 class _NetworkEM:
-    """The steps of EM for one network and one table.
+    """E-step and M-step for one network and one table.
 
-    Tables of which a row misses no node were counted before it begins, as available; the others at every step.
+    CPTs of rows in which no node of the family is missing are counted once, as `available`; the others in every
+    iteration.
     """
 
-    def __init__(self, model: Any, table: Table, weight: np.ndarray | None, available: Tally) -> None:
-        self.available, self.network = available, EstimatedNetwork(available, model.estimate, model.prior)
+    def __init__(self, model: BayesianNetwork, table: Table, weight: np.ndarray | None, available: Tally) -> None:
+        self.available = available
+        self.network = EstimatedNetwork(available, model.estimate, model.prior)
         self.nodes = self.network.nodes
-        self.rng, self.n_init = np.random.default_rng(model.random_state), model.n_init
-        self.start_log_prior = 0.0  # of the network that EM starts from
+        self.rng = np.random.default_rng(model.random_state)
+        self.initial_log_prior = 0.0  # of the parameters of initial=
         weights = np.ones(table.n_rows) if weight is None else weight
-        counted = np.flatnonzero(weights > 0)
-        table, weights = table.rows(counted), weights[counted]
-        levels = self.network.levels
-        parents = self.network.graph.parents
-        even = {name: np.ones([len(levels[other]) for other in (*parents[name], name)]) for name in levels}
-        self.inference = self.network.make_inference(even, {})
-        known = self._known(table)
-        self.seen = set(known.codes)
-        self.gaps = {name: codes for name, codes in known.codes.items() if (codes < 0).any()}
-        rest = np.flatnonzero(~known.whole(levels))
-        self.parts = in_parts(self.inference, known.take(rest), weights[rest])
+        positive = np.flatnonzero(weights > 0)
+        self.table, self.weights = table.rows(positive), weights[positive]
+        levels, parents = self.network.levels, self.network.graph.parents
+        uniform = {name: np.ones([len(levels[other]) for other in (*parents[name], name)]) for name in levels}
+        self.inference = self.network.make_inference(uniform, {})
+        evidence = self._read_evidence()
+        self.observed = set(evidence.codes)
+        self.incomplete_codes = {name: codes for name, codes in evidence.codes.items() if (codes < 0).any()}
+        rows = np.flatnonzero(~evidence.complete_rows(levels))
+        self.batches = in_batches(self.inference, evidence.take(rows), self.weights[rows])
         nodes = self.nodes.values()
-        self.hill = EMObjective(model, [node.factor for node in nodes], float(weights.sum()))
-        self.groups = [() if node.is_label else self.network.parent_configurations(node.factor.given) for node in nodes]
-        self.all, self.all_weights = table, weights
-        self.measured = [
+        self.objective = EMObjective(model, [node.factor for node in nodes], float(self.weights.sum()))
+        configurations = self.network.parent_configurations
+        self.groups = [() if node.is_discrete else configurations(node.factor.given) for node in nodes]
+        self.continuous_factors = [
             factor
             for factor in available.factors
             if factor.family.cell_type != "codes"
             and factor.given
             and factor.columns[-1] not in self.inference.component_index
         ]
-        self._take_linked(table, known, weights)
+        self._count_components(evidence)
 
-    def _take_linked(self, table: Table, known: Evidence, weights: np.ndarray) -> None:
-        """Count linked nodes where all of them are known, with all labels they depend on; the rest at every step."""
-        every = {
-            leaf: IncompleteContinuousRows(self.inference, leaf, known, weights) for leaf in self.inference.components
+    def _count_components(self, evidence: Evidence) -> None:
+        """Count components in complete rows; incomplete rows are expected in every iteration."""
+        rows = {
+            leaf: IncompleteContinuousRows(self.inference, leaf, evidence, self.weights)
+            for leaf in self.inference.components
         }
-        holed = {leaf: rows for leaf, rows in every.items() if not rows.counted.all()}
-        self.linked = [rows for rows in holed.values() if len(rows.cells)]
-        self.same: set[Name] = set()
-        for leaf, component in self.inference.components.items() if self.hill.has_prior else ():
-            low, high = np.nanmin(known.cells[leaf], axis=0), np.nanmax(known.cells[leaf], axis=0)
-            self.same |= {node for node, flat in zip(component.nodes, low == high, strict=True) if flat}
-        self.holed, self.fixed = tuple(holed), list[Any](self.available.statistics)
-        if holed:
-            for leaf, rows in holed.items():
-                table = without_gaps(table, self.inference.components[leaf], rows.counted)
-            self.fixed = self._counted(table, weights)
+        incomplete = {leaf: of_leaf for leaf, of_leaf in rows.items() if not of_leaf.is_complete.all()}
+        self.incomplete_components = [of_leaf for of_leaf in incomplete.values() if len(of_leaf.cells)]
+        self.incomplete_leaves = tuple(incomplete)
+        self.constant: set[Name] = set()
+        for leaf, component in self.inference.components.items() if self.objective.has_prior else ():
+            low, high = np.nanmin(evidence.cells[leaf], axis=0), np.nanmax(evidence.cells[leaf], axis=0)
+            self.constant |= {component.nodes[k] for k in np.flatnonzero(low == high)}
+        self.fixed: Statistics = list(self.available.statistics)
+        if incomplete:
+            table = self.table
+            for leaf, of_leaf in incomplete.items():
+                table = without_incomplete_rows(table, self.inference.components[leaf], of_leaf.is_complete)
+            self.fixed = self._count(table)
 
-    def _known(self, table: Table) -> Evidence:
-        """What is known of the rows: labels, and the cells of measured nodes."""
-        known = read_rows(self.inference, table, "missing")
+    def _read_evidence(self) -> Evidence:
+        """Return the evidence of the rows: discrete nodes, and the cells of continuous nodes."""
+        table = self.table
+        evidence = read_rows(self.inference, table, "missing")
         for factor in self.available.factors:
             if factor.family.cell_type != "codes":
                 for name in (n for n in factor.columns if n not in self.inference.component_index):
                     cells = factor_cells(table, [name], factor.family, [], "missing")
-                    known.cells[name] = cells if isinstance(cells, SparseRows) else chunk_of(cells, slice(None))
+                    evidence.cells[name] = cells if isinstance(cells, SparseRows) else chunk_of(cells, slice(None))
         for leaf, component in self.inference.components.items():
-            known.cells[leaf] = cells_of(table, component)
-            never = np.flatnonzero(np.isnan(known.cells[leaf]).all(axis=0))
-            if len(never):
+            evidence.cells[leaf] = component_cells(table, component)
+            never_observed = np.flatnonzero(np.isnan(evidence.cells[leaf]).all(axis=0))
+            if len(never_observed):
                 raise DataError(
-                    f"no row shows {component.nodes[never[0]]!r}, so nothing tells where it is, or how wide.\n"
-                    "    Leave it out, or pass rows that have it; only nodes of labels may be hidden."
+                    f"no row has {component.nodes[never_observed[0]]!r}, so its mean and variance are unknown.\n"
+                    "    Remove the node, or pass rows that have it; only discrete nodes may be hidden."
                 )
-        return known
+        return evidence
 
-    def _counted(self, table: Table, weight: np.ndarray) -> list[Any]:
-        """The statistics of some rows, where they are complete, over all levels."""
-        tally = count(table, self.available.factors, weight=weight, schema=self.available.schema, like=self.available)
+    def _count(self, table: Table) -> Statistics:
+        """Return the statistics of the rows that are complete, over all levels."""
+        schema = self.available.schema
+        tally = count(table, self.available.factors, weight=self.weights, schema=schema, like=self.available)
         return list(tally.reindex_like(self.available).statistics)
 
-    # ---- The start --------------------------------------------------------------------------------------------------
+    # ---- Initialization ---------------------------------------------------------------------------------------------
 
-    def starts(self) -> list[Callable[[], list[Any]]]:
-        """Where to start: at the counts of what is known, or guessed, after some steps under default priors.
+    def initializations(self, n_init: int) -> list[Callable[[], Any]]:
+        """Return the initializations: counts of observed or guessed cells, after iterations under default priors.
 
-        More starts than one have other guesses of nodes that are never seen; where there are none, of missing labels.
+        With several initializations, hidden nodes have different guesses; without hidden nodes, missing cells have.
         """
-        guessed = [self._with_guesses(self.all)]
-        if guessed[0] is not self.all:  # each time others
-            guessed += [self._with_guesses(self.all) for _ in range(self.n_init - 1)]
-            begun = [self._counted(table, self.all_weights) for table in guessed]
+        first = self._with_guessed_nodes()
+        if first is not self.table:
+            tables = [first, *(self._with_guessed_nodes() for _ in range(n_init - 1))]
+            initial = [self._count(table) for table in tables]
         else:
-            begun = [list(self.available.statistics)]
-            if self.gaps:
-                drawn = (self._with_draws(self.all) for _ in range(self.n_init - 1))
-                begun += [self._counted(table, self.all_weights) for table in drawn]
-        self._hold(begun[0])  # all initializations have the same objective
+            initial = [list(self.available.statistics)]
+            if self.incomplete_codes:
+                initial += [self._count(self._with_random_cells()) for _ in range(n_init - 1)]
+        self._fix_priors(initial[0])  # all initializations have the same objective
 
-        def by_defaults(start: list[Any], n_steps: int) -> list[Any]:
-            with self.hill.with_default_priors([node.counted for node in self._by_node(start)]):
-                return self.hill.run(self, start, n_steps)
+        def warm_up(statistics: Statistics, n_iterations: int) -> Any:
+            with self.objective.with_default_priors(self._counted(statistics)):
+                return self.objective.run(self, statistics, n_iterations)
 
-        return [partial(by_defaults, start, n_steps) for start in begun for n_steps in self.hill.warm_up_iterations]
+        n_iterations = self.objective.warm_up_iterations
+        return [partial(warm_up, statistics, n) for statistics in initial for n in n_iterations]
 
-    def _hold(self, statistics: list[Any]) -> None:
-        """Find the priors, for all starts and steps."""
-        if self.hill.has_prior:
+    def _fix_priors(self, statistics: Statistics) -> None:
+        """Resolve the priors, for all initializations and iterations."""
+        if self.objective.has_prior:
             nodes = self._by_node(statistics)
-            self.hill.fix_priors([node.counted for node in nodes], map(self.network.prior_of, nodes))
+            self.objective.fix_priors([node.counted for node in nodes], map(self.network.prior_of, nodes))
 
-    def from_model(self, initial: Any) -> Estimated:
-        """The parameters of another network, over the levels that there are; priors are found from what it expects."""
-        its = initial._estimated_network
-        known = dict(zip(its.nodes, its.fitted.checked_scorers, strict=True))
+    def from_network(self, initial: EstimatedNetwork) -> Scorers:
+        """Return the parameters of another network over the current levels; priors follow from its expected counts."""
+        scorers = dict(zip(initial.nodes, initial.fitted.checked_scorers, strict=True))
         for name, node in self.nodes.items():
-            if name in its.nodes and its.nodes[name].inputs != node.inputs:
+            if name in initial.nodes and initial.nodes[name].inputs != node.inputs:
                 raise DataError(
-                    f"initial= has {name!r} given {its.nodes[name].inputs} where it is given {node.inputs} here.\n"
+                    f"initial= has {name!r} given {initial.nodes[name].inputs}; expected {node.inputs}.\n"
                     "    Use the same parents= and columns= in both."
                 )
-        found = {name: self._taken(node.factor, known.get(name), its) for name, node in self.nodes.items()}
-        expected, value = self.expect(found)
-        if value == -np.inf:
+        parameters = {
+            name: self._over_current_levels(node.factor, scorers.get(name), initial)
+            for name, node in self.nodes.items()
+        }
+        expected, log_likelihood = self.expect(parameters)
+        if log_likelihood == -np.inf:
             raise DataError(
-                "some rows are impossible under initial=.\n    Give nothing that was seen the probability 0."
+                "some rows are impossible under initial=.\n    Give observed levels positive probabilities."
             )
-        self._hold(expected)
-        narrow = list(found.values())
-        if self.hill.has_constant_columns:  # from the start, as in all steps after it
-            narrow = self.hill.without_constant_columns(narrow)
-            found = self._widened(narrow, [node.counted for node in self._by_node(expected)])
-            expected, _ = self.expect(found)
-            self._hold(expected)
-        if self.hill.has_prior:
-            counted = [node.counted for node in self._by_node(expected)]
-            self.start_log_prior = self.hill.log_prior(narrow, counted)
-        return found
+        self._fix_priors(expected)
+        varying = list(parameters.values())
+        if self.objective.has_constant_columns:  # without them from the first iteration on
+            varying = self.objective.without_constant_columns(varying)
+            parameters = self._with_constant_nodes(varying, self._counted(expected))
+            expected, _ = self.expect(parameters)
+            self._fix_priors(expected)
+        if self.objective.has_prior:
+            self.initial_log_prior = self.objective.log_prior(varying, self._counted(expected))
+        return parameters
 
-    def _taken(self, factor: Factor, scored: FactorScorer | None, its: EstimatedNetwork) -> FactorScorer:
-        """The parameters of one node of another network, over the levels that there are now."""
+    def _over_current_levels(
+        self, factor: Factor, scorer: FactorScorer | None, initial: EstimatedNetwork
+    ) -> FactorScorer:
+        """Return the parameters of one node of another network over the current levels."""
         if (
-            scored is None
-            or scored.factor.given != factor.given
-            or scored.family.statistics_key != factor.family.statistics_key
+            scorer is None
+            or scorer.factor.given != factor.given
+            or scorer.family.statistics_key != factor.family.statistics_key
         ):
-            other = "no such node" if scored is None else f"given {scored.factor.given}, {scored.family!r}"
+            found = "no such node" if scorer is None else f"given {scorer.factor.given}, {scorer.family!r}"
             raise DataError(
-                f"initial= has {other} where {factor.columns[0]!r} is given {factor.given}, {factor.family!r}.\n"
+                f"initial= has {found} for {factor.columns[0]!r}; expected given {factor.given}, {factor.family!r}.\n"
                 "    Use the same parents= and columns= in both."
             )
-        parents = [(self.available.domains[str(name)], its.tally.domains[str(name)]) for name in factor.given]
-        point = scored.point
-        if factor.family.cell_type != "codes":
-            if any(now.levels != before.levels for now, before in parents):
-                place = np.arange(len(its.parent_configurations(factor.given))).reshape(
-                    [len(b.levels) for _, b in parents]
-                )
-                for axis, (now, before) in enumerate(parents):
-                    place = reindex_levels(place, axis, before, now)
-                point = factor.family.take(point, place.ravel())
-            return FactorScorer(factor, point, False, NO_COLUMNS)
-        table, own = point.table, str(factor.columns[0])
-        for axis, (now, before) in enumerate([*parents, (self.available.domains[own], its.tally.domains[own])]):
-            table = reindex_levels(table, axis, before, now)
-        return FactorScorer(factor, LevelProbabilities(table, Segments([table.shape[-1]])), False, NO_COLUMNS)
+        domains, initial_domains = self.available.domains, initial.tally.domains
+        names = list(map(str, factor.given if factor.family.cell_type != "codes" else (*factor.given, *factor.columns)))
+        array = scorer.point.table if factor.family.cell_type == "codes" else None
+        if array is None:
+            shape = [len(initial_domains[name].levels) for name in names]
+            array = np.arange(int(np.prod(shape))).reshape(shape)  # the groups of the initial parameters
+        for axis, name in enumerate(names):
+            array = reindex_levels(array, axis, initial_domains[name], domains[name])
+        if factor.family.cell_type == "codes":
+            point: Any = LevelProbabilities(array, Segments([array.shape[-1]]))
+        else:
+            same = all(domains[name].levels == initial_domains[name].levels for name in names)
+            point = scorer.point if same else factor.family.take(scorer.point, array.ravel())
+        return FactorScorer(factor, point, False, NO_COLUMNS)
 
-    def _with_guesses(self, table: Table) -> Table:
-        """The rows with a first guess for nodes that are never seen.
+    def _with_guessed_nodes(self) -> Table:
+        """Return the rows with initial levels of hidden nodes.
 
-        One row in five gets the level of its cluster (k-means++), the others a random one. With random levels alone,
-        all levels look alike where there are many rows, and EM stops at its first small steps; with clusters alone, it
-        stays near what k-means finds.
+        One row in five gets the level of its cluster (k-means++), the others a random level. With random levels only,
+        all levels are alike for many rows, and EM stops at its first small steps; with clusters only, it stays near the
+        clusters.
         """
-        children, whole = self.network.graph.children(), table
-        seen = {name: node for name, node in self.nodes.items() if name in self.seen or not node.is_label}
+        children = self.network.graph.children()
+        observed = {name: node for name, node in self.nodes.items() if name in self.observed or not node.is_discrete}
+        guessed = self.table
         for name, node in self.nodes.items():
-            if name in seen or not seen:
+            if name in observed or not observed:
                 continue
-            near = [other for other in (*node.factor.given, *children[name]) if other in seen] or list(seen)
+            near = [other for other in (*node.factor.given, *children[name]) if other in observed] or list(observed)
             domain = self.available.domains[str(name)]
-            factors = [Factor(n, (), Gaussian() if seen[n].inputs else seen[n].family) for n in near]
-            counter = SoftCounter(factors, whole, len(domain.levels))
-            unknown = np.full(whole.n_rows, -1)
-            (nearest,) = counter.kmeans_assigners(whole, unknown, self.all_weights, 1, self.rng)
-            parts = (slice(start, start + _ROWS) for start in range(0, whole.n_rows, _ROWS))
-            levels = np.concatenate([nearest(whole.rows(part)) for part in parts])
-            chance = np.flatnonzero(self.rng.random(whole.n_rows) < _BY_CHANCE)
-            levels[chance] = self.rng.integers(len(domain.levels), size=len(chance))
-            table = table.with_codes(name, levels, domain)
+            families = [Gaussian() if observed[n].inputs else observed[n].family for n in near]
+            factors = [Factor(n, (), family) for n, family in zip(near, families, strict=True)]
+            counter = SoftCounter(factors, self.table, len(domain.levels))
+            unknown = np.full(self.table.n_rows, -1)
+            (nearest,) = counter.kmeans_assigners(self.table, unknown, self.weights, 1, self.rng)
+            batches = (slice(start, start + _BATCH_ROWS) for start in range(0, self.table.n_rows, _BATCH_ROWS))
+            codes = np.concatenate([nearest(self.table.rows(batch)) for batch in batches])
+            is_random = np.flatnonzero(self.rng.random(self.table.n_rows) < _RANDOM_FRACTION)
+            codes[is_random] = self.rng.integers(len(domain.levels), size=len(is_random))
+            guessed = guessed.with_codes(name, codes, domain)
+        return guessed
+
+    def _with_random_cells(self) -> Table:
+        """Return the rows with random levels in missing cells."""
+        table = self.table
+        for name, codes in self.incomplete_codes.items():
+            domain = self.available.domains[str(name)]
+            random = self.rng.integers(len(domain.levels), size=len(codes))
+            table = table.with_codes(name, np.where(codes < 0, random, codes), domain)
         return table
 
-    def _with_draws(self, table: Table) -> Table:
-        """The rows with any level in the place of a missing one."""
-        for name, codes in self.gaps.items():
-            domain = self.available.domains[str(name)]
-            drawn = self.rng.integers(len(domain.levels), size=len(codes))
-            table = table.with_codes(name, np.where(codes < 0, drawn, codes), domain)
-        return table
+    def _by_node(self, statistics: Statistics) -> list[EstimatedNode]:
+        """Return every node with its statistics."""
+        nodes = nodes_of(self.available.factors, statistics)
+        return [nodes[name] for name in self.nodes]
 
-    def _by_node(self, statistics: list[Any]) -> list[EstimatedNode]:
-        """Every node with its statistics."""
-        found = nodes_of(self.available.factors, statistics)
-        return [found[name] for name in self.nodes]
+    def _counted(self, statistics: Statistics) -> list[Any]:
+        """Return the statistics of every node for estimation."""
+        return [node.counted for node in self._by_node(statistics)]
 
-    # ---- The steps --------------------------------------------------------------------------------------------------
+    # ---- Iterations -------------------------------------------------------------------------------------------------
 
-    def maximize(self, expected: list[Any] | Estimated) -> tuple[Estimated, float]:
-        """The M-step: the most probable parameters of every node, and their log prior; those to start from are."""
+    def maximize(self, expected: Statistics | Scorers) -> tuple[Scorers, float]:
+        """M-step: return the parameters of every node and their log prior; initial parameters are returned as they are."""
         if isinstance(expected, dict):
-            return expected, self.start_log_prior
-        counted = [node.counted for node in self._by_node(expected)]
-        found, log_prior = self.hill.maximize(counted, self.groups)
-        return self._widened(found, counted), log_prior
+            return expected, self.initial_log_prior
+        counted = self._counted(expected)
+        scorers, log_prior = self.objective.maximize(counted, self.groups)
+        return self._with_constant_nodes(scorers, counted), log_prior
 
-    def _widened(self, found: list[FactorScorer], counted: list[Any]) -> Estimated:
-        """The parameters of every node, of leaves that are the same in every row, too."""
-        pairs = zip(found, counted, strict=True)
-        wide = [
-            with_constant_columns(scored, counts.pool_groups()) if len(scored.constant) else scored
-            for scored, counts in pairs
-        ]
-        return dict(zip(self.nodes, wide, strict=True))
+    def _with_constant_nodes(self, scorers: Sequence[FactorScorer], counted: Sequence[Any]) -> Scorers:
+        """Return the parameters of every node, also of continuous nodes that are constant."""
+        pairs = zip(scorers, counted, strict=True)
+        with_constant = (
+            with_constant_columns(scorer, statistics.pool_groups()) if len(scorer.constant) else scorer
+            for scorer, statistics in pairs
+        )
+        return dict(zip(self.nodes, with_constant, strict=True))
 
-    def expect(self, found: Estimated) -> tuple[list[Any], float]:
-        """The E-step: the counts that the parameters expect, and the log likelihood of what is known."""
-        tables = {name: part.parameters.table for name, part in found.items() if self.nodes[name].is_label}
-        inference = self.inference.with_parameters(tables, self.network.leaves_of(found, self.same))
-        value, out = self._available_likelihood(found), list(self.fixed)
-        value += sum(rows.log_likelihood(inference) for rows in self.linked)
-        for rows in self.linked:
-            self._add_linked(out, inference, rows.leaf, rows.cells, rows.shares)
-        labels: list[Any] = [0.0] * len(tables)
-        for part in self.parts:
-            counts, shares, log_likelihood = part.expect(inference)
-            value += log_likelihood
-            labels = [before + more for before, more in zip(labels, counts, strict=True)]
-            for factor in (factor for factor in self.measured if factor.given in shares):
-                place = self.available.factors.index(factor)
-                soft = self._soft(factor, part, shares[factor.given], out[place].pool_groups())
-                out[place] = out[place] + soft.reshape_groups(out[place].given_shape)
-            for leaf in self.holed:
-                labels_above = self.inference.components[leaf].labels
-                if labels_above in shares:
-                    cells = part.known.cells[leaf][part.lacking[labels_above]]
-                    self._add_linked(out, inference, leaf, cells, shares[labels_above])
-        expected = dict(zip(inference.levels, labels, strict=True))
-        for place, factor in enumerate(self.available.factors if self.parts else ()):
-            if factor.family.cell_type == "codes":
-                table = np.concatenate([expected[name] for name in factor.columns], axis=-1)
-                out[place] = out[place] + Counts(table, out[place].segments)
-        return out, value
+    def expect(self, scorers: Scorers) -> tuple[Statistics, float]:
+        """E-step: return the expected statistics, and the log-likelihood of the observed cells."""
+        tables = {name: scorer.parameters.table for name, scorer in scorers.items() if self.nodes[name].is_discrete}
+        inference = self.inference.with_parameters(tables, self.network.leaves_of(scorers, self.constant))
+        log_likelihood = self._complete_log_likelihood(scorers)
+        expected = list(self.fixed)
+        for rows in self.incomplete_components:
+            log_likelihood += rows.log_likelihood(inference)
+            self._add_component(expected, inference, rows.leaf, rows.cells, rows.group_weights)
+        counts: list[Any] = [0.0] * len(tables)
+        for batch in self.batches:
+            batch_counts, group_weights, of_batch = batch.expect(inference)
+            log_likelihood += of_batch
+            counts = [total + more for total, more in zip(counts, batch_counts, strict=True)]
+            self._add_continuous(expected, inference, batch, group_weights)
+        if self.batches:
+            by_node = dict(zip(inference.levels, counts, strict=True))
+            for k, factor in enumerate(self.available.factors):
+                if factor.family.cell_type == "codes":
+                    table = np.concatenate([by_node[name] for name in factor.columns], axis=-1)
+                    expected[k] = expected[k] + Counts(table, expected[k].segments)
+        return expected, log_likelihood
 
-    def _add_linked(
-        self, out: list[Any], inference: NetworkInference, leaf: Name, cells: np.ndarray, shares: np.ndarray
+    def _add_continuous(
+        self,
+        expected: Statistics,
+        inference: NetworkInference,
+        batch: IncompleteDiscreteRows,
+        group_weights: dict[tuple[Name, ...], np.ndarray],
+    ) -> None:
+        """Add the expected statistics of continuous nodes in rows with missing parents."""
+        for factor in self.continuous_factors:
+            if factor.given in group_weights:
+                k = self.available.factors.index(factor)
+                soft = _soft_statistics(factor, batch, group_weights[factor.given], expected[k].pool_groups())
+                expected[k] = expected[k] + soft.reshape_groups(expected[k].given_shape)
+        for leaf in self.incomplete_leaves:
+            given = self.inference.components[leaf].given
+            if given in group_weights:
+                cells = batch.evidence.cells[leaf][batch.incomplete[given]]
+                self._add_component(expected, inference, leaf, cells, group_weights[given])
+
+    def _add_component(
+        self,
+        expected: Statistics,
+        inference: NetworkInference,
+        leaf: Name,
+        cells: np.ndarray,
+        group_weights: np.ndarray,
     ) -> None:
         """Add the expected statistics of connected continuous nodes."""
-        places = {factor.columns[-1]: place for place, factor in enumerate(self.available.factors)}
-        like = {node: out[places[node]] for node in inference.components[leaf].nodes}
-        for node, moments in expected_of(inference, leaf, cells, shares, self.nodes, like).items():
-            out[places[node]] = out[places[node]] + moments
+        index = {factor.columns[-1]: k for k, factor in enumerate(self.available.factors)}
+        like = {node: expected[index[node]] for node in inference.components[leaf].nodes}
+        moments = expected_moments(inference, leaf, cells, group_weights, self.nodes, like)
+        for node, of_node in moments.items():
+            expected[index[node]] = expected[index[node]] + of_node
 
-    def _soft(self, factor: Factor, part: IncompleteDiscreteRows, shares: np.ndarray, like: Any) -> Any:
-        """The statistics of measured nodes: a row counts in every combination of parents' levels as it is probable."""
-        rows = part.lacking[factor.given]
-        cells = [part.known.cells[name] for name in factor.columns]
-        block: Any
-        if isinstance(cells[0], SparseRows):  # a factor of its own
-            block = cells[0].rows(rows)
-        else:
-            block = np.concatenate([column[rows].reshape(len(rows), -1) for column in cells], axis=1)
-        return factor.family.collect(block, None, shares.shape[1], np.ascontiguousarray(shares), like=like)
+    def _complete_log_likelihood(self, scorers: Scorers) -> float:
+        """Return the log-likelihood of the statistics that are counted once."""
+        total = 0.0
+        for counted, scorer in zip(self._counted(self.fixed), scorers.values(), strict=True):
+            logs = np.asarray(scorer.family.log_likelihood(scorer.parameters, counted))
+            total += float(np.where(np.isnan(logs), 0.0, logs).sum())  # undefined parameters have no rows
+        return total
 
-    def _available_likelihood(self, found: Estimated) -> float:
-        """Log p of what is counted once."""
-        value = 0.0
-        for node, scored in zip(self._by_node(self.fixed), found.values(), strict=True):
-            logs = np.asarray(scored.family.log_likelihood(scored.parameters, node.counted))
-            value += float(np.where(np.isnan(logs), 0.0, logs).sum())  # nothing was counted where nothing is known
-        return value
+
+def _soft_statistics(factor: Factor, batch: IncompleteDiscreteRows, group_weights: np.ndarray, like: Any) -> Any:
+    """Return the statistics of continuous nodes with every row in each combination of parents' levels, by its weight."""
+    rows = batch.incomplete[factor.given]
+    cells = [batch.evidence.cells[name] for name in factor.columns]
+    block: Any
+    if isinstance(cells[0], SparseRows):  # a factor of one block
+        block = cells[0].rows(rows)
+    else:
+        block = np.concatenate([column[rows].reshape(len(rows), -1) for column in cells], axis=1)
+    return factor.family.collect(block, None, group_weights.shape[1], np.ascontiguousarray(group_weights), like=like)

@@ -1,294 +1,221 @@
-"""Learning a Bayesian network: its tables by counting and, where cells are missing, perhaps by EM."""
+"""Fitting a Bayesian network: CPTs by counting, missing cells by EM if requested.
+
+The functions return the tally of rows; the model adopts it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.counting import check_weight, count
-from tallybayes.data.data_frames import frame_kind
 from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.open_source import open_source
 from tallybayes.data.source import Source
 from tallybayes.data.table import Table, open_table
 from tallybayes.errors import DataError
-from tallybayes.estimation.em.em_objective import initial_model
+from tallybayes.estimation.em.em_loop import EMSummary
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.inputs.batching import check_names
 from tallybayes.models.inputs.features import as_rows
 from tallybayes.models.network.bde_prior import BDe
 from tallybayes.models.network.boolean_levels import booleans_to_levels
-from tallybayes.models.network.estimated_network import is_line
+from tallybayes.models.network.estimated_network import check_prior, is_linear
 from tallybayes.models.network.graph import Graph
-from tallybayes.models.network.network_factors import (
-    caution_numbers,
-    check_sizes,
-    check_structure,
-    check_sum,
-    in_order,
-    make_factors,
-)
-from tallybayes.models.receipt import with_receipt
+from tallybayes.models.network.network_factors import check_sizes, make_factors, warn_many_levels
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.tally.vocabulary import Vocabulary
-from tallybayes.typing import Rows, SampleWeights
+from tallybayes.typing import Priors, Rows, SampleWeights
 from tallybayes.warnings import warn
 
 if TYPE_CHECKING:
     from tallybayes.models.network.bayesian_network import BayesianNetwork
 
-    N = TypeVar("N", bound=BayesianNetwork)
+ColumnNames = Iterable[Name] | None
 
 
-def fit(
-    model: N,
-    X: Rows,
-    *,
-    sample_weight: SampleWeights = None,
-    names: Iterable[Name] | None = None,
-    initial: BayesianNetwork | None = None,
-) -> N:
-    """Count the rows, forgetting any counted before.
-
-    Parameters
-    ----------
-    X : data frame, mapping of columns, list of dicts, or array
-        Columns that are no nodes are ignored. None and NaN are missing. Booleans are words where the levels of a
-        node are, as for `query`.
-    sample_weight : array-like of shape (n,), or the name of a column, optional
-    names : sequence, optional
-        The names of an array's columns; without, its nodes are called 0, 1, 2, …
-    initial : BayesianNetwork, optional
-        Where EM starts, and from nowhere else: at the tables of this one, fitted or from tables, of the same structure.
-        Where nothing is expected (``missing="available"``) it is not needed.
-
-    Returns
-    -------
-    self
-    """
-    source, initial = None if model.missing == "em" else open_source(X), initial_model(model, initial)
-    if source is None:
-        _learn(model, open_rows(model, X, names, anew=True), sample_weight, initial)._frame_library = frame_kind(X)
-        return model
-    check_names(source, sample_weight=sample_weight)
-    with source.snapshot():
-        return _learn_there(model, source, sample_weight)
-
-
-def partial_fit(model: N, X: Rows, *, sample_weight: SampleWeights = None, names: Iterable[Name] | None = None) -> N:
-    """Count more rows; new levels may appear. Any order, any split gives what `fit` on all gives.
-
-    Parameters
-    ----------
-    X, sample_weight, names
-        As for `fit`. With ``missing="em"`` no cell may be missing here.
-
-    Returns
-    -------
-    self
-    """
-    if not hasattr(model, "tally_"):
-        return fit(model, X, sample_weight=sample_weight, names=names)
-    model._require_counts("adding rows")
-    more = _count_all(model, X, sample_weight, names)
-    check_sum(model.tally_, more)
-    return model._set_tally(model.tally_ + more)
-
-
-@with_receipt
-def forget(model: N, X: Rows, *, sample_weight: SampleWeights = None, names: Iterable[Name] | None = None) -> N:
-    """Take rows out again, exactly: as if they had never been seen.
-
-    Parameters
-    ----------
-    X, sample_weight, names
-        Rows that were learned, as for `fit`.
-
-    Returns
-    -------
-    self
-    """
-    check_is_fitted(model, "tally_")
-    model._require_counts("taking rows out")
-    return model._set_tally(model.tally_ - _count_all(model, X, sample_weight, names))
-
-
-def fit_tally(model: N, tally: Tally) -> N:
-    """Learn from a tally counted elsewhere: by another model, in a file, a shard, a database.
-
-    Parameters
-    ----------
-    tally : Tally
-        A factor p(columns | parents) for every node; several nodes with the same parents may be in one.
-
-    Returns
-    -------
-    self
-    """
-    if not isinstance(tally, Tally):
-        raise DataError.wrong_type("tally", repr(tally)[:60], "a Tally, as tb.count or a fitted model has it")
-    graph = Graph.read(model.parents)
-    check_structure(graph, tally)
-    model._check_settings()
-    model._check_prior(list(tally.factors))
-    return model._set_tally(in_order(graph, tally))
-
-
-def _learn(model: N, table: Table, sample_weight: Any, initial: Any = None) -> N:
-    """Learn from all rows at once."""
-    model._check_settings()
-    weight = check_weight(named_weights(table, sample_weight), table.n_rows)
-    if table.n_rows == 0 or (weight is not None and not (weight > 0).any()):
-        found = "there are 0 rows to learn from" if table.n_rows == 0 else "the weight of every row is zero"
-        raise DataError(f"{found}; expected at least 1 that counts.")
-    graph = Graph.read(model.parents)
-    table = _with_hidden(model, graph, table)
-    factors, absent = make_factors(graph, model.columns, table)
-    model._check_prior(factors)
-    tally, climbed = _count(table, table, weight, factors, absent), None
-    may_miss = any(_may_miss(table.column(name)) for factor in factors for name in factor.level_columns)
-    tally = _with_all_levels(model, tally, count(table, _labels_of(factors) if may_miss else [], weight=weight))
-    caution_numbers(model.columns, table, _levels_of(tally))
-    if model.missing == "em":
-        from tallybayes.models.network.network_em import learn_network
-
-        tally, climbed = learn_network(model, table, weight, with_prior_levels(model, tally), initial)
-    return model._set_tally(tally, climbed)
-
-
-def _learn_there(model: N, source: Source, sample_weight: Any) -> N:
-    """Learn from rows that are counted batch by batch, or where they lie."""
-    model._check_settings()
-    table, graph = open_table(source.first_batch()), Graph.read(model.parents)
-    if table.n_rows == 0:
-        raise DataError("there are 0 rows to learn from; expected at least 1 that counts.")
-    source.check_columns(graph.nodes)
-    factors, absent = make_factors(graph, model.columns, table)
-    model._check_prior(factors)
-    seen = _count(source, table, sample_weight, [*factors, *_labels_of(factors)], absent)  # in one pass
-    tally = Tally(tuple(factors), seen.statistics[: len(factors)], seen.domains, seen.schema).drop_unseen_levels()
-    caution_numbers(model.columns, table, _levels_of(tally))
-    return model._set_tally(_with_all_levels(model, tally, seen))
-
-
-def _count_all(model: BayesianNetwork, X: Any, sample_weight: Any, names: Any) -> Tally:
-    """The tally of more rows, whether in memory or not."""
+def count_training_rows(
+    model: BayesianNetwork, X: Rows, sample_weight: SampleWeights, names: ColumnNames, initial: BayesianNetwork | None
+) -> tuple[Tally, EMSummary | None]:
+    """Return the tally of the training rows, and the result of EM if it was needed."""
     source = None if model.missing == "em" else open_source(X)
     if source is None:
-        return count_more(model, open_rows(model, X, names), sample_weight)
+        return _count_table(model, open_rows(model, X, names, refit=True), sample_weight, initial)
+    check_names(source, sample_weight=sample_weight)
+    with source.snapshot():
+        return _count_source(model, source, sample_weight), None
+
+
+def count_more_rows(model: BayesianNetwork, X: Rows, sample_weight: SampleWeights, names: ColumnNames = None) -> Tally:
+    """Return the tally of more rows, in memory or from a data source, for a fitted model."""
+    source = None if model.missing == "em" else open_source(X)
+    if source is None:
+        return count_more_table(model, open_rows(model, X, names), sample_weight)
     check_names(source, sample_weight=sample_weight)
     with source.snapshot():
         first = open_table(source.first_batch())
         return _count(source, first, sample_weight, model.tally_.factors, like=model.tally_)
 
 
-def open_rows(model: BayesianNetwork, X: Any, names: Any = None, *, anew: bool = False) -> Table:
-    """The rows as a table whose columns have the names of nodes, booleans in words where the levels are words.
+def _count_table(
+    model: BayesianNetwork, table: Table, sample_weight: SampleWeights, initial: BayesianNetwork | None
+) -> tuple[Tally, EMSummary | None]:
+    """Return the tally of rows in memory, and the result of EM if it was needed."""
+    weight = check_weight(column_weights(table, sample_weight), table.n_rows)
+    if table.n_rows == 0 or (weight is not None and not (weight > 0).any()):
+        reason = "there are 0 rows" if table.n_rows == 0 else "the weight of every row is zero"
+        raise DataError(f"{reason}; expected at least 1 row of positive weight.")
+    graph = Graph.read(model.parents)
+    table = _with_hidden_nodes(model, graph, table)
+    factors, missing_level_domains = make_factors(graph, model.columns, table)
+    check_prior(model.prior, factors, model.estimate)
+    tally = _count(table, table, weight, factors, missing_level_domains)
+    may_miss = any(_may_miss(table.column(name)) for factor in factors for name in factor.level_columns)
+    all_levels = count(table, _nodes_with_parents(factors) if may_miss else [], weight=weight)
+    tally = _with_all_levels(model, tally, all_levels)
+    warn_many_levels(model.columns, table, _levels_of(tally))
+    if model.missing != "em":
+        return tally, None
+    from tallybayes.models.network.network_em import fit_by_em
 
-    `anew`: levels are those that are declared, not those that were learnt before.
+    return fit_by_em(model, table, weight, with_prior_levels(model.prior, tally), initial)
+
+
+def _count_source(model: BayesianNetwork, source: Source, sample_weight: SampleWeights) -> Tally:
+    """Return the tally of a data source, batch by batch or in a database."""
+    table = open_table(source.first_batch())
+    graph = Graph.read(model.parents)
+    if table.n_rows == 0:
+        raise DataError("there are 0 rows; expected at least 1 row of positive weight.")
+    source.check_columns(graph.nodes)
+    factors, missing_level_domains = make_factors(graph, model.columns, table)
+    check_prior(model.prior, factors, model.estimate)
+    both = _count(source, table, sample_weight, [*factors, *_nodes_with_parents(factors)], missing_level_domains)
+    tally = Tally(tuple(factors), both.statistics[: len(factors)], both.domains, both.schema).drop_unseen_levels()
+    warn_many_levels(model.columns, table, _levels_of(tally))
+    return _with_all_levels(model, tally, both)
+
+
+def open_rows(model: BayesianNetwork, X: Rows, names: ColumnNames = None, *, refit: bool = False) -> Table:
+    """Open rows as a table with the names of nodes as columns; booleans become levels that are words.
+
+    With `refit`, the levels are the declared ones; otherwise those of the fitted model.
     """
-    table = open_table(as_rows(X, model if hasattr(model, "tally_") else None), None if names is None else list(names))
+    is_fitted = hasattr(model, "tally_")
+    nodes = Graph.read(model.parents).nodes
+    table = open_table(as_rows(X, model if is_fitted else None), None if names is None else list(names))
     if names is None and list(table.columns) == list(range(len(table.columns))):
-        unnamed = [node for node in Graph.read(model.parents).nodes if isinstance(node, str)]
-        if unnamed:
+        named = [node for node in nodes if isinstance(node, str)]
+        if named:
             raise DataError(
-                f"the data have no column names, so which column is {unnamed[0]!r} is not known.\n"
+                f"the data have no column names; expected a column {named[0]!r}.\n"
                 "    Pass names=[...], one for every column, or a data frame or mapping of columns."
             )
-    table = with_parts_of_dates(table, Graph.read(model.parents).nodes)
-    learnt = not anew and hasattr(model, "tally_")
-    return booleans_to_levels(table, _levels_of(model.tally_) if learnt else _declared_levels(model))
+    table = with_parts_of_dates(table, nodes)
+    return booleans_to_levels(table, _levels_of(model.tally_) if is_fitted and not refit else _declared_levels(model))
+
+
+def open_training_table(data: Rows, sample_weight: SampleWeights, names: ColumnNames) -> tuple[Table, SampleWeights]:
+    """Open rows as a table; weights in a column of the data are removed from the table."""
+    table = open_table(data, None if names is None else list(names))
+    if isinstance(sample_weight, str):
+        column = sample_weight
+        sample_weight = column_weights(table, column)
+        table = table.without(column)
+    return with_parts_of_dates(table), sample_weight
+
+
+def column_weights(table: Table, sample_weight: SampleWeights) -> SampleWeights:
+    """Return the sample weights, from a column of the table if they are given by name."""
+    return np.asarray(table.column(sample_weight)) if isinstance(sample_weight, str) else sample_weight
 
 
 def _declared_levels(model: BayesianNetwork) -> dict[Name, tuple[Any, ...]]:
-    """The levels of nodes that `columns` or a prior declares."""
-    known: dict[Name, tuple[Any, ...]] = dict(model.prior.network.levels) if isinstance(model.prior, BDe) else {}
+    """Return the levels of nodes that `columns` or a prior declares."""
+    declared: dict[Name, tuple[Any, ...]] = dict(model.prior.tables.levels) if isinstance(model.prior, BDe) else {}
     for node in Graph.read(model.parents).nodes:
         family = model.columns.get(node) if isinstance(model.columns, Mapping) else model.columns
         levels = getattr(getattr(family, "present_family", None) or family, "levels", None)
         if levels is not None:
-            known[node] = tuple(levels)
-    return known
+            declared[node] = tuple(levels)
+    return declared
 
 
 def _levels_of(tally: Tally) -> dict[Name, tuple[Any, ...]]:
-    """The levels of nodes that have any."""
+    """Return the levels of the discrete nodes."""
     return {name: tally.domains[str(name)].levels for factor in tally.factors for name in factor.level_columns}
 
 
-def named_weights(table: Table, sample_weight: Any) -> Any:
-    """Weights, which may be a column of the table."""
-    return np.asarray(table.column(sample_weight)) if isinstance(sample_weight, str) else sample_weight
+# ---- Nodes and levels that are not in the counts ----------------------------------------------------------------
 
 
-# ---- Nodes and levels that the counts alone do not show ---------------------------------------------------------
-
-
-def _with_hidden(model: BayesianNetwork, graph: Graph, table: Table) -> Table:
-    """The table with columns for nodes that are never seen, if EM can expect them."""
-    absent = [node for node in graph.nodes if node not in table.columns]
+def _with_hidden_nodes(model: BayesianNetwork, graph: Graph, table: Table) -> Table:
+    """Return the table with empty columns for nodes that are never observed, if EM can estimate them."""
     declared = model.columns if isinstance(model.columns, Mapping) else {}
-    for node in absent if model.missing == "em" else ():
-        if getattr(declared.get(node), "levels", None) is not None:
+    for node in graph.nodes if model.missing == "em" else ():
+        if node not in table.columns and getattr(declared.get(node), "levels", None) is not None:
             table = table.with_column(node, np.full(table.n_rows, None))
-    absent = [node for node in absent if node not in table.columns]
+    absent = [node for node in graph.nodes if node not in table.columns]
     if absent:
         error = DataError.unknown_column(absent, table.columns)
-        raise DataError(f"{error}\n    A node that is never seen needs missing='em' and {_declared(absent[0])}.")
+        raise DataError(f"{error}\n    A node that is never observed needs missing='em' and {_declaration(absent[0])}.")
     return table
 
 
-def _labels_of(factors: list[Factor]) -> list[Factor]:
-    """Labels of nodes with parents, counted whether those are known or not; none where no node has any."""
+def _nodes_with_parents(factors: list[Factor]) -> list[Factor]:
+    """Return one factor of all discrete nodes with parents, counted whether or not the parents are observed."""
     names = tuple(name for factor in factors if factor.given for name in factor.level_columns)
     return [Factor(names, (), Categorical())] if names else []
 
 
-def _with_all_levels(model: BayesianNetwork, tally: Tally, seen: Tally) -> Tally:
-    """The tally with levels that only rows with missing parents have: EM counts them, otherwise no table does."""
-    known = {
-        n: Domain(domain.levels, n, is_sorted=tally.domains[n].is_sorted, has_missing_level=domain.has_missing_level)
-        for n, domain in seen.domains.items()
-    }
-    more = tally.domains | {n: tally.domains[n].union(domain) for n, domain in known.items()}
+def _with_all_levels(model: BayesianNetwork, tally: Tally, all_levels: Tally) -> Tally:
+    """Return the tally with levels that occur only in rows with missing parents: EM counts them, CPTs do not."""
+    domains = dict(tally.domains)
+    for name, domain in all_levels.domains.items():
+        is_sorted = tally.domains[name].is_sorted
+        observed = Domain(domain.levels, name, is_sorted=is_sorted, has_missing_level=domain.has_missing_level)
+        domains[name] = tally.domains[name].union(observed)
     if model.missing == "em":
-        tally = tally.align(more)
-    levels = {name: domain for name, domain in more.items() if not isinstance(domain, Vocabulary)}
-    for name, domain in levels.items():
-        lost = [level for level in domain.levels if level not in tally.domains[name].index]
-        if lost and tally.domains[name].levels:
+        tally = tally.align(domains)
+    for name, domain in domains.items():
+        if isinstance(domain, Vocabulary):
+            continue
+        counted = tally.domains[name]
+        if not counted.levels:
+            together, option = (
+                ("", "") if model.missing == "em" else (" together with its parents", ", or missing='em'")
+            )
+            raise DataError(
+                f"no row has {name!r}{together}, so its levels are unknown.\n    Pass {_declaration(name)}{option}."
+            )
+        uncounted = [level for level in domain.levels if level not in counted.index]
+        if uncounted:
             warn(
-                f"level {lost[0]!r} of {name!r} occurs only where a parent is missing: no table counts it.\n"
-                f"    Pass {_declared(name)}, or missing='em'.",
+                f"level {uncounted[0]!r} of {name!r} occurs only with missing parents: no CPT counts it.\n"
+                f"    Pass {_declaration(name)}, or missing='em'.",
                 UserWarning,
             )
-    empty = [name for name in levels if not tally.domains[name].levels]
-    if empty:
-        beside, other = ("", "") if model.missing == "em" else (" together with its parents", ", or missing='em'")
-        raise DataError(
-            f"no row shows {empty[0]!r}{beside}, so its levels are not known.\n    Pass {_declared(empty[0])}{other}."
-        )
     return tally
 
 
-def with_prior_levels(model: BayesianNetwork, tally: Tally) -> Tally:
-    """The tally with the levels that a prior knows, whether seen or not."""
-    return model.prior.declare(tally) if isinstance(model.prior, BDe) else tally
+def with_prior_levels(prior: Priors, tally: Tally) -> Tally:
+    """Return the tally with the levels of a BDe prior declared."""
+    return prior.declare(tally) if isinstance(prior, BDe) else tally
 
 
-def _declared(node: Name) -> str:
-    """How to declare levels, for messages."""
+def _declaration(node: Name) -> str:
+    """Return the code that declares levels, for messages."""
     return f"columns={{{node!r}: tb.Categorical(levels=[...])}}"
 
 
-def _may_miss(column: Any) -> bool:
-    """Whether a column's type has room for missing cells."""
+def _may_miss(column: object) -> bool:
+    """Return whether the type of a column allows missing cells."""
     return not isinstance(column, np.ndarray) or column.dtype.kind not in "biu"
 
 
@@ -298,52 +225,53 @@ def _may_miss(column: Any) -> bool:
 def _count(
     rows: Table | Source,
     table: Table,
-    weight: Any,
+    weight: SampleWeights,
     factors: Sequence[Factor],
-    absent: tuple[str, ...] = (),
+    missing_level_domains: tuple[str, ...] = (),
     like: Tally | None = None,
 ) -> Tally:
-    """The tally of rows, of which `table` is all or the first; labels without declared levels are sorted."""
+    """Return the tally of rows; `table` has all or the first of them. Levels are sorted unless declared."""
     free = {name for f in factors if getattr(f.family, "levels", None) is None for name in f.level_columns}
-    absent = absent if like is None else like.schema.missing_level_domains
-    schema = Schema(
-        sorted_domains=tuple(str(name) for name in table.columns if name in free), missing_level_domains=absent
-    )
-    table = _check_tables(table, factors, free)
+    missing_level_domains = missing_level_domains if like is None else like.schema.missing_level_domains
+    sorted_domains = tuple(str(name) for name in table.columns if name in free)
+    schema = Schema(sorted_domains=sorted_domains, missing_level_domains=missing_level_domains)
+    table = _checked_table(table, factors, free)
     return count(rows if isinstance(rows, Source) else table, factors, weight=weight, schema=schema, like=like)
 
 
-def count_more(model: BayesianNetwork, table: Table, sample_weight: Any) -> Tally:
-    """The tally of rows that are added to others, or taken out of them."""
+def count_more_table(model: BayesianNetwork, table: Table, sample_weight: SampleWeights) -> Tally:
+    """Return the tally of rows in memory that are added to others, or removed; EM rejects missing cells."""
+    tally = model.tally_
     if model.missing == "em":
-        absent = model.tally_.schema.missing_level_domains
-        for name in (n for factor in model.tally_.factors for n in factor.level_columns if str(n) not in absent):
+        exempt = tally.schema.missing_level_domains
+        for name in (n for factor in tally.factors for n in factor.level_columns if str(n) not in exempt):
             if (np.asarray(table.levels([name], lambda _: True)[0].columns[0]) < 0).any():
-                raise _not_alone(name)
-        for name in dict.fromkeys(n for factor in filter(is_line, model.tally_.factors) for n in factor.columns):
+                raise _missing_cells(name)
+        for name in dict.fromkeys(n for factor in filter(is_linear, tally.factors) for n in factor.columns):
             if np.isnan(np.asarray(table.numbers([name]), dtype=float)).any():
-                raise _not_alone(name)
-    return _count(table, table, named_weights(table, sample_weight), model.tally_.factors, like=model.tally_)
+                raise _missing_cells(name)
+    return _count(table, table, column_weights(table, sample_weight), tally.factors, like=tally)
 
 
-def _not_alone(name: Name) -> DataError:
-    """That rows cannot be expected without all others."""
+def _missing_cells(name: Name) -> DataError:
+    """Return the error for missing cells, which EM estimates from all rows."""
     return DataError(
-        f"column {name!r} has missing cells, which under missing='em' are expected from all rows at once.\n"
-        "    Use fit on all rows, or leave the incomplete ones out."
+        f"column {name!r} has missing cells; missing='em' estimates them from all rows at once.\n"
+        "    Use fit on all rows, or drop the incomplete ones."
     )
 
 
-def _check_tables(table: Table, factors: Sequence[Factor], free: set[Name]) -> Table:
-    """Refuse tables that memory cannot hold, before they are made; the rows, with labels ready to be counted."""
-    labels = {name: factor.family for factor in factors for name in factor.level_columns}
-    absent = [name for name in labels if name not in table.columns]
+def _checked_table(table: Table, factors: Sequence[Factor], free: set[Name]) -> Table:
+    """Return the rows with compact codes; raise TooLargeError before tables that do not fit into memory are allocated."""
+    families = {name: factor.family for factor in factors for name in factor.level_columns}
+    absent = [name for name in families if name not in table.columns]
     if absent:
         raise DataError.unknown_column(absent, table.columns)
-    names = [name for name in table.columns if name in labels]
+    names = [name for name in table.columns if name in families]
     sets = [(*f.given, column) for f in factors for column in f.level_columns or f.given[:1] if f.given]
     table = table.compacted(sets, lambda name: name in free)
     domains = table.levels(names, lambda name: name in free)[1]
-    declared = {name: len(getattr(labels[name], "levels", None) or ()) for name in names}
-    check_sizes(factors, {name: max(1, len(d.levels), declared[name]) for name, d in zip(names, domains, strict=True)})
+    n_declared = {name: len(getattr(families[name], "levels", None) or ()) for name in names}
+    sizes = {name: max(1, len(d.levels), n_declared[name]) for name, d in zip(names, domains, strict=True)}
+    check_sizes(factors, sizes)
     return table

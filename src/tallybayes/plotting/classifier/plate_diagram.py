@@ -8,7 +8,6 @@ import numpy as np
 
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.one_dependence.averaged_one_dependence import AveragedOneDependence
-from tallybayes.plotting.network.network_graph import plot_network
 from tallybayes.plotting.network.node_boxes import text_width
 from tallybayes.plotting.plot import Plot
 from tallybayes.plotting.style import COLORS, NOTE, amount, name_of, new_axes, words
@@ -151,7 +150,7 @@ def plot_groups(model: Any, ax: Any = None) -> Plot:
 def _plot_tree(model: Any, parents: dict[Any, Any], ax: Any) -> Plot:
     """Plot a tree-augmented classifier as a network with all edges."""
     parents_of = {name: [model._target] + ([] if parent is None else [parent]) for name, parent in parents.items()}
-    return plot_network(BayesianNetwork(parents_of), ax, tables=False)
+    return BayesianNetwork(parents_of).plot_graph(ax)
 
 
 def _plot_one_dependence(model: AveragedOneDependence, ax: Any) -> Plot:

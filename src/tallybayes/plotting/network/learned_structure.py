@@ -1,4 +1,4 @@
-"""The picture of a structure that was searched for: how sure its edges are."""
+"""Plot of a learned structure, with the strengths of its edges."""
 
 from __future__ import annotations
 
@@ -6,35 +6,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes.plotting.network.network_graph import cut, draw_graph
-from tallybayes.plotting.network.node_boxes import Box
+from tallybayes.plotting.network.network_graph import draw_graph
+from tallybayes.plotting.network.node_boxes import Box, shorten
 from tallybayes.plotting.plot import Plot
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from tallybayes.models.network.structure.learned_structure import Structure
 
-_THIN, _THICK = 0.6, 3.0  # the widths of lines, in points
+_THIN, _THICK = 0.6, 3.0  # line widths in points
+_COLUMNS = ("parent", "child", "score_gain", "reversible", "strength", "direction")
 
 
-def plot_structure(found: Structure, ax: Any = None) -> Plot:
-    """The graph; the stronger an edge, the thicker, and without a head where it can be turned."""
-    strengths = {(edge.parent, edge.child): edge.strength for edge in found.edges}
-    drawn = found.strengths is not None
-    if not drawn:  # by the square root, or one edge that is worth much would make hairs of all others
-        worth = {(edge.parent, edge.child): max(edge.score_gain, 0.0) ** 0.5 for edge in found.edges}
-        most = max([worth[edge] for edge in worth if np.isfinite(worth[edge])], default=0.0) or 1.0
-        strengths = {edge: min(value / most, 1.0) for edge, value in worth.items()}
-    free = {(edge.parent, edge.child): edge.reversible for edge in found.edges}
-    looks = {
-        edge: {"width": _THIN + (_THICK - _THIN) * share, "head": not free[edge]} for edge, share in strengths.items()
-    }
-    title = "thicker: surer" if drawn else "thicker: worth more"
-    title += "; no head: can be turned" if any(free.values()) else ""
-    boxes = {node: Box(cut(node, 24)) for node in found.graph_.nodes}
-    ax = draw_graph(found.graph_.parents, boxes, looks, title if found.edges else "", ax)
-    return Plot(ax, {name: list(values) for name, values in _columns(found).items()})
-
-
-def _columns(found: Structure) -> dict[str, Any]:
-    fields = ("parent", "child", "score_gain", "reversible", "strength", "direction")
-    return {name: [getattr(edge, name) for edge in found.edges] for name in fields}
+def plot_structure(structure: Structure, ax: Axes | None = None) -> Plot:
+    """Plot the graph with edges as thick as they are strong; reversible edges have no arrowhead."""
+    edges = structure.edges
+    has_strengths = structure.strengths is not None
+    strengths = np.array([edge.strength for edge in edges])
+    if not has_strengths:  # square roots, so that one large gain does not make all other edges thin
+        gains = np.sqrt([max(edge.score_gain, 0.0) for edge in edges])
+        strengths = np.minimum(gains / (max(gains[np.isfinite(gains)], default=0.0) or 1.0), 1.0)
+    styles: dict[Any, dict[str, Any]] = {}
+    for edge, strength in zip(edges, strengths.tolist(), strict=True):
+        width = _THIN + (_THICK - _THIN) * strength
+        styles[edge.parent, edge.child] = {"width": width, "head": not edge.reversible}
+    title = f"line width: {'strength' if has_strengths else 'score gain'}"
+    title += "; no arrowhead: reversible" if any(edge.reversible for edge in edges) else ""
+    boxes = {node: Box(shorten(node, 24)) for node in structure.graph_.nodes}
+    ax = draw_graph(structure.graph_.parents, boxes, styles, title if edges else "", ax)
+    return Plot(ax, {name: [getattr(edge, name) for edge in edges] for name in _COLUMNS})

@@ -190,5 +190,5 @@ def test_a_network_is_judged_as_a_classifier_of_one_of_its_nodes():
         tb.prequential(network, {"sky": rows["sky"], "slow": rows["slow"]}, rows["wet"])
     with pytest.raises(DataError, match="the network has no node 'other'"):
         tb.prequential(network, rows | {"other": rows["wet"]}, "other", batch_size=50)
-    with pytest.raises(DataError, match="node 'size' is measured"):
+    with pytest.raises(DataError, match="node 'size' is continuous"):
         tb.prequential(tb.BayesianNetwork({"size": ["sky"]}), rows | {"size": rows["wet"] + 0.5}, "size", batch_size=50)

@@ -190,7 +190,7 @@ def test_leaving_out_too_many_rows_is_refused(name, monkeypatch):
     ("name", "target", "words"),
     [
         ("mixture", [0] * 40, "components are not classes"),
-        ("network", "size", "measured, so it has no classes"),
+        ("network", "size", "is continuous; expected a discrete node"),
         ("network", [0] * 40, "the name of a node"),
         ("network", "nothing", "nothing"),
         ("naive Bayes", None, "requires y"),
@@ -270,7 +270,7 @@ def test_other_rows_are_evaluated(name):
     ("name", "target", "words"),
     [
         ("mixture", [0] * 40, "components are not classes"),
-        ("network", "size", "is measured"),
+        ("network", "size", "is continuous"),
         ("network", [0] * 40, "the name of a node"),
         ("naive Bayes", None, "requires y"),
         ("chain", [["nobody"] * 6, *[[0] * 9] * 5], "6 steps|steps and|does not know"),

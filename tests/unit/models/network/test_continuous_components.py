@@ -1,4 +1,4 @@
-"""Measured nodes with measured parents: answers against normal algebra and sums over all combinations of labels."""
+"""Measured nodes with measured parents: answers against normal algebra and sums over all combinations of levels."""
 
 from __future__ import annotations
 
@@ -179,5 +179,5 @@ def test_too_many_combinations_are_refused_before_they_are_made():
     for k in range(1, 40):
         weights = {f"x{k - 1}": 1.0}
         nodes[f"x{k}"] = {"parents": [names[k], f"x{k - 1}"], "intercept": 0, "coefficients": weights, "std": 1}
-    with pytest.raises(TooLargeError, match="combinations of labels"):
+    with pytest.raises(TooLargeError, match="combinations of levels"):
         tb.BayesianNetwork.from_parameters(nodes).query("x3")

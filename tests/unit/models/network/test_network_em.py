@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 import tallybayes as tb
 from tallybayes.data.table import Table
 from tallybayes.errors import DataError, EstimateError, NotForgettableError, PriorError, TooLargeError
-from tallybayes.models.network.e_step_discrete import in_parts
+from tallybayes.models.network.e_step_discrete import in_batches
 from tallybayes.models.network.inference.evidence import read_rows
 from tests.examples import examples
 from tests.shared import DATA, needs
@@ -187,7 +187,7 @@ def test_what_em_cannot_do_is_refused():
     assert model.history_ == []
     with pytest.raises(NotForgettableError, match=r"EM imputed"):
         model.forget({"a": [0], "b": [1]})
-    with pytest.raises(DataError, match=r"column 'a' has missing cells, which under missing='em'"):
+    with pytest.raises(DataError, match=r"column 'a' has missing cells; missing='em'"):
         model.partial_fit({"a": [None], "b": [1]})
     for ask in (model.log_evidence, model.description_length):
         with pytest.raises(EstimateError, match=r"EM filled in"):
@@ -206,9 +206,9 @@ def test_what_em_cannot_do_is_refused():
 def test_levels_seen_only_beside_missing_parents_count():
     rows = {"a": [0, 1, None], "b": ["x", "y", "z"]}
     assert tb.BayesianNetwork({"b": ["a"]}, missing="em").fit(rows).levels_["b"] == ("x", "y", "z")
-    with pytest.warns(UserWarning, match=r"level 'z' of 'b' occurs only where a parent is missing"):
+    with pytest.warns(UserWarning, match=r"level 'z' of 'b' occurs only with missing parents"):
         assert tb.BayesianNetwork({"b": ["a"]}).fit(rows).levels_["b"] == ("x", "y")
-    with pytest.raises(DataError, match=r"no row shows 'b', so its levels are not known"):
+    with pytest.raises(DataError, match=r"no row has 'b', so its levels are unknown"):
         tb.BayesianNetwork({"b": ["a"]}, missing="em").fit({"a": [0, 1], "b": [None, None]})
 
 
@@ -222,7 +222,7 @@ def test_hidden_nodes_need_no_column():
     empty = tb.BayesianNetwork(parents, columns=columns, missing="em", random_state=0, max_iter=500)
     assert absent.tally_.isclose(empty.fit(rows | {"h": [None] * 2000}).tally_, 1e-9)
     with pytest.raises(
-        DataError, match=r"no column 'h'.*\n.*\n    A node that is never seen needs missing='em' and columns="
+        DataError, match=r"no column 'h'.*\n.*\n    A node that is never observed needs missing='em' and columns="
     ):
         tb.BayesianNetwork(parents).fit(rows)
 
@@ -271,11 +271,11 @@ def test_expected_counts_are_those_of_the_clique_tree(name, share):
     rng = np.random.default_rng(0)
     drawn = model.sample(60, random_state=0)
     rows = {node: np.where(rng.random(60) < share, None, cells) for node, cells in drawn.items()}
-    network, weight = model._inference, rng.choice([0.5, 1.0, 3.0], 60)
+    network, weight = model._estimated_network.inference, rng.choice([0.5, 1.0, 3.0], 60)
     known = read_rows(network, Table(rows), "missing")
     counts, value = _expected_by_the_clique_tree(network, known, weight)
     fixed, fixed_value = _looked_up(network, known, weight)
-    (part,) = in_parts(network, known, weight)
+    (part,) = in_batches(network, known, weight)
     more, _, more_value = part.expect(network)
     assert fixed_value + more_value == pytest.approx(value, rel=1e-13)
     for once, expected, wanted in zip(fixed, more, counts, strict=True):

@@ -17,97 +17,27 @@ if TYPE_CHECKING:
     from tallybayes.models.network.graph import Graph
 
 
-def d_separated(network: Any, first: Names, second: Names, given: Names | Mapping[Any, Any] = ()) -> bool:
-    """Return whether two sets of nodes are d-separated given the evidence.
-
-    D-separated nodes are conditionally independent for all parameters. Nodes that are not d-separated may still be
-    independent for some parameters. `active_path` returns a path that connects them.
-
-    Parameters
-    ----------
-    first, second : name, or sequence of names
-    given : name, sequence of names, or a mapping as for `query`, optional
-        The evidence; its levels do not matter. Nodes with soft evidence block no path.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> building = tb.BayesianNetwork({"alarm": ["tampering", "fire"], "smoke": ["fire"]})
-    >>> building.d_separated("tampering", "smoke")
-    True
-    >>> building.d_separated("tampering", "smoke", given="alarm")               # explaining away
-    False
-    >>> building.d_separated("tampering", "smoke", given=["alarm", "fire"])
-    True
-    """
-    return active_path(network, first, second, given) is None
-
-
-def active_path(network: Any, first: Names, second: Names, given: Names | Mapping[Any, Any] = ()) -> ActivePath | None:
-    """Return a shortest active path between two sets of nodes given the evidence; None if they are d-separated.
-
-    Parameters
-    ----------
-    first, second, given
-        As for `d_separated`.
-
-    Returns
-    -------
-    ActivePath or None
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> building = tb.BayesianNetwork({"alarm": ["tampering", "fire"], "report": ["alarm"], "smoke": ["fire"]})
-    >>> building.active_path("tampering", "smoke", given="report")
-    tampering → alarm ← fire → smoke
-      alarm  collider; open because report is observed
-      fire   not observed
-    >>> building.active_path("tampering", "smoke") is None
-    True
-    """
-    graph: Graph = getattr(network, "graph_", network)
-    starts, ends = _named(graph, first, "first"), _named(graph, second, "second")
-    known, hinted = _known(graph, given)
-    for one, other, what in ((starts, ends, "on both sides"), (starts, known, "given"), (ends, known, "given")):
-        both = [node for node in one if node in other]
+def active_path(graph: Graph, first: Names, second: Names, given: Names | Mapping[Any, Any] = ()) -> ActivePath | None:
+    """Return a shortest active path between two sets of nodes given the evidence; None if they are d-separated."""
+    starts = _query_nodes(graph, first, "first")
+    ends = _query_nodes(graph, second, "second")
+    observed, soft = _evidence_nodes(graph, given)
+    for nodes, others, what in (
+        (starts, ends, "on both sides"),
+        (starts, observed, "given"),
+        (ends, observed, "given"),
+    ):
+        both = [node for node in nodes if node in others]
         if both:
             raise DataError(
                 f"node {both[0]!r} is in the query and {what}; expected different nodes.\n    Remove one of the two."
             )
-    nodes = _shortest(graph, starts, set(ends), set(known), set(hinted))
-    return None if nodes is None else ActivePath(graph, nodes, known, hinted)
+    path = _shortest_path(graph, starts, set(ends), set(observed), set(soft))
+    return None if path is None else ActivePath(graph, path, observed, soft)
 
 
-def markov_blanket(network: Any, node: Name) -> MarkovBlanket:
-    """Return the Markov blanket of a node: its parents, children, and the other parents of its children.
-
-    Given its Markov blanket, the node is independent of all other nodes.
-
-    Parameters
-    ----------
-    node : name
-
-    Returns
-    -------
-    MarkovBlanket
-        A set of nodes.
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> building = tb.BayesianNetwork({"alarm": ["tampering", "fire"], "report": ["alarm"], "smoke": ["fire"]})
-    >>> building.markov_blanket("fire")
-    Markov blanket of fire: 3 nodes
-      parents   none
-      children  alarm, smoke
-      spouses   tampering
-    """
-    graph: Graph = getattr(network, "graph_", network)
+def markov_blanket(graph: Graph, node: Name) -> MarkovBlanket:
+    """Return the Markov blanket of a node: its parents, children, and the other parents of its children."""
     graph.require([node])
     children = graph.children()[node]
     others = {parent for child in children for parent in graph.parents[child]} - {node, *graph.parents[node], *children}
@@ -138,21 +68,20 @@ class ActivePath:
     ('rain', 'wet', 'slippery')
     """
 
-    def __init__(self, graph: Graph, nodes: tuple[Name, ...], known: Iterable[Name], hinted: Iterable[Name]) -> None:
-        self.nodes, self.given = nodes, (*known, *hinted)
+    def __init__(self, graph: Graph, nodes: tuple[Name, ...], observed: list[Name], soft: list[Name]) -> None:
+        self.nodes = nodes
+        self.given = (*observed, *soft)
         self.edges = [(a, b) if a in graph.parents[b] else (b, a) for a, b in pairwise(nodes)]
-        self._way = drawn_path(graph, nodes)
+        self._path = format_path(graph, nodes)
         self._reasons = {}
-        for place in range(1, len(nodes) - 1):
-            node = nodes[place]
-            if self.edges[place - 1][1] == node == self.edges[place][1]:
+        for node, (before, after) in zip(nodes[1:], pairwise(self.edges), strict=False):
+            self._reasons[node] = "not observed"
+            if before[1] == node == after[1]:
                 below = graph.descendants(node)
-                why = next(other for other in graph.nodes if other in below and other in self.given)
-                reason = "it" if why == node else printable(why)
-                open_by = f"{reason} {'has soft evidence' if why in hinted else 'is observed'}"
-                self._reasons[node] = f"collider; open because {open_by}"
-            else:
-                self._reasons[node] = "not observed"
+                opener = next(other for other in graph.nodes if other in below and other in self.given)
+                name = "it" if opener == node else printable(opener)
+                status = "has soft evidence" if opener in soft else "is observed"
+                self._reasons[node] = f"collider; open because {name} {status}"
 
     @property
     def marks(self) -> dict[str, tuple[Name, ...]]:
@@ -161,8 +90,8 @@ class ActivePath:
 
     def __repr__(self) -> str:
         width = max((len(printable(node)) for node in self._reasons), default=0)
-        lines = [f"  {printable(node):<{width}}  {why}" for node, why in self._reasons.items()]
-        return "\n".join([self._way, *lines])
+        lines = [f"  {printable(node):<{width}}  {reason}" for node, reason in self._reasons.items()]
+        return "\n".join([self._path, *lines])
 
     def _repr_html_(self) -> str:
         return html_text(repr(self))
@@ -188,27 +117,34 @@ class MarkovBlanket(Set[Name]):
     def __init__(
         self, node: Name, parents: tuple[Name, ...], children: tuple[Name, ...], spouses: tuple[Name, ...]
     ) -> None:
-        self.node, self.parents, self.children, self.spouses = node, parents, children, spouses
+        self.node = node
+        self.parents = parents
+        self.children = children
+        self.spouses = spouses
+
+    @property
+    def _members(self) -> tuple[Name, ...]:
+        return (*self.parents, *self.children, *self.spouses)
 
     @classmethod
-    def _from_iterable(cls, found: Iterable[Any]) -> Any:
+    def _from_iterable(cls, nodes: Iterable[Any]) -> Any:
         """Return the result type of `&`, `|` and `-`."""
-        return frozenset(found)
+        return frozenset(nodes)
 
     def __contains__(self, node: object) -> bool:
-        return node in (*self.parents, *self.children, *self.spouses)
+        return node in self._members
 
     def __iter__(self) -> Iterator[Name]:
-        return iter((*self.parents, *self.children, *self.spouses))
+        return iter(self._members)
 
     def __len__(self) -> int:
-        return len(self.parents) + len(self.children) + len(self.spouses)
+        return len(self._members)
 
     @property
     def marks(self) -> dict[str, tuple[Name, ...]]:
         """The nodes to highlight in a plot of the network, by their role."""
-        parts = {"parents": self.parents, "children": self.children, "spouses": self.spouses}
-        return {"node": (self.node,), **parts}
+        members = {"parents": self.parents, "children": self.children, "spouses": self.spouses}
+        return {"node": (self.node,), **members}
 
     def __repr__(self) -> str:
         shown = {name: ", ".join(map(printable, nodes)) or "none" for name, nodes in list(self.marks.items())[1:]}
@@ -219,66 +155,64 @@ class MarkovBlanket(Set[Name]):
         return html_text(repr(self))
 
 
-def drawn_path(graph: Graph, nodes: Iterable[Name]) -> str:
+def format_path(graph: Graph, nodes: tuple[Name, ...]) -> str:
     """Format a path with its edge directions, as in a → b ← c."""
-    found = list(nodes)
-    arrows = [" → " if a in graph.parents[b] else " ← " for a, b in pairwise(found)]
-    return "".join(printable(node) + arrow for node, arrow in zip(found, [*arrows, ""], strict=True))
+    arrows = [" → " if a in graph.parents[b] else " ← " for a, b in pairwise(nodes)]
+    return "".join(printable(node) + arrow for node, arrow in zip(nodes, [*arrows, ""], strict=True))
 
 
-def listed(nodes: Any) -> list[Name]:
+def node_list(nodes: Names | np.integer[Any]) -> list[Name]:
     """Return one name, or several, as a list."""
-    if isinstance(nodes, str | int):
-        return [nodes]
-    if isinstance(nodes, np.integer):
-        return [int(nodes)]
-    if not isinstance(nodes, Iterable):
+    names: Any = [nodes] if isinstance(nodes, str | int | np.integer) else nodes
+    if not isinstance(names, Iterable):
         raise DataError.wrong_type("nodes", repr(nodes), "the name of a node, or several")
-    return [int(node) if isinstance(node, np.integer) else node for node in nodes]
+    return [int(node) if isinstance(node, np.integer) else node for node in names]
 
 
-def _shortest(
-    graph: Graph, starts: Iterable[Name], ends: set[Name], known: set[Name], hinted: set[Name]
+def _shortest_path(
+    graph: Graph, starts: Iterable[Name], ends: set[Name], observed: set[Name], soft: set[Name]
 ) -> tuple[Name, ...] | None:
     """Find a shortest active path by breadth-first search (Bayes ball, Shachter 1998).
 
     A state is a node and whether the path enters it along an edge into it. A shortest path visits no node twice.
     """
-    children, opened = graph.children(), graph.ancestors(known | hinted)
+    children = graph.children()
+    open_colliders = graph.ancestors(observed | soft)
     before: dict[tuple[Name, bool], tuple[Name, bool] | None] = {(node, False): None for node in starts}
     waiting = list(before)
-    for step in waiting:  # grows during the loop
-        node, into = step
+    for state in waiting:  # grows during the loop
+        node, into = state
         if node in ends:
-            found: list[Name] = []
-            back: tuple[Name, bool] | None = step
-            while back is not None:
-                found.append(back[0])
-                back = before[back]
-            return tuple(reversed(found))
-        steps: list[tuple[Name, bool]] = []
-        if node not in known:
-            steps += [(child, True) for child in children[node]]
-        if node in opened if into else node not in known:
-            steps += [(parent, False) for parent in graph.parents[node]]
-        for after in steps:
+            path: list[Name] = []
+            previous: tuple[Name, bool] | None = state
+            while previous is not None:
+                path.append(previous[0])
+                previous = before[previous]
+            return tuple(reversed(path))
+        following: list[tuple[Name, bool]] = []
+        if node not in observed:
+            following += [(child, True) for child in children[node]]
+        if node in open_colliders if into else node not in observed:
+            following += [(parent, False) for parent in graph.parents[node]]
+        for after in following:
             if after not in before:
-                before[after] = step
+                before[after] = state
                 waiting.append(after)
     return None
 
 
-def _named(graph: Graph, nodes: Any, what: str) -> list[Name]:
-    found = listed(nodes)
-    graph.require(found)
-    if not found:
+def _query_nodes(graph: Graph, nodes: Names, what: str) -> list[Name]:
+    """Return nodes of the graph as a list; raise DataError if it is empty."""
+    names = node_list(nodes)
+    graph.require(names)
+    if not names:
         raise DataError.wrong_type(what, "empty", "the name of a node, or several")
-    return found
+    return names
 
 
-def _known(graph: Graph, given: Any) -> tuple[list[Name], list[Name]]:
+def _evidence_nodes(graph: Graph, given: Names | Mapping[Any, Any] | None) -> tuple[list[Name], list[Name]]:
     """Return the observed nodes and those with soft evidence."""
-    found = [] if given is None else listed(given)
-    graph.require(found)
-    hinted = [node for node in found if isinstance(given, Mapping) and isinstance(given[node], Mapping)]
-    return [node for node in found if node not in hinted], hinted
+    nodes = [] if given is None else node_list(given)
+    graph.require(nodes)
+    soft = [node for node in nodes if isinstance(given, Mapping) and isinstance(given[node], Mapping)]
+    return [node for node in nodes if node not in soft], soft

@@ -9,13 +9,13 @@ from tallybayes._utils.html import html_parts
 from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, EstimateError
 from tallybayes.models.network.analysis.adjustment_sets import Identification, identify
+from tallybayes.models.network.estimated_network import EstimatedNetwork
+from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.inference.queries import query
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from tallybayes.models.network.bayesian_network import BayesianNetwork
 
 
 class LinearCausalEffect:
@@ -49,15 +49,17 @@ class LinearCausalEffect:
       -1              -3             +2
     """
 
-    def __init__(self, how: Identification, slopes: tuple[float, float], given: Mapping[Any, Any]) -> None:
-        self.treatment, self.outcome, self.criterion, self.adjusted, _ = self._how = how
+    def __init__(self, identification: Identification, slopes: tuple[float, float], given: Mapping[Any, Any]) -> None:
+        self.treatment, self.outcome, self.criterion, self.adjusted, _ = identification
+        self._identification = identification
         self.interventional, self.observational = slopes
-        self.difference, self.given = slopes[0] - slopes[1], dict(given)
+        self.difference = slopes[0] - slopes[1]
+        self.given = dict(given)
 
     @property
     def marks(self) -> dict[str, tuple[Name, ...]]:
         """The nodes to highlight in a plot of the network, by their role."""
-        return self._how.marks
+        return self._identification.marks
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas data frame of one row."""
@@ -67,7 +69,7 @@ class LinearCausalEffect:
         return pd.DataFrame([[self.interventional, self.observational, self.difference]], columns=head)
 
     def _title(self) -> str:
-        return f"{self._how.title(self.given)}: per unit of {self.treatment}"
+        return f"{self._identification.title(self.given)}: per unit of {self.treatment}"
 
     def _table(self) -> tuple[list[str], list[str]]:
         cells = [f"{self.interventional:.5g}", f"{self.observational:.5g}", f"{round(self.difference, 12) + 0.0:+.5g}"]
@@ -82,36 +84,37 @@ class LinearCausalEffect:
 
 
 def linear_causal_effect(
-    model: BayesianNetwork,
+    network: EstimatedNetwork,
+    graph: Graph,
     treatment: Name,
     outcome: Name,
     given: Mapping[Name, Any],
     adjust: Sequence[Name] | None,
     unobserved: Sequence[Name],
 ) -> LinearCausalEffect:
-    """Compute the causal effect of a continuous treatment; parameters as for `causal_effect`.
+    """Return the causal effect of a continuous treatment; parameters as for `causal_effect`.
 
     The adjustment set decides whether the effect is identifiable. The slope is then computed by intervention, because
     every value of a Gaussian node is possible.
     """
-    found, graph = model._inference, model.graph_
-    if treatment not in found.component_index or outcome not in found.component_index:
+    inference = network.inference
+    if treatment not in inference.component_index or outcome not in inference.component_index:
         raise DataError(
             f"{treatment!r} is continuous, and no edge leads from it to {outcome!r}: its effect is zero.\n"
             "    Use an outcome with continuous parents."
         )
-    sizes = {node: len(found.levels[node]) if node in found.levels else 1 for node in graph.nodes}
-    how = identify(graph, (treatment, outcome), given, adjust, unobserved, sizes)
-    if found.component_index[treatment][1] in found.leaves[found.leaf_of(treatment)].constant:
+    sizes = {node: len(inference.levels[node]) if node in inference.levels else 1 for node in graph.nodes}
+    identification = identify(graph, (treatment, outcome), given, adjust, unobserved, sizes)
+    leaf, column = inference.component_index[treatment]
+    if column in inference.leaves[leaf].constant:
         raise EstimateError(
             f"{treatment!r} is the same in every row, so its effect on {outcome!r} is not identifiable."
         )
-    together: Any = query(model, (treatment, outcome), given)
-    slope, deviation = 0.0, float(together.std[0])
-    if how.criterion != "none":
-        ends: list[Any] = [
-            query(model, outcome, given, do={treatment: float(together.mean[0]) + side * deviation}) for side in (-1, 1)
-        ]
-        slope = (ends[1].mean - ends[0].mean) / (2 * deviation)
-    seen = float(together.covariance[0, 1] / together.covariance[0, 0])
-    return LinearCausalEffect(how, (float(slope), seen), given)
+    joint = query(network, (treatment, outcome), given)
+    mean, std = float(joint.mean[0]), float(joint.std[0])
+    slope = 0.0
+    if identification.criterion != "none":
+        low, high = (query(network, outcome, given, {treatment: mean + sign * std}).mean for sign in (-1, 1))
+        slope = (high - low) / (2 * std)
+    observational = float(joint.covariance[0, 1] / joint.covariance[0, 0])
+    return LinearCausalEffect(identification, (float(slope), observational), given)

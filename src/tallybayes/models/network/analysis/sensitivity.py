@@ -12,89 +12,52 @@ from tallybayes._utils.html import html_parts
 from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, printable
 from tallybayes.models.inputs.features import one_row
+from tallybayes.models.network.estimated_network import EstimatedNetwork
 from tallybayes.models.network.inference.clique_tree import Likelihood
 from tallybayes.models.network.inference.evidence import Evidence, read_evidence
 from tallybayes.models.network.inference.network_inference import Compiled, NetworkInference
-from tallybayes.models.network.inference.queries import display_evidence, run_query
-from tallybayes.models.network.inference.query_result import title_of
-from tallybayes.models.network.inference.row_predictions import require_labels
+from tallybayes.models.network.inference.queries import GivenNodes, check_not_observed, display_evidence, run_query
+from tallybayes.models.network.inference.query_result import format_evidence
 from tallybayes.tally.factor import Name
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from tallybayes.models.network.bayesian_network import BayesianNetwork
     from tallybayes.plotting.plot import Plot
 
 _SHOWN = 12
+_HEAD = ["", "value", "low", "high", "slope"]
+
+EntryIndex = tuple[Name, tuple[int, ...]]  # a node, and the codes of its parents and its level
 
 
 def sensitivity(
-    model: BayesianNetwork,
-    event: Mapping[Name, Any],
-    given: Mapping[Any, Any] | None = None,
-    *,
-    odds: float = 2.0,
-    do: Mapping[Any, Any] | None = None,
+    network: EstimatedNetwork, event: Mapping[Name, Any], given: GivenNodes, odds: float, do: GivenNodes
 ) -> Sensitivity:
-    """Compute p(event | given) as a function of each entry of the CPTs, one at a time.
+    """Return p(event | given) as a function of each entry of the CPTs, one at a time.
 
     If an entry θ changes, the other entries of its row keep their proportions, and the probability is
     (aθ + b) / (cθ + d) (Castillo, Gutiérrez and Hadi, 1997). All coefficients follow exactly from two propagations: of
     the evidence, and of the evidence with the event; a CPT with a zero takes two more.
-
-    Parameters
-    ----------
-    event : mapping from node to level
-        The event; several nodes are a conjunction.
-    given, do
-        As for `query`.
-    odds : float, default 2
-        The odds of an entry are multiplied and divided by this factor; ``inf`` varies entries from 0 to 1.
-
-    Returns
-    -------
-    Sensitivity
-        A sequence of entries, the most influential first.
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> tables = {"fire": [0.99, 0.01], "alarm": [[0.98, 0.02], [0.05, 0.95]]}
-    >>> building = tb.BayesianNetwork.from_tables({"alarm": ["fire"]}, dict.fromkeys(tables, (False, True)), tables)
-    >>> found = building.sensitivity({"fire": True}, {"alarm": True})
-    >>> found
-    p(fire = True | alarm = True) = 0.3242, if the odds of an entry are halved or doubled:
-                                      value  low     high    slope
-      p(fire = True)                  0.01   0.1935  0.4897  +22.13
-      p(alarm = True | fire = False)  0.02   0.1966  0.4872  -10.96
-      p(alarm = True | fire = True)   0.95   0.3136  0.3298  +0.2306
-    >>> round(found[1].value_for(0.9), 5)               # the false alarm rate for a posterior of 0.9
-    0.00107
     """
     given = one_row(given)
-    found = model._inference.intervened(do)
+    inference = network.inference.intervened(do)
     if not isinstance(event, Mapping) or not event:
         raise DataError.wrong_type("event", repr(event)[:60], "a mapping from nodes to levels, as in {'fire': True}")
     if isinstance(odds, bool) or not isinstance(odds, int | float | np.number) or not odds > 1:
         raise DataError.wrong_type("odds", repr(odds), "a number above 1, or inf")
-    require_labels(model, list(event))
-    for node in event:
-        if node in (given or {}) or node in (do or {}):
-            raise DataError(
-                f"node {node!r} is in the event and in the evidence; expected one of them.\n    Remove one of the two."
-            )
-    event_evidence = read_evidence(found, event)
+    inference.require_discrete(event)
+    check_not_observed(event, "event", given, do)
+    event_evidence = read_evidence(inference, event)
     if event_evidence.likelihoods:
         raise DataError.wrong_type("event", repr(event)[:60], "one level for every node")
-    known, before = run_query(found, list(event), given, do)
-    rows = known.take(np.zeros(2, dtype=np.intp))
-    rows = rows._replace(
-        codes=rows.codes | {node: np.array([-1, code[0]]) for node, code in event_evidence.codes.items()}
-    )
-    lines = _functions(found, rows, known, set(event), set(do or ()), float(before.log_likelihood[0]))
-    return Sensitivity(found, dict(event), display_evidence(given, do), float(odds), *lines)
+    evidence, propagated = run_query(inference, list(event), given, do)
+    event_codes = {node: np.array([-1, code[0]]) for node, code in event_evidence.codes.items()}
+    rows = evidence.take(np.zeros(2, dtype=np.intp)).with_codes(event_codes)  # the evidence without and with the event
+    log_given = float(propagated.log_likelihood[0])
+    functions = _functions(inference, rows, evidence, set(event), set(do or ()), log_given)
+    return Sensitivity(inference, dict(event), display_evidence(given, do), float(odds), *functions)
 
 
 class Entry(NamedTuple):
@@ -133,7 +96,7 @@ class Entry(NamedTuple):
         value : float
             From 0 to 1.
         """
-        return float(_answer(np.array([self.function]), np.array([value]))[0])
+        return float(_event_probability(np.array([self.function]), np.array([value]))[0])
 
     def value_for(self, answer: float) -> float:
         """Return the value of the entry for a given probability of the event; NaN if there is none between 0 and 1.
@@ -151,7 +114,7 @@ class Entry(NamedTuple):
     @property
     def name(self) -> str:
         """The entry as printed: p(node = level | parents)."""
-        parents = title_of(self.given)
+        parents = format_evidence(self.given)
         return f"p({printable(self.node)} = {self.level!r}{' | ' + parents if parents else ''})"
 
 
@@ -183,35 +146,41 @@ class Sensitivity(Sequence[Entry]):
         given: dict[Any, Any],
         odds: float,
         probability: float,
-        places: list[tuple[Name, tuple[int, ...]]],
+        entries: list[EntryIndex],
         values: np.ndarray,
         functions: np.ndarray,
     ) -> None:
-        self.event, self.given, self.odds, self.probability = event, given, odds, probability
-        self._levels, self._parents = inference.levels, inference.graph.parents
-        self._places, self._values, self._functions = places, values, functions
+        self.event = event
+        self.given = given
+        self.odds = odds
+        self.probability = probability
+        self._levels = inference.levels
+        self._parents = inference.graph.parents
+        self._entries = entries
+        self._values = values
+        self._functions = functions
         self._slopes = functions[:, 0] - probability * functions[:, 2]
-        self._ends = np.sort([_answer(functions, end) for end in _moved(values, odds)], axis=0)
-        shown = [k for k, (node, place) in enumerate(places) if len(self._levels[node]) != 2 or place[-1] == 1]
-        spread, steep = (self._ends[1] - self._ends[0]).round(12), np.abs(self._slopes).round(12)
-        self._order = sorted(shown, key=lambda k: (-spread[k], -steep[k]))
+        self._ends = np.sort([_event_probability(functions, end) for end in _with_other_odds(values, odds)], axis=0)
+        shown = [k for k, (node, codes) in enumerate(entries) if len(self._levels[node]) != 2 or codes[-1] == 1]
+        widths = (self._ends[1] - self._ends[0]).round(12)
+        steepness = np.abs(self._slopes).round(12)
+        self._order = sorted(shown, key=lambda k: (-widths[k], -steepness[k]))
 
     def _entry(self, k: int) -> Entry:
-        node, place = self._places[k]
-        parents = self._parents[node]
-        given = {parent: self._levels[parent][code] for parent, code in zip(parents, place[:-1], strict=True)}
+        node, (*parent_codes, code) = self._entries[k]
+        given = {p: self._levels[p][c] for p, c in zip(self._parents[node], parent_codes, strict=True)}
         value, slope, low, high = (float(part[k]) for part in (self._values, self._slopes, *self._ends))
         a, b, c, d = self._functions[k].tolist()
-        return Entry(node, self._levels[node][place[-1]], given, value, slope, low, high, (a, b, c, d))
+        return Entry(node, self._levels[node][code], given, value, slope, low, high, (a, b, c, d))
 
     @overload
-    def __getitem__(self, place: int) -> Entry: ...
+    def __getitem__(self, index: int) -> Entry: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Entry]: ...
-    def __getitem__(self, place: int | slice) -> Entry | list[Entry]:
-        if isinstance(place, slice):
-            return [self._entry(k) for k in self._order[place]]
-        return self._entry(self._order[place])
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
+        if isinstance(index, slice):
+            return [self._entry(k) for k in self._order[index]]
+        return self._entry(self._order[index])
 
     def __len__(self) -> int:
         return len(self._order)
@@ -225,14 +194,14 @@ class Sensitivity(Sequence[Entry]):
         level : one of its levels
         given : mapping from every parent to a level
         """
-        wanted = dict(given or {})
-        for k, (name, _) in enumerate(self._places):
-            found = self._entry(k)
-            same = name == node and _same(found.level, level) and found.given.keys() == wanted.keys()
-            if same and all(_same(found.given[parent], one) for parent, one in wanted.items()):
-                return found
+        levels = dict(given or {})
+        for k, (name, _) in enumerate(self._entries):
+            entry = self._entry(k)
+            same = name == node and _is_same(entry.level, level) and entry.given.keys() == levels.keys()
+            if same and all(_is_same(entry.given[parent], value) for parent, value in levels.items()):
+                return entry
         raise DataError(
-            f"no entry p({node!r} = {level!r} | {title_of(wanted) or 'nothing'}) has an influence.\n"
+            f"no entry p({node!r} = {level!r} | {format_evidence(levels) or 'nothing'}) has an influence.\n"
             "    Check the names, and that every parent of the node has a level."
         )
 
@@ -254,7 +223,7 @@ class Sensitivity(Sequence[Entry]):
 
         Returns
         -------
-        Picture
+        Plot
         """
         from tallybayes.plotting.network.tornado import plot_sensitivity
 
@@ -263,122 +232,124 @@ class Sensitivity(Sequence[Entry]):
     @property
     def title(self) -> str:
         """The query, p(event | given)."""
-        known = title_of(self.given)
-        return f"p({title_of(self.event)}{' | ' + known if known else ''})"
+        evidence = format_evidence(self.given)
+        return f"p({format_evidence(self.event)}{' | ' + evidence if evidence else ''})"
 
     @property
     def perturbation(self) -> str:
         """The variation of entries, as printed."""
         if math.isinf(self.odds):
             return "an entry varies from 0 to 1"
-        return "the odds of an entry are " + (
-            "halved or doubled" if self.odds == 2 else f"{self.odds:g} times as small or large"
-        )
+        change = "halved or doubled" if self.odds == 2 else f"{self.odds:g} times as small or large"
+        return f"the odds of an entry are {change}"
 
     def __repr__(self) -> str:
-        lines = [["", "value", "low", "high", "slope"], *(self._line(entry) for entry in self[:_SHOWN])]
-        text = text_table(lines)
+        text = text_table([_HEAD, *map(self._row, self[:_SHOWN])])
         if len(self) > _SHOWN:
             text.append(f"  … {len(self) - _SHOWN} with less influence")
         return "\n".join([f"{self._head}:", *text]) if len(self) else self._head
 
     @property
     def _head(self) -> str:
-        moved = f", if {self.perturbation}" if len(self) else ", for all entries of the CPTs"
-        return f"{self.title} = {self.probability:.4g}{moved}"
+        condition = f", if {self.perturbation}" if len(self) else ", for all entries of the CPTs"
+        return f"{self.title} = {self.probability:.4g}{condition}"
 
-    def _line(self, entry: Entry) -> list[str]:
+    def _row(self, entry: Entry) -> list[str]:
         numbers = [f"{value:.4g}" for value in (entry.value, entry.low, entry.high)]
         return [entry.name, *numbers, f"{entry.slope + 0.0:+.4g}"]
 
     def _repr_html_(self) -> str:
-        rows = (self._line(entry) for entry in self)
-        return html_parts((self._head, ["", "value", "low", "high", "slope"], rows))
+        return html_parts((self._head, _HEAD, map(self._row, self)))
 
 
 def _functions(
-    found: NetworkInference, rows: Evidence, known: Evidence, event: set[Name], do: set[Name], log_given: float
-) -> tuple[float, list[tuple[Name, tuple[int, ...]]], np.ndarray, np.ndarray]:
+    inference: NetworkInference, rows: Evidence, evidence: Evidence, event: set[Name], do: set[Name], log_given: float
+) -> tuple[float, list[EntryIndex], np.ndarray, np.ndarray]:
     """Return p(event | given), and for every entry its index, its value, and the coefficients of its function.
 
     p(event, given) and p(given) are linear in the entries of a row of a CPT: each is R + Σ gᵢθᵢ, where gᵢ is the
     probability of all other factors. Both are divided by p(given), so that the denominator is 1 at current values.
     """
-    compiled, graph = found.compile(do), found.graph.without_incoming_edges(found.nodes_to_cut(do))
-    likelihoods, offset = found.likelihoods(rows, slice(0, 2), do)
-    answer = compiled.tree.propagate(compiled.potentials, likelihoods, 2)
-    scale = np.exp(answer.log_likelihood + offset - log_given)
-    bearing = graph.relevant_nodes(event, [*known.codes, *known.cells], known.likelihoods)
-    places: list[tuple[Name, tuple[int, ...]]] = []
-    values, functions = [np.zeros(0)], [np.zeros((0, 4))]
-    for node, table in found.tables.items():
-        if node in do or table.shape[-1] < 2 or node not in bearing:
+    compiled = inference.compile(do)
+    graph = inference.graph.without_incoming_edges(inference.nodes_to_cut(do))
+    likelihoods, offset = inference.likelihoods(rows, slice(0, 2), do)
+    propagated = compiled.tree.propagate(compiled.potentials, likelihoods, 2)
+    scale = np.exp(propagated.log_likelihood + offset - log_given)
+    relevant = graph.relevant_nodes(event, [*evidence.codes, *evidence.cells], evidence.likelihoods)
+    entries: list[EntryIndex] = []
+    values = [np.zeros(0)]
+    functions = [np.zeros((0, 4))]
+    for node, table in inference.tables.items():
+        if node in do or table.shape[-1] < 2 or node not in relevant:
             continue
-        scope = found.scope((*graph.parents[node], node))
         if (table > 0).all():
-            rest = answer.marginal(scope) * np.where(np.isfinite(scale), scale, 0.0) / table[..., None]
+            joint = propagated.marginal(inference.scope((*graph.parents[node], node)))
+            others = joint * np.where(np.isfinite(scale), scale, 0.0) / table[..., None]
         else:
-            rest = _probability_without_table(compiled, node, found, do, likelihoods, offset - log_given)
-        parts = [_line_function(table, rest[..., row], total) for row, total in ((1, scale[1]), (0, 1.0))]
-        is_defined = ~np.broadcast_to(found.unknown.get(node, np.array(False))[..., None], table.shape).ravel()
-        places += [(node, place) for place, here in zip(np.ndindex(*table.shape), is_defined, strict=True) if here]
+            others = _probability_without_table(compiled, node, inference, do, likelihoods, offset - log_given)
+        parts = [_linear_function(table, others[..., row], total) for row, total in ((1, scale[1]), (0, 1.0))]
+        undefined = inference.undefined.get(node, np.array(False))[..., None]
+        is_defined = ~np.broadcast_to(undefined, table.shape).ravel()
+        codes = list(np.ndindex(*table.shape))
+        entries += [(node, codes[k]) for k in np.flatnonzero(is_defined)]
         values.append(table.ravel()[is_defined])
         functions.append(np.stack([part.ravel()[is_defined] for pair in parts for part in pair], axis=1))
-    return float(scale[1]), places, np.concatenate(values), np.concatenate(functions)
+    return float(scale[1]), entries, np.concatenate(values), np.concatenate(functions)
 
 
 def _probability_without_table(
     compiled: Compiled,
     node: Name,
-    found: NetworkInference,
+    inference: NetworkInference,
     do: set[Name],
     likelihoods: list[Likelihood],
     offset: np.ndarray,
 ) -> np.ndarray:
     """Return the probability without a node's own CPT, for every entry of it and both rows; entries may be 0."""
-    tree, names = compiled.tree, list(found.levels)
+    tree = compiled.tree
+    names = list(inference.levels)
     own = names.index(node)
     home = tree.home(tree.scopes[own])
     potentials = list(compiled.potentials)
     potentials[home] = np.ones_like(potentials[home])
-    for place, scope in enumerate(tree.scopes[: len(names)]):
-        if place != own and names[place] not in do and tree.home(scope) == home:
-            potentials[home] *= tree._spread(home, scope, found.tables[names[place]][..., None])
-    answer = tree.propagate(potentials, likelihoods, 2)
-    return answer.marginal(tree.scopes[own]) * np.exp(answer.log_likelihood + offset)
+    for name, scope in zip(names, tree.scopes, strict=False):
+        if name != node and name not in do and tree.home(scope) == home:
+            potentials[home] *= tree.broadcast_to_clique(home, scope, inference.tables[name][..., None])
+    propagated = tree.propagate(potentials, likelihoods, 2)
+    return propagated.marginal(tree.scopes[own]) * np.exp(propagated.log_likelihood + offset)
 
 
-def _line_function(table: np.ndarray, rest: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return slope and intercept of R + Σ gᵢθᵢ in each θ; the others of its row keep their proportions.
+def _linear_function(table: np.ndarray, others: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return slope and intercept of R + Σ gᵢθᵢ in each θ; the other entries of its row keep their proportions.
 
     If an entry is 1, the others have no proportions, and get equal parts.
     """
     n_levels = table.shape[-1]
-    others = 1.0 - np.eye(n_levels)
-    whole = rest * table
-    left = table @ others  # 1 − θ, without its rounding
-    equal = rest @ others / (n_levels - 1)
-    shared = np.where(left > 0, whole @ others / np.where(left > 0, left, 1.0), equal)
-    elsewhere = np.maximum(total - whole.sum(axis=-1, keepdims=True), 0.0)
-    return rest - shared, elsewhere + shared
+    is_other = 1.0 - np.eye(n_levels)
+    terms = others * table
+    rest = table @ is_other  # 1 − θ, without its rounding
+    equal = others @ is_other / (n_levels - 1)
+    proportional = np.where(rest > 0, terms @ is_other / np.where(rest > 0, rest, 1.0), equal)
+    other_rows = np.maximum(total - terms.sum(axis=-1, keepdims=True), 0.0)
+    return others - proportional, other_rows + proportional
 
 
-def _moved(values: np.ndarray, odds: float) -> tuple[np.ndarray, np.ndarray]:
+def _with_other_odds(values: np.ndarray, odds: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the values of entries with their odds divided and multiplied by a factor."""
     if math.isinf(odds):
         return np.zeros_like(values), np.ones_like(values)
     return values / (values + odds * (1 - values)), odds * values / (odds * values + 1 - values)
 
 
-def _answer(functions: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _event_probability(functions: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Compute (aθ + b) / (cθ + d); the limit if the evidence becomes impossible."""
     a, b, c, d = functions.T
-    below = c * values + d
-    gone = below < 1e-13
-    found = np.where(gone, a / np.where(gone, c, 1.0), (a * values + b) / np.where(gone, 1.0, below))
-    return np.clip(found, 0.0, 1.0)
+    denominator = c * values + d
+    vanishes = denominator < 1e-13
+    ratio = np.where(vanishes, a / np.where(vanishes, c, 1.0), (a * values + b) / np.where(vanishes, 1.0, denominator))
+    return np.clip(ratio, 0.0, 1.0)
 
 
-def _same(level: Any, other: Any) -> bool:
+def _is_same(level: object, other: object) -> bool:
     plain = other.item() if isinstance(other, np.generic) else other
     return type(level) is type(plain) and level == plain

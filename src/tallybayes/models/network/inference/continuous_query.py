@@ -46,68 +46,66 @@ def continuous_query_result(
     sizes = [len(inference.levels[node]) for node in discrete]
     possible = np.flatnonzero(proba > 0)
     codes = dict(zip(discrete, np.unravel_index(possible, sizes) if sizes else (), strict=True))
-    shape = [len(one) for one in levels.values()]
+    shape = [len(node_levels) for node_levels in levels.values()]
     combinations = np.zeros(len(possible), dtype=np.intp)
     if levels:
         combinations = np.ravel_multi_index([codes[node] for node in levels], shape)
     weights = proba[possible] / proba[possible].sum()
-    mixture = StudentTMixture(
-        weights, *_components(inference, continuous, codes, len(possible), evidence), combinations
-    )
+    components = _components(inference, continuous, codes, len(possible), evidence)
     table = np.bincount(combinations, weights, int(np.prod(shape))).reshape(shape)
-    return QueryResult(nodes, levels, table, given, mixture)
+    return QueryResult(nodes, levels, table, given, StudentTMixture(weights, *components, combinations))
 
 
 def _components(
     inference: NetworkInference, nodes: tuple[Name, ...], codes: dict[Name, np.ndarray], n: int, evidence: Evidence
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Locations, scatters and degrees of freedom of continuous nodes, given the levels of n combinations."""
+    """Return locations, scatters and degrees of freedom of continuous nodes, given the levels of n combinations."""
     d = len(nodes)
-    locations, nu = np.zeros((n, d)), np.full((n, d), np.inf)
+    locations = np.zeros((n, d))
     scatters = np.zeros((n, d, d))
+    nu = np.full((n, d), np.inf)
     for leaf in dict.fromkeys(map(inference.leaf_of, nodes)):
         group = inference.group(leaf, codes, n)
-        mine = np.array([k for k, node in enumerate(nodes) if inference.leaf_of(node) == leaf])
+        members = np.array([k for k, node in enumerate(nodes) if inference.leaf_of(node) == leaf])
         if leaf in inference.components:
             parameters, family = inference.leaves[leaf].parameters, JointGaussian()
             cells = evidence.cells.get(leaf, np.full((1, parameters.mean.shape[-1]), np.nan))
             conditional = family.condition_on(parameters, np.flatnonzero(~np.isnan(cells[0])))
-            columns = [inference.component_index[nodes[k]][1] for k in mine]
+            columns = [inference.component_index[nodes[k]][1] for k in members]
             index = np.array([np.flatnonzero(conditional.others == column)[0] for column in columns])
-            locations[:, mine] = family.conditional_means(parameters, cells)[0][group][:, columns]
-            scatters[:, mine[:, None], mine] = conditional.covariance[group][:, index[:, None], index]
+            locations[:, members] = family.conditional_means(parameters, cells)[0][group][:, columns]
+            scatters[:, members[:, None], members] = conditional.covariance[group][:, index[:, None], index]
         else:
-            location, variance, degrees = _of_leaf(inference.leaves[leaf])
-            locations[:, mine[0]], scatters[:, mine[0], mine[0]] = location[group], variance[group]
-            nu[:, mine[0]] = degrees[group]
+            location, variance, degrees_of_freedom = _leaf_distribution(inference.leaves[leaf])
+            k = members[0]
+            locations[:, k], scatters[:, k, k], nu[:, k] = location[group], variance[group], degrees_of_freedom[group]
     return locations, scatters, nu
 
 
-def is_normal(found: NetworkInference, node: Name) -> bool:
+def is_normal(inference: NetworkInference, node: Name) -> bool:
     """Return whether a continuous node is one Gaussian column, so that its posterior is a mixture."""
-    if node in found.component_index:
+    if node in inference.component_index:
         return True
-    if node in found.presence:  # its missing-value indicator has evidence, too
+    if node in inference.presence:  # its missing-value indicator has evidence, too
         return False
-    scored = found.leaves[node]
-    family = scored.family
+    scorer = inference.leaves[node]
+    family = scorer.family
     return bool(
         family.is_continuous
         and family.columnwise
         and not family.transforms
-        and found.widths[node] == 1
-        and (isinstance(scored.parameters, NormalInverseGamma) or hasattr(scored.parameters, "variance"))
+        and inference.widths[node] == 1
+        and (isinstance(scorer.parameters, NormalInverseGamma) or hasattr(scorer.parameters, "variance"))
     )
 
 
-def _of_leaf(scored: FactorScorer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _leaf_distribution(scorer: FactorScorer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return location, squared scale and degrees of freedom of one Gaussian column, in every group."""
-    parameters = scored.parameters
-    if scored.predictive:
-        freedom = 2 * parameters.shape
-        wide = parameters.scale / parameters.shape * (1 + 1 / parameters.strength)
-        parts = np.broadcast_arrays(parameters.location, wide, freedom)
+    parameters = scorer.parameters
+    if scorer.predictive:
+        squared_scale = parameters.scale / parameters.shape * (1 + 1 / parameters.strength)
+        parts = np.broadcast_arrays(parameters.location, squared_scale, 2 * parameters.shape)
     else:
         parts = np.broadcast_arrays(parameters.mean, parameters.variance, np.inf)
-    location, wide, freedom = (np.array(part, dtype=float)[..., 0] for part in parts)
-    return location, np.zeros_like(wide) if len(scored.constant) else wide, freedom
+    location, squared_scale, nu = (np.array(part, dtype=float)[..., 0] for part in parts)
+    return location, np.zeros_like(squared_scale) if len(scorer.constant) else squared_scale, nu

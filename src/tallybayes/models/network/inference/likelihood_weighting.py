@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,62 +12,68 @@ from tallybayes._utils.memory import available_memory
 from tallybayes.errors import EstimateError, TooLargeError
 from tallybayes.models.network.inference.evidence import Evidence
 from tallybayes.models.network.inference.network_inference import NetworkInference
-from tallybayes.models.network.inference.query_result import QueryResult, title_of
+from tallybayes.models.network.inference.query_result import QueryResult, format_evidence
 from tallybayes.tally.factor import Name
+from tallybayes.typing import RandomState
 from tallybayes.warnings import warn
 
-_DRAWS = 1 << 14  # per batch
+_BATCH = 1 << 14  # draws per batch
 _FEW = 100  # effective sample size below which a warning is issued
 
 Codes = dict[Name, np.ndarray]
 
 
 def query_by_sampling(
-    found: NetworkInference,
+    inference: NetworkInference,
     query_nodes: tuple[Name, ...],
-    known: Evidence,
+    evidence: Evidence,
     do: Iterable[Name],
     shown_evidence: Mapping[Any, Any],
     n_draws: int,
-    random_state: Any,
+    random_state: RandomState,
 ) -> QueryResult:
     """Estimate p(query_nodes | evidence) by likelihood weighting (Fung and Chang 1990; Shachter and Peot 1990)."""
-    levels = {node: found.levels[node] for node in query_nodes}
+    levels = {node: inference.levels[node] for node in query_nodes}
     shape = tuple(map(len, levels.values()))
-    needed, here = 24 * math.prod(shape), available_memory()
-    if needed > here:
-        raise TooLargeError.of("the answer", needed, here, "Ask for fewer nodes at a time.")
-    observed = [*known.codes, *known.cells, *known.likelihoods]
-    wanted = found.graph.without_incoming_edges(found.nodes_to_cut(do)).ancestors([*query_nodes, *observed])
-    rng, top = np.random.default_rng(random_state), -np.inf
-    first, second = np.zeros(math.prod(shape)), np.zeros(math.prod(shape))  # sums of weights and of their squares
-    for codes, logs in draws(found, known, do, n_draws, rng, wanted):
-        here_top = max(top, float(logs.max()))
-        if np.isneginf(here_top):
+    needed, available = 24 * math.prod(shape), available_memory()
+    if needed > available:
+        raise TooLargeError.of("the result of the query", needed, available, "Query fewer nodes at a time.")
+    observed = [*evidence.codes, *evidence.cells, *evidence.likelihoods]
+    graph = inference.graph.without_incoming_edges(inference.nodes_to_cut(do))
+    rng = np.random.default_rng(random_state)
+    log_scale = -np.inf  # the largest log weight so far, by which weights are divided
+    weight_sums = np.zeros(math.prod(shape))
+    square_sums = np.zeros(math.prod(shape))
+    for codes, logs in sample_batches(
+        inference, evidence, do, n_draws, rng, graph.ancestors([*query_nodes, *observed])
+    ):
+        largest = max(log_scale, float(logs.max()))
+        if np.isneginf(largest):
             continue
-        scale = math.exp(top - here_top) if np.isfinite(top) else 0.0
-        top, weights = here_top, np.exp(logs - here_top)
-        place = np.ravel_multi_index([codes[node] for node in query_nodes], shape)
-        first = first * scale + np.bincount(place, weights, len(first))
-        second = second * scale**2 + np.bincount(place, weights**2, len(second))
-    total = first.sum()
+        rescale = math.exp(log_scale - largest) if np.isfinite(log_scale) else 0.0
+        log_scale = largest
+        weights = np.exp(logs - largest)
+        combination = np.ravel_multi_index([codes[node] for node in query_nodes], shape)
+        weight_sums = weight_sums * rescale + np.bincount(combination, weights, len(weight_sums))
+        square_sums = square_sums * rescale**2 + np.bincount(combination, weights**2, len(square_sums))
+    total = weight_sums.sum()
     if not total > 0:
         raise EstimateError(
-            f"none of {n_draws:,} draws agrees with {title_of(shown_evidence)}: the evidence is impossible, or too "
-            "improbable.\n    Increase n_draws, pass less evidence, or use inference='exact'."
+            f"none of {n_draws:,} draws agrees with {format_evidence(shown_evidence)}: the evidence is impossible, or "
+            "too improbable.\n    Increase n_draws, pass less evidence, or use inference='exact'."
         )
-    p, size = first / total, float(total**2 / second.sum())
+    p = weight_sums / total
+    effective_size = float(total**2 / square_sums.sum())
     # Variance of a self-normalized estimate: Σ w² (1[level] − p)² over draws with the level and without it.
-    squares = second * (1 - p) ** 2 + (second.sum() - second) * p**2
-    errors = np.where(squares > 0, np.sqrt(squares) / total, 1 / size)
-    if size < _FEW:
+    squares = square_sums * (1 - p) ** 2 + (square_sums.sum() - square_sums) * p**2
+    errors = np.where(squares > 0, np.sqrt(squares) / total, 1 / effective_size).reshape(shape)
+    errors.setflags(write=False)
+    if effective_size < _FEW:
         warn(
-            f"the effective size of {n_draws:,} draws is {size:.0f}, because few agree with "
-            f"{title_of(shown_evidence)}: the standard errors are unreliable. Increase n_draws.",
+            f"the effective size of {n_draws:,} draws is {effective_size:.0f}, because few agree with "
+            f"{format_evidence(shown_evidence)}: the standard errors are unreliable. Increase n_draws.",
             UserWarning,
         )
-    errors = errors.reshape(shape)
-    errors.setflags(write=False)
     return QueryResult(
         query_nodes,
         levels,
@@ -75,68 +81,87 @@ def query_by_sampling(
         shown_evidence,
         standard_errors=errors,
         n_draws=n_draws,
-        effective_size=size,
+        effective_size=effective_size,
     )
 
 
-def draws(
-    found: NetworkInference,
-    known: Evidence,
+def sample_batches(
+    inference: NetworkInference,
+    evidence: Evidence,
     do: Iterable[Name],
     n: int,
     rng: np.random.Generator,
-    wanted: Iterable[Name] | None = None,
+    nodes: Collection[Name] | None = None,
 ) -> Iterator[tuple[Codes, np.ndarray]]:
     """Yield batches of forward samples of the discrete nodes, and the log weight of each draw given the evidence.
 
     Parameters
     ----------
-    found : NetworkInference
-    known : Evidence
+    inference : NetworkInference
+    evidence : Evidence
         Of one row, with the values of interventions.
     do : nodes of interventions
     n : int
     rng : Generator
-    wanted : nodes, optional
+    nodes : nodes, optional
         Nodes to sample, with their ancestors; None samples all.
     """
-    done, chosen = found.nodes_to_cut(do), None if wanted is None else set(wanted)
-    cut = found.graph.without_incoming_edges(done)
-    nodes = [node for node in cut.nodes if chosen is None or node in chosen]
-    ends = {node: np.cumsum(found.tables[node], axis=-1) for node in nodes if node in found.tables}
-    cells = {node: found.leaf_logs(node, column)[0] for node, column in known.cells.items() if node not in done}
-    lost = found.unknown_lines()
-    for start in range(0, n, _DRAWS):
-        size = min(_DRAWS, n - start)
+    intervened = inference.nodes_to_cut(do)
+    graph = inference.graph.without_incoming_edges(intervened)
+    order = [node for node in graph.nodes if nodes is None or node in nodes]
+    scored = {node for node in order if node not in intervened and (node in inference.tables or node in evidence.cells)}
+    sampler = _ForwardSampler(inference, evidence, rng, scored)
+    for start in range(0, n, _BATCH):
+        size = min(_BATCH, n - start)
         codes: Codes = {}
         logs = np.zeros(size)
-        for node in nodes:
-            if node in known.codes:
-                codes[node] = np.full(size, known.codes[node][0])
-            if node in done or (node in found.leaves and node not in cells):
-                continue
-            above = tuple(codes[name] for name in cut.parents[node])
-            unknown = np.flatnonzero(lost[node][above] & ~np.isneginf(logs)) if node in lost else np.zeros(0, np.intp)
-            if len(unknown):
-                raise found.undefined_row_error(node, [int(code[unknown[0]]) for code in above])
-            with np.errstate(divide="ignore"):
-                if node in cells:
-                    logs += cells[node][found.group(node, codes, size)]
-                elif node in known.codes:
-                    logs += np.log(found.tables[node][(*above, codes[node])])
-                else:
-                    until = np.broadcast_to(ends[node][above], (size, len(found.levels[node])))
-                    codes[node] = (rng.random((size, 1)) * until[:, -1:] >= until[:, :-1]).sum(axis=1)
-                if node in known.likelihoods:
-                    logs += np.log(known.likelihoods[node])[codes[node]]
+        for node in order:
+            if node in evidence.codes:
+                codes[node] = np.full(size, evidence.codes[node][0])
+            if node in scored:
+                sampler.visit(node, graph.parents[node], codes, logs)
         yield codes, logs
 
 
-def draw_labels(
-    found: NetworkInference, known: Evidence, do: Iterable[Name], n: int, rng: np.random.Generator
+class _ForwardSampler:
+    """Draws or weights one node after the other, parents first."""
+
+    def __init__(
+        self, inference: NetworkInference, evidence: Evidence, rng: np.random.Generator, nodes: set[Name]
+    ) -> None:
+        self.inference = inference
+        self.evidence = evidence
+        self.rng = rng
+        self.cumulative = {n: np.cumsum(inference.tables[n], axis=-1) for n in nodes if n in inference.tables}
+        self.log_densities = {n: inference.leaf_log_prob(n, c)[0] for n, c in evidence.cells.items() if n in nodes}
+        self.undefined = inference.undefined_rows()
+
+    def visit(self, node: Name, parents: tuple[Name, ...], codes: Codes, logs: np.ndarray) -> None:
+        """Draw an unobserved node into `codes`, or add the log probability of an observed one to `logs`."""
+        inference, evidence = self.inference, self.evidence
+        above = tuple(codes[name] for name in parents)
+        if node in self.undefined:
+            undefined = np.flatnonzero(self.undefined[node][above] & ~np.isneginf(logs))
+            if len(undefined):
+                raise inference.undefined_row_error(node, [int(code[undefined[0]]) for code in above])
+        with np.errstate(divide="ignore"):
+            if node in self.log_densities:
+                logs += self.log_densities[node][inference.group(node, codes, len(logs))]
+            elif node in evidence.codes:
+                logs += np.log(inference.tables[node][(*above, codes[node])])
+            else:
+                ends = np.broadcast_to(self.cumulative[node][above], (len(logs), len(inference.levels[node])))
+                codes[node] = (self.rng.random((len(logs), 1)) * ends[:, -1:] >= ends[:, :-1]).sum(axis=1)
+            if node in evidence.likelihoods:
+                logs += np.log(evidence.likelihoods[node])[codes[node]]
+
+
+def sample_discrete_nodes(
+    inference: NetworkInference, evidence: Evidence, do: Iterable[Name], n: int, rng: np.random.Generator
 ) -> Codes:
     """Sample all discrete nodes given interventions alone: all weights are equal."""
-    parts = [codes for codes, _ in draws(found, known, do, n, rng)]
+    batches = [codes for codes, _ in sample_batches(inference, evidence, do, n, rng)]
     return {
-        node: np.concatenate([np.zeros(0, dtype=np.intp), *(part[node] for part in parts)]) for node in found.levels
+        node: np.concatenate([np.zeros(0, dtype=np.intp), *(batch[node] for batch in batches)])
+        for node in inference.levels
     }

@@ -16,82 +16,91 @@ if TYPE_CHECKING:
     from tallybayes.models.network.inference.network_inference import NetworkInference
 
 
-def most_probable_of(
-    found: NetworkInference, query_nodes: tuple[Name, ...], known: Evidence, do: Iterable[Name]
+def marginal_map(
+    inference: NetworkInference, query_nodes: tuple[Name, ...], evidence: Evidence, do: Iterable[Name]
 ) -> tuple[dict[Name, Any], float]:
     """Return the most probable joint assignment of some nodes, and log p(assignment, evidence).
 
-    A sum and a maximum do not change places, so the tree is made by taking out the nodes to be summed first. What is
-    known is looked up, and nodes that nothing asked or known depends on are left out, before its sizes are checked.
+    Sums and maxima do not commute, so the other nodes are eliminated first. Before the size of the tree is checked,
+    factors are reduced by the evidence, and nodes without influence on the query or the evidence are removed.
     """
-    held = {node: int(codes[0]) for node, codes in known.codes.items()}
-    factors, offset = _factors(found, query_nodes, known, set(do), held)
-    kept = {variable for scope, _ in factors for variable in scope}
-    sizes = [size if variable in kept else 1 for variable, size in enumerate(found.sizes)]
-    wanted = {found.index[node] for node in query_nodes if node not in held}
+    observed = {node: int(codes[0]) for node, codes in evidence.codes.items()}
+    factors, offset = _reduced_factors(inference, query_nodes, evidence, set(do), observed)
+    used = {variable for scope, _ in factors for variable in scope}
+    sizes = [size if variable in used else 1 for variable, size in enumerate(inference.sizes)]
+    query = {inference.index[node] for node in query_nodes if node not in observed}
     scopes = [scope for scope, _ in factors if scope]
     try:
-        tree = CliqueTree(sizes, scopes, list(found.levels), last=wanted)
+        tree = CliqueTree(sizes, scopes, list(inference.levels), last=query)
     except TooLargeError as error:
         reason = str(error).split("\n", maxsplit=1)[0]
         raise TooLargeError(
-            f"the most probable assignment of {len(query_nodes)} of {len(found.levels)} nodes: {reason}\n"
+            f"the most probable assignment of {len(query_nodes)} of {len(inference.levels)} nodes: {reason}\n"
             "    Pass fewer nodes, all of them (nodes=None), or more evidence in given=."
         ) from None
-    codes, log_joint = _best(tree, factors, wanted)
-    levels = {node: found.levels[node][held.get(node, int(codes[found.index[node]]))] for node in query_nodes}
+    codes, log_joint = _maximize(tree, factors, query)
+    levels = {
+        node: inference.levels[node][observed.get(node, int(codes[inference.index[node]]))] for node in query_nodes
+    }
     return levels, log_joint + offset
 
 
-def _factors(
-    found: NetworkInference, query_nodes: tuple[Name, ...], known: Evidence, do: set[Name], held: Mapping[Name, int]
+def _reduced_factors(
+    inference: NetworkInference,
+    query_nodes: tuple[Name, ...],
+    evidence: Evidence,
+    do: set[Name],
+    observed: Mapping[Name, int],
 ) -> tuple[list[tuple[Scope, np.ndarray]], float]:
     """Return the log factors of relevant nodes reduced by the evidence, and the log of the constant factor."""
-    graph = found.graph.without_incoming_edges(found.nodes_to_cut(do))
-    relevant = graph.ancestors([*query_nodes, *known.codes, *known.likelihoods, *known.cells])
-    likelihoods, offset = found.likelihoods(known, slice(0, 1), do)
+    graph = inference.graph.without_incoming_edges(inference.nodes_to_cut(do))
+    relevant = graph.ancestors([*query_nodes, *evidence.codes, *evidence.likelihoods, *evidence.cells])
+    likelihoods, offset = inference.likelihoods(evidence, slice(0, 1), do)
 
-    def parts() -> Iterator[tuple[Scope, np.ndarray]]:
+    def log_factors() -> Iterator[tuple[Scope, np.ndarray]]:
         with np.errstate(divide="ignore"):
-            for node in found.levels:
+            for node in inference.levels:
                 if node in relevant and node not in do:
-                    yield found.scope((*graph.parents[node], node)), np.log(found.tables[node])
+                    yield inference.scope((*graph.parents[node], node)), np.log(inference.tables[node])
             for item in likelihoods:
                 yield item.scope, (item.table if item.logarithmic else np.log(item.table))[..., 0]
 
-    fixed = {found.index[node]: code for node, code in held.items()}
+    fixed = {inference.index[node]: code for node, code in observed.items()}
     factors = []
-    for scope, table in parts():
-        place = tuple(fixed.get(variable, slice(None)) for variable in scope)
-        factors.append((tuple(variable for variable in scope if variable not in fixed), table[place]))
+    for scope, table in log_factors():
+        reduced = table[tuple(fixed.get(variable, slice(None)) for variable in scope)]
+        factors.append((tuple(variable for variable in scope if variable not in fixed), reduced))
     return factors, float(offset[0])
 
 
-def _best(tree: CliqueTree, factors: list[tuple[Scope, np.ndarray]], wanted: set[int]) -> tuple[np.ndarray, float]:
-    """Sums, then maxima, on the way up; the levels at the maxima on the way down."""
+def _maximize(tree: CliqueTree, factors: list[tuple[Scope, np.ndarray]], query: set[int]) -> tuple[np.ndarray, float]:
+    """Sum, then maximize on the way up; read the levels of the maxima on the way down."""
     tables = [np.zeros(clique.shape) for clique in tree.cliques]
     total = 0.0
+
+    def add(number: int, scope: Scope, table: np.ndarray) -> None:
+        tables[number] += tree.broadcast_to_clique(number, scope, table[..., None])[..., 0]
+
     for scope, table in factors:
         if scope:
-            number = tree.home(scope)
-            tables[number] += tree._spread(number, scope, table[..., None])[..., 0]
+            add(tree.home(scope), scope, table)
         else:
             total += float(table)
     for number in reversed(range(len(tables))):
         clique = tree.cliques[number]
-        last = tuple(range(clique.n_shared, len(clique.shape)))
-        summed = tuple(axis for axis in last if clique.variables[axis] not in wanted)
-        tables[number] = np.logaddexp.reduce(tables[number], axis=summed, keepdims=True) if summed else tables[number]
-        message = tables[number].max(axis=last)
+        own = tuple(range(clique.n_shared, len(clique.shape)))
+        summed = tuple(axis for axis in own if clique.variables[axis] not in query)
+        if summed:
+            tables[number] = np.logaddexp.reduce(tables[number], axis=summed, keepdims=True)
+        message = tables[number].max(axis=own)
         if clique.above < 0:
             total += float(message)
-            continue
-        outer = clique.variables[: clique.n_shared]
-        tables[clique.above] += tree._spread(clique.above, outer, message[..., None])[..., 0]
+        else:
+            add(clique.above, clique.variables[: clique.n_shared], message)
     codes = np.zeros(len(tree.sizes), dtype=np.intp)
     for clique, table in zip(tree.cliques, tables, strict=True):
-        own = clique.variables[clique.n_shared :]
-        if wanted.intersection(own):  # then all that it shares is wanted, too, and was found above
+        variables = clique.variables[clique.n_shared :]
+        if query.intersection(variables):  # then all shared variables are in the query, and have their level
             rest = table[tuple(codes[variable] for variable in clique.variables[: clique.n_shared])]
-            codes[list(own)] = np.unravel_index(int(rest.argmax()), rest.shape)
+            codes[list(variables)] = np.unravel_index(int(rest.argmax()), rest.shape)
     return codes, total

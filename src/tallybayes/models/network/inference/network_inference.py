@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,21 +13,23 @@ import numpy as np
 from tallybayes._utils.memory import available_memory
 from tallybayes._utils.progress import progress
 from tallybayes.data.text_columns import WordReader
-from tallybayes.errors import EstimateError
+from tallybayes.errors import DataError, EstimateError
 from tallybayes.estimation.scoring.factor_scorer import FactorScorer, chunk_of
 from tallybayes.families._shared.blocks import SparseRows
 from tallybayes.families._shared.log_prob_forms import CellSumForm
 from tallybayes.models.network.continuous_components import ContinuousComponent, with_intervention, with_leaves
 from tallybayes.models.network.graph import Graph
-from tallybayes.models.network.inference.clique_tree import CliqueTree, Likelihood, Propagated
+from tallybayes.models.network.inference.clique_tree import CliqueTree, Likelihood, Propagated, Scope
 from tallybayes.models.network.inference.evidence import Evidence, read_evidence
 from tallybayes.models.network.inference.triangulation import find_order
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Name
 
-_WORTH_A_TREE = 1 << 16  # levels of all nodes and rows together: above, a tree of its own for what is always known
-_KEPT = 8  # trees of other questions than the plain ones
-_CELLS = 1 << 22  # of the scores of some rows of a measured node
+_MIN_OBSERVED_CELLS = 1 << 16  # rows times levels from which nodes observed in all rows get a clique tree without them
+_MAX_KEPT = 8  # clique trees kept besides the plain one
+_MAX_CELLS = 1 << 22  # scores of a batch of rows of a continuous node
+
+Factors = list[tuple[tuple[Name, ...], np.ndarray | None]]
 
 
 class Compiled(NamedTuple):
@@ -40,23 +42,25 @@ class Compiled(NamedTuple):
 class NetworkInference:
     """The parameters of a network, compiled for inference.
 
+    Connected continuous nodes form one leaf. Their own graph is ``structure``; ``graph`` has the leaves instead.
+    ``component_index`` has the leaf of every connected node, and its column there. ``undefined`` has the rows of CPTs
+    that are undefined under maximum likelihood.
+
     Parameters
     ----------
     graph : Graph
-    domains : mapping from node to Domain
-        The levels of the nodes that have labels.
-    tables : mapping from node to an array of shape (*parents, levels)
-        NaN in rows that are not known.
-    leaves : mapping from measured node to Scored
-    widths : mapping from measured node to int, optional
-        How many columns each has.
+    domains : mapping from discrete node to Domain
+    tables : mapping from discrete node to an array of shape (*parents, levels)
+        NaN in undefined rows.
+    leaves : mapping from continuous node to FactorScorer
+    widths : mapping from continuous node to int, optional
+        The number of columns of each.
     readers : mapping from node to WordReader, optional
-        How those are read that are text.
-    presence : mapping from measured node to another, optional
-        Which says whether it is there, where absence is a value.
-    components : mapping from leaf to Component, optional
-        Measured nodes that arrows link; `leaves` has one for all of them, of as many columns. Their own graph is
-        ``structure``, and ``graph`` the one with these leaves; ``places`` has the leaf of each, and the column there.
+        The readers of nodes that are text.
+    presence : mapping from continuous node to another node, optional
+        The missing-value indicators of nodes with informative missing values.
+    components : mapping from leaf to ContinuousComponent, optional
+        Connected continuous nodes; `leaves` has one scorer for all of them, with as many columns.
     """
 
     def __init__(
@@ -71,35 +75,58 @@ class NetworkInference:
         *,
         components: Mapping[Name, ContinuousComponent] | None = None,
     ) -> None:
-        self.structure, self.components = graph, components or {}
+        self.structure = graph
+        self.components = components or {}
         self.graph = with_leaves(graph, self.components)
         self.component_index = {
-            node: (leaf, place) for leaf, found in self.components.items() for place, node in enumerate(found.nodes)
+            node: (leaf, k) for leaf, component in self.components.items() for k, node in enumerate(component.nodes)
         }
-        self.domains, self.widths, self.readers = domains, widths or {}, readers or {}
-        self.presence, levels = presence or {}, {node: domain.display_levels for node, domain in domains.items()}
-        self.levels: dict[Name, tuple[Any, ...]] = levels
-        self.leaves = {node: _without_flat_groups(scored) for node, scored in leaves.items()}
-        self.index = {node: place for place, node in enumerate(levels)}
-        self.sizes = [len(found) for found in levels.values()]
-        self.unknown = {node: np.isnan(table).any(axis=-1) for node, table in tables.items()}
-        self.unknown = {node: rows for node, rows in self.unknown.items() if rows.any()}
-        self.tables = {node: _filled(table) for node, table in tables.items()}
+        self.domains = domains
+        self.widths = widths or {}
+        self.readers = readers or {}
+        self.presence = presence or {}
+        self.levels: dict[Name, tuple[Any, ...]] = {node: domain.display_levels for node, domain in domains.items()}
+        self.index = {node: k for k, node in enumerate(domains)}
+        self.sizes = [len(levels) for levels in self.levels.values()]
         self.trees: dict[Any, CliqueTree] = {}
+        self._set_parameters(tables, leaves)
+
+    def _set_parameters(self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, FactorScorer]) -> None:
+        """Replace the parameters; undefined rows of CPTs get equal probabilities, and `check_defined` rejects them."""
+        undefined = {node: np.isnan(table).any(axis=-1) for node, table in tables.items()}
+        self.undefined = {node: rows for node, rows in undefined.items() if rows.any()}
+        self.tables = {
+            node: np.where(undefined[node][..., None], 1.0 / table.shape[-1], table)
+            if node in self.undefined
+            else table
+            for node, table in tables.items()
+        }
+        self.leaves = {node: _mask_degenerate_groups(scorer) for node, scorer in leaves.items()}
         self.compiled: dict[Any, Compiled] = {}
 
     def with_parameters(
         self, tables: Mapping[Name, np.ndarray], leaves: Mapping[Name, FactorScorer]
     ) -> NetworkInference:
         """Return the same network with other parameters; clique trees are kept."""
-        kept = (self.widths, self.readers, self.presence)
-        other = NetworkInference(self.structure, self.domains, tables, leaves, *kept, components=self.components)
-        other.trees = self.trees
+        other = copy.copy(self)
+        vars(other).pop("_forms", None)
+        other._set_parameters(tables, leaves)
         return other
 
-    def is_measured(self, node: Name) -> bool:
+    def is_continuous(self, node: Name) -> bool:
         """Return whether a node is continuous."""
         return node in self.leaves or node in self.component_index
+
+    def require_discrete(self, nodes: Collection[Name]) -> None:
+        """Raise DataError if a node is continuous, or no node of the network."""
+        self.structure.require(nodes)
+        continuous = [node for node in nodes if self.is_continuous(node)]
+        if continuous:
+            raise DataError(
+                f"node {continuous[0]!r} is continuous, so it has no probabilities of levels.\n"
+                "    Use query for the distribution of a Gaussian node, predict for its mean, sample for draws, or "
+                "probability for a density."
+            )
 
     def leaf_of(self, node: Name) -> Name:
         """Return the leaf of a continuous node: itself, or that of its connected component."""
@@ -109,7 +136,8 @@ class NetworkInference:
         """Return the network under interventions on connected continuous nodes; those on others act in `compile`."""
         if not isinstance(do, Mapping) or self.component_index.keys().isdisjoint(do):
             return self
-        other = copy.copy(self)  # its tables and trees are the same
+        other = copy.copy(self)  # with the same tables and clique trees
+        vars(other).pop("_forms", None)
         cells = read_evidence(self, None, do).cells
         other.leaves = self.leaves | {
             leaf: with_intervention(self.leaves[leaf], cells[leaf][0]) for leaf in self.components if leaf in cells
@@ -117,7 +145,7 @@ class NetworkInference:
         return other
 
     def nodes_to_cut(self, do: Iterable[Name]) -> frozenset[Name]:
-        """Return the intervened nodes whose incoming edges are to be removed; `under` did it for connected ones."""
+        """Return the nodes whose incoming edges an intervention removes; `intervened` handles connected ones."""
         return frozenset(do).difference(self.component_index)
 
     @cached_property
@@ -127,106 +155,117 @@ class NetworkInference:
         families += [self.graph.parents[leaf] for leaf in self.leaves]
         return find_order(self.sizes, [self.scope(nodes) for nodes in families], available_memory() / 8)
 
-    def scope(self, nodes: Iterable[Name]) -> tuple[int, ...]:
+    def scope(self, nodes: Iterable[Name]) -> Scope:
         """Return the indices of nodes in the clique tree."""
         return tuple(self.index[node] for node in nodes)
 
     def compile(self, do: Iterable[Name] = (), together: Iterable[Name] = (), fixed: Iterable[Name] = ()) -> Compiled:
-        """Compile the tree under interventions on `do`, with a clique that has all nodes of `together`.
+        """Compile the tree under interventions on `do`, with a clique that contains all nodes of `together`.
 
-        Those of `fixed` are known in every row: they have one level, and tables that have them are looked up by row.
+        Nodes of `fixed` are observed in every row: they have one level in the tree, and CPTs with them are not part of
+        it, since `likelihoods` looks them up by row.
         """
-        key = cut, joined, held = self.nodes_to_cut(do), frozenset(together), frozenset(fixed)
+        key = cut, joined, _ = self.nodes_to_cut(do), frozenset(together), frozenset(fixed)
         if joined:
-            plain, wanted = self.compile(cut), set(self.scope(joined))
-            if any(wanted.issubset(clique.variables) for clique in plain.tree.cliques):
+            plain = self.compile(cut)
+            variables = set(self.scope(joined))
+            if any(variables.issubset(clique.variables) for clique in plain.tree.cliques):
                 return plain
         if key not in self.compiled:
-            graph = self.graph.without_incoming_edges(cut)
-            families = [(*graph.parents[node], node) for node in self.levels]
-            families += [nodes for nodes in (*(graph.parents[leaf] for leaf in self.leaves), tuple(joined)) if nodes]
-            scopes = [self.scope(name for name in nodes if name not in held) for nodes in families]
-            some = [place for place, scope in enumerate(scopes) if scope]
-            if key not in self.trees:  # sizes are checked here, before anything is made
-                sizes = [1 if node in held else len(found) for node, found in self.levels.items()]
-                self.trees[key] = CliqueTree(sizes, [scopes[place] for place in some], list(self.levels))
-            tree = self.trees[key]
-            given = {
-                place: self.tables[node]
-                for place, node in enumerate(self.levels)
-                if node not in cut and not held.intersection(families[place])
-            }
-            even = {place: np.ones([tree.sizes[variable] for variable in scopes[place]]) for place in some}
-            self.compiled[key] = Compiled(tree, tree.load([given.get(place, even[place]) for place in some]))
-            for kept in (self.compiled, self.trees):  # the plain tree, and the last few
-                for old in list(kept)[1:-_KEPT]:
+            self.compiled[key] = self._compile(*key)
+            for kept in (self.compiled, self.trees):  # the plain tree and the last few
+                for old in list(kept)[1:-_MAX_KEPT]:
                     del kept[old]
         return self.compiled[key]
 
+    def _compile(self, cut: frozenset[Name], together: frozenset[Name], fixed: frozenset[Name]) -> Compiled:
+        graph = self.graph.without_incoming_edges(cut)
+        factors: Factors = []
+        for node in self.levels:
+            family = (*graph.parents[node], node)
+            factors.append((family, None if node in cut or fixed.intersection(family) else self.tables[node]))
+        factors += [(graph.parents[leaf], None) for leaf in self.leaves]
+        factors.append((tuple(together), None))
+        scopes = [self.scope(name for name in names if name not in fixed) for names, _ in factors]
+        key = cut, together, fixed
+        if key not in self.trees:  # raises TooLargeError before allocation
+            sizes = [1 if node in fixed else len(levels) for node, levels in self.levels.items()]
+            self.trees[key] = CliqueTree(sizes, [scope for scope in scopes if scope], list(self.levels))
+        tree = self.trees[key]
+        tables = [
+            np.ones([tree.sizes[variable] for variable in scope]) if table is None else table
+            for scope, (_, table) in zip(scopes, factors, strict=True)
+            if scope
+        ]
+        return Compiled(tree, tree.load(tables))
+
     def likelihoods(
-        self, known: Evidence, rows: slice, do: Iterable[Name] = (), fixed: frozenset[Name] = frozenset()
+        self, evidence: Evidence, rows: slice, do: Iterable[Name] = (), fixed: frozenset[Name] = frozenset()
     ) -> tuple[list[Likelihood], np.ndarray]:
         """Return the evidence of some rows as likelihoods, and the logs of the factors divided out of them."""
-        n_rows, cut = len(range(known.n_rows)[rows]), self.nodes_to_cut(do)
-        found, offset, graph = [], np.zeros(n_rows), self.graph.without_incoming_edges(cut)
-        for node, codes in known.codes.items():
+        n_rows = len(range(evidence.n_rows)[rows])
+        cut = self.nodes_to_cut(do)
+        graph = self.graph.without_incoming_edges(cut)
+        likelihoods = []
+        offset = np.zeros(n_rows)
+        for node, codes in evidence.codes.items():
             part = codes[rows]
             if node not in fixed and (part >= 0).any():
                 levels = np.arange(len(self.levels[node]))[:, None]
-                found.append(Likelihood(self.scope([node]), ((part == levels) | (part < 0)).astype(float)))
-        for node, likelihood in known.likelihoods.items():
+                likelihoods.append(Likelihood(self.scope([node]), ((part == levels) | (part < 0)).astype(float)))
+        for node, likelihood in evidence.likelihoods.items():
             if node not in fixed:
-                found.append(Likelihood(self.scope([node]), likelihood[:, None]))
+                likelihoods.append(Likelihood(self.scope([node]), likelihood[:, None]))
         for node in self.levels if fixed else ():
             names = (*graph.parents[node], node)
             if fixed.intersection(names) and node not in cut:
-                table = np.broadcast_to(self.tables[node], (1, *self.tables[node].shape))
-                scope, picked = self._picked(names, table, known, rows, fixed)
+                scope, reduced = self._reduce(names, self.tables[node][None], evidence, rows, fixed)
                 if scope:
-                    found.append(Likelihood(scope, picked))
+                    likelihoods.append(Likelihood(scope, reduced))
                 else:
                     with np.errstate(divide="ignore"):
-                        offset += np.log(picked)
-        for node, cells in known.cells.items():
-            if node in cut:
-                continue
-            logs = self.leaf_logs(node, cells, rows)
-            parents = self.graph.parents[node]
-            shaped = logs.reshape(n_rows, *(len(self.levels[name]) for name in parents))
-            scope, picked = self._picked(parents, shaped, known, rows, fixed)
-            top = picked.reshape(-1, n_rows).max(axis=0)
-            finite = np.where(np.isneginf(top), 0.0, top)
-            offset += finite if scope else top
-            if scope:
-                found.append(Likelihood(scope, picked - finite, True))
-        return found, offset
+                        offset += np.log(reduced)
+        for node, cells in evidence.cells.items():
+            if node not in cut:
+                parents = self.graph.parents[node]
+                logs = self.leaf_log_prob(node, cells, rows)
+                table = logs.reshape(n_rows, *(len(self.levels[name]) for name in parents))
+                scope, reduced = self._reduce(parents, table, evidence, rows, fixed)
+                largest = reduced.reshape(-1, n_rows).max(axis=0)
+                finite = np.where(np.isneginf(largest), 0.0, largest)
+                offset += finite if scope else largest
+                if scope:
+                    likelihoods.append(Likelihood(scope, reduced - finite, True))
+        return likelihoods, offset
 
-    def _picked(
-        self, names: Sequence[Name], tables: np.ndarray, known: Evidence, rows: slice, fixed: frozenset[Name]
-    ) -> tuple[tuple[int, ...], np.ndarray]:
+    def _reduce(
+        self, names: Sequence[Name], tables: np.ndarray, evidence: Evidence, rows: slice, fixed: frozenset[Name]
+    ) -> tuple[Scope, np.ndarray]:
         """Reduce tables (rows, *levels) by nodes observed in every row: other nodes, and (*their levels, rows)."""
-        n_rows = len(range(known.n_rows)[rows])
-        place: list[Any] = [np.arange(n_rows) if len(tables) > 1 else np.zeros(n_rows, dtype=np.intp)]
-        place += [known.codes[name][rows] if name in fixed else slice(None) for name in names]
-        return self.scope(name for name in names if name not in fixed), np.moveaxis(tables[tuple(place)], 0, -1)
+        n_rows = len(range(evidence.n_rows)[rows])
+        index: list[Any] = [np.arange(n_rows) if len(tables) > 1 else np.zeros(n_rows, dtype=np.intp)]
+        index += [evidence.codes[name][rows] if name in fixed else slice(None) for name in names]
+        return self.scope(name for name in names if name not in fixed), np.moveaxis(tables[tuple(index)], 0, -1)
 
-    def shares(self, nodes: Sequence[Name], found: Propagated, known: Evidence, rows: slice) -> np.ndarray:
+    def joint_posterior(
+        self, nodes: Sequence[Name], propagated: Propagated, evidence: Evidence, rows: slice
+    ) -> np.ndarray:
         """Return p(combination of levels of some nodes | evidence), (combinations, rows)."""
-        n_rows = len(found.log_likelihood)
-        full = tuple(len(self.levels[name]) for name in nodes)
-        free = [n for n, size in zip(nodes, full, strict=True) if found.tree.sizes[self.index[n]] == size]
-        table = found.marginal(self.scope(free)) if free else np.ones(n_rows)
-        if len(free) < len(nodes):  # the others are known in every row
-            place: list[Any] = [np.arange(n_rows)]
-            place += [slice(None) if name in free else known.codes[name][rows] for name in nodes]
-            spread = np.zeros((n_rows, *full))
-            spread[tuple(place)] = np.moveaxis(table, -1, 0)
-            table = np.moveaxis(spread, 0, -1)
+        n_rows = len(propagated.log_likelihood)
+        shape = tuple(len(self.levels[name]) for name in nodes)
+        free = [n for n, size in zip(nodes, shape, strict=True) if propagated.tree.sizes[self.index[n]] == size]
+        table = propagated.marginal(self.scope(free)) if free else np.ones(n_rows)
+        if len(free) < len(nodes):  # the others are observed in every row
+            index: list[Any] = [np.arange(n_rows)]
+            index += [slice(None) if name in free else evidence.codes[name][rows] for name in nodes]
+            full = np.zeros((n_rows, *shape))
+            full[tuple(index)] = np.moveaxis(table, -1, 0)
+            table = np.moveaxis(full, 0, -1)
         return table.reshape(-1, n_rows)
 
     def batches(
         self,
-        known: Evidence,
+        evidence: Evidence,
         do: Iterable[Name] = (),
         *,
         down: bool = True,
@@ -238,90 +277,89 @@ class NetworkInference:
 
         Parameters
         ----------
-        known : Known
+        evidence : Evidence
         do : nodes
         down : bool, default True
-            Whether distributions are wanted, or only the probability of what is known.
+            Whether to compute distributions, or only the probability of the evidence.
         what : str, optional
-            The name of the work, if it shall show progress.
+            The text of the progress bar; None shows none.
         look_up : bool, default False
-            Whether nodes that are known in every row may be looked up, where that saves work; see `shares`.
+            Whether to look up nodes that are observed in every row, if that saves work; see `joint_posterior`.
         together : nodes, optional
-            Whose joint distribution is wanted.
+            Nodes whose joint distribution is requested.
         """
         fixed: frozenset[Name] = frozenset()
-        if look_up and known.n_rows * sum(self.sizes) > _WORTH_A_TREE:
-            fixed = frozenset(node for node, codes in known.codes.items() if (codes >= 0).all())
+        if look_up and evidence.n_rows * sum(self.sizes) > _MIN_OBSERVED_CELLS:
+            fixed = frozenset(node for node, codes in evidence.codes.items() if (codes >= 0).all())
         compiled = self.compile(do, together, fixed)
-        step = min([compiled.tree.batch_rows, *(self._step(node, known) for node in known.cells)])
-        starts = range(0, known.n_rows, step)
+        step = min([compiled.tree.batch_rows, *(self._batch_rows(node, evidence) for node in evidence.cells)])
+        starts = range(0, evidence.n_rows, step)
         for start in starts if what is None else progress(starts, what):
-            rows = slice(start, min(start + step, known.n_rows))
-            likelihoods, offset = self.likelihoods(known, rows, do, fixed)
-            found = compiled.tree.propagate(compiled.potentials, likelihoods, rows.stop - rows.start, down=down)
-            found.log_likelihood[:] += offset
-            yield rows, found
+            rows = slice(start, min(start + step, evidence.n_rows))
+            likelihoods, offset = self.likelihoods(evidence, rows, do, fixed)
+            propagated = compiled.tree.propagate(compiled.potentials, likelihoods, rows.stop - rows.start, down=down)
+            propagated.log_likelihood[:] += offset
+            yield rows, propagated
 
     # ---- Results ----------------------------------------------------------------------------------------------------
 
-    def log_joint(self, known: Evidence, rows: np.ndarray) -> np.ndarray:
+    def log_joint(self, evidence: Evidence, rows: np.ndarray) -> np.ndarray:
         """Return log p(row) of rows whose discrete nodes are all observed: a look-up in every CPT."""
-        some, out = known.take(rows), np.zeros(len(rows))
-        lost: dict[Name, np.ndarray] = {}
+        evidence = evidence.take(rows)
+        log_prob = np.zeros(len(rows))
+        undefined: dict[Name, np.ndarray] = {}
         for node in self.levels:
-            names = (*self.graph.parents[node], node)
-            place = tuple(some.codes[name] for name in names)
-            if node in self.unknown:
-                lost[node] = self.unknown[node][place[:-1]]
+            index = tuple(evidence.codes[name] for name in (*self.graph.parents[node], node))
+            if node in self.undefined:
+                undefined[node] = self.undefined[node][index[:-1]]
             with np.errstate(divide="ignore"):
-                out += np.log(self.tables[node])[place]
-        for node, cells in some.cells.items():
-            step = self._step(node, some)
-            group = self.group(node, some.codes, len(rows))
+                log_prob += np.log(self.tables[node])[index]
+        for node, cells in evidence.cells.items():
+            step = self._batch_rows(node, evidence)
+            group = self.group(node, evidence.codes, len(rows))
+            undefined[node] = np.zeros(len(rows), dtype=bool)
             for start in range(0, len(rows), step):
-                part = slice(start, start + step)
-                logs = self._leaf_logs(node, cells, part)
-                logs = logs[np.arange(len(logs)), group[part]]
-                lost.setdefault(node, np.zeros(len(rows), dtype=bool))[part] = np.isnan(logs)
-                out[part] += np.where(np.isnan(logs), 0.0, logs)
-        for node, unknown in lost.items():
-            undefined_rows = np.flatnonzero(
-                unknown & ~np.isneginf(out)
-            )  # an impossible row is so whatever the others say
-            if len(undefined_rows):
-                where = [int(some.codes[name][undefined_rows[0]]) for name in self.graph.parents[node]]
-                raise self.undefined_row_error(node, where, f" (row {int(rows[undefined_rows[0]])})")
-        return out
+                batch = slice(start, start + step)
+                logs = self._leaf_log_prob(node, cells, batch)
+                logs = logs[np.arange(len(logs)), group[batch]]
+                undefined[node][batch] = np.isnan(logs)
+                log_prob[batch] += np.where(np.isnan(logs), 0.0, logs)
+        for node, is_undefined in undefined.items():
+            first = np.flatnonzero(is_undefined & ~np.isneginf(log_prob))[:1]  # other factors may make a row impossible
+            for k in first.tolist():
+                codes = [int(evidence.codes[name][k]) for name in self.graph.parents[node]]
+                raise self.undefined_row_error(node, codes, f" (row {int(rows[k])})")
+        return log_prob
 
-    def leaf_logs(self, node: Name, cells: Any, rows: slice = slice(None)) -> np.ndarray:
-        """Log p(cell | every combination of parents' levels) of some rows, as likely as the best where not known."""
-        logs = self._leaf_logs(node, cells, rows)
-        lost = np.isnan(logs)  # under maximum likelihood; until looked at
-        best = np.where(lost, -np.inf, logs).max(axis=1, keepdims=True)
-        return np.where(lost, np.where(np.isneginf(best), 0.0, best), logs)
+    def leaf_log_prob(self, node: Name, cells: Any, rows: slice = slice(None)) -> np.ndarray:
+        """Return log p(cell | combination of parents' levels), (rows, combinations); the maximum where undefined."""
+        logs = self._leaf_log_prob(node, cells, rows)
+        undefined = np.isnan(logs)  # under maximum likelihood; `check_defined` rejects results that need it
+        largest = np.where(undefined, -np.inf, logs).max(axis=1, keepdims=True)
+        return np.where(undefined, np.where(np.isneginf(largest), 0.0, largest), logs)
 
-    def _leaf_logs(self, node: Name, cells: Any, rows: slice) -> np.ndarray:
-        """Log p(cell | every combination of parents' levels) of some rows, (n, combinations)."""
-        scored = self.leaves[node]
+    def _leaf_log_prob(self, node: Name, cells: Any, rows: slice) -> np.ndarray:
+        """Return log p(cell | combination of parents' levels), (rows, combinations); NaN where undefined."""
+        scorer = self.leaves[node]
         if isinstance(cells, SparseRows) and (form := self._forms[node]) is not None:
             return form.score(cells.rows(rows))
-        some = chunk_of(cells, rows)
-        with np.errstate(over="ignore"):  # as far away as numbers go
-            logs = scored.log_prob(some if some.ndim == 2 else some[:, None])
-        return logs.sum(axis=-1) if scored.family.columnwise else logs
+        block = chunk_of(cells, rows)
+        with np.errstate(over="ignore"):  # squared distances beyond the largest float
+            logs = scorer.log_prob(block if block.ndim == 2 else block[:, None])
+        return logs.sum(axis=-1) if scorer.family.columnwise else logs
 
     @cached_property
     def _forms(self) -> dict[Name, CellSumForm | None]:
-        """The log probability of every measured node as a sum over cells, where its family says one."""
-        return {node: scored.cells for node, scored in self.leaves.items()}
+        """The log probability of every continuous node as a sum over cells, if its family has this form."""
+        return {node: scorer.cells for node, scorer in self.leaves.items()}
 
-    def _step(self, node: Name, known: Evidence) -> int:
+    def _batch_rows(self, node: Name, evidence: Evidence) -> int:
         """Return the batch size for scores of a continuous node."""
-        cells = known.cells[node]
-        if isinstance(cells, SparseRows) and self._forms[node] is not None:
-            return max(1, _CELLS // max(1, self.n_groups(node)))
+        cells = evidence.cells[node]
         width = cells.n_columns if isinstance(cells, SparseRows) else math.prod(np.shape(cells)[1:])
-        return max(1, _CELLS // max(1, width * self.n_groups(node)))
+        if isinstance(cells, SparseRows) and self._forms[node] is not None:
+            width = 1
+        return max(1, _MAX_CELLS // max(1, width * self.n_groups(node)))
 
     def n_groups(self, node: Name) -> int:
         """Return the number of combinations of levels of a node's parents."""
@@ -334,127 +372,124 @@ class NetworkInference:
             group = group * len(self.levels[name]) + codes[name]
         return group
 
-    def expected(self, node: Name, found: Propagated, known: Evidence, rows: slice) -> np.ndarray:
+    def posterior_mean(self, node: Name, propagated: Propagated, evidence: Evidence, rows: slice) -> np.ndarray:
         """Return the mean of a continuous node in every row: its value if observed, NaN if probably missing."""
-        if node in self.component_index:
-            leaf, place = self.component_index[node]
-            return self._expected(leaf, found, known, rows)[:, place]
-        return self._expected(node, found, known, rows)
+        leaf, column = self.component_index.get(node, (node, None))
+        means = self._leaf_means(leaf, propagated, evidence, rows)
+        return means if column is None else means[:, column]
 
-    def _expected(self, node: Name, found: Propagated, known: Evidence, rows: slice) -> np.ndarray:
-        """Return `expected` of all columns of a leaf."""
-        scored, n_rows = self.leaves[node], len(found.log_likelihood)
-        shares = self.shares(self.graph.parents[node], found, known, rows)
+    def _leaf_means(self, node: Name, propagated: Propagated, evidence: Evidence, rows: slice) -> np.ndarray:
+        """Return the means of all columns of a leaf."""
+        scorer = self.leaves[node]
+        n_rows = len(propagated.log_likelihood)
+        proba = self.joint_posterior(self.graph.parents[node], propagated, evidence, rows)
         absent = np.zeros(n_rows, dtype=bool)
         if node in self.presence:
-            shares, absent = self._if_there(node, shares, known, rows)
-        means = scored.family.mean(scored.parameters).reshape(self.n_groups(node), -1)
-        if node not in known.cells:
-            out = shares.T @ np.nan_to_num(means)
-        elif isinstance(known.cells[node], SparseRows) and not known.cells[node].has_missing:
-            out = known.cells[node].dense(rows)
+            proba, absent = self._given_present(node, proba, evidence, rows)
+        means = scorer.family.mean(scorer.parameters).reshape(self.n_groups(node), -1)
+        if node not in evidence.cells:
+            result = proba.T @ np.nan_to_num(means)
+        elif isinstance(evidence.cells[node], SparseRows) and not evidence.cells[node].has_missing:
+            result = evidence.cells[node].dense(rows)
         else:
-            cells = np.asarray(chunk_of(known.cells[node], rows), dtype=float).reshape(n_rows, means.shape[1])
-            each = scored.family.conditional_means(scored.parameters, cells).reshape(n_rows, len(means), -1)
-            out = np.where(np.isnan(cells), np.einsum("gn,ngc->nc", shares, np.nan_to_num(each)), cells)
-        out[absent] = np.nan
-        return out if out.shape[1] > 1 else out[:, 0]
+            cells = np.asarray(chunk_of(evidence.cells[node], rows), dtype=float).reshape(n_rows, means.shape[1])
+            by_group = scorer.family.conditional_means(scorer.parameters, cells).reshape(n_rows, len(means), -1)
+            result = np.where(np.isnan(cells), np.einsum("gn,ngc->nc", proba, np.nan_to_num(by_group)), cells)
+        result[absent] = np.nan
+        return result if result.shape[1] > 1 else result[:, 0]
 
-    def _if_there(self, node: Name, shares: np.ndarray, known: Evidence, rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        """The shares of the combinations of parents' levels if a node is there, and the rows in which it rather is not.
+    def _given_present(
+        self, node: Name, proba: np.ndarray, evidence: Evidence, rows: slice
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return p(combination of parents' levels | node is present), and the rows in which it is probably missing.
 
-        Where it is known, nothing but that is asked; a node that is set from outside is there unless it is set to be
-        absent.
+        Evidence on the missing-value indicator or on the node takes precedence. A node of an intervention is present
+        unless it is set to the missing value.
         """
-        beside = self.leaves[self.presence[node]]
-        there = np.nan_to_num(beside.family.mean(beside.parameters).reshape(-1, 1))
-        total = (shares * there).sum(axis=0)
-        absent, n_rows = total < 0.5, shares.shape[1]
-        if self.presence[node] in known.cells:
-            presence_codes = chunk_of(known.cells[self.presence[node]], rows).reshape(n_rows)
-            absent = np.where(np.isnan(presence_codes), absent, presence_codes == 0)
-        elif node in known.cells:
-            absent = np.isnan(chunk_of(known.cells[node], rows)).reshape(n_rows)
-        return shares * there / np.where(total > 0, total, 1.0), absent
-
-    def undefined_row_error(self, node: Name, place: Sequence[int], where: str = "") -> EstimateError:
-        """Return the error for a result that depends on an undefined row of a CPT, given by its parents' levels."""
-        pairs = zip(self.graph.parents[node], place, strict=True)
-        shown = ", ".join(f"{parent} = {self.levels[parent][k]!r}" for parent, k in pairs) or "nothing is given"
-        spread = ", or none with any spread" if node in self.leaves else ""
-        linked = self.components[node].nodes if node in self.components else (node,)
-        return EstimateError(
-            f"no row shows {' or '.join(map(repr, linked))} where {shown}{spread}, so its probability there is not "
-            f"known under maximum likelihood, and this answer{where} depends on it.\n"
-            "    Use estimate='bayes' or 'map', where a prior speaks for what was not seen."
-        )
+        indicator = self.presence[node]
+        scorer = self.leaves[indicator]
+        is_present = np.nan_to_num(scorer.family.mean(scorer.parameters).reshape(-1, 1))
+        total = (proba * is_present).sum(axis=0)
+        absent, n_rows = total < 0.5, proba.shape[1]
+        if indicator in evidence.cells:
+            observed = chunk_of(evidence.cells[indicator], rows).reshape(n_rows)
+            absent = np.where(np.isnan(observed), absent, observed == 0)
+        elif node in evidence.cells:
+            absent = np.isnan(chunk_of(evidence.cells[node], rows)).reshape(n_rows)
+        return proba * is_present / np.where(total > 0, total, 1.0), absent
 
     # ---- Undefined parameters ---------------------------------------------------------------------------------------
 
+    def undefined_row_error(self, node: Name, codes: Sequence[int], where: str = "") -> EstimateError:
+        """Return the error for a result that depends on an undefined row of a CPT, given by its parents' levels."""
+        pairs = zip(self.graph.parents[node], codes, strict=True)
+        shown = ", ".join(f"{parent} = {self.levels[parent][k]!r}" for parent, k in pairs)
+        variation = ", or no variation" if node in self.leaves else ""
+        members = self.components[node].nodes if node in self.components else (node,)
+        return EstimateError(
+            f"no row has {' or '.join(map(repr, members))}{' with ' + shown if shown else ''}{variation}: its "
+            f"distribution there is undefined under maximum likelihood, and this result{where} depends on it.\n"
+            "    Use estimate='bayes' or 'map': then the prior defines it."
+        )
+
     def check_defined(
         self,
-        found: Propagated,
-        known: Evidence,
+        propagated: Propagated,
+        evidence: Evidence,
         rows: slice,
-        undefined_rows: Iterable[Name] | None,
+        query_nodes: Iterable[Name] | None,
         do: Iterable[Name] = (),
     ) -> None:
         """Raise EstimateError if a result depends on a row of a CPT that is undefined under maximum likelihood.
 
-        Asked for are the posteriors of some nodes or, if None, the probability of what is known.
+        The result is the posterior of `query_nodes`, or the probability of the evidence if it is None.
         """
-        lost_rows = self.unknown_lines()
-        if not lost_rows:
+        undefined = self.undefined_rows()
+        if not undefined:
             return
         cut = self.nodes_to_cut(do)
         graph = self.graph.without_incoming_edges(cut)
-        possible = ~np.isneginf(found.log_likelihood)
-        sure = [known.is_known(node, rows) & (node not in known.likelihoods) for node in graph.nodes]
-        patterns = np.stack([np.broadcast_to(here, len(possible)) for here in sure], axis=1)
+        possible = ~np.isneginf(propagated.log_likelihood)
+        observed = [evidence.is_observed(node, rows) & (node not in evidence.likelihoods) for node in graph.nodes]
+        patterns = np.stack([np.broadcast_to(node_rows, len(possible)) for node_rows in observed], axis=1)
         depends: dict[Any, bool] = {}
-        for node, lost in lost_rows.items():
+        for node in (node for node in undefined if node not in cut):
             parents = graph.parents[node]
-            if node in cut:
-                continue
-            some = (self.shares(parents, found, known, rows)[lost.ravel()] > 0) & possible
-            for row in np.flatnonzero(some.any(axis=0)):
+            proba = self.joint_posterior(parents, propagated, evidence, rows)[undefined[node].ravel()]
+            reached = (proba > 0) & possible
+            for row in np.flatnonzero(reached.any(axis=0)):
                 key = node, patterns[row].tobytes()
                 if key not in depends:
-                    observed = [other for other, here in zip(graph.nodes, patterns[row], strict=True) if here]
-                    if undefined_rows is None:
-                        depends[key] = node in graph.ancestors([*observed, *known.likelihoods])
+                    nodes = [
+                        other for other, is_observed in zip(graph.nodes, patterns[row], strict=True) if is_observed
+                    ]
+                    if query_nodes is None:
+                        depends[key] = node in graph.ancestors([*nodes, *evidence.likelihoods])
                     else:
-                        asked_for = {self.leaf_of(other) for other in undefined_rows}
-                        depends[key] = bool(graph.influenced_nodes(node, observed, known.likelihoods) & asked_for)
+                        influenced = graph.influenced_nodes(node, nodes, evidence.likelihoods)
+                        depends[key] = not influenced.isdisjoint(map(self.leaf_of, query_nodes))
                 if depends[key]:
-                    place = int(np.flatnonzero(some[:, row])[0])
-                    of_row = f" (row {rows.start + row})" if known.n_rows > 1 else ""
-                    raise self.undefined_row_error(node, np.argwhere(lost)[place].tolist() if parents else [], of_row)
+                    first = int(np.flatnonzero(reached[:, row])[0])
+                    codes = np.argwhere(undefined[node])[first].tolist() if parents else []
+                    of_row = f" (row {rows.start + row})" if evidence.n_rows > 1 else ""
+                    raise self.undefined_row_error(node, codes, of_row)
 
-    def unknown_lines(self) -> dict[Name, np.ndarray]:
+    def undefined_rows(self) -> dict[Name, np.ndarray]:
         """Return the combinations of parents' levels with undefined parameters, by node."""
-        found = dict(self.unknown)
-        for node, scored in self.leaves.items():
-            parameters = scored.parameters
-            if not scored.predictive:
+        undefined = dict(self.undefined)
+        for node, scorer in self.leaves.items():
+            parameters = scorer.parameters
+            if not scorer.predictive:
                 first = np.asarray(parameters[0] if isinstance(parameters, tuple) else parameters, dtype=float)
-                lost = np.isnan(first).reshape(len(first), -1).any(axis=1)
-                if lost.any():
+                groups = np.isnan(first).reshape(len(first), -1).any(axis=1)
+                if groups.any():
                     shape = [len(self.levels[name]) for name in self.graph.parents[node]]
-                    found[node] = lost.reshape(shape or [1])
-        return found
+                    undefined[node] = groups.reshape(shape or [1])
+        return undefined
 
 
-def _without_flat_groups(scored: FactorScorer) -> FactorScorer:
+def _mask_degenerate_groups(scorer: FactorScorer) -> FactorScorer:
     """Return the scorer of a continuous node; groups of zero variance are undefined, as groups without rows."""
-    return (
-        scored
-        if scored.predictive
-        else scored._replace(parameters=scored.family.mask_degenerate_groups(scored.parameters))
-    )
-
-
-def _filled(table: np.ndarray) -> np.ndarray:
-    """Return the CPT with equal probabilities in undefined rows; `refuse_unknown` rejects results that use them."""
-    lost = np.isnan(table).any(axis=-1, keepdims=True)
-    return np.where(lost, 1.0 / table.shape[-1], table) if lost.any() else table
+    if scorer.predictive:
+        return scorer
+    return scorer._replace(parameters=scorer.family.mask_degenerate_groups(scorer.parameters))

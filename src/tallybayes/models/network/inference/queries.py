@@ -3,327 +3,225 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tallybayes._utils.string_options import StringOptions
-from tallybayes.data.data_frames import as_frame
 from tallybayes.data.indicator_columns import with_absences
 from tallybayes.errors import DataError, EstimateError, ImpossibleError, TooLargeError
 from tallybayes.estimation.em.em_loop import is_integer_at_least
 from tallybayes.estimation.factor_sampling import sample_factor
 from tallybayes.families._shared.joint_gaussian import JointGaussian
 from tallybayes.models.inputs.features import one_row
-from tallybayes.models.network.analysis.d_separation import listed
+from tallybayes.models.network.analysis.d_separation import node_list
+from tallybayes.models.network.estimated_network import EstimatedNetwork
 from tallybayes.models.network.inference.clique_tree import Propagated
 from tallybayes.models.network.inference.continuous_query import continuous_query_result, is_normal
 from tallybayes.models.network.inference.evidence import Evidence, read_evidence
-from tallybayes.models.network.inference.likelihood_weighting import draw_labels, query_by_sampling
-from tallybayes.models.network.inference.marginal_map import most_probable_of
+from tallybayes.models.network.inference.likelihood_weighting import query_by_sampling, sample_discrete_nodes
+from tallybayes.models.network.inference.marginal_map import marginal_map
 from tallybayes.models.network.inference.network_inference import NetworkInference
 from tallybayes.models.network.inference.query_result import MostProbableAssignment, QueryResult
-from tallybayes.models.network.inference.row_predictions import require_labels
 from tallybayes.tally.domain import labels_of
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Names, RandomState
 
-if TYPE_CHECKING:
-    from tallybayes.models.network.bayesian_network import BayesianNetwork
-
 _INFERENCE = StringOptions(("exact", "sampling"))
+
+GivenNodes = Mapping[Any, Any] | None  # evidence or interventions, by node
 
 
 def query(
-    model: BayesianNetwork,
+    network: EstimatedNetwork,
     nodes: Names,
-    given: Mapping[Any, Any] | None = None,
-    *,
-    do: Mapping[Any, Any] | None = None,
+    given: GivenNodes = None,
+    do: GivenNodes = None,
     inference: str = "exact",
     n_draws: int = 200_000,
     random_state: RandomState = None,
 ) -> QueryResult:
-    """Compute the posterior distribution p(nodes | given), exactly or by sampling.
-
-    Parameters
-    ----------
-    nodes : name, or sequence of names
-        Discrete or Gaussian nodes; of several, their joint distribution.
-    given : mapping from node to evidence, optional
-        A level, or the value of a continuous node. Soft (virtual) evidence is a mapping from every level to its
-        likelihood, up to a factor. For levels that are strings, True and False stand for the only level that reads
-        true and false, or yes and no, in upper or lower case.
-    do : mapping from node to level, optional
-        Interventions: the edges into these nodes are removed.
-    inference : {"exact", "sampling"}, default "exact"
-        ``"sampling"`` is likelihood weighting, for networks that are too large for exact inference. Less probable
-        evidence needs more draws.
-    n_draws : int, default 200,000
-    random_state : int, Generator or None
-        For sampling.
-
-    Returns
-    -------
-    QueryResult
-        A mapping from levels, or tuples of levels, to probabilities; for Gaussian nodes with ``mean``, ``std``,
-        ``pdf``, ``cdf`` and ``quantile``. With ``inference="sampling"`` it has ``standard_errors`` and
-        ``effective_size``; a small effective size raises a warning.
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> barometer = tb.BayesianNetwork.from_tables(
-    ...     {"glass": ["storm"]}, {"storm": ["no", "yes"], "glass": ["high", "low"]},
-    ...     {"storm": [0.9, 0.1], "glass": [[0.9, 0.1], [0.2, 0.8]]})
-    >>> round(barometer.query("storm", {"glass": "low"})["yes"], 3)       # observing a low glass
-    0.471
-    >>> round(barometer.query("storm", do={"glass": "low"})["yes"], 3)    # setting it has no effect
-    0.1
-    """
-    query_nodes = tuple(listed(nodes))
+    """Return the posterior distribution p(nodes | given), exactly or by sampling."""
     given = one_row(given)
-    found = model._inference.intervened(do)
-    found.structure.require(query_nodes)
+    engine = network.inference.intervened(do)
+    query_nodes = _query_nodes(engine, nodes)
     _INFERENCE.check("inference", inference)
-    measured = [node for node in query_nodes if found.is_measured(node)]
-    if measured and all(is_normal(found, node) for node in measured):
-        _require_rows(model, tuple(measured))
-        return _query_measured(found, query_nodes, given, do, inference)
-    require_labels(model, query_nodes)
-    _check_asked(query_nodes)
+    continuous = [node for node in query_nodes if engine.is_continuous(node)]
+    if continuous and all(is_normal(engine, node) for node in continuous):
+        _require_rows(network, continuous)
+        return _query_continuous(engine, query_nodes, continuous, given, do, inference)
+    engine.require_discrete(query_nodes)
     if inference == "sampling":
         if not is_integer_at_least(n_draws):
             raise DataError.wrong_type("n_draws", repr(n_draws), "a whole number of at least 1")
-        known, shown_evidence = read_evidence(found, given, do), display_evidence(given, do)
-        return query_by_sampling(found, query_nodes, known, do or (), shown_evidence, int(n_draws), random_state)
-    _, answer = run_query(found, query_nodes, given, do, together=query_nodes)
-    table = answer.marginal(found.scope(query_nodes))[..., 0]
-    return QueryResult(
-        query_nodes, {node: found.levels[node] for node in query_nodes}, table, display_evidence(given, do)
-    )
+        evidence, shown = read_evidence(engine, given, do), display_evidence(given, do)
+        return query_by_sampling(engine, query_nodes, evidence, do or (), shown, int(n_draws), random_state)
+    _, propagated = run_query(engine, query_nodes, given, do, together=query_nodes)
+    table = propagated.marginal(engine.scope(query_nodes))[..., 0]
+    levels = {node: engine.levels[node] for node in query_nodes}
+    return QueryResult(query_nodes, levels, table, display_evidence(given, do))
 
 
-def _require_rows(model: BayesianNetwork, query_nodes: tuple[Name, ...]) -> None:
+def _query_nodes(engine: NetworkInference, nodes: Names) -> tuple[Name, ...]:
+    """Return the nodes of a query; raise DataError if there are none, a node is unknown, or occurs twice."""
+    query_nodes = tuple(node_list(nodes))
+    engine.structure.require(query_nodes)
+    if not query_nodes or len(set(query_nodes)) < len(query_nodes):
+        raise DataError(f"nodes is {query_nodes}; expected at least one node, and each once.")
+    return query_nodes
+
+
+def _require_rows(network: EstimatedNetwork, query_nodes: list[Name]) -> None:
     """Raise EstimateError if a continuous node has no observed rows, so that its parameters are undefined."""
-    nodes = model._estimated_network.nodes if model._fixed_parameters is None else {}
-    unseen = [node for node in query_nodes if node in nodes and not np.any(nodes[node].flat().group_weights())]
-    if unseen:
-        beside = " together with its measured parents" if nodes[unseen[0]].inputs else ""
-        raise EstimateError(
-            f"no row has {unseen[0]!r}{beside}, so its distribution is undefined.\n    Fit rows that do."
-        )
+    for node in query_nodes if network.fixed_parameters is None else ():
+        if not np.any(network.nodes[node].flat().group_weights()):
+            together = " and its continuous parents" if network.nodes[node].inputs else ""
+            raise EstimateError(f"no row has {node!r}{together}, so its distribution is undefined.\n    Fit rows that do.")
 
 
-def _query_measured(
-    found: NetworkInference, query_nodes: tuple[Name, ...], given: Any, do: Any, inference: str
+def _query_continuous(
+    engine: NetworkInference,
+    query_nodes: tuple[Name, ...],
+    continuous: list[Name],
+    given: GivenNodes,
+    do: GivenNodes,
+    inference: str,
 ) -> QueryResult:
     """Query continuous nodes, with or without discrete ones: a mixture over the discrete nodes they depend on."""
-    _check_asked(query_nodes)
-    measured = [node for node in query_nodes if found.is_measured(node)]
     if inference != "exact":
         raise DataError(
-            f"inference={inference!r} is for discrete nodes, and {measured[0]!r} is continuous.\n"
+            f"inference={inference!r} is for discrete nodes, and {continuous[0]!r} is continuous.\n"
             "    Use inference='exact', or sample."
         )
-    known = [node for node in query_nodes if node in (given or {}) or node in (do or {})]
-    if known:
+    check_not_observed(query_nodes, "query", given, do)
+    parents = {name for node in continuous for name in engine.graph.parents[engine.leaf_of(node)]}
+    discrete = [name for name in engine.levels if name in parents or name in query_nodes]
+    evidence, propagated = run_query(engine, query_nodes, given, do, together=discrete)
+    proba = engine.joint_posterior(discrete, propagated, evidence, slice(0, 1))[:, 0]
+    return continuous_query_result(engine, query_nodes, discrete, proba, evidence, display_evidence(given, do))
+
+
+def check_not_observed(nodes: Iterable[Name], what: str, given: GivenNodes, do: GivenNodes) -> None:
+    """Raise DataError if a node of a query or an event is in the evidence."""
+    observed = [node for node in nodes if node in (given or {}) or node in (do or {})]
+    if observed:
         raise DataError(
-            f"node {known[0]!r} is in the query and in the evidence; expected one of them.\n    Remove one of the two."
+            f"node {observed[0]!r} is in the {what} and in the evidence; expected one of them.\n"
+            "    Remove one of the two."
         )
-    above = {name for node in measured for name in found.graph.parents[found.leaf_of(node)]}
-    labels = [name for name in found.levels if name in above or name in query_nodes]
-    row, answer = run_query(found, query_nodes, given, do, together=labels)
-    shares = found.shares(labels, answer, row, slice(0, 1))[:, 0]
-    return continuous_query_result(found, query_nodes, labels, shares, row, display_evidence(given, do))
 
 
 def most_probable(
-    model: BayesianNetwork,
-    given: Mapping[Any, Any] | None = None,
-    nodes: Names | None = None,
-    *,
-    do: Mapping[Any, Any] | None = None,
+    network: EstimatedNetwork, given: GivenNodes, nodes: Names | None, do: GivenNodes
 ) -> MostProbableAssignment:
-    """Compute the most probable joint assignment of nodes given the evidence (MPE, or marginal MAP).
-
-    It may differ from the most probable level of each node; that of some nodes may differ from that of all nodes.
-
-    Parameters
-    ----------
-    given, do
-        As for `query`.
-    nodes : name, or sequence of names, optional
-        None takes all nodes (MPE). Marginal MAP sums over the other nodes; sums come before maxima, so that it may
-        need more memory than MPE, and raises TooLargeError if it needs too much.
-
-    Returns
-    -------
-    MostProbableAssignment
-        A mapping from node to level.
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> weather = tb.BayesianNetwork.from_tables(
-    ...     {"wind": ["sky"]}, {"sky": ["sun", "rain"], "wind": ["none", "some", "gale"]},
-    ...     {"sky": [0.4, 0.6], "wind": [[1.0, 0.0, 0.0], [0.3, 0.4, 0.3]]})
-    >>> weather.most_probable()
-    most probable assignment, p = 0.4
-      sky   'sun'
-      wind  'none'
-    >>> weather.most_probable(nodes="sky")
-    most probable assignment, summed over the others, p = 0.6
-      sky  'rain'
-    """
+    """Return the most probable joint assignment of nodes given the evidence (MPE, or marginal MAP)."""
     given = one_row(given)
-    found = model._inference.intervened(do)
+    engine = network.inference.intervened(do)
     if nodes is not None:
-        query_nodes = tuple(listed(nodes))
-        require_labels(model, query_nodes)
-        _check_asked(query_nodes)
-        known, answer = run_query(found, query_nodes, given, do)
-        levels, log_joint = most_probable_of(found, query_nodes, known, do or ())
-        log_share = min(0.0, log_joint - float(answer.log_likelihood[0]))
-        return MostProbableAssignment(
-            levels, log_share, display_evidence(given, do), some=len(query_nodes) < len(found.levels)
-        )
-    known, answer = run_query(found, found.levels, given, do)
-    compiled, (likelihoods, offset) = found.compile(do or ()), found.likelihoods(known, slice(0, 1), do or ())
-    codes, log_probability = compiled.tree.most_probable(compiled.potentials, likelihoods, 1)
-    levels = {node: found.levels[node][int(code)] for node, code in zip(found.levels, codes[:, 0], strict=True)}
-    log_share = log_probability[0] + offset[0] - answer.log_likelihood[0]
-    return MostProbableAssignment(levels, float(log_share), display_evidence(given, do))
+        query_nodes = _query_nodes(engine, nodes)
+        engine.require_discrete(query_nodes)
+        evidence, propagated = run_query(engine, query_nodes, given, do)
+        levels, log_joint = marginal_map(engine, query_nodes, evidence, do or ())
+        log_probability = min(0.0, log_joint - float(propagated.log_likelihood[0]))
+        is_marginal = len(query_nodes) < len(engine.levels)
+        return MostProbableAssignment(levels, log_probability, display_evidence(given, do), is_marginal)
+    evidence, propagated = run_query(engine, engine.levels, given, do)
+    compiled = engine.compile(do or ())
+    likelihoods, offset = engine.likelihoods(evidence, slice(0, 1), do or ())
+    codes, log_joints = compiled.tree.most_probable(compiled.potentials, likelihoods, 1)
+    levels = {node: engine.levels[node][int(code)] for node, code in zip(engine.levels, codes[:, 0], strict=True)}
+    log_probability = log_joints[0] + offset[0] - propagated.log_likelihood[0]
+    return MostProbableAssignment(levels, float(log_probability), display_evidence(given, do))
 
 
-def probability(model: BayesianNetwork, given: Mapping[Name, Any], *, do: Mapping[Any, Any] | None = None) -> float:
-    """Compute p(given): a density if it has continuous nodes; 0 if it is impossible.
-
-    Parameters
-    ----------
-    given, do
-        As for `query`.
-
-    Returns
-    -------
-    float
-    """
-    given = one_row(given)
-    found = model._inference.intervened(do)
-    known = read_evidence(found, given, do)
-    ((rows, answer),) = found.batches(known, do or ())
-    found.check_defined(answer, known, rows, None, do or ())
-    return float(np.exp(answer.log_likelihood[0]))
+def probability(network: EstimatedNetwork, given: GivenNodes, do: GivenNodes) -> float:
+    """Return p(given): a density if it has continuous nodes; 0 if it is impossible."""
+    engine = network.inference.intervened(do)
+    evidence = read_evidence(engine, one_row(given), do)
+    ((rows, propagated),) = engine.batches(evidence, do or ())
+    engine.check_defined(propagated, evidence, rows, None, do or ())
+    return float(np.exp(propagated.log_likelihood[0]))
 
 
 def sample(
-    model: BayesianNetwork,
-    n: int = 1,
-    given: Mapping[Any, Any] | None = None,
-    *,
-    do: Mapping[Any, Any] | None = None,
-    random_state: RandomState = None,
-) -> Any:
-    """Draw rows from the network, or from its posterior given evidence.
-
-    Parameters
-    ----------
-    n : int, default 1
-    given, do
-        As for `query`.
-    random_state : int, Generator or None
-
-    Returns
-    -------
-    A data frame of the kind the network was fitted on, else a dict from node to an array of shape (n,)
-        Columns, as `fit` takes them.
-
-    Examples
-    --------
-    >>> import tallybayes as tb
-    >>> coin = tb.BayesianNetwork.from_tables({"coin": []}, {"coin": ["heads", "tails"]}, {"coin": [0.5, 0.5]})
-    >>> coin.sample(3, random_state=0)
-    {'coin': array(['tails', 'heads', 'heads'], dtype='<U5')}
-    """
+    network: EstimatedNetwork, n: int, given: GivenNodes, do: GivenNodes, random_state: RandomState
+) -> dict[Name, np.ndarray]:
+    """Draw rows from the network, or from its posterior given evidence: a column for every node."""
     if not isinstance(n, int | np.integer) or n < 0:
         raise DataError.wrong_type("n", repr(n), "a whole number of at least 0")
+    n = int(n)
     rng = np.random.default_rng(random_state)
     given = one_row(given)
-    found = model._inference.intervened(do)
-    known = read_evidence(found, given, do)
+    engine = network.inference.intervened(do)
+    evidence = read_evidence(engine, given, do)
     try:
-        _, answer = run_query(found, found.structure.nodes, given, do)
-        codes = dict(zip(found.levels, answer.sample(int(n), rng), strict=True))
+        _, propagated = run_query(engine, engine.structure.nodes, given, do)
+        codes = dict(zip(engine.levels, propagated.sample(n, rng), strict=True))
     except TooLargeError:
         if given:
             raise
-        codes = draw_labels(found, known, do or (), int(n), rng)  # forward sampling is exact here
-    measured = {**(given or {}), **(do or {})}
-    out: dict[Name, np.ndarray] = {}
-    linked: dict[Name, np.ndarray] = {}
-    for node in found.structure.nodes:
-        if node in found.levels:
-            out[node] = labels_of(found.domains[node].levels, None)[codes[node]]
-        elif node in measured:
-            whole = found.presence.get(node) is None
-            out[node] = np.repeat(np.asarray([measured[node]]) if whole else known.cells[node][:, 0], n, axis=0)
-        elif any(node == beside and other in measured for other, beside in found.presence.items()):
-            continue  # its missing-value indicator is determined
-        elif node in found.component_index:
-            leaf, place = found.component_index[node]
-            if leaf not in linked:
-                linked[leaf] = _draw_linked(found, leaf, known, codes, int(n), rng)
-            out[node] = linked[leaf][:, place]
-        else:
-            group = found.group(node, codes, int(n))
-            drawn = sample_factor(found.leaves[node], group, model._estimated_network.nodes[node].flat(), rng)
-            out[node] = drawn if drawn.shape[1] > 1 else drawn[:, 0]
-    return as_frame(with_absences(out) if found.presence else out, model._frame_library)
+        codes = sample_discrete_nodes(engine, evidence, do or (), n, rng)  # forward sampling is exact without evidence
+    observed = {**(given or {}), **(do or {})}
+    determined = {indicator for node, indicator in engine.presence.items() if node in observed} - observed.keys()
+    columns: dict[Name, np.ndarray] = {}
+    components: dict[Name, np.ndarray] = {}
+    for node in engine.structure.nodes:
+        if node in engine.levels:
+            columns[node] = labels_of(engine.domains[node].levels, None)[codes[node]]
+        elif node in observed:
+            has_indicator = node in engine.presence
+            value = evidence.cells[node][:, 0] if has_indicator else np.asarray([observed[node]])
+            columns[node] = np.repeat(value, n, axis=0)
+        elif node in engine.component_index:
+            leaf, k = engine.component_index[node]
+            if leaf not in components:
+                components[leaf] = _sample_component(engine, leaf, evidence, codes, n, rng)
+            columns[node] = components[leaf][:, k]
+        elif node not in determined:
+            group = engine.group(node, codes, n)
+            drawn = sample_factor(engine.leaves[node], group, network.nodes[node].flat(), rng)
+            columns[node] = drawn if drawn.shape[1] > 1 else drawn[:, 0]
+    return with_absences(columns) if engine.presence else columns
 
 
-def _draw_linked(
-    found: NetworkInference,
+def _sample_component(
+    engine: NetworkInference,
     leaf: Name,
-    known: Evidence,
+    evidence: Evidence,
     codes: dict[Name, np.ndarray],
     n: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Draw connected continuous nodes jointly, given the discrete nodes and the evidence: (n, nodes)."""
-    width = len(found.components[leaf].nodes)
-    cells = np.repeat(known.cells.get(leaf, np.full((1, width), np.nan)), n, axis=0)
-    return JointGaussian().draw(found.leaves[leaf].parameters, cells, found.group(leaf, codes, n), rng)
-
-
-def _check_asked(query_nodes: tuple[Name, ...]) -> None:
-    if not query_nodes or len(set(query_nodes)) < len(query_nodes):
-        raise DataError(f"nodes is {query_nodes}; expected at least one node, and each once.")
+    width = len(engine.components[leaf].nodes)
+    cells = np.repeat(evidence.cells.get(leaf, np.full((1, width), np.nan)), n, axis=0)
+    return JointGaussian().draw(engine.leaves[leaf].parameters, cells, engine.group(leaf, codes, n), rng)
 
 
 def run_query(
-    found: NetworkInference, nodes: Iterable[Name], given: Any, do: Any, together: Iterable[Name] = ()
+    engine: NetworkInference, nodes: Iterable[Name], given: GivenNodes, do: GivenNodes, together: Iterable[Name] = ()
 ) -> tuple[Evidence, Propagated]:
     """Propagate the evidence; raise an error if it is impossible, or the posterior of `nodes` is undefined."""
-    known = read_evidence(found, given, do)
-    ((rows, answer),) = found.batches(known, do or (), together=together)
-    refuse_impossible(found, answer.log_likelihood[0], given, do)
-    found.check_defined(answer, known, rows, nodes, do or ())
-    return known, answer
+    evidence = read_evidence(engine, given, do)
+    ((rows, propagated),) = engine.batches(evidence, do or (), together=together)
+    check_possible(engine, propagated.log_likelihood[0], given, do)
+    engine.check_defined(propagated, evidence, rows, nodes, do or ())
+    return evidence, propagated
 
 
-def refuse_impossible(inference: NetworkInference, log_likelihood: float, given: Any, do: Any) -> None:
+def check_possible(engine: NetworkInference, log_likelihood: float, given: GivenNodes, do: GivenNodes) -> None:
     """Raise ImpossibleError for evidence of probability 0, naming a minimal contradictory part of it."""
     if not np.isneginf(log_likelihood):
         return
-    blamed = dict(given or {})
-    for node in list(blamed):
-        rest = {other: value for other, value in blamed.items() if other != node}
-        ((_, answer),) = inference.batches(read_evidence(inference, rest, do), do or (), down=False)
-        if np.isneginf(answer.log_likelihood[0]):
-            blamed = rest
-    raise ImpossibleError.of(display_evidence(blamed, do))
+    contradiction = dict(given or {})
+    for node in list(contradiction):
+        rest = {other: value for other, value in contradiction.items() if other != node}
+        ((_, propagated),) = engine.batches(read_evidence(engine, rest, do), do or (), down=False)
+        if np.isneginf(propagated.log_likelihood[0]):
+            contradiction = rest
+    raise ImpossibleError.of(display_evidence(contradiction, do))
 
 
-def display_evidence(given: Mapping[Any, Any] | None, do: Mapping[Name, Any] | None) -> dict[Any, Any]:
+def display_evidence(given: GivenNodes, do: GivenNodes) -> dict[Any, Any]:
     """Return evidence and interventions as shown with a result."""
     return {**(given or {}), **{f"do({node})": value for node, value in (do or {}).items()}}

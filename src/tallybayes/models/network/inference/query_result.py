@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -92,13 +92,16 @@ class QueryResult(Mapping[Any, Any]):
         n_draws: int | None = None,
         effective_size: float | None = None,
     ) -> None:
-        self.nodes, self.given = nodes, dict(given)
+        self.nodes = nodes
+        self.given = dict(given)
         self.discrete_nodes = tuple(node for node in nodes if node in levels)
         self.continuous_nodes = tuple(node for node in nodes if node not in levels)
         self.levels = {node: tuple(levels[node]) for node in self.discrete_nodes}
         self.probabilities = np.array(probabilities)
         self.probabilities.setflags(write=False)
-        self.standard_errors, self.n_draws, self.effective_size = standard_errors, n_draws, effective_size
+        self.standard_errors = standard_errors
+        self.n_draws = n_draws
+        self.effective_size = effective_size
         self._mixture = mixture
 
     @cached_property
@@ -113,29 +116,29 @@ class QueryResult(Mapping[Any, Any]):
         possible = None if self._mixture is None else set(self._mixture.combinations.tolist())
         return {k: levels for k, levels in combinations if possible is None or k in possible}
 
-    def __getitem__(self, level: Any) -> Any:
+    def __getitem__(self, level: object) -> Any:
         self._require_discrete("levels")
         levels = (level,) if len(self.discrete_nodes) == 1 else level
         if not isinstance(levels, tuple) or len(levels) != len(self.discrete_nodes):
             raise KeyError(level)
         try:
-            codes = tuple(index[_is_bool(one), one] for index, one in zip(self._level_codes, levels, strict=True))
+            codes = tuple(index[_is_bool(value), value] for index, value in zip(self._level_codes, levels, strict=True))
         except (KeyError, TypeError):
             raise KeyError(level) from None
         if self._mixture is None:
             return float(self.probabilities[codes])
-        mine = self._mixture.combinations == np.ravel_multi_index(codes, self.probabilities.shape)
-        if not mine.any():
+        selected = self._mixture.combinations == np.ravel_multi_index(codes, self.probabilities.shape)
+        if not selected.any():
             raise KeyError(level)
-        mixture = StudentTMixture(*(part[mine] for part in self._mixture))
-        weights, combinations = mixture.weights / mixture.weights.sum(), np.zeros_like(mixture.combinations)
-        mixture = mixture._replace(weights=weights, combinations=combinations)
+        weights, locations, scatters, nu, combinations = (part[selected] for part in self._mixture)
+        none = np.zeros_like(combinations)
+        mixture = StudentTMixture(weights / weights.sum(), locations, scatters, nu, none)
         given = {**self.given, **dict(zip(self.discrete_nodes, levels, strict=True))}
         return QueryResult(self.continuous_nodes, {}, np.ones(()), given, mixture)
 
     def __iter__(self) -> Iterator[Any]:
         self._require_discrete("levels")
-        return (levels[0] if len(levels) == 1 else levels for levels in self._combinations.values())
+        return (_unpacked(levels) for levels in self._combinations.values())
 
     def __len__(self) -> int:
         return self.probabilities.size if self._mixture is None else len(self._combinations)
@@ -148,14 +151,12 @@ class QueryResult(Mapping[Any, Any]):
         """The most probable level, or tuple of levels of several discrete nodes."""
         self._require_discrete("best")
         codes = np.unravel_index(int(self.probabilities.argmax()), self.probabilities.shape)
-        best = tuple(levels[int(k)] for levels, k in zip(self.levels.values(), codes, strict=True))
-        return best[0] if len(best) == 1 else best
+        return _unpacked([levels[int(k)] for levels, k in zip(self.levels.values(), codes, strict=True)])
 
     @property
     def mean(self) -> Any:
         """The mean of the continuous node, or the means of several: float, or ndarray of shape (n_nodes,)."""
-        mean = self._moments[0]
-        return float(mean[0]) if len(mean) == 1 else mean
+        return _unpacked(self._moments[0])
 
     @property
     def covariance(self) -> np.ndarray:
@@ -165,8 +166,7 @@ class QueryResult(Mapping[Any, Any]):
     @property
     def std(self) -> Any:
         """The standard deviation of the continuous node, or those of several: float, or ndarray of shape (n_nodes,)."""
-        std = np.sqrt(np.diagonal(self.covariance))
-        return float(std[0]) if len(std) == 1 else std
+        return _unpacked(np.sqrt(np.diagonal(self.covariance)))
 
     @property
     def weights(self) -> np.ndarray:
@@ -244,7 +244,7 @@ class QueryResult(Mapping[Any, Any]):
         Parameters
         ----------
         *nodes : names
-            In the order wanted.
+            In the order of the result.
 
         Returns
         -------
@@ -291,11 +291,10 @@ class QueryResult(Mapping[Any, Any]):
         return [f"{printable(node)}: {moment}" for node in self.continuous_nodes for moment in ("mean", "std")]
 
     def _conditional_moments(self, combination: int) -> list[float]:
-        """Mean and standard deviation of every continuous node, given one combination of levels."""
+        """Return the mean and standard deviation of every continuous node, given one combination of levels."""
         if self._mixture is None:
             return []
-        levels = self._combinations[combination]
-        result = self[levels if len(levels) > 1 else levels[0]]
+        result = self[_unpacked(self._combinations[combination])]
         return np.column_stack([np.atleast_1d(result.mean), np.atleast_1d(result.std)]).ravel().tolist()
 
     def _require_discrete(self, attribute: str) -> None:
@@ -323,16 +322,16 @@ class QueryResult(Mapping[Any, Any]):
 
     def _title(self) -> str:
         draws = "" if self.n_draws is None else f", {self.n_draws:,} draws (effective size {self.effective_size:,.0f})"
-        return question_of(self.nodes, self.given) + draws
+        return format_query(self.nodes, self.given) + draws
 
     def _sorted(self) -> list[int]:
-        """The combinations of levels: in their order if they are few, else the most probable first."""
+        """Return the combinations of levels: in their order if they are few, else the most probable first."""
         probabilities = self.probabilities.ravel()
-        listed = list(self._combinations)
-        return listed if len(self) <= _SHOWN else sorted(listed, key=lambda k: -probabilities[k])
+        combinations = list(self._combinations)
+        return combinations if len(self) <= _SHOWN else sorted(combinations, key=lambda k: -probabilities[k])
 
     def _cells(self, combination: int) -> list[str]:
-        """Probability, and moments of continuous nodes or a bar, as shown for one combination of levels."""
+        """Return the printed probability, and moments of continuous nodes or a bar, of one combination of levels."""
         probability = float(self.probabilities.ravel()[combination])
         if self._mixture is not None:
             shown = [f"{number:.4g}" for number in self._conditional_moments(combination)]
@@ -343,7 +342,7 @@ class QueryResult(Mapping[Any, Any]):
         return [f"{probability:.4f}", *shown]
 
     def _continuous_rows(self) -> list[list[str]]:
-        """Quantiles of one continuous node; mean, standard deviation and correlations of several."""
+        """Return quantiles of one continuous node; mean, standard deviation and correlations of several."""
         if len(self.nodes) == 1:
             return [[f"{q:.0%}".replace("%", " %"), f"{x:.4g}"] for q, x in zip(_QS, self.quantile(_QS), strict=True)]
         scale = np.where(self.std > 0, self.std, 1.0)
@@ -395,9 +394,12 @@ class MostProbableAssignment(Mapping[Any, Any]):
     """
 
     def __init__(
-        self, levels: Mapping[Any, Any], log_probability: float, given: Mapping[Any, Any], some: bool = False
+        self, levels: Mapping[Any, Any], log_probability: float, given: Mapping[Any, Any], is_marginal: bool = False
     ) -> None:
-        self._levels, self.log_probability, self.given, self._some = dict(levels), log_probability, dict(given), some
+        self._levels = dict(levels)
+        self.log_probability = log_probability
+        self.given = dict(given)
+        self._is_marginal = is_marginal
 
     def __getitem__(self, node: Name) -> Any:
         return self._levels[node]
@@ -408,20 +410,20 @@ class MostProbableAssignment(Mapping[Any, Any]):
     def __len__(self) -> int:
         return len(self._levels)
 
-    def _why(self, node: Name) -> str:
+    def _role(self, node: Name) -> str:
         return "  (evidence)" if node in self.given else "  (intervention)" if f"do({node})" in self.given else ""
 
     def __repr__(self) -> str:
         width = max(map(len, map(printable, self._levels)), default=0)
-        lines = [f"  {printable(node):<{width}}  {level!r}{self._why(node)}" for node, level in self._levels.items()]
+        lines = [f"  {printable(node):<{width}}  {level!r}{self._role(node)}" for node, level in self._levels.items()]
         return "\n".join([self._title(), *lines])
 
     def _title(self) -> str:
-        others = ", summed over the others" if self._some else ""
+        others = ", summed over the others" if self._is_marginal else ""
         return f"most probable assignment{others}, p = {np.exp(self.log_probability):.4g}"
 
     def _repr_html_(self) -> str:
-        rows = ([node, level, self._why(node).strip()] for node, level in self._levels.items())
+        rows = ([node, level, self._role(node).strip()] for node, level in self._levels.items())
         return html_parts((self._title(), ["node", "level", ""], rows))
 
 
@@ -439,15 +441,17 @@ class NodePosteriors(Mapping[Any, np.ndarray]):
     """
 
     def __init__(
-        self, found: Mapping[Any, np.ndarray], levels: Mapping[Any, tuple[Any, ...]], log_likelihood: np.ndarray
+        self, posteriors: Mapping[Any, np.ndarray], levels: Mapping[Any, tuple[Any, ...]], log_likelihood: np.ndarray
     ) -> None:
-        self._found, self.levels, self.log_likelihood = dict(found), dict(levels), log_likelihood
+        self._posteriors = dict(posteriors)
+        self.levels = dict(levels)
+        self.log_likelihood = log_likelihood
 
     @classmethod
     def joined(cls, parts: list[NodePosteriors]) -> NodePosteriors:
         """Concatenate the results of batches of rows."""
-        found = {node: np.concatenate([part[node] for part in parts]) for node in parts[0]}
-        return cls(found, parts[0].levels, np.concatenate([part.log_likelihood for part in parts]))
+        posteriors = {node: np.concatenate([part[node] for part in parts]) for node in parts[0]}
+        return cls(posteriors, parts[0].levels, np.concatenate([part.log_likelihood for part in parts]))
 
     @property
     def impossible(self) -> np.ndarray:
@@ -455,35 +459,42 @@ class NodePosteriors(Mapping[Any, np.ndarray]):
         return np.isneginf(self.log_likelihood)
 
     def __getitem__(self, node: Name) -> np.ndarray:
-        return self._found[node]
+        return self._posteriors[node]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._found)
+        return iter(self._posteriors)
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._posteriors)
 
     def __repr__(self) -> str:
         n_impossible = int(self.impossible.sum())
         more = f", {n_impossible} impossible" if n_impossible else ""
-        return f"Posteriors: {len(self)} nodes, {len(self.log_likelihood)} rows{more}"
+        return f"NodePosteriors: {len(self)} nodes, {len(self.log_likelihood)} rows{more}"
 
     def _repr_html_(self) -> str:
         rows = ([node, ", ".join(map(repr, self.levels[node]))] for node in self)
         return html_parts((repr(self), ["node", "levels"], rows))
 
 
-def question_of(nodes: Iterable[Name], given: Mapping[Any, Any]) -> str:
+def format_query(nodes: Iterable[Name], given: Mapping[Any, Any]) -> str:
     """Format the query: p(nodes | given)."""
-    known = title_of(given)
+    known = format_evidence(given)
     return f"p({', '.join(map(printable, nodes))}{' | ' + known if known else ''})"
 
 
-def title_of(given: Mapping[Any, Any]) -> str:
+def format_evidence(given: Mapping[Any, Any]) -> str:
     """Format the evidence: a = 1, b = 2."""
     plain = {node: value.item() if isinstance(value, np.generic) else value for node, value in given.items()}
     return ", ".join(f"{printable(node)} = {value!r}" for node, value in plain.items())
 
 
-def _is_bool(level: Any) -> bool:
+def _unpacked(values: Sequence[Any] | np.ndarray) -> Any:
+    """Return the only value of a sequence or an array, or all values: a tuple or the array."""
+    if len(values) > 1:
+        return values if isinstance(values, np.ndarray) else tuple(values)
+    return float(values[0]) if isinstance(values, np.ndarray) else values[0]
+
+
+def _is_bool(level: object) -> bool:
     return isinstance(level, bool | np.bool_)

@@ -1,4 +1,9 @@
-"""Triangulation: cliques that hold every factor of a network, and the tree that joins them."""
+"""Triangulation: cliques that contain every factor of a network, and the clique tree.
+
+Variables are eliminated one by one: the neighbors of each are joined, and it forms a clique with them (Koller and
+Friedman, ch. 9). The order decides the sizes of the cliques. An optimal order is NP-hard to find, so that several
+greedy orders are compared.
+"""
 
 from __future__ import annotations
 
@@ -10,32 +15,35 @@ from typing import NamedTuple
 
 import numpy as np
 
-_FEW_CELLS = 1 << 14  # of all cliques: no search for fewer
-_TRIES = 8  # with ties that are broken by chance
-_MOST_WORK = 1 << 24  # neighbors looked at, and pairs of them, before the search for a better order ends
-_EXACT_DEGREE = 64  # the fill of nodes with more neighbors is only counted anew when they come up
+_FEW_CELLS = 1 << 14  # total size of cliques that is small enough
+_N_RANDOM_ORDERS = 8  # orders with random ties
+_MAX_WORK = 1 << 24  # visited neighbors and pairs of them after which no other order is tried
+_EXACT_DEGREE = 64  # the cost of variables with more neighbors is updated only when they are next
+
+Elimination = list[tuple[int, frozenset[int]]]  # every variable and its clique, in the order of elimination
 
 
 def find_cliques(
-    sizes: Sequence[int], scopes: Iterable[Sequence[int]], most: float = math.inf, last: Iterable[int] = ()
+    sizes: Sequence[int], scopes: Iterable[Sequence[int]], max_cells: float = math.inf, last: Iterable[int] = ()
 ) -> tuple[list[frozenset[int]], list[int]]:
-    """Cliques such that every scope lies in one, and for each the clique it hangs on, −1 for a root.
+    """Return cliques that contain every scope, and for each the clique above it in the tree, −1 for a root.
 
     Parameters
     ----------
     sizes : sequence of int
-        How many levels every variable has.
+        The number of levels of every variable.
     scopes : iterable of sequences of int
-        Variables that must be together.
-    most : float, default inf
-        The most cells a clique may have; one that has more is returned alone.
+        Variables that share a clique.
+    max_cells : float, default inf
+        Maximum size of a clique; if there is a larger one, it alone is returned.
     last : iterable of int, optional
-        Variables that are taken out after all others: every clique with any of the others hangs below theirs.
+        Variables that are eliminated after all others: cliques with other variables are below theirs.
 
     Returns
     -------
     cliques : list of frozenset
-        None lies in another. The variables a clique shares with any other are all in those on the way between the two.
+        None contains another. The variables shared by two cliques are in all cliques between them (running
+        intersection).
     above : list of int
 
     Examples
@@ -47,32 +55,33 @@ def find_cliques(
     >>> sorted(sorted(clique) for clique in cliques), sorted(above)
     ([[0, 1, 3], [1, 2, 3]], [-1, 1])
     """
-    together = list(scopes)
-    for scope in together:
-        if n_cells(set(scope), sizes) > most:
+    scopes = list(scopes)
+    for scope in scopes:
+        if n_cells(set(scope), sizes) > max_cells:
             return [frozenset(scope)], [-1]
-    best = _best_elimination(_graph(sizes, together), sizes, most, frozenset(last))
-    too_large = best[-1][1] if best and n_cells(best[-1][1], sizes) > most else None
-    return _join(best) if too_large is None else ([too_large], [-1])
+    best = _best_elimination(_graph(sizes, scopes), sizes, max_cells, frozenset(last))
+    if best and n_cells(best[-1][1], sizes) > max_cells:
+        return [best[-1][1]], [-1]
+    return _clique_tree(best)
 
 
-def find_order(sizes: Sequence[int], scopes: Iterable[Sequence[int]], most: float = math.inf) -> list[int]:
-    """The order of the variables in which the cliques of `find_cliques` arise, those beyond `most` last.
+def find_order(sizes: Sequence[int], scopes: Iterable[Sequence[int]], max_cells: float = math.inf) -> list[int]:
+    """Return the elimination order of `find_cliques`; variables after a clique larger than `max_cells` come last.
 
     Examples
     --------
-    The middle of a star is not the first to go:
+    The center of a star is not eliminated first:
 
     >>> from tallybayes.models.network.inference.triangulation import find_order
     >>> find_order([2, 2, 2], [(0, 1), (0, 2)])
     [1, 0, 2]
     """
-    found = [variable for variable, _ in _best_elimination(_graph(sizes, scopes), sizes, most, frozenset())]
-    return found + sorted(set(range(len(sizes))).difference(found))
+    order = [variable for variable, _ in _best_elimination(_graph(sizes, scopes), sizes, max_cells, frozenset())]
+    return order + sorted(set(range(len(sizes))).difference(order))
 
 
 def _graph(sizes: Sequence[int], scopes: Iterable[Sequence[int]]) -> list[set[int]]:
-    """Who is together with whom."""
+    """Return the neighbors of every variable: those that share a scope with it."""
     graph: list[set[int]] = [set() for _ in sizes]
     for scope in scopes:
         for first, second in combinations(set(scope), 2):
@@ -82,44 +91,48 @@ def _graph(sizes: Sequence[int], scopes: Iterable[Sequence[int]]) -> list[set[in
 
 
 def n_cells(clique: Iterable[int], sizes: Sequence[int]) -> int:
-    """The number of combinations of levels; a whole number of any size."""
+    """Return the number of combinations of levels."""
     return math.prod(sizes[variable] for variable in clique)
 
 
 class _Rule(NamedTuple):
-    """Which variable goes next: that with the least fill or the smallest clique, or the latter beside those gone."""
+    """Greedy rule for the next variable: the least fill-in, the smallest clique, or the latter near eliminated ones.
+
+    ``ranks`` break ties instead of the sizes of cliques; ``start`` is the first variable of a sweep.
+    """
 
     name: str  # "fill", "fill of cells", "clique" or "sweep"
-    ranks: Sequence[int] | None = None  # of the variables, to break ties by in place of the sizes of cliques
-    start: int = -1  # of a sweep
+    ranks: Sequence[int] | None = None
+    start: int = -1
 
 
 def _best_elimination(
-    graph: list[set[int]], sizes: Sequence[int], most: float, late: frozenset[int]
-) -> list[tuple[int, frozenset[int]]]:
-    """The elimination with the fewest cells that some rules find; finding the best is hard.
+    graph: list[set[int]], sizes: Sequence[int], max_cells: float, late: frozenset[int]
+) -> Elimination:
+    """Return the elimination with the fewest cells of several greedy rules.
 
-    Two rules do where they need few cells. If not, others race them: the edges that are new by their cells, sweeps from
-    end to end (best where a network is a grid), and ties that are broken by chance, from a fixed seed and as long as
-    the work is bounded. Each is given up as soon as it needs more than the best.
+    Two rules suffice if they need few cells. If not, others are tried: fill-in weighted by cells, sweeps from end to end
+    (best for grids), and random ties, from a fixed seed and with bounded work. Each is stopped when it needs more cells
+    than the best.
     """
-    best: list[tuple[int, frozenset[int]]] = []
-    fewest, work = math.inf, 0
+    best: Elimination = []
+    fewest = math.inf
+    work = 0
     for number, rule in enumerate(_rules(graph)):
-        if number > 1 and (fewest <= _FEW_CELLS or work > _MOST_WORK):
+        if number > 1 and (fewest <= _FEW_CELLS or work > _MAX_WORK):
             break
-        enough = fewest if number > 1 else math.inf
-        found, spent = _eliminate([set(near) for near in graph], sizes, rule, most, late, enough)
+        limit = fewest if number > 1 else math.inf
+        eliminated, spent = _eliminate([set(neighbors) for neighbors in graph], sizes, rule, max_cells, late, limit)
         work += spent
-        whole = len(found) == len(graph) and not (found and n_cells(found[-1][1], sizes) > most)
-        cells = sum(n_cells(clique, sizes) for clique in _join(found)[0]) if whole else math.inf
+        is_complete = len(eliminated) == len(graph) and all(n_cells(c, sizes) <= max_cells for _, c in eliminated[-1:])
+        cells = sum(n_cells(clique, sizes) for clique in _clique_tree(eliminated)[0]) if is_complete else math.inf
         if cells < fewest or not best:
-            best, fewest = found, cells
+            best, fewest = eliminated, cells
     return best
 
 
 def _rules(graph: list[set[int]]) -> Iterator[_Rule]:
-    """The rules that race, those that always do first."""
+    """Yield the rules; the first two are always tried."""
     yield _Rule("fill")
     yield _Rule("clique")
     yield _Rule("fill of cells")
@@ -129,12 +142,12 @@ def _rules(graph: list[set[int]]) -> Iterator[_Rule]:
     for start in dict.fromkeys(starts):
         yield _Rule("sweep", None, start)
     rng = np.random.default_rng(0)
-    for _ in range(_TRIES):
+    for _ in range(_N_RANDOM_ORDERS):
         yield _Rule("fill", rng.permutation(len(graph)).tolist())
 
 
 def _farthest(graph: list[set[int]], start: int) -> int:
-    """The variable with fewest neighbors among those farthest away."""
+    """Return the variable with the fewest neighbors among those farthest from `start`."""
     seen, layer = {start}, [start]
     while True:
         beyond = sorted({other for variable in layer for other in graph[variable]} - seen)
@@ -145,14 +158,16 @@ def _farthest(graph: list[set[int]], start: int) -> int:
 
 
 def _eliminate(
-    near: list[set[int]], sizes: Sequence[int], rule: _Rule, most: float, late: frozenset[int], fewest: float
-) -> tuple[list[tuple[int, frozenset[int]]], int]:
-    """Every variable in turn, with itself and its neighbors of that time, and the work it took.
+    near: list[set[int]], sizes: Sequence[int], rule: _Rule, max_cells: float, late: frozenset[int], limit: float
+) -> tuple[Elimination, int]:
+    """Eliminate all variables by a rule; return the elimination and its work.
 
-    It ends at a clique with more cells than allowed, and where there are more cells than the fewest so far.
+    It stops at a clique with more than `max_cells` cells, or when all cliques have more than `limit` cells.
     """
     logs = [math.log(max(size, 1)) for size in sizes]
-    entered, work, total = {rule.start: 0}, 0, 0.0
+    entered = {rule.start: 0}  # the variables next to eliminated ones, in order
+    work = 0
+    total = 0.0
 
     def cost(variable: int) -> tuple[bool, float, float, int, int]:
         nonlocal work
@@ -165,72 +180,75 @@ def _eliminate(
             return variable in late, float(variable not in entered), weight, entered.get(variable, 0), variable
         work += len(around) ** 2
         tie = (weight, 0) if rule.ranks is None else (0.0, rule.ranks[variable])
-        return variable in late, _fill(near, around, sizes if rule.name == "fill of cells" else None), *tie, variable
+        fill = _fill_in(near, around, sizes if rule.name == "fill of cells" else None)
+        return variable in late, fill, *tie, variable
 
     current = [cost(variable) for variable in range(len(near))]
-    heap = list(current)
-    heapq.heapify(heap)
-    stale, gone = [False] * len(near), [False] * len(near)
-    found: list[tuple[int, frozenset[int]]] = []
-    while heap:
-        taken = heapq.heappop(heap)
-        variable = taken[-1]
-        if gone[variable] or taken != current[variable]:
+    queue = list(current)
+    heapq.heapify(queue)
+    stale = [False] * len(near)
+    is_eliminated = [False] * len(near)
+    eliminated: Elimination = []
+    while queue:
+        lowest = heapq.heappop(queue)
+        variable = lowest[-1]
+        if is_eliminated[variable] or lowest != current[variable]:
             continue
         if stale[variable]:
-            stale[variable], current[variable] = False, cost(variable)
-            heapq.heappush(heap, current[variable])
+            stale[variable] = False
+            current[variable] = cost(variable)
+            heapq.heappush(queue, current[variable])
             continue
         around = near[variable]
-        found.append((variable, frozenset((variable, *around))))
-        cells = n_cells(found[-1][1], sizes)
+        eliminated.append((variable, frozenset((variable, *around))))
+        cells = n_cells(eliminated[-1][1], sizes)
         total += cells
-        if cells > most or total > fewest:
+        if cells > max_cells or total > limit:
             break
-        gone[variable] = True
+        is_eliminated[variable] = True
         for other in sorted(around):
             near[other].discard(variable)
             entered.setdefault(other, len(entered))
-        fill_in = _join_neighbors(near, around)
+        new_edges = _join_neighbors(near, around)
         if rule.name in ("fill", "fill of cells"):
-            around = around.union(*(near[first] & near[second] for first, second in fill_in))
+            around = around.union(*(near[first] & near[second] for first, second in new_edges))
         for other in around:
             if len(near[other]) > _EXACT_DEGREE:
                 stale[other] = True
             else:
                 current[other] = cost(other)
-                heapq.heappush(heap, current[other])
-    return found, work
+                heapq.heappush(queue, current[other])
+    return eliminated, work
 
 
-def _fill(near: list[set[int]], around: set[int], sizes: Sequence[int] | None) -> float:
-    """The edges that are missing among the neighbors of a variable: their number or, with sizes, their cells."""
+def _fill_in(near: list[set[int]], around: set[int], sizes: Sequence[int] | None) -> float:
+    """Return the fill-in of a variable: the number of missing edges among its neighbors or, with sizes, their cells."""
     if sizes is None:
         return len(around) * (len(around) - 1) / 2 - sum(len(near[other] & around) for other in around) // 2
     return sum(sizes[one] * sum(sizes[other] for other in around - near[one] - {one}) for one in around) / 2
 
 
 def _join_neighbors(near: list[set[int]], around: set[int]) -> list[tuple[int, int]]:
-    """Join the neighbors of an eliminated variable pairwise; return the edges that are new, its fill-in."""
-    fill_in = [(first, second) for first, second in combinations(around, 2) if second not in near[first]]
-    for first, second in fill_in:
+    """Join the neighbors of an eliminated variable pairwise; return the new edges."""
+    new_edges = [(first, second) for first, second in combinations(around, 2) if second not in near[first]]
+    for first, second in new_edges:
         near[first].add(second)
         near[second].add(first)
-    return fill_in
+    return new_edges
 
 
-def _join(eliminated: list[tuple[int, frozenset[int]]]) -> tuple[list[frozenset[int]], list[int]]:
-    """The tree of elimination cliques, without those that lie in another."""
-    when = {variable: place for place, (variable, _) in enumerate(eliminated)}
+def _clique_tree(eliminated: Elimination) -> tuple[list[frozenset[int]], list[int]]:
+    """Return the tree of elimination cliques, without those contained in another: cliques, and the clique above each."""
+    when = {variable: k for k, (variable, _) in enumerate(eliminated)}
     cliques = [clique for _, clique in eliminated]
     above = [min((when[other] for other in clique if other != variable), default=-1) for variable, clique in eliminated]
-    stands = list(range(len(cliques)))  # the clique that stands for this one
-    hangs: dict[int, int] = {}
-    for place, up in enumerate(above):  # what hangs on a clique comes before it
-        mine = stands[place]
-        if up >= 0 and stands[up] == up and cliques[up] <= cliques[mine]:
-            stands[up] = mine
+    representative = list(range(len(cliques)))  # the clique that contains this one
+    parents: dict[int, int] = {}
+    for k, up in enumerate(above):  # cliques come before the one above them
+        clique = representative[k]
+        if up >= 0 and representative[up] == up and cliques[up] <= cliques[clique]:
+            representative[up] = clique
         else:
-            hangs[mine] = up
-    kept = {mine: number for number, mine in enumerate(hangs)}
-    return [cliques[mine] for mine in kept], [kept[stands[up]] if up >= 0 else -1 for up in hangs.values()]
+            parents[clique] = up
+    index = {clique: k for k, clique in enumerate(parents)}
+    return [cliques[k] for k in index], [index[representative[up]] if up >= 0 else -1 for up in parents.values()]

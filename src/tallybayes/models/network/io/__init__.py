@@ -1,1 +1,1 @@
-"""Files in the Interchange Format for Bayesian networks."""
+"""Files and plain numbers of Bayesian networks: BIF, JSON, CPTs."""

@@ -1,4 +1,4 @@
-"""The text of a BIF file: names, numbers and comments, read once from front to back; and names as they are written."""
+"""Scanner of BIF files: names, numbers and comments, in one pass; and quoting of names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from tallybayes.errors import DataError, FileError
 
-# Single classes of characters, each repeated once: no text makes them look twice. Line ends are all "\n" by then.
+# Each pattern is one repeated character class, so that matching is linear in the text. All line ends are "\n".
 _SPACE = re.compile(r"[ \t\n\f\v]*")
 _BETWEEN = re.compile(r"[ \t\n\f\v,]*")
 _WORD = re.compile(r'[^ \t\n\f\v,;{}()|"/]*')
@@ -19,25 +19,25 @@ _NUMBER = re.compile(r"[ \t\n\f\v,]*([0-9.eE+-]+)")
 _PLAIN = re.compile(r'[^\s,;{}()\[\]|"/]+')
 
 _ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r"}
-_WRITTEN = str.maketrans({meant: "\\" + letter for letter, meant in _ESCAPES.items()})
+_ESCAPED = str.maketrans({meant: "\\" + letter for letter, meant in _ESCAPES.items()})
 
-ROUNDED = 1e-6  # rows closer to 1 than this are kept as they are, so that a file is read and written to the last bit
-TOLERANCE = 1e-3  # how far from 1 a row may sum: printed digits are few
-REPAIR = "Correct the file by hand, or write it anew with the program that made it."
+ROUNDED = 1e-6  # rows whose sum differs from 1 by less are kept, so that files are read and written bit by bit
+TOLERANCE = 1e-3  # largest difference of the sum of a row from 1: printed digits are few
+REPAIR = "Correct the file, or write it again with the program that made it."
 
 
 class Scanner:
-    r"""A place in a text, moved on by what is read there.
+    r"""A text and the current position in it, which every method advances.
 
     White space and the comments ``// …`` and ``/* … */`` are skipped. A word ends at white space, at one of ``, ; { }
-    ( ) | "`` or where a comment begins; ``"quoted text"`` may hold anything but the end of a line, and ``\"``, ``\\``,
-    ``\n``, ``\r`` in it stand for a quote, a backslash and the two ends of a line.
+    ( ) | "``, or at a comment. ``"quoted text"`` may have any characters but line ends; in it, ``\"``, ``\\``,
+    ``\n`` and ``\r`` stand for a quote, a backslash, a newline and a carriage return.
 
     Parameters
     ----------
     text : str
     source : str
-        What messages call the file.
+        The name of the file in messages.
 
     Examples
     --------
@@ -50,82 +50,84 @@ class Scanner:
 
     def __init__(self, text: str, source: str) -> None:
         self.text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-        self.source, self.place = source, 0
+        self.source = source
+        self.position = 0
 
-    def error(self, what: str, hint: str = REPAIR, *, place: int | None = None) -> FileError:
-        """What is wrong, with the line of a place (by default, this one)."""
-        return FileError.bad_line(self.source, self.line(self.place if place is None else place), what, hint)
+    def error(self, what: str, hint: str = REPAIR, *, position: int | None = None) -> FileError:
+        """Return an error with the line of a position; None is the current one."""
+        return FileError.bad_line(self.source, self.line(self.position if position is None else position), what, hint)
 
-    def line(self, place: int) -> int:
-        """The number of the line of a place; it counts from the start, so it is for messages only."""
-        return self.text.count("\n", 0, place) + 1
+    def line(self, position: int) -> int:
+        """Return the line number of a position; it takes time linear in the text, so it is for messages only."""
+        return self.text.count("\n", 0, position) + 1
 
     def unexpected(self, expected: str, hint: str = REPAIR) -> FileError:
-        """Something else is here than there should be."""
+        """Return an error with the word at the current position."""
         self.peek()
-        word = self.text[self.place : self._word_end()]
-        found = shown(word or self.text[self.place]) if self.place < len(self.text) else "the end of the file"
-        return self.error(f"found {found}; expected {expected}", hint)
+        word = self.text[self.position : self._word_end()]
+        what = shown(word or self.text[self.position]) if self.position < len(self.text) else "the end of the file"
+        return self.error(f"found {what}; expected {expected}", hint)
 
     def peek(self) -> str:
-        """Move on to what comes next and return its first character; "" at the end."""
+        """Skip white space and comments, and return the next character; "" at the end."""
         while True:
-            self.place = _end(_SPACE, self.text, self.place)
-            if self.text.startswith("//", self.place):
-                end = self.text.find("\n", self.place)
-                self.place = len(self.text) if end < 0 else end
-            elif self.text.startswith("/*", self.place):
-                end = self.text.find("*/", self.place + 2)
+            self.position = _end(_SPACE, self.text, self.position)
+            if self.text.startswith("//", self.position):
+                end = self.text.find("\n", self.position)
+                self.position = len(self.text) if end < 0 else end
+            elif self.text.startswith("/*", self.position):
+                end = self.text.find("*/", self.position + 2)
                 if end < 0:
-                    raise self.error(
-                        "found '/*' without a '*/' behind it; expected comments to end", "Close the comment."
-                    )
-                self.place = end + 2
+                    raise self.error("found '/*' without '*/' after it; expected comments to end", "Close the comment.")
+                self.position = end + 2
             else:
-                return self.text[self.place : self.place + 1]
+                return self.text[self.position : self.position + 1]
 
     def accept(self, symbol: str) -> bool:
-        """Read a symbol if it comes next."""
+        """Read a symbol if it is next, and return whether it was."""
         if self.peek() != symbol:
             return False
-        self.place += 1
+        self.position += 1
         return True
 
     def expect(self, symbol: str) -> None:
-        """Read a symbol that has to come next."""
+        """Read a symbol; raise FileError if it is not next."""
         if not self.accept(symbol):
             raise self.unexpected(repr(symbol))
 
     def keyword(self, expected: Iterable[str], instead: str = "", hint: str = REPAIR) -> str:
-        """Read one of several words of the format; `instead` says in messages what might stand here, too."""
+        """Read one of several keywords; `instead` is another valid continuation, for messages."""
         self.peek()
-        word = self.text[self.place : _end(_KEYWORD, self.text, self.place)]
+        word = self.text[self.position : _end(_KEYWORD, self.text, self.position)]
         if word not in expected:
-            raise self.unexpected(" or ".join([repr(known) for known in expected] + [instead] * bool(instead)), hint)
-        self.place += len(word)
+            raise self.unexpected(
+                " or ".join([repr(keyword) for keyword in expected] + [instead] * bool(instead)), hint
+            )
+        self.position += len(word)
         return word
 
     def whole_number(self) -> int:
-        """Read a number of things."""
+        """Read a non-negative integer."""
         self.peek()
-        digits = self.text[self.place : _end(_DIGITS, self.text, self.place)]
+        digits = self.text[self.position : _end(_DIGITS, self.text, self.position)]
         if not 0 < len(digits) < 16:
             raise self.unexpected("a whole number")
-        self.place += len(digits)
+        self.position += len(digits)
         return int(digits)
 
     def name(self, what: str) -> str:
         """Read a name or a level, quoted or not."""
         if self.peek() == '"':
-            start, quoted = self.place, self._quoted()
+            start = self.position
+            quoted = self._quoted()
             if quoted is None:
                 hint = 'Close it, and write a quote inside it as \\" and the end of a line as \\n.'
-                raise self.error("found a quote that is not closed on its line; expected another", hint, place=start)
+                raise self.error("found a quote without a closing quote on its line; expected one", hint, position=start)
             return quoted
-        word = self.text[self.place : self._word_end()]
+        word = self.text[self.position : self._word_end()]
         if not word:
             raise self.unexpected(what)
-        self.place += len(word)
+        self.position += len(word)
         return word
 
     def names(self, close: str, what: str) -> Iterator[str]:
@@ -134,71 +136,72 @@ class Scanner:
         while comma or self.peek() != close:
             yield self.name(f'{what}; an empty one is written as ""' if comma else f"{what} or {close!r}")
             comma = self.accept(",")
-        self.place += 1
+        self.position += 1
 
     def numbers(self, most: int, into: array[float]) -> int:
-        """Read probabilities up to the semicolon, keep at most so many and return how many there are."""
+        """Read probabilities up to the semicolon; append at most `most` of them, and return their number."""
         n_found = 0
         while True:
-            found = _NUMBER.match(self.text, self.place)
-            if found:
+            match = _NUMBER.match(self.text, self.position)
+            if match:
                 if n_found < most:
-                    into.append(self._probability(found[1], found.start(1)))
-                self.place = found.end()
+                    into.append(self._probability(match[1], match.start(1)))
+                self.position = match.end()
                 n_found += 1
                 continue
-            before = self.place
-            self.place = _end(_BETWEEN, self.text, self.place)
+            before = self.position
+            self.position = _end(_BETWEEN, self.text, self.position)
             if self.accept(";"):
                 return n_found
-            if self.place == before:  # neither a comma nor a comment was in the way
+            if self.position == before:  # neither a comma nor a comment was skipped
                 raise self.unexpected("a number or ';'")
 
     def skip_property(self) -> None:
-        """Pass over the rest of a property: up to the semicolon, but one in a quoted text at its start is text."""
+        """Skip the rest of a property, up to the semicolon; one in a quoted text at its start does not end it."""
         if self.peek() == '"':
             self._quoted()
-        end = self.text.find(";", self.place)
+        end = self.text.find(";", self.position)
         if end < 0:
-            raise self.error("found a property without a ';' behind it; expected properties to end")
-        self.place = end + 1
+            raise self.error("found a property without ';' after it; expected properties to end")
+        self.position = end + 1
 
-    def _probability(self, digits: str, place: int) -> float:
+    def _probability(self, digits: str, position: int) -> float:
         try:
             value = float(digits)
         except ValueError:
-            raise self.error(f"found {shown(digits)}; expected a number", place=place) from None
+            raise self.error(f"found {shown(digits)}; expected a number", position=position) from None
         if not 0.0 <= value <= 1.0 + TOLERANCE:
-            raise self.error(f"found {shown(digits)}; expected a probability, from 0 to 1", place=place)
+            raise self.error(f"found {shown(digits)}; expected a probability, from 0 to 1", position=position)
         return value
 
     def _word_end(self) -> int:
-        """Where an unquoted word that begins here ends; a lone slash belongs to it."""
-        end = _end(_WORD, self.text, self.place)
+        """Return the end of an unquoted word at the current position; a single slash is part of it."""
+        end = _end(_WORD, self.text, self.position)
         while self.text.startswith("/", end) and not self.text.startswith(("//", "/*"), end):
             end = _end(_WORD, self.text, end + 1)
         return end
 
     def _quoted(self) -> str | None:
-        """Read a quoted text; None, and nothing is read, where it is not closed on its line."""
-        pieces, place = [], self.place + 1
+        """Read a quoted text; None, without reading anything, if it is not closed on its line."""
+        pieces = []
+        position = self.position + 1
         while True:
-            end = _end(_INSIDE, self.text, place)
-            pieces.append(self.text[place:end])
+            end = _end(_INSIDE, self.text, position)
+            pieces.append(self.text[position:end])
             if self.text.startswith('"', end):
-                self.place = end + 1
+                self.position = end + 1
                 return "".join(pieces)
             letter = self.text[end + 1 : end + 2]
             if not self.text.startswith("\\", end) or letter in ("", "\n"):
                 return None
             pieces.append(_ESCAPES.get(letter, "\\" + letter))  # an unknown escape is a backslash
-            place = end + 2
+            position = end + 2
 
 
-def _end(pattern: re.Pattern[str], text: str, place: int) -> int:
-    """Where a pattern that matches everywhere ends."""
-    found = pattern.match(text, place)
-    return found.end() if found else place
+def _end(pattern: re.Pattern[str], text: str, position: int) -> int:
+    """Return the end of the match of a pattern at a position."""
+    match = pattern.match(text, position)
+    return match.end() if match else position
 
 
 def shown(text: str) -> str:
@@ -206,13 +209,13 @@ def shown(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:40] + "…")
 
 
-def written(name: object) -> str:
-    r"""A name or a level as it stands in a file: quoted where a reader might cut it or lose it.
+def quote_name(name: object) -> str:
+    r"""Return a name or a level as written to a file: quoted if it has special characters.
 
     Examples
     --------
-    >>> from tallybayes.models.network.io.bif_scanner import written
-    >>> print(written("<5"), written("No change"), written('5" tall'), written(True))
+    >>> from tallybayes.models.network.io.bif_scanner import quote_name
+    >>> print(quote_name("<5"), quote_name("No change"), quote_name('5" tall'), quote_name(True))
     <5 "No change" "5\" tall" True
     """
     text = str(name)
@@ -221,4 +224,4 @@ def written(name: object) -> str:
     except UnicodeEncodeError as error:
         hint = "Replace what UTF-8 cannot encode: string.encode('utf-8', 'replace').decode()."
         raise DataError.wrong_type("a name or level", shown(text), "text without surrogates", hint) from error
-    return text if _PLAIN.fullmatch(text) and text.isprintable() else f'"{text.translate(_WRITTEN)}"'
+    return text if _PLAIN.fullmatch(text) and text.isprintable() else f'"{text.translate(_ESCAPED)}"'

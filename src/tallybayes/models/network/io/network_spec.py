@@ -1,4 +1,4 @@
-"""A Bayesian network in plain numbers, whoever states them: labels by their tables, measured nodes by their lines."""
+"""Bayesian networks specified by parameters: CPTs of discrete nodes, linear Gaussian models of continuous nodes."""
 
 from __future__ import annotations
 
@@ -14,123 +14,182 @@ from tallybayes.distributions.normal_inverse_gamma import Normal
 from tallybayes.errors import DataError, TooLargeError, short_repr
 from tallybayes.families.categorical import Categorical, LevelProbabilities
 from tallybayes.families.conditional_linear_gaussian import ConditionalLinearGaussian
+from tallybayes.families.family import Family
 from tallybayes.families.gaussian import Gaussian
+from tallybayes.families.with_missing import WithMissing
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.io.network_tables import NetworkTables
 from tallybayes.statistics.segments import Segments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
+from tallybayes.tally.fixed_parameter_tally import empty_tally
+from tallybayes.tally.schema import Schema
+from tallybayes.tally.tally import Tally
 
-_OF_LABELS = ("parents", "levels", "probabilities")
-_OF_LINES = ("parents", "intercept", "coefficients", "std")
-_MOST_PARENTS = 60  # NumPy's arrays have 64 axes at most
+_DISCRETE_KEYS = ("parents", "levels", "probabilities")
+_CONTINUOUS_KEYS = ("parents", "intercept", "coefficients", "std")
+_MAX_PARENTS = 60  # NumPy arrays have at most 64 axes
+
+NodeSpec = Mapping[str, Any]  # the parameters of a node, by the keys above
 
 
 class NetworkSpec(NamedTuple):
-    """What was stated of a network, checked.
+    """A network with fixed parameters.
 
     Attributes
     ----------
     parents : dict from node to its parents
-    domains : dict from label to Domain
+    domains : dict from discrete node to Domain
     factors : list of Factor
     widths : list of int
-        How many columns each has.
-    parameters : tuple
-        Those of every factor.
+        The number of columns of every factor.
+    parameters : list
+        The parameters of every factor.
     """
 
     parents: dict[Name, tuple[Name, ...]]
     domains: dict[Name, Domain]
     factors: list[Factor]
     widths: list[int]
-    parameters: tuple[Any, ...]
+    parameters: list[Any]
+
+    @classmethod
+    def from_tables(cls, tables: NetworkTables) -> NetworkSpec:
+        """Return the specification of a discrete network."""
+        domains = {node: _domain(node, levels) for node, levels in tables.levels.items()}
+        spec = cls(tables.parents, domains, [], [], [])
+        for node, parents in tables.parents.items():
+            spec.add_discrete(node, parents, tables.tables[node])
+        return spec
+
+    def add_discrete(self, node: Name, given: tuple[Name, ...], table: np.ndarray) -> None:
+        """Append the factor of a discrete node with its CPT."""
+        levels = tuple(level for level in self.domains[node].levels if level is not None)
+        self.factors.append(Factor(node, given, Categorical(levels)))
+        self.widths.append(1)
+        self.parameters.append(LevelProbabilities(table, Segments([table.shape[-1]])))
+
+    def add_continuous(
+        self, node: Name, given: tuple[Name, ...], inputs: tuple[Name, ...], linear: LinearParameters
+    ) -> None:
+        """Append the factor of a continuous node with its linear model."""
+        family = ConditionalLinearGaussian() if inputs else Gaussian()
+        mean, variance = (np.asarray(part)[..., None] for part in (linear.intercept, linear.variance))
+        self.factors.append(Factor((*inputs, node), given, family))
+        self.widths.append(len(inputs) + 1)
+        self.parameters.append(linear if inputs else Normal(mean, variance))
+
+    @property
+    def columns(self) -> dict[Name, Family]:
+        """The family of every node, for `BayesianNetwork`."""
+        families: dict[Name, Family] = {}
+        for factor in self.factors:
+            node = factor.columns[-1]
+            domain = self.domains.get(node)
+            family = Gaussian() if domain is None else factor.family
+            families[node] = WithMissing(family) if domain is not None and domain.has_missing_level else family
+        return families
+
+    @property
+    def tally(self) -> Tally:
+        """The tally of no rows."""
+        domains = {str(node): domain for node, domain in self.domains.items()}
+        schema = Schema(missing_level_domains=tuple(n for n, domain in domains.items() if domain.has_missing_level))
+        return empty_tally(self.factors, self.widths, domains, schema)
 
 
-def read_network_spec(nodes: Any) -> NetworkSpec:
-    """What a mapping from nodes to their numbers says; a `DataError` names the node that is wrong, and how.
+def read_network_spec(nodes: Mapping[Name, NodeSpec]) -> NetworkSpec:
+    """Read the parameters of all nodes; raise DataError that names the invalid node.
 
-    Nothing is made before its size is known.
+    Sizes are checked before memory is allocated.
     """
-    if not isinstance(nodes, Mapping):
-        raise DataError.wrong_type("nodes", f"a {type(nodes).__name__}", "a mapping from every node to its numbers")
-    for node, spec in nodes.items():
-        if not isinstance(spec, Mapping):
-            raise DataError.wrong_type(
-                f"what is said of {node!r}", short_repr(spec), "a mapping, as in {'parents': [...]}"
-            )
-        known = _OF_LABELS if "levels" in spec else _OF_LINES
-        strange = [key for key in spec if key not in known]
-        lacking = [key for key in known[1:] if key not in spec and key != "coefficients"]
-        if strange or lacking:
-            found = f"with {short_repr(strange[0])}" if strange else f"without {lacking[0]!r}"
-            expected = f"{', '.join(map(repr, known))} {'of labels' if 'levels' in spec else 'of a measured node'}"
-            raise DataError.wrong_type(f"what is said of {node!r}", found, expected)
-    graph = Graph.read({node: _listed(spec.get("parents"), f"the parents of {node!r}") for node, spec in nodes.items()})
+    _check_keys(nodes)
+    graph = Graph.read(
+        {node: _as_list(spec.get("parents"), f"the parents of {node!r}") for node, spec in nodes.items()}
+    )
     unknown = [parent for parent in graph.nodes if parent not in nodes]
     if unknown:
-        raise DataError(f"{unknown[0]!r} is a parent, but nothing is said of it; found {short_repr(list(nodes), 120)}.")
-    domains = {node: _domain(node, nodes[node]["levels"]) for node in graph.nodes if "levels" in nodes[node]}
-    labels = {node: domain.levels for node, domain in domains.items()}
+        raise DataError(
+            f"{unknown[0]!r} is a parent without parameters; expected one of {short_repr(list(nodes), 120)}."
+        )
+    domains = {node: _read_domain(node, nodes[node]["levels"]) for node in graph.nodes if "levels" in nodes[node]}
+    levels = {node: domain.levels for node, domain in domains.items()}
+    tables = _read_tables(graph, nodes, levels)
+    spec = NetworkSpec(graph.parents, domains, [], [], [])
+    for node, parents in graph.parents.items():
+        given = tuple(parent for parent in parents if parent in levels)
+        if node in levels:
+            spec.add_discrete(node, given, tables[node])
+        else:
+            inputs = tuple(parent for parent in parents if parent not in levels)
+            shape = _table_shape(given, levels, node)
+            spec.add_continuous(node, given, inputs, _read_linear(node, nodes[node], inputs, shape))
+    return spec
+
+
+def _check_keys(nodes: object) -> None:
+    """Raise DataError if a node has unknown parameters or lacks some."""
+    if not isinstance(nodes, Mapping):
+        raise DataError.wrong_type("nodes", f"a {type(nodes).__name__}", "a mapping from every node to its parameters")
+    for node, spec in nodes.items():
+        if not isinstance(spec, Mapping):
+            raise DataError.wrong_type(f"node {node!r}", short_repr(spec), "a mapping, as in {'parents': [...]}")
+        known = _DISCRETE_KEYS if "levels" in spec else _CONTINUOUS_KEYS
+        unknown = [key for key in spec if key not in known]
+        lacking = [key for key in known[1:] if key not in spec and key != "coefficients"]
+        if unknown or lacking:
+            found = f"with {short_repr(unknown[0])}" if unknown else f"without {lacking[0]!r}"
+            kind = "of a discrete node" if "levels" in spec else "of a continuous node"
+            raise DataError.wrong_type(f"node {node!r}", found, f"{', '.join(map(repr, known))} {kind}")
+
+
+def _read_tables(
+    graph: Graph, nodes: Mapping[Name, NodeSpec], levels: Mapping[Name, tuple[Any, ...]]
+) -> dict[Name, np.ndarray]:
+    """Return the CPTs of all discrete nodes."""
     tables = {}
-    for node in labels:
-        measured = [parent for parent in graph.parents[node] if parent not in labels]
-        if measured:
+    for node in levels:
+        continuous = [parent for parent in graph.parents[node] if parent not in levels]
+        if continuous:
             raise DataError(
-                f"node {node!r} has labels, and its parent {measured[0]!r} is measured; expected labels: no label may "
-                "depend on what is measured.\n    Cut the parent into bins, or turn the edge round."
+                f"node {node!r} is discrete, and its parent {continuous[0]!r} is continuous; expected discrete "
+                "parents.\n    Discretize the parent, or reverse the edge."
             )
-        shape = _shape((*graph.parents[node], node), labels, node)
-        tables[node] = _numbers(nodes[node]["probabilities"], shape, f"the probabilities of {node!r}")
-    if labels:  # checks that rows sum to 1
-        tables = NetworkTables({node: graph.parents[node] for node in labels}, labels, tables).tables
-    factors, widths, parameters = list[Factor](), list[int](), list[Any]()
-    for node, above in graph.parents.items():
-        given = tuple(parent for parent in above if parent in labels)
-        if node in labels:
-            factors.append(Factor(node, given, Categorical(tuple(x for x in labels[node] if x is not None))))
-            parameters.append(LevelProbabilities(tables[node], Segments([len(labels[node])])))
-            widths.append(1)
-            continue
-        inputs = tuple(parent for parent in above if parent not in labels)
-        line = _line(node, nodes[node], inputs, _shape(given, labels, node))
-        mean, variance = (np.asarray(part)[..., None] for part in (line.intercept, line.variance))
-        factors.append(Factor((*inputs, node), given, ConditionalLinearGaussian() if inputs else Gaussian()))
-        parameters.append(line if inputs else Normal(mean, variance))
-        widths.append(len(inputs) + 1)
-    return NetworkSpec(graph.parents, domains, factors, widths, tuple(parameters))
+        shape = _table_shape((*graph.parents[node], node), levels, node)
+        tables[node] = _read_numbers(nodes[node]["probabilities"], shape, f"the probabilities of {node!r}")
+    if not levels:
+        return {}
+    return NetworkTables({node: graph.parents[node] for node in levels}, levels, tables).tables  # rows sum to 1
 
 
-def _line(node: Name, spec: Mapping[str, Any], inputs: tuple[Name, ...], shape: tuple[int, ...]) -> LinearParameters:
-    """The line of a measured node in its measured parents, by the levels of the others."""
+def _read_linear(node: Name, spec: NodeSpec, inputs: tuple[Name, ...], shape: tuple[int, ...]) -> LinearParameters:
+    """Return the linear model of a continuous node, for every combination of levels of its discrete parents."""
     coefficients = spec.get("coefficients")
     coefficients = {} if coefficients is None else coefficients
+    what = f"the coefficients of {node!r}"
     if not isinstance(coefficients, Mapping):
-        raise DataError.wrong_type(
-            f"the coefficients of {node!r}", short_repr(coefficients), "a mapping from measured parents to numbers"
-        )
-    named = {str(name): value for name, value in coefficients.items()}
-    if set(named) != set(map(str, inputs)) or len(named) != len(coefficients):
+        raise DataError.wrong_type(what, short_repr(coefficients), "a mapping from continuous parents to numbers")
+    by_text = {str(name): value for name, value in coefficients.items()}
+    if set(by_text) != set(map(str, inputs)) or len(by_text) != len(coefficients):
         found, wanted = short_repr(list(coefficients), 80), short_repr(list(inputs), 80)
-        raise DataError.wrong_type(
-            f"the coefficients of {node!r}", f"of {found}", f"one for every measured parent: {wanted}"
-        )
+        raise DataError.wrong_type(what, f"of {found}", f"one for every continuous parent: {wanted}")
     slopes = [
-        _numbers(named[str(name)], shape, f"the coefficient of {name!r} in {node!r}", spread=True) for name in inputs
+        _read_numbers(by_text[str(name)], shape, f"the coefficient of {name!r} in {node!r}", broadcast=True)
+        for name in inputs
     ]
-    intercept = _numbers(spec["intercept"], shape, f"the intercept of {node!r}", spread=True)
-    std = _numbers(spec["std"], shape, f"the standard deviation of {node!r}", spread=True)
+    intercept = _read_numbers(spec["intercept"], shape, f"the intercept of {node!r}", broadcast=True)
+    std = _read_numbers(spec["std"], shape, f"the standard deviation of {node!r}", broadcast=True)
     with np.errstate(over="ignore", under="ignore"):
         variance = std**2
-    if not ((std > 0) & (variance > 0) & np.isfinite(variance)).all():
-        wrong = std[~((std > 0) & (variance > 0) & np.isfinite(variance))].flat[0]
+    valid = (std > 0) & (variance > 0) & np.isfinite(variance)
+    if not valid.all():
         raise DataError.wrong_type(
-            f"the standard deviation of {node!r}", f"{wrong:.6g}", "numbers above 0, whose squares are numbers, too"
+            f"the standard deviation of {node!r}", f"{std[~valid].flat[0]:.6g}", "numbers above 0 with finite squares"
         )
     return LinearParameters(np.stack(slopes, axis=-1) if slopes else np.zeros((*shape, 0)), intercept, variance)
 
 
-def _listed(value: Any, what: str) -> list[Any]:
+def _as_list(value: object, what: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list | tuple):
@@ -138,60 +197,61 @@ def _listed(value: Any, what: str) -> list[Any]:
     return list(value)
 
 
-def _domain(node: Name, levels: Any) -> Domain:
-    """The levels of a node of labels; None where absence is one."""
-    found = _listed(levels, f"the levels of {node!r}")
-    plain = [level.item() if isinstance(level, np.generic) else level for level in found]
-    wrong = [level for level in plain if level is not None and not isinstance(level, str | bool | int)]
-    if wrong or not plain:
-        what = short_repr(wrong[0]) if wrong else "none"
-        raise DataError.wrong_type(f"the levels of {node!r}", what, "strings, whole numbers, or True and False")
-    return Domain(plain, str(node), declared=plain, has_missing_level=None in plain)
+def _read_domain(node: Name, levels: object) -> Domain:
+    """Return the domain of a discrete node; None is the level of a missing value."""
+    values = _as_list(levels, f"the levels of {node!r}")
+    plain = [level.item() if isinstance(level, np.generic) else level for level in values]
+    invalid = [level for level in plain if level is not None and not isinstance(level, str | bool | int)]
+    if invalid or not plain:
+        found = short_repr(invalid[0]) if invalid else "none"
+        raise DataError.wrong_type(f"the levels of {node!r}", found, "strings, whole numbers, or True and False")
+    return _domain(node, plain)
 
 
-def _shape(names: Sequence[Name], labels: Mapping[Name, Sequence[Any]], node: Name) -> tuple[int, ...]:
-    """The levels of some labels, if a table of them can be."""
-    shape = tuple(len(labels[name]) for name in names)
-    if len(shape) > _MOST_PARENTS or 8 * 8 * math.prod(shape) > available_memory():
+def _domain(node: Name, levels: Sequence[Any]) -> Domain:
+    return Domain(levels, str(node), declared=levels, has_missing_level=None in levels)
+
+
+def _table_shape(names: Sequence[Name], levels: Mapping[Name, Sequence[Any]], node: Name) -> tuple[int, ...]:
+    """Return the shape of a table of some nodes; raise TooLargeError if it does not fit into memory."""
+    shape = tuple(len(levels[name]) for name in names)
+    if len(shape) > _MAX_PARENTS or 8 * 8 * math.prod(shape) > available_memory():
         raise TooLargeError.table(node, names, math.prod(shape))
     return shape
 
 
-def _numbers(value: Any, shape: tuple[int, ...], what: str, *, spread: bool = False) -> np.ndarray:
-    """Finite numbers of a shape; one for all, if that is allowed."""
+def _read_numbers(value: object, shape: tuple[int, ...], what: str, *, broadcast: bool = False) -> np.ndarray:
+    """Return finite numbers of a shape; with `broadcast`, one number may stand for all."""
     if isinstance(value, np.ndarray | np.generic) and np.asarray(value).dtype.kind in "fiu":
-        found = np.array(value, dtype=float)
-    elif _is_number(value):
-        found = np.array(_as_float(value))
+        numbers = np.array(value, dtype=float)
     else:
         flat: list[float] = []
-        sizes = _walk(value, len(shape), flat, what)
-        found = np.array(flat).reshape(sizes)
-    if spread and found.ndim == 0:
-        found = np.full(shape, float(found))
-    if found.shape != shape:
-        raise DataError.wrong_shape(what, found.shape, f"{shape}, the levels that it depends on")
-    if not np.isfinite(found).all():
+        sizes = _flatten(value, 0 if _is_number(value) else len(shape), flat, what)
+        numbers = np.array(flat).reshape(sizes)
+    if broadcast and numbers.ndim == 0:
+        numbers = np.full(shape, float(numbers))
+    if numbers.shape != shape:
+        raise DataError.wrong_shape(what, numbers.shape, f"{shape}, the levels that it depends on")
+    if not np.isfinite(numbers).all():
         raise DataError.wrong_type(what, "partly not finite", "finite numbers")
-    return found
+    return numbers
 
 
-def _walk(value: Any, depth: int, flat: list[float], what: str) -> tuple[int, ...]:
-    """The sizes of nested lists of numbers, which are put one after the other."""
-    if depth == 0 or not isinstance(value, list | tuple | np.ndarray):
-        if depth or not _is_number(value):
-            raise DataError.wrong_type(
-                what, short_repr(value), "numbers, in lists as deep as there are parents of labels"
-            )
-        flat.append(_as_float(value))
-        return ()
-    sizes = {_walk(part, depth - 1, flat, what) for part in value}
-    if len(sizes) != 1:
-        raise DataError.wrong_type(what, "ragged, or empty", "lists of equal lengths")
-    return (len(value), *sizes.pop())
+def _flatten(value: object, depth: int, flat: list[float], what: str) -> tuple[int, ...]:
+    """Append the numbers of nested lists to `flat`; return the sizes of the lists."""
+    if depth and isinstance(value, list | tuple | np.ndarray):
+        sizes = {_flatten(part, depth - 1, flat, what) for part in value}
+        if len(sizes) != 1:
+            raise DataError.wrong_type(what, "ragged, or empty", "lists of equal lengths")
+        return (len(value), *sizes.pop())
+    if depth or not _is_number(value):
+        expected = "numbers, in lists nested as deep as there are discrete parents"
+        raise DataError.wrong_type(what, short_repr(value), expected)
+    flat.append(_as_float(value))
+    return ()
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
@@ -206,22 +266,22 @@ def describe_nodes(
     parents: Mapping[Name, Sequence[Name]],
     levels: Mapping[Name, Sequence[Any]],
     tables: Mapping[Name, np.ndarray],
-    lines: Mapping[Name, tuple[Sequence[Name], LinearParameters]],
+    linear_models: Mapping[Name, tuple[Sequence[Name], LinearParameters]],
 ) -> Iterator[tuple[Name, dict[str, Any]]]:
-    """Every node and its numbers, as `read_network_spec` takes them.
+    """Yield every node with its parameters, as for `read_network_spec`.
 
     Parameters
     ----------
     parents : mapping from node to its parents
-    levels, tables : mappings from label to its levels, and to its table
-    lines : mapping from measured node to the parents its line is in, and the line by the levels of the others
+    levels, tables : mappings from discrete node to its levels, and to its CPT
+    linear_models : mapping from continuous node to its continuous parents and its linear model
     """
     for node, above in parents.items():
         spec: dict[str, Any] = {"parents": list(above)} if above else {}
         if node in levels:
             spec |= {"levels": list(levels[node]), "probabilities": tables[node].tolist()}
         else:
-            inputs, (slope, intercept, variance) = lines[node]
+            inputs, (slope, intercept, variance) = linear_models[node]
             spec["intercept"] = np.asarray(intercept).tolist()
             if inputs:
                 spec["coefficients"] = {str(name): slope[..., k].tolist() for k, name in enumerate(inputs)}

@@ -8,29 +8,33 @@ import os
 import zlib
 from collections.abc import Iterable
 from contextlib import ExitStack
-from typing import Any
+from typing import IO, Any
 
 from tallybayes._utils.atomic_write import atomic_write
 from tallybayes._utils.sealed_zip import FilePath
 from tallybayes.errors import DataError, FileError
 
-MAX_SIZE = 2**28  # bytes or characters of a file, unpacked
+MAX_SIZE = 2**28  # bytes or characters of a file, uncompressed
 _GZIP = b"\x1f\x8b"
 _CHUNK = 2**20
 
+TextSource = str | os.PathLike[str] | IO[Any]
+
 
 def write_text(target: FilePath, pieces: Iterable[str]) -> None:
-    """Write text to a file, all of it or nothing; packed where its name ends in ``.gz``."""
-    with atomic_write(target) as file, ExitStack() as packing:
+    """Write text to a file, atomically; compressed if its name ends in ``.gz``."""
+    with atomic_write(target) as file, ExitStack() as stack:
         out: Any = file
-        if os.fsdecode(target).lower().endswith(".gz"):  # without name and time: equal networks, equal bytes
-            out = packing.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+        if (
+            os.fsdecode(target).lower().endswith(".gz")
+        ):  # without name and time, so that equal networks give equal bytes
+            out = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
         for piece in pieces:
             out.write(piece.encode())
 
 
-def text_of(source: Any, reader: str) -> tuple[str, str]:
-    """The text of a source, and what messages call it; `reader` is the method that was asked to read it."""
+def read_text(source: TextSource, reader: str) -> tuple[str, str]:
+    """Return the text of a source and its name in messages; `reader` is the public method, for hints."""
     if isinstance(source, str) and "\n" in source:
         hint = f"Wrap the text of a file: tb.BayesianNetwork.{reader}(io.StringIO(text))."
         raise DataError.wrong_type("source", "text of several lines", "a path or a file object", hint)
@@ -39,8 +43,8 @@ def text_of(source: Any, reader: str) -> tuple[str, str]:
         with open(source, "rb") as file:
             content = _read(file, name, reader)
     elif hasattr(source, "read"):
-        known = getattr(source, "name", None)
-        name = known if isinstance(known, str) else "the text"
+        own_name = getattr(source, "name", None)
+        name = own_name if isinstance(own_name, str) else "the text"
         content = _read(source, name, reader)
     else:
         raise DataError.wrong_type("source", f"a {type(source).__name__}", "a path or a file object")
@@ -51,7 +55,7 @@ def text_of(source: Any, reader: str) -> tuple[str, str]:
             with gzip.GzipFile(fileobj=io.BytesIO(content)) as unpacked:
                 content = _read(unpacked, name, reader)
         except (OSError, EOFError, zlib.error) as error:
-            raise FileError.damaged(name, f"it cannot be unpacked ({error})") from error
+            raise FileError.damaged(name, f"it cannot be decompressed ({error})") from error
     try:
         return content.decode(), name
     except UnicodeDecodeError as error:
@@ -59,8 +63,8 @@ def text_of(source: Any, reader: str) -> tuple[str, str]:
         raise _not_utf8(name, reader, line, f"the byte 0x{content[error.start]:02x}") from error
 
 
-def _read(file: Any, name: str, reader: str) -> Any:
-    """All of a file, text or bytes, but not too much."""
+def _read(file: IO[Any] | gzip.GzipFile, name: str, reader: str) -> Any:
+    """Return the content of a file, text or bytes; raise FileError if it is too large."""
     parts: list[Any] = []
     size = 0
     try:
@@ -71,14 +75,14 @@ def _read(file: Any, name: str, reader: str) -> Any:
             size += len(part)
             if size > MAX_SIZE:
                 raise FileError(
-                    f"{name} holds more than {MAX_SIZE >> 20} MiB, unpacked; expected less.\n"
-                    "    Split the network, or make sure that the file is what its name says."
+                    f"{name} holds more than {MAX_SIZE >> 20} MiB, uncompressed; expected less.\n"
+                    "    Split the network, or check that this is the right file."
                 )
-    except UnicodeDecodeError as error:  # from a file that was opened as text
+    except UnicodeDecodeError as error:  # from a file opened as text
         raise _not_utf8(name, reader, sum(part.count("\n") for part in parts) + 1, error.reason) from error
     return type(parts[0])().join(parts) if parts else ""
 
 
-def _not_utf8(name: str, reader: str, line: int, found: str) -> FileError:
+def _not_utf8(name: str, reader: str, line: int, what: str) -> FileError:
     hint = f"Save it as UTF-8, or pass it opened with its encoding: {reader}(open(path, encoding='latin-1'))."
-    return FileError.bad_line(name, line, f"found {found}; expected text in UTF-8", hint)
+    return FileError.bad_line(name, line, f"found {what}; expected text in UTF-8", hint)

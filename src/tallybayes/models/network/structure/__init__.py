@@ -1,1 +1,1 @@
-"""Structures learned from rows: scores of families, ways to search, what is equivalent."""
+"""Structure learning: scores, search methods and equivalence classes."""

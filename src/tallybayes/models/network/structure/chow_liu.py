@@ -1,4 +1,4 @@
-"""Trees learned from rows: Chow and Liu's, and naive Bayes with a tree among its columns (TAN)."""
+"""Tree-structured networks: Chow–Liu trees and tree-augmented naive Bayes (TAN)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ import numpy as np
 from scipy.special import xlogy
 
 from tallybayes._utils.memory import available_memory
+from tallybayes._utils.spanning_tree import maximum_spanning_tree
 from tallybayes.data.counting import count
-from tallybayes.data.dates import with_parts_of_dates
-from tallybayes.data.table import open_table
+from tallybayes.data.table import Table
 from tallybayes.errors import DataError, TooLargeError, short_int
 from tallybayes.families.categorical import Categorical
 from tallybayes.models.network.bayesian_network import BayesianNetwork
 from tallybayes.models.network.graph import Graph
-from tallybayes.models.network.network_factors import caution_numbers, node_families, reads_labels
-from tallybayes.models.network.network_fit import named_weights
+from tallybayes.models.network.network_factors import has_levels, node_families, warn_many_levels
+from tallybayes.models.network.network_fit import open_training_table
 from tallybayes.statistics.counts import Counts
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Rows, SampleWeights
+
+Given = tuple[Name, ...]  # the target, if there is one
 
 
 def learn_tree(
@@ -33,29 +35,29 @@ def learn_tree(
     names: Iterable[Name] | None = None,
     **parameters: Any,
 ) -> BayesianNetwork:
-    """The most likely tree over the columns, or with a target the most likely tree-augmented naive Bayes.
+    """Learn a tree-structured network: a Chow–Liu tree, or with a target a tree-augmented naive Bayes (TAN).
 
-    Without a target: the network in which every column but one has a single parent and the rows are most probable
-    (Chow and Liu, 1968): the spanning tree with most mutual information. With a target: every column depends on the
-    target, and all but one on another column too, by the information they share given the target (TAN; Friedman, Geiger
-    and Goldszmidt, 1997). Measured columns (floats) depend on the target alone. All pairs are counted in one pass, and
-    the tables of the network are among these counts.
+    Without a target, every column but one has a single parent. The tree maximizes the likelihood: it is the maximum
+    spanning tree by mutual information (Chow and Liu, 1968). With a target, every column depends on the target, and all
+    but one on another column too. That tree maximizes the conditional mutual information given the target (Friedman,
+    Geiger and Goldszmidt, 1997). Continuous columns (floats) depend on the target only. All pairs of columns are
+    counted in one pass; the CPTs are among these counts.
 
     Parameters
     ----------
     data : data frame, mapping of columns, list of dicts, or array
-        A row with a missing cell is left out of the pairs that need it.
+        Rows with a missing cell are left out of the pairs that have the column.
     target : name, optional
     sample_weight : array-like of shape (n,), or the name of a column, optional
     names : sequence, optional
         The names of an array's columns.
     **parameters
-        Of `BayesianNetwork`, such as ``estimate="map"`` or ``prior=tb.BDeu(10)``.
+        Parameters of `BayesianNetwork`, such as ``estimate="map"`` or ``prior=tb.BDeu(10)``.
 
     Returns
     -------
     BayesianNetwork
-        Fitted. It goes on with `partial_fit`, `forget` and `reestimate` like any other; the tree stays.
+        Fitted. `partial_fit`, `forget` and `reestimate` keep the tree.
 
     Examples
     --------
@@ -64,98 +66,105 @@ def learn_tree(
     >>> tb.learn_tree(rows).graph_.parents
     {'fire': (), 'smoke': ('fire',), 'day': ('fire',)}
     """
-    table = open_table(data, None if names is None else list(names))
-    if isinstance(sample_weight, str):
-        weighing, sample_weight = sample_weight, named_weights(table, sample_weight)
-        table = table.without(weighing)  # a weight is no node
-    table = with_parts_of_dates(table)
+    table, sample_weight = open_training_table(data, sample_weight, names)
     if target is not None and target not in list(table.columns):
         raise DataError.unknown_column([target], table.columns)
     model = BayesianNetwork(dict.fromkeys(table.columns, ()), **parameters)
     families = {} if not table.columns else node_families(Graph.read(model.parents), model.columns, table)
-    measured = [name for name in table.columns if name != target and not reads_labels(families[name])]
-    if measured and target is None:
-        raise DataError(
-            f"column {measured[0]!r} is measured, and a tree joins labels only.\n"
-            "    Cut it into bins, leave it out, or name a target, on which measured columns can depend."
-        )
-    labels = [name for name in table.columns if name not in measured and name != target]
-    if target is None and not labels:
-        raise DataError("there is no column to learn from; expected at least 1.")
+    continuous = [name for name in table.columns if name != target and not has_levels(families[name])]
+    discrete = [name for name in table.columns if name not in continuous and name != target]
+    _check_columns(target, continuous, discrete)
     given = () if target is None else (target,)
-    pairs = [(first, second) for place, second in enumerate(labels) for first in labels[:place]]
-    factors = [Factor(name, given, Categorical()) for name in labels]
-    factors += [Factor(second, (*given, first), Categorical()) for first, second in pairs]
-    factors += [Factor(name, (), Categorical()) for name in given] + [
-        Factor(name, given, families[name].present_family or families[name]) for name in measured
-    ]
-    sizes = {name: len(table.levels([name], lambda _: True)[1][0].levels) for name in (*given, *labels)}
-    cells = sum(int(np.prod([sizes.get(name, 1) for name in (*f.given, *f.columns)], dtype=object)) for f in factors)
-    if 32 * cells > available_memory():
-        raise TooLargeError(
-            f"the tables of all pairs of {len(labels)} columns would have {short_int(cells)} cells: too many.\n"
-            "    Merge rare levels, or leave columns with very many levels out."
-        )
-    absent = tuple(str(name) for name in (*given, *labels) if families[name].present_family is not None)
-    schema = Schema(sorted_domains=tuple(str(name) for name in (*given, *labels)), missing_level_domains=absent)
+    factors = _pair_factors(given, discrete)
+    factors += [Factor(name, given, families[name].present_family or families[name]) for name in continuous]
+    names_of_levels = (*given, *discrete)
+    _check_size(table, factors, names_of_levels)
+    with_missing = tuple(str(name) for name in names_of_levels if families[name].present_family is not None)
+    schema = Schema(sorted_domains=tuple(map(str, names_of_levels)), missing_level_domains=with_missing)
     tally = count(table, factors, weight=sample_weight, schema=schema)
-    found = {(factor.given, factor.columns[0]): place for place, factor in enumerate(tally.factors)}
-    information = np.full((len(labels), len(labels)), -np.inf)
-    for first, second in pairs:
-        statistics: Any = tally.statistics[found[(*given, first), second]]
-        shared = conditional_information(statistics.table if given else statistics.table[None])
-        places = labels.index(first), labels.index(second)
-        information[places] = information[places[::-1]] = shared
-    joined = _spanning_tree(information)
-    parents: dict[Name, tuple[Name, ...]] = dict.fromkeys(given, ())
-    for place, up in joined.items():
-        parents[labels[place]] = given if up is None else (*given, labels[up])
-    parents |= dict.fromkeys(measured, given)
+    parents = _tree_parents(tally, given, discrete) | dict.fromkeys(continuous, given)
     model = BayesianNetwork(parents, **parameters)
-    if set(parameters) & {"columns", "missing"}:  # counted otherwise than here
+    if set(parameters) & {"columns", "missing"}:  # these change the counts
         return model.fit(table, sample_weight=sample_weight)
     kept = [
-        Factor(name, above, families[name] if name in measured else Categorical()) for name, above in parents.items()
+        Factor(name, above, families[name] if name in continuous else Categorical()) for name, above in parents.items()
     ]
-    whole = _tally_of_tree(tally, kept)
-    empty = [name for name, domain in whole.domains.items() if not domain.levels]
+    network_tally = _tree_tally(tally, kept)
+    empty = [name for name, domain in network_tally.domains.items() if not domain.levels]
     if empty:
         raise DataError(f"column {empty[0]!r} has no cell that counts; expected at least 1.")
-    caution_numbers(model.columns, table, {name: whole.domains[str(name)].levels for name in (*given, *labels)})
-    return model.fit_tally(whole)
+    warn_many_levels(model.columns, table, {name: network_tally.domains[str(name)].levels for name in names_of_levels})
+    return model.fit_tally(network_tally)
 
 
-def _tally_of_tree(tally: Tally, factors: Sequence[Factor]) -> Tally:
-    """The tally of the factors of a tree, taken from that of all pairs of columns."""
-    found = {(factor.given, factor.columns[0]): place for place, factor in enumerate(tally.factors)}
-    kept: list[Any] = []
+def _check_columns(target: Name | None, continuous: list[Name], discrete: list[Name]) -> None:
+    """Raise DataError without discrete columns, or for continuous columns without a target."""
+    if target is not None:
+        return
+    if continuous:
+        raise DataError(
+            f"column {continuous[0]!r} is continuous; a tree without a target needs categorical columns.\n"
+            "    Discretize or drop it, or pass a target, on which continuous columns can depend."
+        )
+    if not discrete:
+        raise DataError("the data have no columns; expected at least 1.")
+
+
+def _pair_factors(given: Given, discrete: Sequence[Name]) -> list[Factor]:
+    """Return the factors of all columns and of all pairs of columns, given the target."""
+    pairs = [(first, second) for k, second in enumerate(discrete) for first in discrete[:k]]
+    return [
+        *(Factor(name, given, Categorical()) for name in discrete),
+        *(Factor(second, (*given, first), Categorical()) for first, second in pairs),
+        *(Factor(name, (), Categorical()) for name in given),
+    ]
+
+
+def _check_size(table: Table, factors: Sequence[Factor], names: Sequence[Name]) -> None:
+    """Raise TooLargeError if the tables of all pairs do not fit into memory."""
+    sizes = {name: len(table.levels([name], lambda _: True)[1][0].levels) for name in names}
+    n_cells = sum(int(np.prod([sizes.get(name, 1) for name in (*f.given, *f.columns)], dtype=object)) for f in factors)
+    if 32 * n_cells > available_memory():
+        n_columns = sum(len(factor.columns) == 1 and factor.given == factors[0].given for factor in factors)
+        raise TooLargeError(
+            f"the tables of all pairs of {n_columns} columns would have {short_int(n_cells)} cells: too many.\n"
+            "    Merge rare levels, or drop columns with very many levels."
+        )
+
+
+def _tree_parents(tally: Tally, given: Given, discrete: Sequence[Name]) -> dict[Name, tuple[Name, ...]]:
+    """Return the parents of the target and the discrete columns in the maximum spanning tree."""
+    information = np.full((len(discrete), len(discrete)), -np.inf)
+    for k, factor in enumerate(tally.factors):
+        if len(factor.given) > len(given):
+            counts: Any = tally.statistics[k]
+            table = counts.table
+            ends = discrete.index(factor.given[-1]), discrete.index(factor.columns[0])
+            value = conditional_information(table if given else table[None])
+            information[ends] = information[ends[::-1]] = value
+    tree = maximum_spanning_tree(information)
+    parents: dict[Name, tuple[Name, ...]] = dict.fromkeys(given, ())
+    for k in tree.order:
+        parents[discrete[k]] = given if tree.parents[k] < 0 else (*given, discrete[tree.parents[k]])
+    return parents
+
+
+def _tree_tally(tally: Tally, factors: Sequence[Factor]) -> Tally:
+    """Return the tally of the factors of a tree, from that of all pairs of columns."""
+    position = {(factor.given, factor.columns[0]): k for k, factor in enumerate(tally.factors)}
+    statistics: list[Any] = []
     for factor in factors:
-        name, above = factor.columns[0], factor.given
-        if (above, name) in found:
-            kept.append(tally.statistics[found[above, name]])
-        else:  # the pair was counted the other way round
-            turned: Any = tally.statistics[found[(*above[:-1], name), above[-1]]]
-            kept.append(Counts(np.swapaxes(turned.table, -1, -2)))
-    return Tally(factors, kept, tally.domains, tally.schema).drop_unseen_levels()
+        name, given = factor.columns[0], factor.given
+        if (given, name) in position:
+            statistics.append(tally.statistics[position[given, name]])
+        else:  # the pair was counted with its columns in the other order
+            reverse: Any = tally.statistics[position[(*given[:-1], name), given[-1]]]
+            statistics.append(Counts(np.swapaxes(reverse.table, -1, -2)))
+    return Tally(factors, statistics, tally.domains, tally.schema).drop_unseen_levels()
 
 
 def conditional_information(table: np.ndarray) -> float:
-    """The mutual information of two columns given a third, in nats, from counts (given, first, second)."""
+    """Return the conditional mutual information of two columns in nats, from counts (given, first, second)."""
     rows, columns, total = table.sum(axis=2), table.sum(axis=1), table.sum(axis=(1, 2))
-    parts = xlogy(table, table).sum() - xlogy(rows, rows).sum() - xlogy(columns, columns).sum()
-    return float(parts + xlogy(total, total).sum()) / max(float(total.sum()), 1.0)
-
-
-def _spanning_tree(weight: np.ndarray) -> dict[int, int | None]:
-    """The place every column hangs on, so that all edges together weigh most (Prim); None for the first."""
-    joined: dict[int, int | None] = {}
-    best = np.full(len(weight), -np.inf)
-    nearest = np.zeros(len(weight), dtype=np.intp)
-    left = list(range(len(weight)))
-    while left:
-        place = max(left, key=lambda k: best[k]) if joined else left[0]
-        joined[place] = int(nearest[place]) if joined else None
-        left.remove(place)
-        closer = weight[place] > best
-        best[closer], nearest[closer] = weight[place][closer], place
-    return joined
+    terms = xlogy(table, table).sum() - xlogy(rows, rows).sum() - xlogy(columns, columns).sum()
+    return float(terms + xlogy(total, total).sum()) / max(float(total.sum()), 1.0)

@@ -1,130 +1,146 @@
-"""What a search may not do: arrows that must or must not be there, tiers, and how many parents at most."""
+"""Constraints of a structure search: required and forbidden edges, tiers, and the maximum number of parents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from tallybayes.errors import DataError
-from tallybayes.models.network.graph import Graph
+from tallybayes.models.network.graph import Graph, read_edge
 from tallybayes.tally.factor import Name
+
+Edge = tuple[Name, Name]
 
 
 class Constraints(NamedTuple):
-    """Which arrows there may be.
+    """The edges that a structure may and must have.
 
     Attributes
     ----------
     allowed, required : bool arrays of shape (columns, columns)
         By parent and child.
-    most : int
-        Parents of a node, at most.
-    told : list of str
-        What was asked for, in words.
+    max_parents : int
+    description : list of str
+        The constraints, as printed.
     """
 
     allowed: np.ndarray
     required: np.ndarray
-    most: int
-    told: list[str]
+    max_parents: int
+    description: list[str]
 
     @property
-    def known(self) -> np.ndarray:
-        """Arrows whose direction is known, wherever they are."""
+    def oriented(self) -> np.ndarray:
+        """The edges that can have this direction only, whether or not a structure has them."""
         return self.required | ~self.allowed.T
 
 
 def read_constraints(
-    names: Sequence[Name], required: Any, forbidden: Any, tiers: Any, max_parents: int | None
+    names: Sequence[Name], required: object, forbidden: object, tiers: object, max_parents: int | None
 ) -> Constraints:
-    """What was asked for, checked: names that exist, no contradiction, no cycle."""
-    index = {name: place for place, name in enumerate(names)}
-    must, must_not = (_edges(given, what, index) for given, what in ((required, "required"), (forbidden, "forbidden")))
-    allowed = ~np.eye(len(names), dtype=bool)
-    asked = np.zeros_like(allowed)
-    for parent, child in must_not:
-        allowed[index[parent], index[child]] = False
-    tiers = tiers if tiers is None or isinstance(tiers, str | bytes) or not isinstance(tiers, Iterable) else list(tiers)
-    tier = _tiers(tiers, index)
-    for first, level in tier.items():
-        for second, other in tier.items():
-            allowed[index[first], index[second]] &= level <= other
-    for parent, child in must:
-        place = index[parent], index[child]
-        if not allowed[place]:
-            why = "by the tiers" if (parent, child) not in must_not else "in forbidden="
-            raise DataError(f"the arrow {parent!r} → {child!r} is required, and forbidden {why}; expected one of them.")
-        asked[place] = True
+    """Return the constraints; raise DataError for unknown names, contradictions and cycles."""
+    index = {name: k for k, name in enumerate(names)}
+    required_edges = _read_edges(required, "required", index)
+    forbidden_edges = _read_edges(forbidden, "forbidden", index)
+    members = _read_tiers(tiers, index)
+    allowed = _allowed_edges(index, forbidden_edges, members)
+    is_required = np.zeros_like(allowed)
+    for parent, child in required_edges:
+        if not allowed[index[parent], index[child]]:
+            where = "in forbidden=" if (parent, child) in forbidden_edges else "by the tiers"
+            raise DataError(
+                f"the edge {parent!r} → {child!r} is required, and forbidden {where}; expected one of them."
+            )
+        is_required[index[parent], index[child]] = True
     if max_parents is not None and (
         isinstance(max_parents, bool) or not isinstance(max_parents, int | np.integer) or max_parents < 0
     ):
-        raise DataError.wrong_type("max_parents", repr(max_parents), "a whole number from 0 on, or None")
-    most = len(names) - 1 if max_parents is None else min(int(max_parents), len(names) - 1)
-    if (asked.sum(axis=0) > most).any():
-        child = int(np.argmax(asked.sum(axis=0)))
+        raise DataError.wrong_type("max_parents", repr(max_parents), "a whole number of at least 0, or None")
+    limit = len(names) - 1 if max_parents is None else min(int(max_parents), len(names) - 1)
+    n_required = is_required.sum(axis=0)
+    if (n_required > limit).any():
+        child_index = int(np.argmax(n_required))
         raise DataError(
-            f"{int(asked[:, child].sum())} parents of {names[child]!r} are required, and max_parents is {max_parents}."
+            f"required= has {n_required[child_index]} parents of {names[child_index]!r}; "
+            f"expected at most max_parents={max_parents}."
         )
-    if must:
-        Graph.read(must)  # refuses a cycle, and shows it
-        allowed &= ~asked.T
-    return Constraints(allowed, asked, most, _told(must, must_not, tiers, max_parents))
+    if required_edges:
+        Graph.read(required_edges)  # raises an error that shows the cycle, if there is one
+    description = _describe(required_edges, forbidden_edges, members, max_parents)
+    return Constraints(allowed & ~is_required.T, is_required, limit, description)
 
 
-def _edges(given: Any, what: str, index: dict[Name, int]) -> list[tuple[Name, Name]]:
-    """Arrows (parent, child) between columns that exist."""
-    found = []
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise DataError.wrong_type(what, repr(given)[:60], "a list of arrows (parent, child)")
-    for edge in given:
-        if isinstance(edge, str | bytes) or not isinstance(edge, Iterable) or len(pair := tuple(edge)) != 2:
-            raise DataError.wrong_type(f"an arrow of {what}=", repr(edge)[:60], "a pair (parent, child)")
-        _know(pair, index)
-        if pair[0] == pair[1]:
-            raise DataError(f"{what}= has an arrow from {pair[0]!r} to itself; expected two columns.")
-        found.append(pair)
-    return list(dict.fromkeys(found))
+def _allowed_edges(index: dict[Name, int], forbidden: list[Edge], tiers: list[list[Name]] | None) -> np.ndarray:
+    """Return the allowed edges: not forbidden, and not from a later tier to an earlier one."""
+    allowed = ~np.eye(len(index), dtype=bool)
+    for parent, child in forbidden:
+        allowed[index[parent], index[child]] = False
+    tier = {name: number for number, members in enumerate(tiers or ()) for name in members}
+    for parent, earlier in tier.items():
+        for child, later in tier.items():
+            allowed[index[parent], index[child]] &= earlier <= later
+    return allowed
 
 
-def _tiers(tiers: Any, index: dict[Name, int]) -> dict[Name, int]:
-    """The tier of every column that has one."""
-    found: dict[Name, int] = {}
+def _is_collection(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+
+
+def _read_edges(given: object, what: str, index: dict[Name, int]) -> list[Edge]:
+    """Return the edges (parent, child) of a parameter; raise DataError for unknown columns."""
+    if not isinstance(given, Iterable) or not _is_collection(given):
+        raise DataError.wrong_type(what, repr(given)[:60], "a list of edges (parent, child)")
+    edges = [read_edge(edge, f"an edge of {what}=") for edge in given]
+    for edge in edges:
+        _require_columns(edge, index)
+        if edge[0] == edge[1]:
+            raise DataError(f"{what}= has an edge from {edge[0]!r} to itself; expected two columns.")
+    return list(dict.fromkeys(edges))
+
+
+def _read_tiers(tiers: object, index: dict[Name, int]) -> list[list[Name]] | None:
+    """Return the columns of every tier; raise DataError for a column in two tiers."""
     if tiers is None:
-        return found
-    if isinstance(tiers, str | bytes) or not isinstance(tiers, Iterable):
+        return None
+    if not isinstance(tiers, Iterable) or not _is_collection(tiers):
         raise DataError.wrong_type("tiers", repr(tiers)[:60], "a list of lists of columns, the earliest first")
-    for level, members in enumerate(tiers):
-        if isinstance(members, str | bytes) or not isinstance(members, Iterable):
-            raise DataError.wrong_type(f"tier {level}", repr(members)[:60], "a list of columns")
-        for name in members:
-            _know((name,), index)
-            if name in found:
+    members: list[list[Name]] = []
+    seen: set[Name] = set()
+    for number, tier in enumerate(tiers):
+        if not _is_collection(tier):
+            raise DataError.wrong_type(f"tier {number}", repr(tier)[:60], "a list of columns")
+        members.append(list(tier))
+        for name in members[-1]:
+            _require_columns((name,), index)
+            if name in seen:
                 raise DataError(f"column {name!r} is in two tiers; expected one at most.")
-            found[name] = level
-    return found
+            seen.add(name)
+    return members
 
 
-def _know(names: Iterable[Any], index: dict[Name, int]) -> None:
+def _require_columns(names: Iterable[object], index: Mapping[Name, int]) -> None:
     unknown = [name for name in names if not isinstance(name, str | int) or name not in index]
     if unknown:
         raise DataError.unknown_column(unknown, index)
 
 
-def _told(must: Sequence[Any], must_not: Sequence[Any], tiers: Any, max_parents: int | None) -> list[str]:
-    """The constraints, for people."""
-    told = []
-    for what, edges in (("required", must), ("forbidden", must_not)):
+def _describe(
+    required: list[Edge], forbidden: list[Edge], tiers: list[list[Name]] | None, max_parents: int | None
+) -> list[str]:
+    """Return the constraints as lines of text."""
+    lines = []
+    for what, edges in (("required", required), ("forbidden", forbidden)):
         if edges:
             shown = ", ".join(f"{parent} → {child}" for parent, child in edges[:4])
-            told.append(f"{what}: {shown}" + (f", … {len(edges) - 4} more" if len(edges) > 4 else ""))
+            lines.append(f"{what}: {shown}" + (f", … {len(edges) - 4} more" if len(edges) > 4 else ""))
     if tiers is not None:
-        told.append(f"tiers: {' < '.join(map(_tier, tiers))}")
-    return told + ([] if max_parents is None else [f"at most {max_parents} parents"])
+        lines.append(f"tiers: {' < '.join(map(_format_tier, tiers))}")
+    return lines + ([] if max_parents is None else [f"at most {max_parents} parents"])
 
 
-def _tier(members: Any) -> str:
-    """A tier: its columns, or how many these are."""
+def _format_tier(members: list[Name]) -> str:
+    """Format the columns of a tier, or the first two and the number of the others."""
     names = list(map(str, members))
     return ", ".join(names) if len(names) <= 3 else f"{names[0]}, {names[1]}, … {len(names) - 2} more"

@@ -1,47 +1,50 @@
-"""Rows as a search for a structure counts them: small codes of labels, column after column."""
+"""Rows encoded for a structure search: small integer codes of levels, column by column."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from tallybayes.data.counting import check_weight
-from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.missing_indicators import with_missing_level
-from tallybayes.data.table import Table, open_table
+from tallybayes.data.table import Table
 from tallybayes.errors import DataError
+from tallybayes.families.family import Family
 from tallybayes.kernels.contingency_tables import MOST_SUMMED_CELLS
 from tallybayes.models.network.graph import Graph
-from tallybayes.models.network.network_factors import caution_numbers, node_families, reads_labels
-from tallybayes.models.network.network_fit import named_weights
+from tallybayes.models.network.network_factors import has_levels, node_families, warn_many_levels
+from tallybayes.models.network.network_fit import open_training_table
 from tallybayes.tally.factor import Name
+from tallybayes.typing import Columns, Rows, SampleWeights
 
-_BYTES = 253  # levels that a byte holds besides what is missing
-_FEW = 8  # rows for each that is different, from which on different ones are counted once
+_BYTE_LEVELS = 253  # levels that codes of one byte can have besides missing cells
+_MIN_REPETITION = 8  # rows per distinct row from which distinct rows are counted once, with weights
 
 
 class EncodedRows(NamedTuple):
-    """Labels as codes.
+    """Categorical columns as codes of their levels.
 
     Attributes
     ----------
     names : list
-    codes : list of (n,) arrays
-        Of the levels that occur or were declared; the type's largest value where a cell is missing.
+    codes : list of arrays of shape (n,)
+        Positions in `levels`; the largest value of the type for a missing cell.
     levels : list of tuples
+        The levels that occur or were declared.
     weight : float64 array of shape (n,), or None
-        None where every row counts once.
-    known : list of (n,) bool arrays, or None
-        None where no cell is missing.
+        None if every row has weight 1.
+    observed : list of bool arrays of shape (n,), or None
+        None if no cell is missing.
     """
 
     names: list[Name]
     codes: list[np.ndarray]
     levels: list[tuple[Any, ...]]
     weight: np.ndarray | None
-    known: list[np.ndarray] | None
+    observed: list[np.ndarray] | None
 
     @property
     def sizes(self) -> np.ndarray:
@@ -50,101 +53,105 @@ class EncodedRows(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The weight of all rows."""
+        """The total weight of all rows."""
         return float(len(self.codes[0])) if self.weight is None else float(self.weight.sum())
 
-    def share_known(self, members: tuple[int, ...]) -> float:
-        """The share of the rows' weight in which none of these columns is missing."""
-        if self.known is None:
+    def observed_fraction(self, columns: tuple[int, ...]) -> float:
+        """Return the fraction of the rows, by weight, in which none of these columns is missing."""
+        if self.observed is None:
             return 1.0
-        rows = np.logical_and.reduce([self.known[place] for place in members])
+        rows = np.logical_and.reduce([self.observed[k] for k in columns])
         return float(rows.mean() if self.weight is None else self.weight[rows].sum() / self.total)
 
-    def drawn(self, rng: np.random.Generator) -> Self:
-        """As many rows, drawn from these with replacement; a weight is how many rows there are of one."""
+    def bootstrap_sample(self, rng: np.random.Generator) -> Self:
+        """Return a bootstrap sample of the same number of rows; weights are numbers of repetitions."""
         if self.weight is not None:
             n = max(1, round(self.total))
             return self._replace(weight=rng.multinomial(n, self.weight / self.total) * (self.total / n))
         chosen = np.sort(rng.integers(0, len(self.codes[0]), len(self.codes[0])))
-        known = None if self.known is None else [column[chosen] for column in self.known]
-        return self._replace(codes=[column[chosen] for column in self.codes], known=known)
+        observed = None if self.observed is None else [column[chosen] for column in self.observed]
+        return self._replace(codes=[column[chosen] for column in self.codes], observed=observed)
 
     def distinct(self) -> Self:
-        """The different rows with their weights, where these are far fewer."""
+        """Return the distinct rows with their weights, if there are far fewer of them."""
         sizes = self.sizes.tolist()
-        if self.known is not None or math.prod(sizes) > MOST_SUMMED_CELLS:
+        if self.observed is not None or math.prod(sizes) > MOST_SUMMED_CELLS:
             return self
         keys = np.zeros(len(self.codes[0]), dtype=np.int64)
         for column, size in zip(self.codes, sizes, strict=True):
             keys = keys * size + column
-        found, first, place = np.unique(keys, return_index=True, return_inverse=True)
-        if len(found) * _FEW > len(keys):
+        distinct, first, group = np.unique(keys, return_index=True, return_inverse=True)
+        if len(distinct) * _MIN_REPETITION > len(keys):
             return self
-        weight = np.bincount(place, weights=self.weight, minlength=len(found)).astype(np.float64)
+        weight = np.bincount(group, weights=self.weight, minlength=len(distinct)).astype(np.float64)
         return self._replace(codes=[column[first] for column in self.codes], weight=weight)
 
 
-def read_rows(data: Any, columns: Any, sample_weight: Any, names: Any, missing: str) -> EncodedRows:
+def read_rows(
+    data: Rows, columns: Columns, sample_weight: SampleWeights, names: Iterable[Name] | None, missing: str
+) -> EncodedRows:
     """Encode the levels of a table; raise DataError for continuous columns, and for missing cells by default."""
-    table = open_table(data, None if names is None else list(names))
-    if isinstance(sample_weight, str):
-        weighing, sample_weight = sample_weight, named_weights(table, sample_weight)
-        table = table.without(weighing)  # a weight is no node
-    table = with_parts_of_dates(table)
+    table, sample_weight = open_training_table(data, sample_weight, names)
     if not table.columns:
-        raise DataError("there is no column to learn from; expected at least 1.")
-    if table.n_rows == 0:  # whose types say nothing
-        raise DataError("there are 0 rows to learn from; expected at least 1 that counts.")
+        raise DataError("the data have no columns; expected at least 1.")
+    if table.n_rows == 0:  # its columns have no types
+        raise _no_rows()
     nodes = list(table.columns)
     families = node_families(Graph.read(dict.fromkeys(nodes, ())), columns, table)
-    measured = [name for name in nodes if not reads_labels(families[name])]
-    if measured:
+    continuous = [name for name in nodes if not has_levels(families[name])]
+    if continuous:
         raise DataError(
-            f"column {measured[0]!r} is measured, and a structure is searched among labels.\n    Cut it into bins, "
-            f"leave it out, or, if its numbers are labels, pass columns={{{measured[0]!r}: tb.Categorical()}}."
+            f"column {continuous[0]!r} is continuous; structure search needs categorical columns.\n"
+            f"    Discretize or drop it; if its numbers are levels, pass columns={{{continuous[0]!r}: tb.Categorical()}}."
         )
-    absence = [name for name in nodes if families[name].present_family is not None]
-    families = {name: family.present_family or family for name, family in families.items()}
-    table = with_missing_level(table, absence, lambda _: True)
+    with_missing = [name for name in nodes if families[name].present_family is not None]
+    table = with_missing_level(table, with_missing, lambda _: True)
     weight = check_weight(sample_weight, table.n_rows)
     if weight is not None and not (weight > 0).all():
         table, weight = table.rows(np.flatnonzero(weight > 0)), weight[weight > 0]
     if table.n_rows == 0:
-        raise DataError("there are 0 rows to learn from; expected at least 1 that counts.")
+        raise _no_rows()
     weight = None if weight is None or (weight == 1).all() else np.ascontiguousarray(weight, dtype=np.float64)
-    codes, levels, known = zip(*(_coded(table, name, families[name]) for name in nodes), strict=True)
-    lacking = [place for place, mask in enumerate(known) if not mask.all()]
-    if lacking and missing == "error":
-        name, n = nodes[lacking[0]], int((~known[lacking[0]]).sum())
-        raise DataError(
-            f"column {name!r} lacks {n:,} of {table.n_rows:,} cells"
-            + (f", and cells of {len(lacking) - 1} more lack, too" if len(lacking) > 1 else "")
-            + "; expected every cell to be there.\n    Fill them in (model.fill of a network or tree), make what is "
-            "missing a level (columns={...: tb.WithMissing(tb.Categorical())}), or pass missing='available'."
-        )
-    caution_numbers(columns, table, dict(zip(nodes, levels, strict=True)))
-    return EncodedRows(nodes, list(codes), list(levels), weight, list(known) if lacking else None)
+    encoded = [_encode(table, name, families[name].present_family or families[name]) for name in nodes]
+    codes, levels, observed = map(list, zip(*encoded, strict=True))
+    incomplete = {name: int((~cells).sum()) for name, cells in zip(nodes, observed, strict=True) if not cells.all()}
+    if incomplete and missing == "error":
+        raise _missing_cells(incomplete, table.n_rows)
+    warn_many_levels(columns, table, dict(zip(nodes, levels, strict=True)))
+    return EncodedRows(nodes, codes, levels, weight, observed if incomplete else None)
 
 
-def _coded(table: Table, name: Name, family: Any) -> tuple[np.ndarray, tuple[Any, ...], np.ndarray]:
-    """A column as codes of the levels that it has or may have, these levels, and which cells are there."""
-    block, domains = table.levels([name], lambda _: True)
-    given = block.columns
-    found = np.asarray(given[:, 0] if isinstance(given, np.ndarray) else given[0]).astype(np.int64)
-    domain = domains[0]
+def _no_rows() -> DataError:
+    return DataError("the data have 0 rows of positive weight; expected at least 1.")
+
+
+def _missing_cells(n_missing: dict[Name, int], n_rows: int) -> DataError:
+    """Return the error for missing cells, from their number in every incomplete column."""
+    name, n = next(iter(n_missing.items()))
+    others = f"; {len(n_missing) - 1} more columns have missing cells" if len(n_missing) > 1 else ""
+    return DataError(
+        f"column {name!r} lacks {n:,} of {n_rows:,} cells{others}; expected no missing cells.\n"
+        "    Pass missing='available', impute them (model.impute), or make them a level (columns={...: "
+        "tb.WithMissing(tb.Categorical())})."
+    )
+
+
+def _encode(table: Table, name: Name, family: Family) -> tuple[np.ndarray, tuple[Any, ...], np.ndarray]:
+    """Return a column as codes of its levels, the levels that occur or are declared, and its observed cells."""
+    block, (domain,) = table.levels([name], lambda _: True)
+    columns = block.columns
+    cells = np.asarray(columns[:, 0] if isinstance(columns, np.ndarray) else columns[0]).astype(np.int64)
     n = len(domain.levels)
-    known = (found >= 0) & (found < n)
-    occurs = np.bincount(found[known], minlength=n) > 0
-    declared = getattr(family.present_family or family, "levels", None) or ()
+    observed = (cells >= 0) & (cells < n)
+    occurs = np.bincount(cells[observed], minlength=n) > 0
+    declared = getattr(family, "levels", None) or ()
     unseen = [level for level in declared if level not in domain.index]
-    kept = [level for level, there in zip(domain.levels, occurs, strict=True) if there or level in declared]
+    kept = [level for level, seen in zip(domain.levels, occurs, strict=True) if seen or level in declared]
     if not kept and not unseen:
         raise DataError(f"column {name!r} has no cell that counts; expected at least 1.")
-    place = {level: k for k, level in enumerate(kept)}
-    moved = np.array([place.get(level, -1) for level in domain.levels] + [-1], dtype=np.int64)
+    position = {level: k for k, level in enumerate(kept)}
+    recoded = np.array([position.get(level, -1) for level in domain.levels] + [-1], dtype=np.int64)
     levels = (*kept, *unseen)
-    if family.present_family is not None:  # absence is a level, whether or not a row has it
-        moved[n], known, found, levels = len(levels), np.ones_like(known), np.where(known, found, n), (*levels, None)
-    dtype = np.uint8 if len(levels) <= _BYTES else np.uint32
-    codes = moved[np.where(known, found, n)]
-    return np.where(known, codes, np.iinfo(dtype).max).astype(dtype), levels, known
+    dtype = np.uint8 if len(levels) <= _BYTE_LEVELS else np.uint32
+    codes = recoded[np.where(observed, cells, n)]
+    return np.where(observed, codes, np.iinfo(dtype).max).astype(dtype), levels, observed

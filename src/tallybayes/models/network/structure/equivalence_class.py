@@ -1,10 +1,14 @@
-"""Markov equivalence classes (CPDAGs) and the structural Hamming distance."""
+"""Markov equivalence classes (CPDAGs) and the structural Hamming distance.
+
+Graphs are boolean matrices [parent, child]. A CPDAG is a matrix of marks: [a, b] if b can be the child of a, so that
+both [a, b] and [b, a] are set for a reversible edge.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +25,7 @@ class EquivalenceClass(NamedTuple):
     ----------
     nodes : tuple of names
     directed : tuple of (parent, child)
-        Arrows that all graphs of the class have.
+        Directed edges that all graphs of the class have.
     undirected : tuple of pairs
         Reversible edges: data cannot determine their direction.
 
@@ -29,7 +33,7 @@ class EquivalenceClass(NamedTuple):
     --------
     >>> import tallybayes as tb
     >>> tb.equivalence_class([("fire", "alarm"), ("tampering", "alarm"), ("fire", "smoke")])
-    4 nodes, 2 arrows, 1 edge that can be turned
+    4 nodes, 2 directed edges, 1 reversible edge
       fire → alarm
       tampering → alarm
       fire – smoke
@@ -40,19 +44,17 @@ class EquivalenceClass(NamedTuple):
     undirected: tuple[tuple[Name, Name], ...]
 
     def __repr__(self) -> str:
-        n_nodes, n_directed, n_free = len(self.nodes), len(self.directed), len(self.undirected)
-        head = f"{n_nodes} node{'s' * (n_nodes != 1)}, {n_directed} arrow{'s' * (n_directed != 1)}, "
-        head += f"{n_free} edge{'s' * (n_free != 1)} that can be turned"
+        counts = {"node": self.nodes, "directed edge": self.directed, "reversible edge": self.undirected}
+        title = ", ".join(f"{len(members)} {word}{'s' * (len(members) != 1)}" for word, members in counts.items())
         lines = [f"  {a} → {b}" for a, b in self.directed] + [f"  {a} – {b}" for a, b in self.undirected]
-        return "\n".join([head, *lines[:40], *([f"  … {len(lines) - 40} more"] if len(lines) > 40 else [])])
+        return "\n".join([title, *lines[:40], *([f"  … {len(lines) - 40} more"] if len(lines) > 40 else [])])
 
 
 def equivalence_class(graph: Parents) -> EquivalenceClass:
     """Compute the Markov equivalence class of a graph.
 
-    Two graphs say the same if they join the same nodes, and have the same pairs of parents that are not joined
-    themselves (Verma and Pearl, 1990). Their likelihoods are the same for all rows, and so are their scores under BDeu,
-    BDe, BIC and AIC.
+    Two graphs are Markov equivalent if they have the same skeleton and the same v-structures (Verma and Pearl, 1990).
+    Then they have equal likelihoods for all data, and equal scores under BDeu, BDe, BIC and AIC.
 
     Parameters
     ----------
@@ -65,22 +67,22 @@ def equivalence_class(graph: Parents) -> EquivalenceClass:
     Examples
     --------
     >>> import tallybayes as tb
-    >>> chain, turned = [("a", "b"), ("b", "c")], [("c", "b"), ("b", "a")]
-    >>> tb.structural_hamming_distance(chain, turned)
+    >>> chain, reverse = [("a", "b"), ("b", "c")], [("c", "b"), ("b", "a")]
+    >>> tb.structural_hamming_distance(chain, reverse)
     2
-    >>> tb.structural_hamming_distance(tb.equivalence_class(chain), tb.equivalence_class(turned))
+    >>> tb.structural_hamming_distance(tb.equivalence_class(chain), tb.equivalence_class(reverse))
     0
     """
-    found = Graph.read(graph)
-    nodes = found.nodes
-    index = {node: place for place, node in enumerate(nodes)}
+    dag = Graph.read(graph)
+    nodes = dag.nodes
+    index = {node: k for k, node in enumerate(nodes)}
     edges = np.zeros((len(nodes), len(nodes)), dtype=bool)
-    for parent, child in found.edges:
+    for parent, child in dag.edges:
         edges[index[parent], index[child]] = True
-    marks = completed(edges)
-    either = marks & marks.T
-    directed = [(nodes[a], nodes[b]) for a, b in np.argwhere(marks & ~either).tolist()]
-    undirected = [(nodes[a], nodes[b]) for a, b in np.argwhere(np.triu(either)).tolist()]
+    marks = cpdag(edges)
+    reversible = marks & marks.T
+    directed = [(nodes[a], nodes[b]) for a, b in np.argwhere(marks & ~reversible).tolist()]
+    undirected = [(nodes[a], nodes[b]) for a, b in np.argwhere(np.triu(reversible)).tolist()]
     return EquivalenceClass(nodes, tuple(directed), tuple(undirected))
 
 
@@ -90,8 +92,8 @@ def structural_hamming_distance(first: Parents | EquivalenceClass, second: Paren
     Parameters
     ----------
     first, second : graphs, as for `equivalence_class`, or two classes
-        Of two graphs, an arrow that is turned counts one. Of two classes, arrows that no data could turn count nothing:
-        that is how far what was learnt is from the truth.
+        Between graphs, a reversed edge counts as one difference. Between classes, a reversible edge of both does not
+        count: use classes to compare a learned structure with the true one.
 
     Returns
     -------
@@ -105,109 +107,115 @@ def structural_hamming_distance(first: Parents | EquivalenceClass, second: Paren
     """
     if isinstance(first, EquivalenceClass) != isinstance(second, EquivalenceClass):
         raise DataError(
-            "one of the two is a class of graphs, the other a graph; expected two of one kind.\n"
+            "found one equivalence class and one graph; expected two of one kind.\n"
             "    Pass tb.equivalence_class(...) of both."
         )
-    joined, nodes = zip(*(_joined(one) for one in (first, second)), strict=True)
+    edges, nodes = zip(*map(_edges_by_pair, (first, second)), strict=True)
     if not nodes[0] & nodes[1]:
         raise DataError(
-            f"the two have no node in common: found {sorted(map(str, nodes[0]))[:4]} and "
-            f"{sorted(map(str, nodes[1]))[:4]}.\n    Name nodes alike in both."
+            f"the two graphs have no node in common: found {sorted(map(str, nodes[0]))[:4]} and "
+            f"{sorted(map(str, nodes[1]))[:4]}.\n    Use the same names in both."
         )
-    return sum(joined[0].get(pair) != joined[1].get(pair) for pair in joined[0].keys() | joined[1].keys())
+    return sum(edges[0].get(pair) != edges[1].get(pair) for pair in edges[0].keys() | edges[1].keys())
 
 
-def _joined(graph: Any) -> tuple[dict[frozenset[Name], Any], set[Name]]:
-    """The pairs that are joined, with the node the arrow points to, None where there is no arrow."""
+def _edges_by_pair(graph: Parents | EquivalenceClass) -> tuple[dict[frozenset[Name], tuple[Name, ...]], set[Name]]:
+    """Return the child of every adjacent pair of nodes, () for a reversible edge; and all nodes."""
     if isinstance(graph, EquivalenceClass):
-        pairs: dict[frozenset[Name], Any] = {frozenset(edge): ("to", edge[1]) for edge in graph.directed}
-        return pairs | {frozenset(edge): "free" for edge in graph.undirected}, set(graph.nodes)
-    found = Graph.read(graph)
-    return {frozenset(edge): ("to", edge[1]) for edge in found.edges}, set(found.nodes)
+        children: dict[frozenset[Name], tuple[Name, ...]] = {frozenset(edge): edge[1:] for edge in graph.directed}
+        return children | {frozenset(pair): () for pair in graph.undirected}, set(graph.nodes)
+    dag = Graph.read(graph)
+    return {frozenset(edge): edge[1:] for edge in dag.edges}, set(dag.nodes)
 
 
-# ---- Marks: [a, b] where b may be the child; both ways where the edge can be turned ------------------------------
+def cpdag(edges: np.ndarray, oriented: np.ndarray | None = None) -> np.ndarray:
+    """Return the marks of the equivalence class of a graph.
 
-
-def completed(edges: np.ndarray, known: np.ndarray | None = None) -> np.ndarray:
-    """The class of a graph as marks, from its arrows [parent, child]; `known` are those whose direction is."""
-    joined = edges | edges.T
-    marks = joined.copy() if known is None else joined & ~(edges & known).T
+    Parameters
+    ----------
+    edges : bool array of shape (nodes, nodes)
+        By parent and child.
+    oriented : bool array of shape (nodes, nodes), optional
+        Edges whose direction is fixed by constraints.
+    """
+    adjacent = edges | edges.T
+    marks = adjacent.copy() if oriented is None else adjacent & ~(edges & oriented).T
     for child in range(len(edges)):
         for a, b in combinations(np.flatnonzero(edges[:, child]).tolist(), 2):
-            if not joined[a, b]:
+            if not adjacent[a, b]:
                 marks[child, a] = marks[child, b] = False
-    return oriented(marks)
+    return apply_meek_rules(marks)
 
 
-def oriented(marks: np.ndarray) -> np.ndarray:
+def apply_meek_rules(marks: np.ndarray) -> np.ndarray:
     """Apply the orientation rules of Meek (1995) until no mark changes."""
     marks = marks.copy()
-    again = True
-    while again:
-        again = False
-        joined = marks | marks.T
-        arrows = marks & ~marks.T
+    changed = True
+    while changed:
+        changed = False
+        adjacent = marks | marks.T
+        directed = marks & ~marks.T
         for a, b in np.argwhere(marks & marks.T).tolist():
-            if marks[a, b] and marks[b, a] and any(rule(marks, arrows, joined, a, b) for rule in _RULES):
+            if marks[a, b] and marks[b, a] and any(rule(marks, directed, adjacent, a, b) for rule in _RULES):
                 marks[b, a] = False
-                arrows[a, b] = again = True
+                directed[a, b] = changed = True
     return marks
 
 
-def _no_new_collider(marks: np.ndarray, arrows: np.ndarray, joined: np.ndarray, a: int, b: int) -> bool:
-    """c → a – b, c and b not joined."""
-    return bool((arrows[:, a] & ~joined[:, b] & (np.arange(len(marks)) != b)).any())
+def _no_new_collider(marks: np.ndarray, directed: np.ndarray, adjacent: np.ndarray, a: int, b: int) -> bool:
+    """Rule 1: c → a – b, c and b not adjacent."""
+    return bool((directed[:, a] & ~adjacent[:, b] & (np.arange(len(marks)) != b)).any())
 
 
-def _no_cycle(marks: np.ndarray, arrows: np.ndarray, joined: np.ndarray, a: int, b: int) -> bool:
-    """a → c → b."""
-    return bool((arrows[a] & arrows[:, b]).any())
+def _no_cycle(marks: np.ndarray, directed: np.ndarray, adjacent: np.ndarray, a: int, b: int) -> bool:
+    """Rule 2: a → c → b."""
+    return bool((directed[a] & directed[:, b]).any())
 
 
-def _either_way(marks: np.ndarray, arrows: np.ndarray, joined: np.ndarray, a: int, b: int) -> bool:
-    """a – c → b and a – d → b, c and d not joined."""
-    middle = np.flatnonzero(marks[a] & marks[:, a] & arrows[:, b])
-    return any(not joined[c, d] for c, d in combinations(middle.tolist(), 2))
+def _two_paths(marks: np.ndarray, directed: np.ndarray, adjacent: np.ndarray, a: int, b: int) -> bool:
+    """Rule 3: a – c → b and a – d → b, c and d not adjacent."""
+    middle = np.flatnonzero(marks[a] & marks[:, a] & directed[:, b])
+    return any(not adjacent[c, d] for c, d in combinations(middle.tolist(), 2))
 
 
-def _by_the_way(marks: np.ndarray, arrows: np.ndarray, joined: np.ndarray, a: int, b: int) -> bool:
-    """a – d → c → b, a and c joined, d and b not: only where arrows were known beforehand."""
-    for c in np.flatnonzero(joined[a] & arrows[:, b]).tolist():
-        if (marks[a] & marks[:, a] & arrows[:, c] & ~joined[:, b]).any():
-            return True
-    return False
+def _fixed_path(marks: np.ndarray, directed: np.ndarray, adjacent: np.ndarray, a: int, b: int) -> bool:
+    """Rule 4: a – d → c → b, a and c adjacent, d and b not; needed only with directions fixed by constraints."""
+    middle = np.flatnonzero(adjacent[a] & directed[:, b])
+    return bool((marks[a] & marks[:, a] & ~adjacent[:, b] & directed[:, middle].T).any())
 
 
-_RULES: tuple[Callable[..., bool], ...] = (_no_new_collider, _no_cycle, _either_way, _by_the_way)
+_RULES: tuple[Callable[..., bool], ...] = (_no_new_collider, _no_cycle, _two_paths, _fixed_path)
 
 
-def extended(marks: np.ndarray) -> np.ndarray:
-    """A graph of this class: its arrows [parent, child] (Dor and Tarsi, 1992).
+def consistent_extension(marks: np.ndarray) -> np.ndarray:
+    """Return a graph of the class, as edges [parent, child] (Dor and Tarsi, 1992).
 
-    Where marks contradict each other, as those of tests may, arrows are turned so that no cycle is left.
+    Marks of statistical tests may contradict each other. Then some edges are reversed, so that no cycle remains.
     """
     n = len(marks)
-    out = marks & ~marks.T
+    edges = marks & ~marks.T
     left = np.ones(n, dtype=bool)
-    here = marks.copy()
+    current = marks.copy()
     for _ in range(n):
-        sink = next((node for node in np.flatnonzero(left).tolist() if _is_sink(here, left, node)), None)
-        if sink is None:  # no graph has all these arrows: the node that the fewest lead away from is taken
-            leading = np.where(left, (here & ~here.T)[:, left].sum(axis=1), n + 1)
-            sink = int(leading.argmin())
-        near = left & (here[sink] | here[:, sink])
-        out[near, sink], out[sink, near] = True, False
+        sink = next((node for node in np.flatnonzero(left).tolist() if _is_sink(current, left, node)), None)
+        if sink is None:  # no consistent extension: take the node with the fewest outgoing edges
+            n_outgoing = np.where(left, (current & ~current.T)[:, left].sum(axis=1), n + 1)
+            sink = int(n_outgoing.argmin())
+        neighbors = left & (current[sink] | current[:, sink])
+        edges[neighbors, sink] = True
+        edges[sink, neighbors] = False
         left[sink] = False
-        here[sink] = here[:, sink] = False
-    return out
+        current[sink] = current[:, sink] = False
+    return edges
 
 
 def _is_sink(marks: np.ndarray, left: np.ndarray, node: int) -> bool:
-    """Whether nothing leads away from a node, and whoever is joined to it without an arrow is joined to all near it."""
-    away, to = marks[node] & left, marks[:, node] & left
-    if (away & ~to).any():
+    """Return whether a node has no outgoing edge, and its undirected neighbors are adjacent to all its neighbors."""
+    outgoing = marks[node] & left
+    incoming = marks[:, node] & left
+    if (outgoing & ~incoming).any():
         return False
-    joined = marks | marks.T
-    near = away | to
-    return all((joined[free] | ~near | (np.arange(len(marks)) == free)).all() for free in np.flatnonzero(away & to))
+    adjacent = marks | marks.T
+    neighbors = outgoing | incoming
+    undirected = np.flatnonzero(outgoing & incoming)
+    return all((adjacent[other] | ~neighbors | (np.arange(len(marks)) == other)).all() for other in undirected)

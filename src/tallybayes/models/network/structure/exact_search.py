@@ -1,4 +1,9 @@
-"""The best structure of all, by dynamic programming over sets of columns (Silander and Myllymäki, 2006)."""
+"""Exact structure search: dynamic programming over sets of columns (Silander and Myllymäki, 2006).
+
+Sets of columns are bit masks. best[child, s] is the highest score of a child whose parents are a subset of s. The score
+of the best structure of a set is the maximum over its last column, its sink: that of the set without the sink, plus
+the best score of the sink with parents from the rest of the set.
+"""
 
 from __future__ import annotations
 
@@ -14,129 +19,141 @@ from tallybayes.errors import TooLargeError
 from tallybayes.kernels.contingency_tables import MOST_CELLS, sum_joint
 from tallybayes.models.network.structure.constraints import Constraints
 from tallybayes.models.network.structure.encoded_rows import EncodedRows
-from tallybayes.models.network.structure.structure_scores import EVEN, ScoreCache, TableSumScore, places_of
+from tallybayes.models.network.structure.structure_scores import (
+    TOLERANCE,
+    ScoreCache,
+    TableSumScore,
+    masks_of,
+    members_of,
+)
 
 _CHUNK = 4096  # sets counted together
-_MOST = 24  # columns
+_MAX_COLUMNS = 24
 
 
-def best_of_all(families: ScoreCache, constraints: Constraints) -> tuple[list[int], int]:
-    """The parents of every column in the structure with the highest score, and how many families there were."""
-    rows = families.rows
-    n = len(rows.names)
+def exact_search(cache: ScoreCache, constraints: Constraints) -> tuple[list[int], int]:
+    """Return the parents of every column in the best structure, as bit masks, and the number of families scored."""
+    n = len(cache.rows.names)
     needed = 8 * (n + 4) << n
-    if n > _MOST or needed > available_memory():
+    if n > _MAX_COLUMNS or needed > available_memory():
         raise TooLargeError.of(
-            f"the best of all structures of {n} columns",
+            f"exact structure search of {n} columns",
             needed,
             available_memory(),
             "Use method='hill', or fewer columns.",
         )
-    best = np.empty((n, 1 << n))  # of every column and set: what it is worth with the best parents out of the set
+    best = np.empty((n, 1 << n))
     n_families = 0
-    for child, scores in enumerate(_all_scores(families, constraints)):
+    for child, scores in enumerate(_family_scores(cache, constraints)):
         best[child] = scores
         n_families += int((scores > -np.inf).sum())
-        for other in range(n):
+        for other in range(n):  # maxima over all subsets, column by column
             pairs = best[child].reshape(-1, 2, 1 << other)
             np.maximum(pairs[:, 1], pairs[:, 0], out=pairs[:, 1])
-    worth = np.full(1 << n, -np.inf)  # of every set: its best structure
-    worth[0] = 0.0
-    size = _n_members(n)
+    total = np.full(1 << n, -np.inf)  # the score of the best structure of every set
+    total[0] = 0.0
+    size = _set_sizes(n)
     order = np.argsort(size, kind="stable")
     ends = np.searchsorted(size[order], np.arange(1, n + 2))
     for first, last in pairwise(ends.tolist()):
-        some = order[first:last]
-        for child in range(n):
-            here = some[(some >> child) & 1 == 1]
-            before = here ^ (1 << child)
-            worth[here] = np.maximum(worth[here], worth[before] + best[child, before])
-    return _traced(best, worth), n_families
+        sets = order[first:last]
+        for sink in range(n):
+            with_sink = sets[(sets >> sink) & 1 == 1]
+            rest = with_sink ^ (1 << sink)
+            total[with_sink] = np.maximum(total[with_sink], total[rest] + best[sink, rest])
+    return _trace_back(best, total), n_families
 
 
-def _n_members(n: int) -> np.ndarray:
-    """How many columns every set of n has."""
-    found = np.zeros(1 << n, dtype=np.int64)
+def _set_sizes(n: int) -> np.ndarray:
+    """Return the number of columns of every set of n columns."""
+    sizes = np.zeros(1 << n, dtype=np.int64)
     for k in range(n):
-        found.reshape(-1, 2, 1 << k)[:, 1] += 1
-    return found
+        sizes.reshape(-1, 2, 1 << k)[:, 1] += 1
+    return sizes
 
 
-def _traced(best: np.ndarray, worth: np.ndarray) -> list[int]:
-    """The parents of every column: the last column of the best structure, then that of the rest, and so on."""
+def _trace_back(best: np.ndarray, total: np.ndarray) -> list[int]:
+    """Return the parents of every column, sink by sink; of equally good parents, the fewest."""
     n = len(best)
     parents = [0] * n
     left = (1 << n) - 1
-    even = EVEN * (1.0 + abs(worth[left]))
+    tolerance = TOLERANCE * (1.0 + abs(total[left]))
     while left:
-        child = next(k for k in places_of(left) if worth[left ^ 1 << k] + best[k, left ^ 1 << k] == worth[left])
-        left ^= 1 << child
-        mask, enough = left, best[child, left] - even
-        while True:  # what does without a column takes fewer
-            fewer = next((mask ^ 1 << k for k in places_of(mask) if best[child, mask ^ 1 << k] >= enough), -1)
-            if fewer < 0:
+        sink = next(k for k in members_of(left) if total[left ^ 1 << k] + best[k, left ^ 1 << k] == total[left])
+        left ^= 1 << sink
+        mask = left
+        enough = best[sink, left] - tolerance
+        while True:  # remove parents that do not increase the score
+            smaller = (mask ^ 1 << k for k in members_of(mask))
+            reduced = next((candidate for candidate in smaller if best[sink, candidate] >= enough), -1)
+            if reduced < 0:
                 break
-            mask = fewer
-        parents[child] = mask
+            mask = reduced
+        parents[sink] = mask
     return parents
 
 
-def _all_scores(families: ScoreCache, constraints: Constraints) -> Iterator[np.ndarray]:
-    """For every column in turn, its score with every set of parents, −∞ where these are not allowed."""
-    rows, score = families.rows, families.score
+def _family_scores(cache: ScoreCache, constraints: Constraints) -> Iterator[np.ndarray]:
+    """Yield the scores of every column with every set of parents; −∞ for sets that are not allowed."""
+    rows = cache.rows
     n = len(rows.names)
     masks = np.arange(1 << n)
-    small = _n_members(n)
-    cells = np.ones(1 << n)
+    set_sizes = _set_sizes(n)
+    n_cells = np.ones(1 << n)
     for k, size in enumerate(rows.sizes.tolist()):
-        cells.reshape(-1, 2, 1 << k)[:, 1] *= size
-    summed = score if isinstance(score, TableSumScore) and rows.known is None else None
-    counted = masks[1:][(small[1:] <= constraints.most + 1) & (cells[1:] <= MOST_CELLS)]
-    sums = None if summed is None else _Sums(rows, summed, counted, cells[counted])
+        n_cells.reshape(-1, 2, 1 << k)[:, 1] *= size
+    sums = None
+    if isinstance(cache.score, TableSumScore) and rows.observed is None:
+        counted = masks[1:][(set_sizes[1:] <= constraints.max_parents + 1) & (n_cells[1:] <= MOST_CELLS)]
+        sums = _TableSums(rows, cache.score, counted, n_cells[counted])
+    allowed = masks_of(constraints.allowed)
+    required = masks_of(constraints.required)
     for child, size in enumerate(rows.sizes.tolist()):
-        bit = 1 << child
-        may = sum(1 << k for k in np.flatnonzero(constraints.allowed[:, child]).tolist())
-        must = sum(1 << k for k in np.flatnonzero(constraints.required[:, child]).tolist())
-        some = masks[(masks & ~may == 0) & (masks & must == must) & (small <= constraints.most)]
-        out = np.full(1 << n, -np.inf)
-        if sums is not None and summed is not None:
-            some = some[cells[some] * size <= MOST_CELLS]
-            n_lines = cells[some]
-            found = sums.cells[some | bit] - sums.lines(size)[some]
-            out[some] = found - summed.penalty(rows, n_lines * size, n_lines)
+        is_allowed = (masks & ~allowed[child] == 0) & (masks & required[child] == required[child])
+        sets = masks[is_allowed & (set_sizes <= constraints.max_parents)]
+        scores = np.full(1 << n, -np.inf)
+        if sums is not None:
+            sets = sets[n_cells[sets] * size <= MOST_CELLS]
+            n_rows = n_cells[sets]
+            differences = sums.over_cells[sets | 1 << child] - sums.over_rows(size)[sets]
+            scores[sets] = differences - sums.score.penalty(rows, n_rows * size, n_rows)
         else:
-            pieces = [some[start : start + _CHUNK] for start in range(0, len(some), _CHUNK)]
-            for piece in progress(pieces, f"families of {rows.names[child]!r}"):
-                out[piece] = families.of([(child, mask) for mask in piece.tolist()])
-        yield out
+            chunks = [sets[start : start + _CHUNK] for start in range(0, len(sets), _CHUNK)]
+            for chunk in progress(chunks, f"families of {rows.names[child]!r}"):
+                scores[chunk] = cache.scores([(child, mask) for mask in chunk.tolist()])
+        yield scores
 
 
-class _Sums:
-    """The sums over the tables of all sets, from which those of families are differences."""
+class _TableSums:
+    """Sums over the contingency tables of all sets of columns; the score of a family is a difference of two of them."""
 
     def __init__(self, rows: EncodedRows, score: TableSumScore, masks: np.ndarray, n_cells: np.ndarray) -> None:
-        self.rows, self.score, self.masks, self.n_cells = rows, score, masks, n_cells
-        self._starts = score.cell_starts(n_cells, np.ones(len(masks)))
-        self.cells = self._summed(self._starts, "tables")
-        self._lines: dict[int, np.ndarray] = {}
+        self.rows = rows
+        self.score = score
+        self.masks = masks
+        self.n_cells = n_cells
+        self._cell_prior = score.cell_prior(n_cells, np.ones(len(masks)))
+        self.over_cells = self._sum(self._cell_prior, "tables")
+        self._over_rows: dict[int, np.ndarray] = {}
 
-    def _summed(self, starts: np.ndarray, what: str) -> np.ndarray:
-        out = np.zeros(1 << len(self.rows.names))
+    def _sum(self, prior: np.ndarray, what: str) -> np.ndarray:
+        sums = np.zeros(1 << len(self.rows.names))
         for first in progress(range(0, len(self.masks), _CHUNK), what):
-            some = slice(first, first + _CHUNK)
-            sets = [places_of(mask) for mask in self.masks[some].tolist()]
-            found = sum_joint(self.rows.codes, self.rows.sizes, sets, starts[some], None, self.rows.weight)
-            out[self.masks[some]] = found
-        return out
+            chunk = slice(first, first + _CHUNK)
+            sets = [members_of(mask) for mask in self.masks[chunk].tolist()]
+            sums[self.masks[chunk]] = sum_joint(
+                self.rows.codes, self.rows.sizes, sets, prior[chunk], None, self.rows.weight
+            )
+        return sums
 
-    def lines(self, n_levels: int) -> np.ndarray:
-        """The sums over the lines of a column with so many levels; without parents, all rows are one."""
-        every = np.full(len(self.masks), float(n_levels))
-        starts = self.score.line_starts(self.n_cells, every)
-        key = 0 if np.array_equal(starts, self._starts) else n_levels
-        if key not in self._lines:
-            self._lines[key] = self._summed(starts, "lines") if key else self.cells.copy()
-        (start,) = self.score.line_starts(np.ones(1), every[:1])
+    def over_rows(self, n_levels: int) -> np.ndarray:
+        """Return the sums over the rows of the CPT of a child with so many levels, by its set of parents."""
+        levels = np.full(len(self.masks), float(n_levels))
+        prior = self.score.row_prior(self.n_cells, levels)
+        key = 0 if np.array_equal(prior, self._cell_prior) else n_levels
+        if key not in self._over_rows:
+            self._over_rows[key] = self._sum(prior, "rows of tables") if key else self.over_cells.copy()
+        (start,) = self.score.row_prior(np.ones(1), levels[:1])  # without parents there is one row
         total = self.rows.total
-        self._lines[key][0] = total * np.log(total) if start == 0 else log_rising(start, total)
-        return self._lines[key]
+        self._over_rows[key][0] = total * np.log(total) if start == 0 else log_rising(start, total)
+        return self._over_rows[key]

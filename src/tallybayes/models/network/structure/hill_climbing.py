@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tallybayes.models.network.structure.constraints import Constraints
-from tallybayes.models.network.structure.structure_scores import EVEN, ScoreCache, places_of
+from tallybayes.models.network.structure.structure_scores import TOLERANCE, ScoreCache, members_of
 
-ADD, DROP, TURN = range(3)
-_TURNS = 3  # arrows turned at random between moves, at most
-_TRIES = 10  # turns in vain before a top is taken for one
+ADD, REMOVE, REVERSE = range(3)
+_MAX_REVERSALS = 3  # random reversals between moves of a restart
+_MAX_FAILURES = 10  # moves without improvement after which a restart ends
 
 
 class Move(NamedTuple):
@@ -25,171 +25,172 @@ class Move(NamedTuple):
 
 
 class HillClimber:
-    """A structure, what every change of it would gain, and the structures it has been.
+    """A structure, the score gain of every change of one edge, and the visited structures.
 
-    Moves that would lead back to one of those are not made (tabu).
+    Moves to a visited structure are not made (tabu). The key of a structure is the XOR of random keys of its edges.
     """
 
-    def __init__(self, families: ScoreCache, constraints: Constraints, start: list[int]) -> None:
-        n = len(families.rows.names)
-        self.families, self.constraints = families, constraints
-        self.keys = np.random.default_rng(0).integers(1, 1 << 62, (n, n)).tolist()  # a structure's key: XOR of arrows'
+    def __init__(self, cache: ScoreCache, constraints: Constraints, start: list[int]) -> None:
+        n = len(cache.rows.names)
+        self.cache = cache
+        self.constraints = constraints
+        self.edge_keys = np.random.default_rng(0).integers(1, 1 << 62, (n, n)).tolist()
         self.visited: set[int] = set()
         self.set(start)
-        self.even = EVEN * (1.0 + abs(self.score))
+        self.tolerance = TOLERANCE * (1.0 + abs(self.score))
 
     def set(self, parents: list[int]) -> None:
         """Move to a structure: the parents of every column as a bit mask."""
         n = len(parents)
         self.parents = list(parents)
-        self.own = np.array(self.families.of(list(enumerate(parents))))
-        self.adding, self.dropping = np.full((n, n), -np.inf), np.full((n, n), -np.inf)
+        self.family_scores = np.array(self.cache.scores(list(enumerate(parents))))
+        self.add_gains = np.full((n, n), -np.inf)
+        self.remove_gains = np.full((n, n), -np.inf)
         self.edges = np.zeros((n, n), dtype=bool)
         self.key = 0
         for child, mask in enumerate(parents):
-            for parent in places_of(mask):
+            for parent in members_of(mask):
                 self.edges[parent, child] = True
-                self.key ^= self.keys[parent][child]
-        self._refresh(range(n))
-        self.reach = _closure(self.edges)
+                self.key ^= self.edge_keys[parent][child]
+        self._update_gains(range(n))
+        self.reachable = _transitive_closure(self.edges)
         self.visited.add(self.key)
 
     @property
     def score(self) -> float:
         """The score of the structure."""
-        return float(self.own.sum())
+        return float(self.family_scores.sum())
 
-    def _refresh(self, children: range | tuple[int, ...]) -> None:
+    def _update_gains(self, children: range | tuple[int, ...]) -> None:
         """Compute the score gains of changes of the parents of some columns."""
-        wanted, places = [], []
+        families: list[tuple[int, int]] = []
+        changes: list[tuple[int, int]] = []
         for child in children:
             mask = self.parents[child]
-            full = mask.bit_count() >= self.constraints.most
-            self.adding[:, child] = self.dropping[:, child] = -np.inf
+            is_full = mask.bit_count() >= self.constraints.max_parents
+            self.add_gains[:, child] = self.remove_gains[:, child] = -np.inf
             for parent in np.flatnonzero(self.constraints.allowed[:, child]).tolist():
                 bit = 1 << parent
-                if mask & bit:
-                    if self.constraints.required[parent, child]:
-                        continue
-                elif full:
-                    continue
-                wanted.append((child, mask ^ bit))
-                places.append((parent, child))
-        for (parent, child), score in zip(places, self.families.of(wanted), strict=True):
-            gain = score - self.own[child]
-            (self.dropping if self.edges[parent, child] else self.adding)[parent, child] = gain
+                if not (self.constraints.required[parent, child] if mask & bit else is_full):
+                    families.append((child, mask ^ bit))
+                    changes.append((parent, child))
+        for (parent, child), score in zip(changes, self.cache.scores(families), strict=True):
+            gains = self.remove_gains if self.edges[parent, child] else self.add_gains
+            gains[parent, child] = score - self.family_scores[child]
 
     def moves(self) -> np.ndarray:
         """Return the gain of every move by kind, parent and child; −∞ for cycles and violated constraints."""
-        adding = np.where(self.reach.T | self.edges, -np.inf, self.adding)
-        turning = np.full_like(adding, -np.inf)
+        adding = np.where(self.reachable.T | self.edges, -np.inf, self.add_gains)
+        reversing = np.full_like(adding, -np.inf)
         parent, child = np.nonzero(self.edges & ~self.constraints.required)
         if len(parent):
-            another = (self.edges[parent] & self.reach[:, child].T).any(axis=1)  # a longer way from one to the other
-            gain = self.dropping[parent, child] + self.adding[child, parent]
-            turning[parent, child] = np.where(another, -np.inf, gain)
-        return np.stack([adding, self.dropping, turning])
+            closes_cycle = (self.edges[parent] & self.reachable[:, child].T).any(axis=1)  # by another directed path
+            gain = self.remove_gains[parent, child] + self.add_gains[child, parent]
+            reversing[parent, child] = np.where(closes_cycle, -np.inf, gain)
+        return np.stack([adding, self.remove_gains, reversing])
 
     def best_move(self) -> Move | None:
         """Return the move with the largest gain to an unvisited structure; ties go to the first."""
         gains = self.moves()
-        while True:
-            most = gains.max()
-            if most == -np.inf:
-                return None
-            kind, parent, child = np.unravel_index(int(np.argmax(gains >= most - self.even)), gains.shape)
+        while (largest := gains.max()) > -np.inf:
+            kind, parent, child = np.unravel_index(int(np.argmax(gains >= largest - self.tolerance)), gains.shape)
             move = Move(int(kind), int(parent), int(child), float(gains[kind, parent, child]))
             if self._key_after(move) not in self.visited:
                 return move
             gains[kind, parent, child] = -np.inf
+        return None
 
     def _key_after(self, move: Move) -> int:
-        key = self.key ^ self.keys[move.parent][move.child]
-        return key ^ self.keys[move.child][move.parent] if move.kind == TURN else key
+        key = self.key ^ self.edge_keys[move.parent][move.child]
+        return key ^ self.edge_keys[move.child][move.parent] if move.kind == REVERSE else key
 
     def make(self, move: Move) -> None:
         """Apply a move."""
         _, parent, child, _ = move
         self.key = self._key_after(move)
         self.visited.add(self.key)
-        changed = (child,) if move.kind != TURN else (child, parent)
+        changed = (child,) if move.kind != REVERSE else (child, parent)
         self.parents[child] ^= 1 << parent
         self.edges[parent, child] = move.kind == ADD
-        if move.kind == TURN:
+        if move.kind == REVERSE:
             self.parents[parent] ^= 1 << child
             self.edges[child, parent] = True
         if move.kind == ADD:
-            above = self.reach[:, parent].copy()
+            above = self.reachable[:, parent].copy()
             above[parent] = True
-            below = self.reach[child].copy()
+            below = self.reachable[child].copy()
             below[child] = True
-            self.reach |= above[:, None] & below
+            self.reachable |= above[:, None] & below
         else:
-            self.reach = _closure(self.edges)
-        self.own[list(changed)] = self.families.of([(c, self.parents[c]) for c in changed])
-        self._refresh(changed)
+            self.reachable = _transitive_closure(self.edges)
+        self.family_scores[list(changed)] = self.cache.scores([(c, self.parents[c]) for c in changed])
+        self._update_gains(changed)
 
-    def climb(self, tabu_length: int) -> Iterator[float]:
+    def search(self, tabu_length: int) -> Iterator[float]:
         """Move until `tabu_length` moves in a row do not improve the best score; return to it. Yield scores."""
-        best, score, since = list(self.parents), self.score, 0
+        best = list(self.parents)
+        best_score = self.score
+        n_since = 0
         while True:
             move = self.best_move()
-            if move is None or (move.gain <= self.even and since >= tabu_length):
+            if move is None or (move.gain <= self.tolerance and n_since >= tabu_length):
                 break
             self.make(move)
-            since += 1
-            if self.score > score + self.even:
-                best, score, since = list(self.parents), self.score, 0
-            elif since > tabu_length:
+            n_since += 1
+            if self.score > best_score + self.tolerance:
+                best, best_score, n_since = list(self.parents), self.score, 0
+            elif n_since > tabu_length:
                 break
-            yield score
+            yield best_score
         if best != self.parents:
             self.set(best)
 
     def repeated_covered_arc_reversal(self, rng: np.random.Generator) -> Iterator[None]:
-        """Climb, and between the moves turn arrows at random whose two columns have the same other parents.
+        """Make the best moves, with random reversals of covered edges between them (Castelo and Kočka, 2003).
 
-        That leads to a graph of the same class: under most scores it costs nothing, but it has other neighbors, and a
-        top of one graph is often none of the next (Castelo and Kočka, 2003).
+        A reversal of a covered edge leads to an equivalent structure, which has other neighbors: a local maximum of one
+        structure is often none of an equivalent one.
         """
-        top, tries = self.score, 0
-        while tries < _TRIES:
-            for _ in range(int(rng.integers(0, _TURNS + 1))):
-                free = [edge for edge in np.argwhere(self.edges).tolist() if self._is_covered_edge(*edge)]
-                if free:
-                    parent, child = free[rng.integers(len(free))]
-                    self.make(Move(TURN, parent, child, 0.0))
+        best = self.score
+        n_failures = 0
+        while n_failures < _MAX_FAILURES:
+            for _ in range(int(rng.integers(0, _MAX_REVERSALS + 1))):
+                covered = [edge for edge in np.argwhere(self.edges).tolist() if self._is_covered_edge(*edge)]
+                if covered:
+                    parent, child = covered[rng.integers(len(covered))]
+                    self.make(Move(REVERSE, parent, child, 0.0))
             self.visited.clear()
             move = self.best_move()
-            if move is not None and move.gain > self.even:
+            if move is not None and move.gain > self.tolerance:
                 self.make(move)
-            higher = self.score > top + self.even
-            top, tries = (self.score, 0) if higher else (top, tries + 1)
+            improved = self.score > best + self.tolerance
+            best = self.score if improved else best
+            n_failures = 0 if improved else n_failures + 1
             yield
 
     def _is_covered_edge(self, parent: int, child: int) -> bool:
         """Return whether an edge is covered, so that its reversal keeps the score, and may be reversed."""
-        same = self.parents[child] ^ 1 << parent == self.parents[parent]
-        return same and self.constraints.allowed[child, parent] and not self.constraints.required[parent, child]
+        covered = self.parents[child] ^ 1 << parent == self.parents[parent]
+        return covered and self.constraints.allowed[child, parent] and not self.constraints.required[parent, child]
 
 
-def _closure(edges: np.ndarray) -> np.ndarray:
+def _transitive_closure(edges: np.ndarray) -> np.ndarray:
     """Return the transitive closure of the edges."""
-    reach = edges.copy()
-    below = edges.sum(axis=1)  # children not yet seen through
-    waiting = np.flatnonzero(below == 0).tolist()
+    reachable = edges.copy()
+    n_unprocessed_children = edges.sum(axis=1)
+    waiting = np.flatnonzero(n_unprocessed_children == 0).tolist()
     while waiting:
         node = waiting.pop()
         for parent in np.flatnonzero(edges[:, node]).tolist():
-            reach[parent] |= reach[node]
-            below[parent] -= 1
-            if below[parent] == 0:
+            reachable[parent] |= reachable[node]
+            n_unprocessed_children[parent] -= 1
+            if n_unprocessed_children[parent] == 0:
                 waiting.append(parent)
-    return reach
+    return reachable
 
 
 def hill_climb(
-    families: ScoreCache,
+    cache: ScoreCache,
     constraints: Constraints,
     start: list[int],
     tabu_length: int,
@@ -197,8 +198,9 @@ def hill_climb(
     rng: np.random.Generator,
 ) -> Iterator[tuple[list[int], float]]:
     """Yield the best structure so far and its score after every step."""
-    climber = HillClimber(families, constraints, start)
-    best, score = list(climber.parents), climber.score
+    climber = HillClimber(cache, constraints, start)
+    best = list(climber.parents)
+    score = climber.score
     yield best, score
     for attempt in range(n_restarts + 1):
         if attempt:
@@ -206,8 +208,8 @@ def hill_climb(
             for _ in climber.repeated_covered_arc_reversal(rng):
                 yield best, score
         climber.visited = {climber.key}
-        for _ in climber.climb(tabu_length):
+        for _ in climber.search(tabu_length):
             yield best, score
-        if climber.score > score + climber.even:
+        if climber.score > score + climber.tolerance:
             best, score = list(climber.parents), climber.score
     yield best, score

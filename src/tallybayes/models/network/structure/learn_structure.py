@@ -1,10 +1,9 @@
-"""Structures learned from rows: tb.learn_structure."""
+"""Structure learning: tb.learn_structure."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -14,21 +13,26 @@ from tallybayes.errors import DataError, EstimateError, TooLargeError
 from tallybayes.models.network.bde_prior import BDe
 from tallybayes.models.network.graph import Graph
 from tallybayes.models.network.structure.constraints import Constraints, read_constraints
-from tallybayes.models.network.structure.encoded_rows import EncodedRows as Coded
-from tallybayes.models.network.structure.encoded_rows import read_rows
-from tallybayes.models.network.structure.equivalence_class import completed, extended
-from tallybayes.models.network.structure.exact_search import best_of_all
+from tallybayes.models.network.structure.encoded_rows import EncodedRows, read_rows
+from tallybayes.models.network.structure.equivalence_class import consistent_extension, cpdag
+from tallybayes.models.network.structure.exact_search import exact_search
 from tallybayes.models.network.structure.hill_climbing import hill_climb
-from tallybayes.models.network.structure.learned_structure import Structure
+from tallybayes.models.network.structure.learned_structure import SearchSummary, Structure
 from tallybayes.models.network.structure.pc import pc_marks
-from tallybayes.models.network.structure.structure_scores import ScoreCache, n_cells_of, places_of, read_score
+from tallybayes.models.network.structure.structure_scores import (
+    ScoreCache,
+    masks_of,
+    members_of,
+    n_cells_of,
+    read_score,
+)
 from tallybayes.tally.factor import Name
 from tallybayes.typing import Columns, Parents, Prior, RandomState, Rows, SampleWeights
 
 _METHODS = {"hill": "hill climbing", "exact": "exact search", "pc": "PC"}
-_SETTINGS = {"start": "hill", "tabu_length": "hill", "n_restarts": "hill", "alpha": "pc"}  # of one method alone
+_METHOD_OF_PARAMETER = {"start": "hill", "tabu_length": "hill", "n_restarts": "hill", "alpha": "pc"}
 
-_Found = tuple[np.ndarray, int]  # arrows [parent, child], and what was counted
+SearchResult = tuple[list[int], int]  # the parents of every column as bit masks, and the number of families or tests
 
 
 def learn_structure(
@@ -105,139 +109,124 @@ def learn_structure(
     >>> import tallybayes as tb
     >>> rows = {"fire": [0, 0, 1, 1] * 9, "smoke": [0, 0, 1, 1] * 9, "day": [0, 1, 0, 1] * 9}
     >>> tb.learn_structure(rows, forbidden=[("fire", "smoke")])
-    Structure of 3 columns: 1 arrow, BDeu(1) -56.83
+    Structure of 3 columns: 1 edge, BDeu(1) -56.83
       by hill climbing from 36 rows in ... s, ... families
       forbidden: fire → smoke
-                    worth
-      smoke → fire   24.1
+                    gain
+      smoke → fire  24.1
     """
     began = time.perf_counter()
     StringOptions(tuple(_METHODS)).check("method", method)
     StringOptions(("error", "available")).check("missing", missing)
     given = {"start": start, "tabu_length": tabu_length, "n_restarts": n_restarts, "alpha": alpha}
     for name, value in given.items():
-        if value is not None and _SETTINGS[name] != method:
-            raise EstimateError(f"{name}= is for method={_SETTINGS[name]!r}, found method={method!r}.")
-    tabu_length, n_restarts = (
-        _whole("tabu_length", 20 if tabu_length is None else tabu_length),
-        _whole("n_restarts", 5 if n_restarts is None else n_restarts),
-    )
-    n_bootstrap, alpha = _whole("n_bootstrap", n_bootstrap), 0.01 if alpha is None else alpha
+        if value is not None and _METHOD_OF_PARAMETER[name] != method:
+            raise EstimateError(f"{name}= is for method={_METHOD_OF_PARAMETER[name]!r}, found method={method!r}.")
+    tabu_length = _check_count("tabu_length", 20 if tabu_length is None else tabu_length)
+    n_restarts = _check_count("n_restarts", 5 if n_restarts is None else n_restarts)
+    n_bootstrap = _check_count("n_bootstrap", n_bootstrap)
+    alpha = 0.01 if alpha is None else alpha
     if not isinstance(alpha, float | np.floating) or not 0 < alpha < 1:
         raise DataError.wrong_type("alpha", repr(alpha), "a number between 0 and 1")
     scoring = read_score(score)
     rows = read_rows(data, columns, sample_weight, names, missing)
     constraints = read_constraints(rows.names, required, forbidden, tiers, max_parents)
-    first = _start(rows, constraints, start)
+    initial = _initial_parents(rows, constraints, start)
     rng = np.random.default_rng(random_state)
 
-    def search(families: ScoreCache, what: str) -> _Found:
+    def search(cache: ScoreCache, what: str) -> SearchResult:
         if method == "pc":
-            marks, counted = pc_marks(families.rows, constraints, float(alpha))
-            return extended(marks), counted
+            marks, n_tests = pc_marks(cache.rows, constraints, float(alpha))
+            return masks_of(consistent_extension(marks)), n_tests
         if method == "exact":
-            parents, counted = best_of_all(families, constraints)
-            return _arrows(parents), counted
-        steps = hill_climb(families, constraints, first, tabu_length, n_restarts, rng)
+            return exact_search(cache, constraints)
+        steps = hill_climb(cache, constraints, initial, tabu_length, n_restarts, rng)
         *_, (best, _) = progress_of(steps, what, lambda _: 1, unit="steps") if what else steps
-        return _arrows(best), families.n_counted
+        return best, cache.n_counted
 
-    families = ScoreCache(rows, scoring)
-    _refuse_large(families, first)
-    arrows, counted = search(families, "the search")
-    strengths = _strengths(
-        rows, constraints.known, n_bootstrap, rng, lambda some: search(ScoreCache(some, scoring), "")[0]
-    )
-    masks = [sum(1 << k for k in np.flatnonzero(arrows[:, child]).tolist()) for child in range(len(arrows))]
-    total = float(np.sum(families.of(list(enumerate(masks)))))
-    worth = _worth(families, masks)
-    marks = completed(arrows, constraints.known)
-    named: dict[tuple[Name, Name], tuple[float, bool]] = {
-        (rows.names[a], rows.names[b]): (value, bool(marks[b, a])) for (a, b), value in worth.items()
-    }
+    cache = ScoreCache(rows, scoring)
+    _check_table_sizes(cache, initial)
+    parents, n_counted = search(cache, "the search")
+    strengths = None
+    if n_bootstrap:
+        frequencies = np.zeros((len(parents), len(parents)))
+        for _ in progress(range(n_bootstrap), "bootstrap searches"):
+            sample = ScoreCache(rows.bootstrap_sample(rng), scoring)
+            marks = cpdag(_edges(search(sample, "")[0]), constraints.oriented)
+            frequencies += np.where(marks & marks.T, 0.5, marks)
+        strengths = _strengths_by_name(frequencies / n_bootstrap, rows.names)
+    total = float(np.sum(cache.scores(list(enumerate(parents)))))
+    marks = cpdag(_edges(parents), constraints.oriented)
+    edges = {(rows.names[a], rows.names[b]): (gain, bool(marks[b, a])) for (a, b), gain in _score_gains(cache, parents)}
     graph = Graph.read(
-        {rows.names[child]: [rows.names[k] for k in places_of(mask)] for child, mask in enumerate(masks)}
+        {rows.names[child]: [rows.names[k] for k in members_of(mask)] for child, mask in enumerate(parents)}
     )
-    search_info = {
-        "seconds": time.perf_counter() - began,
-        "counted": counted,
-        "what": "tests" if method == "pc" else "families",
-        "method": _METHODS[method],
-        "score": scoring.name,
-        "rows": rows.total,
-        "n_bootstrap": n_bootstrap,
-        "constraints": constraints.told,
-    }
-    return Structure(graph, total, named, None if strengths is None else _named(strengths, rows.names), search_info)
+    summary = SearchSummary(
+        _METHODS[method],
+        scoring.name,
+        rows.total,
+        time.perf_counter() - began,
+        n_counted,
+        "tests" if method == "pc" else "families",
+        n_bootstrap,
+        constraints.description,
+    )
+    return Structure(graph, total, edges, strengths, summary)
 
 
-def _whole(name: str, value: Any) -> int:
+def _check_count(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise DataError.wrong_type(name, repr(value), "a whole number from 0 on")
+        raise DataError.wrong_type(name, repr(value), "a whole number of at least 0")
     return int(value)
 
 
-def _start(rows: Coded, constraints: Constraints, start: Any) -> list[int]:
-    """Where the search begins: the parents of every column, as the bits of a number."""
-    edges = constraints.required.copy()
-    if start is not None:
-        graph = Graph.read(start)
-        index = {name: place for place, name in enumerate(rows.names)}
-        unknown = [node for node in graph.nodes if node not in index]
-        if unknown:
-            raise DataError.unknown_column(unknown, rows.names)
-        edges[:] = False
-        for parent, child in graph.edges:
-            edges[index[parent], index[child]] = True
-        broken = edges & ~constraints.allowed | constraints.required & ~edges
-        if broken.any() or (edges.sum(axis=0) > constraints.most).any():
-            where = np.argwhere(broken)
-            shown = f": look at {rows.names[where[0, 0]]!r} → {rows.names[where[0, 1]]!r}" if len(where) else ""
-            raise DataError(f"start= does not keep to required=, forbidden=, tiers= and max_parents={shown}.")
-    return [sum(1 << k for k in np.flatnonzero(edges[:, child]).tolist()) for child in range(len(edges))]
+def _initial_parents(rows: EncodedRows, constraints: Constraints, start: Parents | None) -> list[int]:
+    """Return the parents of every column in the initial structure, as bit masks."""
+    if start is None:
+        return masks_of(constraints.required)
+    graph = Graph.read(start)
+    index = {name: k for k, name in enumerate(rows.names)}
+    unknown = [node for node in graph.nodes if node not in index]
+    if unknown:
+        raise DataError.unknown_column(unknown, rows.names)
+    edges = np.zeros_like(constraints.required)
+    for parent, child in graph.edges:
+        edges[index[parent], index[child]] = True
+    violations = np.argwhere(edges & ~constraints.allowed | constraints.required & ~edges).tolist()
+    if violations or (edges.sum(axis=0) > constraints.max_parents).any():
+        where = [f": see {rows.names[a]!r} → {rows.names[b]!r}" for a, b in violations[:1]]
+        raise DataError(f"start= violates required=, forbidden=, tiers= or max_parents={''.join(where)}.")
+    return masks_of(edges)
 
 
-def _refuse_large(families: ScoreCache, start: list[int]) -> None:
-    """Refuse a start, or required arrows, whose tables no network can have."""
-    rows = families.rows
-    for child, score in enumerate(families.of(list(enumerate(start)))):
+def _check_table_sizes(cache: ScoreCache, parents: list[int]) -> None:
+    """Raise TooLargeError if the initial structure has a CPT that is too large for a network."""
+    rows = cache.rows
+    for child, score in enumerate(cache.scores(list(enumerate(parents)))):
         if score == -np.inf:
-            parents = places_of(start[child])
-            names = [rows.names[place] for place in parents]
-            raise TooLargeError.table(rows.names[child], names, n_cells_of(rows, (*parents, child)))
+            members = members_of(parents[child])
+            names = [rows.names[k] for k in members]
+            raise TooLargeError.table(rows.names[child], names, n_cells_of(rows, (*members, child)))
 
 
-def _arrows(parents: list[int]) -> np.ndarray:
-    """Arrows [parent, child] from the parents of every column."""
-    out = np.zeros((len(parents), len(parents)), dtype=bool)
+def _edges(parents: list[int]) -> np.ndarray:
+    """Return the edges [parent, child] from the parents of every column as bit masks."""
+    edges = np.zeros((len(parents), len(parents)), dtype=bool)
     for child, mask in enumerate(parents):
-        out[list(places_of(mask)), child] = True
-    return out
+        edges[list(members_of(mask)), child] = True
+    return edges
 
 
-def _worth(families: ScoreCache, masks: list[int]) -> dict[tuple[int, int], float]:
-    """What the score loses without every arrow."""
-    edges = [(parent, child) for child, mask in enumerate(masks) for parent in places_of(mask)]
-    own = families.of([(child, masks[child]) for _, child in edges])
-    less = families.of([(child, masks[child] ^ 1 << parent) for parent, child in edges])
-    return {edge: a - b for edge, a, b in zip(edges, own, less, strict=True)}
+def _score_gains(cache: ScoreCache, parents: list[int]) -> Iterator[tuple[tuple[int, int], float]]:
+    """Yield every edge and the loss of score without it."""
+    edges = [(parent, child) for child, mask in enumerate(parents) for parent in members_of(mask)]
+    scores = cache.scores([(child, parents[child]) for _, child in edges])
+    without = cache.scores([(child, parents[child] ^ 1 << parent) for parent, child in edges])
+    return ((edge, a - b) for edge, a, b in zip(edges, scores, without, strict=True))
 
 
-def _strengths(
-    rows: Coded, known: np.ndarray, n_bootstrap: int, rng: np.random.Generator, search: Callable[[Coded], np.ndarray]
-) -> np.ndarray | None:
-    """How often searches of drawn rows have every arrow; half of it each way where it can be turned."""
-    if not n_bootstrap:
-        return None
-    found = np.zeros((len(rows.names), len(rows.names)))
-    for _ in progress(range(n_bootstrap), "searches in drawn rows"):
-        marks = completed(search(rows.drawn(rng)), known)
-        found += np.where(marks & marks.T, 0.5, marks)
-    return found / n_bootstrap
-
-
-def _named(strengths: np.ndarray, names: list[Name]) -> dict[tuple[Name, Name], tuple[float, float]]:
-    """(strength, direction) of every pair that was ever joined, the strongest first."""
-    both = strengths + strengths.T
-    pairs = sorted(np.argwhere(np.triu(both) > 0).tolist(), key=lambda pair: -both[tuple(pair)])
-    return {(names[a], names[b]): (float(both[a, b]), float(strengths[a, b] / both[a, b])) for a, b in pairs}
+def _strengths_by_name(frequencies: np.ndarray, names: list[Name]) -> dict[tuple[Name, Name], tuple[float, float]]:
+    """Return the strength and the direction of every pair with an edge in any search, the strongest first."""
+    strength = frequencies + frequencies.T
+    pairs = sorted(np.argwhere(np.triu(strength) > 0).tolist(), key=lambda pair: -strength[tuple(pair)])
+    return {(names[a], names[b]): (float(strength[a, b]), float(frequencies[a, b] / strength[a, b])) for a, b in pairs}

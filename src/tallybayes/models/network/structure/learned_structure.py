@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
     from tallybayes.plotting.plot import Plot
 
-_MOST = 40  # lines of a printed table
+_MAX_ROWS = 40  # of a printed table
 
 
 class LearnedEdge(NamedTuple):
     """An edge, the loss of score without it in nats, and its bootstrap strength.
 
-    ``free`` is whether the edge is reversible: neither data nor constraints determine its direction. ``strength`` is
-    the fraction of bootstrap searches with the edge, ``direction`` the fraction of these in this direction, one half
-    for reversible edges. Both are NaN without bootstrap.
+    ``reversible`` is whether neither data nor constraints determine the direction of the edge. ``strength`` is the
+    fraction of bootstrap searches with the edge, ``direction`` the fraction of these in this direction, one half for
+    reversible edges. Both are NaN without bootstrap.
     """
 
     parent: Name
@@ -39,6 +39,19 @@ class LearnedEdge(NamedTuple):
     direction: float
 
 
+class SearchSummary(NamedTuple):
+    """Method, duration and settings of a structure search, as printed."""
+
+    method: str
+    score: str
+    n_rows: float
+    seconds: float
+    n_counted: int
+    counted: str  # "families" or "tests"
+    n_bootstrap: int
+    constraints: list[str]
+
+
 class Structure:
     """Structure found by `learn_structure`, for ``tb.BayesianNetwork(structure)``.
 
@@ -47,23 +60,24 @@ class Structure:
     graph_ : Graph
         ``nodes``, ``edges`` and ``parents``.
     score : float
-        What it is worth, in nats: the log evidence, or the log-likelihood less the price of the parameters.
-    edges : list of FoundEdge
-        Every arrow, what the score loses without it, and its strength; most worth first.
+        The score in nats: the log marginal likelihood, or the log-likelihood minus a penalty per parameter.
+    edges : list of LearnedEdge
+        Every directed edge with its score gain and its strength; the largest gain first.
     strengths : dict from (node, node) to (strength, direction)
-        Of all pairs that a search of drawn rows joined, whether or not the structure has them.
+        Of all pairs of nodes with an edge in a bootstrap search, in the structure or not; None without bootstrap.
     seconds : float
+        Duration of the search.
     n_counted : int
-        How many families, or tests, were counted.
+        Number of families, or of tests, that were counted.
 
     Examples
     --------
     >>> import tallybayes as tb
     >>> rows = {"fire": [0, 0, 1, 1] * 9, "smoke": [0, 0, 1, 1] * 9, "day": [0, 1, 0, 1] * 9}
-    >>> found = tb.learn_structure(rows)
-    >>> found.graph_.edges, found.score.__round__(2)
+    >>> structure = tb.learn_structure(rows)
+    >>> structure.graph_.edges, structure.score.__round__(2)
     ([('fire', 'smoke')], -56.83)
-    >>> tb.BayesianNetwork(found).fit(rows).query("fire", {"smoke": 1})[1].__round__(3)
+    >>> tb.BayesianNetwork(structure).fit(rows).query("fire", {"smoke": 1})[1].__round__(3)
     0.95
     """
 
@@ -73,15 +87,19 @@ class Structure:
         score: float,
         edges: Mapping[tuple[Name, Name], tuple[float, bool]],
         strengths: dict[tuple[Name, Name], tuple[float, float]] | None,
-        info: dict[str, Any],
+        summary: SearchSummary,
     ) -> None:
-        self.graph_, self.score, self.strengths, self._told = graph, score, strengths, info
-        self.seconds: float = info["seconds"]
-        self.n_counted: int = info["counted"]
-        found = (LearnedEdge(*edge, *what, *self._strength(edge)) for edge, what in edges.items())
-        self.edges = sorted(found, key=lambda edge: -edge.score_gain)
+        self.graph_ = graph
+        self.score = score
+        self.strengths = strengths
+        self.seconds = summary.seconds
+        self.n_counted = summary.n_counted
+        self._summary = summary
+        learned = (LearnedEdge(*edge, *gain, *self._strength(edge)) for edge, gain in edges.items())
+        self.edges = sorted(learned, key=lambda edge: -edge.score_gain)
 
     def _strength(self, edge: tuple[Name, Name]) -> tuple[float, float]:
+        """Return the strength of an edge, and the fraction of the searches with it that have this direction."""
         if self.strengths is None:
             return np.nan, np.nan
         if edge in self.strengths:
@@ -95,9 +113,10 @@ class Structure:
         return equivalence_class(self.graph_)
 
     def averaged(self, strength: float = 0.5) -> Graph:
-        """The graph of the edges that more than this share of the searches of drawn rows found.
+        """Return the averaged graph of the bootstrap searches: the edges with a greater strength.
 
-        Every edge points as most of them had it, the strongest first; one that would close a cycle is left out.
+        Edges have their more frequent direction. They are added in the order of their strength, unless they close a
+        cycle.
 
         Parameters
         ----------
@@ -108,31 +127,28 @@ class Structure:
         Graph
         """
         if self.strengths is None:
-            raise DataError(
-                "no rows were drawn, so no edge has a strength.\n    Pass n_bootstrap=100 to learn_structure."
-            )
+            raise DataError("strengths need bootstrap searches.\n    Pass n_bootstrap=100 to learn_structure.")
         parents: dict[Name, list[Name]] = {node: [] for node in self.graph_.nodes}
-        above: dict[Name, set[Name]] = {node: {node} for node in self.graph_.nodes}  # itself and all that lead to it
-        for (a, b), (found, direction) in sorted(self.strengths.items(), key=lambda item: -item[1][0]):
-            first, second = (a, b) if direction >= 0.5 else (b, a)
-            if found > strength and second not in above[first]:
-                parents[second].append(first)
-                for node, reached in above.items():
-                    if second in reached:
-                        above[node] = reached | above[first]
+        ancestors: dict[Name, set[Name]] = {node: {node} for node in self.graph_.nodes}  # with the node itself
+        for (a, b), (fraction, direction) in sorted(self.strengths.items(), key=lambda item: -item[1][0]):
+            parent, child = (a, b) if direction >= 0.5 else (b, a)
+            if fraction > strength and child not in ancestors[parent]:
+                parents[child].append(parent)
+                for node, above in ancestors.items():
+                    if child in above:
+                        ancestors[node] = above | ancestors[parent]
         return Graph.read(parents)
 
     def to_frame(self) -> pd.DataFrame:
-        """The edges as a pandas data frame, one line each."""
+        """Return the edges as a pandas data frame, one row per edge."""
         import pandas as pd
 
         return pd.DataFrame(self.edges, columns=list(LearnedEdge._fields))
 
     def plot(self, ax: Axes | None = None) -> Plot:
-        """The graph, parents above children; needs matplotlib. The stronger an edge, the thicker its line.
+        """Plot the graph, parents above children, with edges as thick as they are strong; needs matplotlib.
 
-        Strength is the share of the searches of drawn rows that found it or, where none were drawn, what the score
-        loses without it. Lines without a head can be turned.
+        Without bootstrap, line widths follow the score gains. Reversible edges have no arrowhead.
 
         Parameters
         ----------
@@ -140,45 +156,46 @@ class Structure:
 
         Returns
         -------
-        Picture
+        Plot
         """
         from tallybayes.plotting.network.learned_structure import plot_structure
 
         return plot_structure(self, ax)
 
     def _title(self) -> str:
-        info, n_edges = self._told, len(self.edges)
+        summary = self._summary
+        n_edges = len(self.edges)
         lines = [
-            f"Structure of {len(self.graph_.nodes)} columns: {n_edges} arrow{'s' * (n_edges != 1)}, "
-            f"{info['score']} {self.score:.2f}",
-            f"  by {info['method']} from {info['rows']:,.10g} rows in {self.seconds:.2g} s, "
-            f"{self.n_counted:,} {info['what']}",
+            f"Structure of {len(self.graph_.nodes)} columns: {n_edges} edge{'s' * (n_edges != 1)}, "
+            f"{summary.score} {self.score:.2f}",
+            f"  by {summary.method} from {summary.n_rows:,.10g} rows in {self.seconds:.2g} s, "
+            f"{self.n_counted:,} {summary.counted}",
         ]
         if self.strengths is not None:
-            lines.append(f"  strengths: of {info['n_bootstrap']} searches in rows drawn with replacement")
-        return "\n".join([*lines, *(f"  {line}" for line in info["constraints"])])
+            lines.append(f"  strength: fraction of {summary.n_bootstrap} bootstrap searches")
+        return "\n".join([*lines, *(f"  {line}" for line in summary.constraints)])
 
-    def _lines(self) -> tuple[list[str], list[list[str]]]:
-        drawn = self.strengths is not None
-        head = ["", "worth", *(["strength", "direction"] if drawn else [])]
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Return the head and the rows of the printed table of edges."""
+        has_strengths = self.strengths is not None
         rows = []
         for edge in self.edges:
             arrow = f"{printable(edge.parent)} {'–' if edge.reversible else '→'} {printable(edge.child)}"
-            shares = [f"{edge.strength:.2f}", f"{edge.direction:.2f}"] if drawn else []
-            rows.append([arrow, f"{edge.score_gain:.1f}", *shares])
-        return head, rows
+            strength = [f"{edge.strength:.2f}", f"{edge.direction:.2f}"] if has_strengths else []
+            rows.append([arrow, f"{edge.score_gain:.1f}", *strength])
+        return ["", "gain", *(["strength", "direction"] if has_strengths else [])], rows
 
-    def _reading(self) -> str:
-        return "–: can be turned, no data tell its direction." if any(edge.reversible for edge in self.edges) else ""
+    def _notes(self) -> list[str]:
+        reversible = any(edge.reversible for edge in self.edges)
+        return ["–: reversible, the data do not determine the direction."] if reversible else []
 
     def __repr__(self) -> str:
-        head, rows = self._lines()
+        head, rows = self._table()
         if not rows:
             return self._title()
-        lines = [self._title(), *text_table([head, *rows[:_MOST]], right=range(1, len(head)))]
-        lines += [f"  … {len(rows) - _MOST} more"] * (len(rows) > _MOST)
-        return "\n".join([*lines, *filter(None, [self._reading()])])
+        lines = text_table([head, *rows[:_MAX_ROWS]], right=range(1, len(head)))
+        lines += [f"  … {len(rows) - _MAX_ROWS} more"] * (len(rows) > _MAX_ROWS)
+        return "\n".join([self._title(), *lines, *self._notes()])
 
     def _repr_html_(self) -> str:
-        head, rows = self._lines()
-        return html_parts((self._title(), head, rows), *filter(None, [self._reading()]))
+        return html_parts((self._title(), *self._table()), *self._notes())

@@ -1,4 +1,4 @@
-"""PC: edges that no test of independence removes, and the arrows that follow (Spirtes and Glymour, 1991)."""
+"""The PC algorithm: structure search by tests of conditional independence (Spirtes and Glymour, 1991)."""
 
 from __future__ import annotations
 
@@ -12,76 +12,85 @@ from tallybayes.kernels.contingency_tables import count_joint
 from tallybayes.models.network.structure.chow_liu import conditional_information
 from tallybayes.models.network.structure.constraints import Constraints
 from tallybayes.models.network.structure.encoded_rows import EncodedRows
-from tallybayes.models.network.structure.equivalence_class import oriented
+from tallybayes.models.network.structure.equivalence_class import apply_meek_rules
 from tallybayes.models.network.structure.structure_scores import n_cells_of
 
 _CHUNK = 256  # tables counted together
-_LARGE = 1 << 22  # cells of a table that is not tested: it says nothing
+_MAX_CELLS = 1 << 22  # larger tables are not tested: the test has no power
+
+Columns = tuple[int, ...]
 
 
 def pc_marks(rows: EncodedRows, constraints: Constraints, alpha: float) -> tuple[np.ndarray, int]:
-    """The class that the tests leave, as marks [a, b] where b may be the child, and how many tests there were.
+    """Return the marks of the class that the tests leave (see `equivalence_class`), and the number of tests.
 
-    Edges are removed only after all tests of a level, so that the order of the columns does not matter (PC-stable;
-    Colombo and Maathuis, 2014).
+    Edges are removed only after all tests with conditioning sets of one size, so that the order of the columns does not
+    matter (PC-stable; Colombo and Maathuis, 2014).
     """
     n = len(rows.names)
-    allowed, required = constraints.allowed, constraints.required
-    joined = allowed | allowed.T
-    kept = required | required.T
-    apart: dict[tuple[int, int], tuple[int, ...]] = {}
+    adjacent = constraints.allowed | constraints.allowed.T
+    kept = constraints.required | constraints.required.T
+    separating: dict[tuple[int, int], Columns] = {}
     n_tests = 0
-    for level in range(n - 1):
-        if level > constraints.most or joined.sum(axis=1).max() <= level:
+    for size in range(n - 1):
+        if size > constraints.max_parents or adjacent.sum(axis=1).max() <= size:
             break
-        before = joined.copy()
-        pairs = [(a, b) for a, b in np.argwhere(np.triu(before) & ~kept).tolist()]
-        for a, b in progress(pairs, f"tests given {level}"):
-            sets = dict.fromkeys(
-                given
-                for one, other in ((a, b), (b, a))
-                for given in combinations(np.flatnonzero(before[one] & (np.arange(n) != other)).tolist(), level)
-            )
-            found, tested = _separating(rows, a, b, list(sets), alpha)
-            n_tests += tested
-            if found is not None:
-                joined[a, b] = joined[b, a] = False
-                apart[a, b] = found
-    marks = joined & allowed & ~required.T
-    for a, b in sorted(apart):
-        for middle in np.flatnonzero(joined[a] & joined[b]).tolist():
-            if middle not in apart[a, b] and marks[a, middle] and marks[b, middle]:
-                for end in (a, b):  # a → middle ← b, unless arrows say otherwise by now
-                    if marks[end, middle] and not required[middle, end]:
-                        marks[middle, end] = False
-    return oriented(marks), n_tests
+        before = adjacent.copy()
+        pairs = np.argwhere(np.triu(before) & ~kept).tolist()
+        for a, b in progress(pairs, f"tests given {size}"):
+            sets: dict[Columns, None] = {}
+            for end, other in ((a, b), (b, a)):
+                neighbors = np.flatnonzero(before[end] & (np.arange(n) != other)).tolist()
+                sets |= dict.fromkeys(combinations(neighbors, size))
+            separating_set, n_tested = _separating_set(rows, a, b, list(sets), alpha)
+            n_tests += n_tested
+            if separating_set is not None:
+                adjacent[a, b] = adjacent[b, a] = False
+                separating[a, b] = separating_set
+    return apply_meek_rules(_orient_colliders(adjacent, constraints, separating)), n_tests
 
 
-def _separating(
-    rows: EncodedRows, a: int, b: int, sets: list[tuple[int, ...]], alpha: float
-) -> tuple[tuple[int, ...] | None, int]:
-    """The columns given which two are independent by the test, with the largest p-value; None if there are none."""
-    best, most, n_tests = None, alpha, 0
-    able = [given for given in sets if n_cells_of(rows, (*given, a, b)) <= _LARGE]
-    for first in range(0, len(able), _CHUNK):
-        some = able[first : first + _CHUNK]
-        tables = count_joint(rows.codes, rows.sizes, [(*given, a, b) for given in some], rows.weight)
-        for given, table in zip(some, tables, strict=True):
+def _orient_colliders(
+    adjacent: np.ndarray, constraints: Constraints, separating: dict[tuple[int, int], Columns]
+) -> np.ndarray:
+    """Return the marks of a skeleton, with a → c ← b where c is not in the separating set of a and b."""
+    required = constraints.required
+    marks = adjacent & constraints.allowed & ~required.T
+    for (a, b), separating_set in sorted(separating.items()):
+        for middle in np.flatnonzero(adjacent[a] & adjacent[b]).tolist():
+            if middle not in separating_set and marks[a, middle] and marks[b, middle]:
+                for end in (a, b):
+                    marks[middle, end] &= required[middle, end] | ~marks[end, middle]
+    return marks
+
+
+def _separating_set(rows: EncodedRows, a: int, b: int, sets: list[Columns], alpha: float) -> tuple[Columns | None, int]:
+    """Return the conditioning set with the largest p-value above alpha, or None; and the number of tests."""
+    best = None
+    largest = alpha
+    n_tests = 0
+    testable = [given for given in sets if n_cells_of(rows, (*given, a, b)) <= _MAX_CELLS]
+    for first in range(0, len(testable), _CHUNK):
+        chunk = testable[first : first + _CHUNK]
+        tables = count_joint(rows.codes, rows.sizes, [(*given, a, b) for given in chunk], rows.weight)
+        for given, table in zip(chunk, tables, strict=True):
             p = p_independent(table.reshape(-1, *table.shape[-2:]))
-            if p > most:
-                best, most = given, p
-        n_tests += len(some)
+            if p > largest:
+                best, largest = given, p
+        n_tests += len(chunk)
         if best is not None:
             break
     return best, n_tests
 
 
 def p_independent(table: np.ndarray) -> float:
-    """The p-value of independence of two columns given others, from counts (given, first, second), by G².
+    """Return the p-value of the G² test of conditional independence, from counts (given, first, second).
 
-    Twice the rows times the conditional mutual information in nats; lines and columns without a row take no freedom.
+    G² is twice the number of rows times the conditional mutual information in nats. Levels without rows have no degrees
+    of freedom.
     """
     statistic = 2.0 * float(table.sum()) * conditional_information(table)
-    first, second = table.sum(axis=2), table.sum(axis=1)
-    freedom = float((np.maximum((first > 0).sum(axis=1) - 1, 0) * np.maximum((second > 0).sum(axis=1) - 1, 0)).sum())
+    n_first = (table.sum(axis=2) > 0).sum(axis=1)
+    n_second = (table.sum(axis=1) > 0).sum(axis=1)
+    freedom = float((np.maximum(n_first - 1, 0) * np.maximum(n_second - 1, 0)).sum())
     return 1.0 if freedom == 0 else float(chdtrc(freedom, max(statistic, 0.0)))

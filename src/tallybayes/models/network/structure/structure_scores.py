@@ -1,4 +1,4 @@
-"""What a structure is worth: a sum over its families, each a node with its parents."""
+"""Scores of structures: sums over families, each a column with its parents."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from tallybayes.families.prior_rules import K2, BDeu
 from tallybayes.kernels.contingency_tables import MOST_CELLS, count_joint, sum_joint
 from tallybayes.models.network.bde_prior import BDe
 from tallybayes.models.network.structure.encoded_rows import EncodedRows
+from tallybayes.typing import Prior
 
-Family = tuple[int, tuple[int, ...]]  # a column and its parents, by place
-EVEN = 1e-9  # of the score: what gains less gains nothing, and what differs by less is equally good
+Family = tuple[int, tuple[int, ...]]  # a column and its parents, by position
+TOLERANCE = 1e-9  # relative difference of scores below which they are equal
 
 SCORE_WORDS = StringOptions(
     ("bdeu", "k2", "bic", "aic"), ("a prior, such as tb.BDeu(10), tb.Dirichlet(0.5) or tb.BDe(network, 10)",)
@@ -27,196 +28,191 @@ SCORE_WORDS = StringOptions(
 
 
 class Score(Protocol):
-    """A number for every family, in nats: what a structure is worth is their sum.
+    """Decomposable score: a structure's score is the sum of the scores of its families, in nats.
 
-    A family whose table is too large for a network to have is worth −∞.
+    A family whose CPT is too large for a network has the score −∞.
     """
 
     @property
     def name(self) -> str:
-        """What it is called, for people."""
+        """The name as printed."""
 
-    def families(self, rows: EncodedRows, families: Sequence[Family]) -> np.ndarray:
-        """The scores of families."""
+    def score_families(self, rows: EncodedRows, families: Sequence[Family]) -> np.ndarray:
+        """Return the scores of families."""
 
 
 class TableSumScore:
-    """A score made of sums over the cells of a family's table and over its lines, as the kernels give them."""
+    """Score that sums over the cells and the rows of a family's contingency table, computed by the kernels."""
 
     name = ""
 
-    def cell_starts(self, n_cells: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """What the prior adds to every cell; 0 for the likelihood."""
+    def cell_prior(self, n_cells: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
+        """Return the pseudo-count of every cell; 0 for the likelihood."""
         raise NotImplementedError
 
-    def line_starts(self, n_lines: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """What the prior adds to every line."""
+    def row_prior(self, n_rows: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
+        """Return the pseudo-count of every row of the CPT."""
         raise NotImplementedError
 
-    def penalty(self, rows: EncodedRows, n_cells: np.ndarray, n_lines: np.ndarray) -> np.ndarray:
-        """What a table of this size costs."""
+    def penalty(self, rows: EncodedRows, n_cells: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
+        """Return the penalty of CPTs of these sizes."""
         return np.zeros(len(n_cells))
 
-    def families(self, rows: EncodedRows, families: Sequence[Family]) -> np.ndarray:
-        """The scores of families; each is judged by the rows that know all of it, as if all were like these."""
-        out = np.full(len(families), -np.inf)
-        able = [k for k, (child, parents) in enumerate(families) if n_cells_of(rows, (*parents, child)) <= MOST_CELLS]
-        out[able] = self._families(rows, [families[k] for k in able])
-        return out
+    def score_families(self, rows: EncodedRows, families: Sequence[Family]) -> np.ndarray:
+        """Return the scores of families; that of incomplete rows is scaled from the complete ones to all rows."""
+        scores = np.full(len(families), -np.inf)
+        fits = [k for k, (child, parents) in enumerate(families) if n_cells_of(rows, (*parents, child)) <= MOST_CELLS]
+        scores[fits] = self._score(rows, [families[k] for k in fits])
+        return scores
 
-    def _families(self, rows: EncodedRows, families: Sequence[Family]) -> np.ndarray:
-        sets = [(*parents, child) for child, parents in families]
-        n_lines = np.array([n_cells_of(rows, parents) for _, parents in families], dtype=np.float64)
+    def _score(self, rows: EncodedRows, families: Sequence[Family]) -> np.ndarray:
+        members = [(*parents, child) for child, parents in families]
+        n_rows = np.array([n_cells_of(rows, parents) for _, parents in families], dtype=np.float64)
         n_levels = rows.sizes[[child for child, _ in families]].astype(np.float64)
-        n_cells = n_lines * n_levels
-        starts = self.cell_starts(n_cells, n_levels), self.line_starts(n_lines, n_levels)
-        found = sum_joint(rows.codes, rows.sizes, sets, *starts, rows.weight)
-        if rows.known is not None:
-            shares = np.array([rows.share_known(members) for members in sets])
-            found = np.where(shares > 0, found / np.where(shares > 0, shares, 1.0), -np.inf)
-        return found - self.penalty(rows, n_cells, n_lines)
+        n_cells = n_rows * n_levels
+        priors = self.cell_prior(n_cells, n_levels), self.row_prior(n_rows, n_levels)
+        scores = sum_joint(rows.codes, rows.sizes, members, *priors, rows.weight)
+        if rows.observed is not None:
+            fractions = np.array([rows.observed_fraction(columns) for columns in members])
+            scores = np.where(fractions > 0, scores / np.where(fractions > 0, fractions, 1.0), -np.inf)
+        return scores - self.penalty(rows, n_cells, n_rows)
 
 
 class BDeuScore(TableSumScore):
-    """The evidence under BDeu: so many pseudo-rows, spread over each table."""
+    """Log marginal likelihood under BDeu: the equivalent sample size is spread evenly over each table."""
 
     def __init__(self, prior: BDeu) -> None:
-        self.equivalent_sample_size, self.name = (
-            float(prior.equivalent_sample_size),
-            f"BDeu({prior.equivalent_sample_size:g})",
-        )
+        self.equivalent_sample_size = float(prior.equivalent_sample_size)
+        self.name = f"BDeu({prior.equivalent_sample_size:g})"
 
-    def cell_starts(self, n_cells: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """Each cell its part."""
+    def cell_prior(self, n_cells: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
+        """Return the equivalent sample size divided by the number of cells."""
         return self.equivalent_sample_size / n_cells
 
-    def line_starts(self, n_lines: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """Each line its part."""
-        return self.equivalent_sample_size / n_lines
+    def row_prior(self, n_rows: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
+        """Return the equivalent sample size divided by the number of rows."""
+        return self.equivalent_sample_size / n_rows
 
 
 class DirichletScore(TableSumScore):
-    """The evidence under a Dirichlet prior that is the same in every cell."""
+    """Log marginal likelihood under a symmetric Dirichlet prior; the maximum log-likelihood for a pseudo-count of 0."""
 
-    def __init__(self, added: float, name: str) -> None:
-        self.added, self.name = added, name
+    def __init__(self, pseudo_count: float, name: str) -> None:
+        self.pseudo_count = pseudo_count
+        self.name = name
 
-    def cell_starts(self, n_cells: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """The same."""
-        return np.full(len(n_cells), self.added)
+    def cell_prior(self, n_cells: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
+        """Return the pseudo-count of every cell."""
+        return np.full(len(n_cells), self.pseudo_count)
 
-    def line_starts(self, n_lines: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """What its cells have."""
-        return self.added * n_levels
+    def row_prior(self, n_rows: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
+        """Return the pseudo-counts of every row: the sum of those of its cells."""
+        return self.pseudo_count * n_levels
 
 
-class InformationCriterionScore(TableSumScore):
-    """The log-likelihood, less a price for every parameter: BIC or AIC, times −½."""
+class InformationCriterionScore(DirichletScore):
+    """Log-likelihood minus a penalty per parameter: BIC or AIC, times −½."""
 
     def __init__(self, name: str) -> None:
-        self.name = name.upper()
+        super().__init__(0.0, name.upper())
 
-    def cell_starts(self, n_cells: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """Nothing."""
-        return np.zeros(len(n_cells))
-
-    def line_starts(self, n_lines: np.ndarray, n_levels: np.ndarray) -> np.ndarray:
-        """Nothing."""
-        return np.zeros(len(n_lines))
-
-    def penalty(self, rows: EncodedRows, n_cells: np.ndarray, n_lines: np.ndarray) -> np.ndarray:
-        """For every free parameter ½ log n, or 1."""
-        price = 0.5 * math.log(rows.total) if self.name == "BIC" else 1.0
-        return price * (n_cells - n_lines)
+    def penalty(self, rows: EncodedRows, n_cells: np.ndarray, n_rows: np.ndarray) -> np.ndarray:
+        """Return ½ log n (BIC) or 1 (AIC) per free parameter."""
+        per_parameter = 0.5 * math.log(rows.total) if self.name == "BIC" else 1.0
+        return per_parameter * (n_cells - n_rows)
 
 
 class BDeScore:
-    """The evidence under BDe: another network's rows, so many."""
+    """Log marginal likelihood under BDe: another network as prior, with an equivalent sample size."""
 
     def __init__(self, prior: BDe) -> None:
-        self.prior, self.name = prior, f"BDe(a network, {prior.equivalent_sample_size:g})"
+        self.prior = prior
+        self.name = f"BDe(a network, {prior.equivalent_sample_size:g})"
 
-    def families(self, rows: EncodedRows, families: Sequence[Family]) -> np.ndarray:
-        """The scores of families, each from its whole table."""
-        found = np.zeros(len(families))
+    def score_families(self, rows: EncodedRows, families: Sequence[Family]) -> np.ndarray:
+        """Return the scores of families; that of incomplete rows is scaled from the complete ones to all rows."""
         levels = dict(zip(rows.names, rows.levels, strict=True))
-        for place, (child, parents) in enumerate(families):
-            if 32 * n_cells_of(rows, (*parents, child)) > min(available_memory(), 32 * MOST_CELLS):
-                found[place] = -np.inf
-                continue
-            (table,) = count_joint(rows.codes, rows.sizes, [(*parents, child)], rows.weight)
-            named = tuple(rows.names[parent] for parent in parents)
-            start = self.prior.concentration(rows.names[child], named, levels).concentration
-            sums = log_rising(start, table).sum() - log_rising(start.sum(axis=-1), table.sum(axis=-1)).sum()
-            share = rows.share_known((*parents, child))
-            found[place] = sums / share if share > 0 else -np.inf
-        return found
+        scores = np.full(len(families), -np.inf)
+        for k, (child, parents) in enumerate(families):
+            members = (*parents, child)
+            fraction = rows.observed_fraction(members)
+            if fraction > 0 and 32 * n_cells_of(rows, members) <= min(available_memory(), 32 * MOST_CELLS):
+                (table,) = count_joint(rows.codes, rows.sizes, [members], rows.weight)
+                names = tuple(rows.names[parent] for parent in parents)
+                prior = self.prior.concentration(rows.names[child], names, levels).concentration
+                log_evidence = log_rising(prior, table).sum() - log_rising(prior.sum(-1), table.sum(-1)).sum()
+                scores[k] = log_evidence / fraction
+        return scores
 
 
-def read_score(score: Any) -> Score:
-    """The score that a word or a prior stands for."""
+def read_score(score: Prior | BDe) -> Score:
+    """Return the score of a word or a prior."""
     SCORE_WORDS.check("score", score)
     if isinstance(score, str):
-        if score == "bdeu":
-            return BDeuScore(BDeu())
-        return DirichletScore(1.0, "K2") if score == "k2" else InformationCriterionScore(score)
+        if score in ("bic", "aic"):
+            return InformationCriterionScore(score)
+        score = BDeu() if score == "bdeu" else K2()
     if isinstance(score, BDeu):
         return BDeuScore(score)
     if isinstance(score, K2):
         return DirichletScore(1.0, "K2")
     if isinstance(score, BDe):
         return BDeScore(score)
-    added = score.concentration if isinstance(score, Dirichlet) else score
-    number = isinstance(added, int | float | np.number | np.ndarray) and not isinstance(added, bool)
-    if not number or np.ndim(added):
+    pseudo_count: Any = score.concentration if isinstance(score, Dirichlet) else score
+    is_number = isinstance(pseudo_count, int | float | np.number | np.ndarray) and not isinstance(pseudo_count, bool)
+    if not is_number or np.ndim(pseudo_count):
         raise PriorError(
-            f"score is {score!r:.60}; expected 'bdeu', 'k2', 'bic', 'aic', or a prior that fits every table: "
+            f"score is {score!r:.60}; expected 'bdeu', 'k2', 'bic', 'aic', or a prior for tables of any size: "
             "tb.BDeu(10), tb.K2(), tb.Dirichlet(0.5) of one number, or tb.BDe(network, 10)."
         )
-    if not 0 < float(added) < math.inf:
-        raise PriorError.not_positive("the score's prior", "pseudo-counts", added)
-    return DirichletScore(float(added), f"Dirichlet({float(added):g})")
+    if not 0 < float(pseudo_count) < math.inf:
+        raise PriorError.not_positive("the score's prior", "pseudo-counts", pseudo_count)
+    return DirichletScore(float(pseudo_count), f"Dirichlet({float(pseudo_count):g})")
 
 
 class ScoreCache:
-    """Scores of families, each counted once.
+    """Scores of families, each computed once.
 
     Attributes
     ----------
-    rows : Rows
+    rows : EncodedRows
     score : Score
-    n_counted : int
-        How many families were counted.
     """
 
     def __init__(self, rows: EncodedRows, score: Score) -> None:
-        self.rows, self.score = rows.distinct(), score
-        self._found: dict[tuple[int, int], float] = {}
+        self.rows = rows.distinct()
+        self.score = score
+        self._scores: dict[tuple[int, int], float] = {}
 
     @property
     def n_counted(self) -> int:
-        """How many families were counted."""
-        return len(self._found)
+        """The number of families that were counted."""
+        return len(self._scores)
 
-    def of(self, families: Sequence[tuple[int, int]]) -> list[float]:
-        """The scores of families: a column, and its parents as the bits of a number."""
-        new = [family for family in dict.fromkeys(families) if family not in self._found]
+    def scores(self, families: Sequence[tuple[int, int]]) -> list[float]:
+        """Return the scores of families: a column, and its parents as a bit mask."""
+        new = [family for family in dict.fromkeys(families) if family not in self._scores]
         if new:
-            scores = self.score.families(self.rows, [(child, places_of(parents)) for child, parents in new])
-            self._found.update(zip(new, scores.tolist(), strict=True))
-        return [self._found[family] for family in families]
+            scores = self.score.score_families(self.rows, [(child, members_of(parents)) for child, parents in new])
+            self._scores.update(zip(new, scores.tolist(), strict=True))
+        return [self._scores[family] for family in families]
 
 
-def places_of(mask: int) -> tuple[int, ...]:
-    """The places of the bits of a number, in rising order."""
-    found = []
+def members_of(mask: int) -> tuple[int, ...]:
+    """Return the positions of the bits of a mask, in ascending order."""
+    members = []
     while mask:
         lowest = mask & -mask
-        found.append(lowest.bit_length() - 1)
+        members.append(lowest.bit_length() - 1)
         mask ^= lowest
-    return tuple(found)
+    return tuple(members)
+
+
+def masks_of(edges: np.ndarray) -> list[int]:
+    """Return the parents of every column as a bit mask, from edges [parent, child]."""
+    return [sum(1 << k for k in np.flatnonzero(column).tolist()) for column in edges.T]
 
 
 def n_cells_of(rows: EncodedRows, members: Sequence[int]) -> int:
-    """The number of cells of a table."""
-    return math.prod(len(rows.levels[place]) for place in members)
+    """Return the number of cells of a table of some columns."""
+    return math.prod(len(rows.levels[k]) for k in members)

@@ -175,13 +175,13 @@ def test_what_two_causes_share_below_them_is_no_confounder():
     assert network.causal_effect("of", "on", unobserved=["u", "v"]).adjusted == ()
     with pytest.raises(DataError, match=r"leaves a non-causal path open: of ← u → meet ← v → on"):
         network.causal_effect("of", "on", adjust="meet")
-    with pytest.raises(DataError, match=r"adjust= holds 'u', which is unobserved"):
+    with pytest.raises(DataError, match=r"adjust= has 'u', which is unobserved"):
         network.causal_effect("of", "on", adjust="u", unobserved="u")
 
 
 def test_what_lies_on_the_way_is_not_adjusted_for():
     with pytest.raises(
-        DataError, match=r"holds 'tar', which lies on or below a causal path from 'smoking' to 'cancer'"
+        DataError, match=r"has 'tar', which is on or below a causal path from 'smoking' to 'cancer'"
     ):
         smoking().causal_effect("smoking", "cancer", adjust=["gene", "tar"])
 
@@ -245,7 +245,7 @@ def test_means_of_a_measured_node():
         ({"treatment": "fire", "outcome": "alarm", "given": {"alarm": True}}, "is the treatment or outcome and given"),
         (
             {"treatment": "fire", "outcome": "alarm", "given": {"smoke": True}},
-            "given= holds 'smoke', which depends on 'fire'",
+            "given= has 'smoke', which depends on 'fire'",
         ),
         ({"treatment": "fire", "outcome": "alarm", "given": {"tampering": {True: 1, False: 2}}}, "expected a level"),
         (
@@ -254,7 +254,7 @@ def test_means_of_a_measured_node():
         ),
         (
             {"treatment": "fire", "outcome": "alarm", "adjust": ["alarm"]},
-            "adjust= holds 'alarm', which is the treatment or outcome",
+            "adjust= has 'alarm', which is treatment or outcome",
         ),
     ],
 )

@@ -14,7 +14,7 @@ from tests.unit.models.network.line_cases import settings as combinations
 
 
 def linked(model, nodes):
-    return [node for node in measured_of(nodes) if node in model._inference.component_index]
+    return [node for node in measured_of(nodes) if node in model._estimated_network.inference.component_index]
 
 
 @given(line_networks(), st.integers(0, 2**32 - 1))
@@ -73,7 +73,7 @@ def test_back_door_front_door_and_neither():
     assert front.marks == {"treatment": ("x",), "outcome": ("y",), "mediators": ("m",), "unobserved": ("u",)}
     with pytest.raises(EstimateError, match=r"is not identifiable: x ← u → y stays open"):
         model.causal_effect("x", "y", unobserved=["u", "m"])
-    with pytest.raises(DataError, match=r"adjust= holds 'm', which lies on or below a causal path"):
+    with pytest.raises(DataError, match=r"adjust= has 'm', which is on or below a causal path"):
         model.causal_effect("x", "y", adjust=["u", "m"])
     with pytest.raises(DataError, match=r"adjust= leaves a non-causal path open: x ← u → y"):
         model.causal_effect("x", "y", adjust=[])

@@ -113,7 +113,7 @@ def by_enumeration(model, node, known):
                 1 - there
                 if known["salary"] is None
                 else there
-                * np.exp(model._inference.leaves["salary"].log_prob(np.array([[known["salary"]]]))[0, place, 0])
+                * np.exp(model._estimated_network.inference.leaves["salary"].log_prob(np.array([[known["salary"]]]))[0, place, 0])
             )
         total[row[node]] += p
     return np.array(list(total.values())) / sum(total.values())
@@ -239,7 +239,7 @@ def test_a_node_that_is_never_seen():
     ).fit(frame)
     there = model.cpt("salary (there)").values[:, 1]
     assert model.query("kind").probabilities @ there == pytest.approx(frame["salary"].notna().mean(), abs=0.02)
-    with pytest.raises(DataError, match="A node that is never seen"):
+    with pytest.raises(DataError, match="A node that is never observed"):
         tb.BayesianNetwork({"paid": ["h"]}, columns={"h": tb.WithMissing(tb.Categorical((0, 1)))}, missing="em").fit(
             frame
         )
@@ -355,10 +355,10 @@ def test_refusals():
         tb.BayesianNetwork({"b": ["y"]}, columns={"b": tb.WithMissing(tb.Gaussian())}).fit(
             {"b": np.ones((3, 2)), "y": [0, 1, 1]}
         )
-    with pytest.raises(DataError, match="only lines with Gaussian noise"):
+    with pytest.raises(DataError, match="linear models with Gaussian noise"):
         tb.BayesianNetwork({"age": ["salary"]}, columns={"salary": COLUMNS["salary"]}).fit(frame)
     model = network().fit(frame)
-    with pytest.raises(DataError, match="'age' is measured, and known as None"):
+    with pytest.raises(DataError, match="'age' is continuous, and its value is None"):
         model.query("job", {"age": None})
     with pytest.raises(LabelError, match="has no level None"):
         model.query("paid", {"job": None})

@@ -79,20 +79,20 @@ def test_the_order_is_that_of_the_cliques():
                 later[first] |= later[variable] - {first}
         largest = max(n_cells(clique, sizes) for clique in find_cliques(sizes, wanted)[0])
         assert max(n_cells({v, *found}, sizes) for v, found in later.items()) == largest
-    assert sorted(find_order([3] * 30, [tuple(range(k, k + 20)) for k in range(10)], most=9)) == list(range(30))
+    assert sorted(find_order([3] * 30, [tuple(range(k, k + 20)) for k in range(10)], max_cells=9)) == list(range(30))
 
 
 @pytest.mark.slow
 def test_triangulation_stops_where_a_clique_is_too_large():
     everyone = [tuple(range(2000))]
-    assert find_cliques([2] * 2000, everyone, most=1e9) == ([frozenset(range(2000))], [-1])
+    assert find_cliques([2] * 2000, everyone, max_cells=1e9) == ([frozenset(range(2000))], [-1])
     with pytest.raises(
         TooLargeError, match=r"about 10\^5\d\d PiB, .* these 2000 nodes .* of about 10\^60\d cells: 0, 1"
     ):
         CliqueTree([2] * 2000, everyone)
     rng = np.random.default_rng(0)
     tangled = [(k, *rng.choice(k, 3, replace=False).tolist()) if k > 3 else (k,) for k in range(4000)]
-    cliques, above = find_cliques([3] * 4000, tangled, most=1e9)
+    cliques, above = find_cliques([3] * 4000, tangled, max_cells=1e9)
     assert above == [-1]
     assert 19 <= len(cliques[0]) < 30  # the first with more than 10⁹ cells
 
@@ -181,5 +181,5 @@ def test_trees_too_large_are_refused_by_name(monkeypatch):
 
 def test_variables_that_share_no_clique_are_not_answered():
     tree = CliqueTree([2, 2, 2], [(0, 1), (1, 2)])
-    with pytest.raises(KeyError, match=r"no clique holds the variables \(0, 2\)"):
+    with pytest.raises(KeyError, match=r"no clique contains the variables \(0, 2\)"):
         tree.home((0, 2))

@@ -152,7 +152,7 @@ def test_what_is_not_known_is_refused():
     columns = {node: tb.Categorical(levels=[0, 1]) for node in "abc"}
     model = tb.BayesianNetwork({"c": ["a", "b"]}, columns=columns, estimate="mle").fit(rows)
     assert model.query("c", {"b": 0}, inference="sampling", random_state=0)[1] == pytest.approx(0.5, abs=0.01)
-    with pytest.raises(EstimateError, match="no row shows 'c' where a = "):
+    with pytest.raises(EstimateError, match="no row has 'c' with a = "):
         model.query("c", do={"b": 1}, inference="sampling", random_state=0)
     with pytest.raises(EstimateError, match="inference is 'draws'; expected 'exact' or 'sampling'"):
         model.query("c", inference="draws")

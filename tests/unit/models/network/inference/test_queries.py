@@ -182,9 +182,9 @@ def test_what_cannot_be_read_is_refused():
         model.query("b", {"a": True})
     with pytest.raises(LabelError, match=r"no level 'w'"):
         model.query("a", {"b": "w"})
-    with pytest.raises(DataError, match=r"what is given of 'b'"):
+    with pytest.raises(DataError, match=r"the soft evidence on 'b'"):
         model.query("a", {"b": {"u": 1.0}})
-    with pytest.raises(DataError, match=r"what is given of 'b'"):
+    with pytest.raises(DataError, match=r"the soft evidence on 'b'"):
         model.query("a", {"b": {"u": -1.0, "v": 1.0}})
     with pytest.raises(DataError, match=r"both observed and set"):
         model.query("a", {"b": "u"}, do={"b": "u"})
@@ -293,7 +293,7 @@ def test_trees_of_other_questions_are_forgotten():
         for second in names:
             if first != second:
                 assert model.query([first, second])[0, 0] == 0.25
-    assert len(model._inference.compiled) < 12
+    assert len(model._estimated_network.inference.compiled) < 12
 
 
 def test_unknown_rows_are_told_pattern_by_pattern():

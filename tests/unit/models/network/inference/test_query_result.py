@@ -119,21 +119,21 @@ def test_what_cannot_be_asked_is_said():
     )
     with pytest.raises(DataError, match=r"node 'x' is in the query and in the evidence"):
         model.query("x", {"x": 1.0})
-    with pytest.raises(DataError, match=r"node 'x' is measured, so it has no probabilities by level"):
+    with pytest.raises(DataError, match=r"node 'x' is continuous, so it has no probabilities of levels"):
         model.predict_proba({"y": [1.0]}, "x")
-    with pytest.raises(DataError, match=r"node 'y' is measured"):
+    with pytest.raises(DataError, match=r"node 'y' is continuous"):
         model.most_probable(nodes="y")
     with pytest.raises(DataError, match=r"inference='sampling' is for discrete nodes"):
         model.query("x", inference="sampling")
     with pytest.raises(DataError, match=r"the network has no node 'z'"):
         model.query("z")
-    with pytest.raises(DataError, match=r"node 'y' is measured, and known as .*; expected a number"):
+    with pytest.raises(DataError, match=r"node 'y' is continuous, and its value is .*; expected a number"):
         model.query("k", {"y": None})
     with pytest.raises(DataError, match=r"found inf in row 0, column 'y'"):
         model.query("k", {"y": np.inf})
-    with pytest.raises(DataError, match=r"node 'y' has 2 columns here; expected 1"):
+    with pytest.raises(DataError, match=r"node 'y' has 2 columns; expected 1"):
         model.query("k", {"y": [1.0, 2.0]})
-    with pytest.raises(DataError, match=r"is measured; a BIF file holds labels only.\n    Use to_json"):
+    with pytest.raises(DataError, match=r"is continuous; a BIF file has discrete nodes only.\n    Use to_json"):
         model.to_bif("nowhere.bif")
     answer = model.query(["x", "y"])
     with pytest.raises(

@@ -97,11 +97,11 @@ def test_weights_missing_cells_and_measured_columns():
 
 
 def test_what_no_tree_can_join_is_refused():
-    with pytest.raises(DataError, match=r"column 'x' is measured, and a tree joins labels only"):
+    with pytest.raises(DataError, match=r"column 'x' is continuous; a tree without a target needs categorical columns"):
         tb.learn_tree({"a": [0, 1], "x": [0.5, 1.5]})
     with pytest.raises(DataError, match=r"no column 'z'"):
         tb.learn_tree({"a": [0, 1]}, "z")
-    with pytest.raises(DataError, match=r"no column to learn from"):
+    with pytest.raises(DataError, match=r"the data have no columns"):
         tb.learn_tree({})
     many = {f"x{k}": np.arange(200_000) for k in range(4)}
     with pytest.raises(TooLargeError, match=r"all pairs of 4 columns"):

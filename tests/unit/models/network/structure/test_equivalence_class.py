@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import tallybayes as tb
-from tallybayes.models.network.structure.equivalence_class import completed, extended
+from tallybayes.models.network.structure.equivalence_class import consistent_extension, cpdag
 from tests.unit.models.network.structure.structures import GRAPHS, graphs, is_acyclic, named, skeleton_and_colliders
 
 CLASSES: dict[object, list[np.ndarray]] = {}
@@ -24,12 +24,12 @@ def test_a_class_has_the_arrows_that_all_its_members_have():
     for members in CLASSES.values():
         expected = np.logical_or.reduce(members)  # both ways where members differ
         for edges in members:
-            assert (completed(edges) == expected).all()
+            assert (cpdag(edges) == expected).all()
 
 
 def test_a_class_is_extended_to_a_member():
     for key, members in CLASSES.items():
-        edges = extended(completed(members[-1]))
+        edges = consistent_extension(cpdag(members[-1]))
         assert is_acyclic(edges)
         assert skeleton_and_colliders(edges) == key
 
@@ -39,7 +39,7 @@ def test_contradictions_are_extended_to_a_graph_all_the_same():
     for _ in range(50):
         marks = rng.random((6, 6)) < 0.5
         np.fill_diagonal(marks, False)
-        edges = extended(marks)
+        edges = consistent_extension(marks)
         assert is_acyclic(edges)
         assert ((edges | edges.T) == (marks | marks.T)).all()
 
@@ -78,7 +78,7 @@ def test_distances_are_counted_pair_by_pair(first, second):
 
     assert tb.structural_hamming_distance(named(first), named(second)) == expected(first, second)
     classes = [tb.equivalence_class(named(edges)) for edges in (first, second)]
-    assert tb.structural_hamming_distance(*classes) == expected(completed(first), completed(second))
+    assert tb.structural_hamming_distance(*classes) == expected(cpdag(first), cpdag(second))
 
 
 def test_distances_of_whatever_has_a_graph():

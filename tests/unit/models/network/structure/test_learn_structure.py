@@ -25,7 +25,7 @@ SCORE_IDS = [str(score) for score in SCORES]
 def best_by_enumeration(data, score, keep=lambda edges: True, missing="error"):
     families = ScoreCache(read_rows(data, "auto", None, None, missing), read_score(score))
     masks = [[(c, int(sum(1 << k for k in np.flatnonzero(e[:, c])))) for c in range(4)] for e in GRAPHS if keep(e)]
-    return max(sum(families.of(one)) for one in masks)
+    return max(sum(families.scores(one)) for one in masks)
 
 
 @pytest.mark.slow_after(2)
@@ -93,7 +93,7 @@ def test_climbing_never_ends_below_its_start(start, seed, score, tabu):
     families = ScoreCache(read_rows(data, "auto", None, None, "error"), read_score(score))
     masks = [(c, int(sum(1 << k for k in np.flatnonzero(start[:, c])))) for c in range(4)]
     found = tb.learn_structure(data, score=score, start=named(start), tabu_length=tabu, n_restarts=1)
-    assert found.score >= sum(families.of(masks)) - 1e-9
+    assert found.score >= sum(families.scores(masks)) - 1e-9
 
 
 @pytest.mark.slow
@@ -233,17 +233,17 @@ ROWS = rows_of(0, 30)
         ({"required": [("a", "x")]}, "no column 'x'"),
         ({"forbidden": [("x", "a")]}, "no column 'x'"),
         ({"required": ["ab"]}, "a pair \\(parent, child\\)"),
-        ({"required": 3}, "a list of arrows"),
+        ({"required": 3}, "a list of edges"),
         ({"required": [("a", "a")]}, "from 'a' to itself"),
         ({"required": [("a", "b")], "forbidden": [("a", "b")]}, "required, and forbidden in forbidden="),
         ({"required": [("a", "b")], "tiers": [["b"], ["a"]]}, "forbidden by the tiers"),
-        ({"required": [("a", "b"), ("c", "b")], "max_parents": 1}, "max_parents is 1"),
+        ({"required": [("a", "b"), ("c", "b")], "max_parents": 1}, "at most max_parents=1"),
         ({"tiers": [["a", "b"], ["b"]]}, "in two tiers"),
         ({"tiers": ["ab"]}, "a list of columns"),
         ({"tiers": [["x"]]}, "no column 'x'"),
         ({"max_parents": -1}, "max_parents is -1"),
         ({"max_parents": 1.5}, "a whole number"),
-        ({"start": [("a", "b")], "forbidden": [("a", "b")]}, "start= does not keep"),
+        ({"start": [("a", "b")], "forbidden": [("a", "b")]}, "start= violates"),
         ({"start": [("a", "x")]}, "no column 'x'"),
         ({"n_restarts": -1}, "n_restarts is -1"),
         ({"n_bootstrap": 1.5}, "n_bootstrap is 1.5"),
@@ -269,14 +269,14 @@ def test_rows_that_cannot_be_searched_are_refused():
     with pytest.raises(tb.DataError, match=r"'b' lacks 4 of 30 cells.*\n.*missing='available'"):
         tb.learn_structure(lacking)
     tb.learn_structure(lacking, missing="available")
-    with pytest.raises(tb.DataError, match=r"'b' is measured.*\n.*tb.Categorical"):
+    with pytest.raises(tb.DataError, match=r"'b' is continuous.*\n.*tb.Categorical"):
         tb.learn_structure(ROWS | {"b": ROWS["b"] / 2})
     for nothing in ({"a": np.zeros(0, int)}, pd.DataFrame({"a": []})):  # which pandas takes for measured
         with pytest.raises(tb.DataError, match="0 rows"):
             tb.learn_structure(nothing)
     with pytest.raises(tb.DataError, match="0 rows"):
         tb.learn_structure(ROWS, sample_weight=np.zeros(30))
-    with pytest.raises(tb.DataError, match="no column to learn from"):
+    with pytest.raises(tb.DataError, match="the data have no columns"):
         tb.learn_structure({})
     with pytest.raises(tb.DataError, match="no cell that counts"):
         tb.learn_structure(ROWS | {"b": [None] * 30}, missing="available")

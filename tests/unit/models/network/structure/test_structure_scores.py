@@ -22,7 +22,7 @@ PRIORS = {"bdeu": tb.BDeu(1), "k2": tb.K2(), "Dirichlet": tb.Dirichlet(0.5), "BD
 def scored(rows: EncodedRows, score: object, edges: np.ndarray) -> float:
     """The score of a structure."""
     masks = [(child, int(sum(1 << k for k in np.flatnonzero(edges[:, child])))) for child in range(len(edges))]
-    return sum(ScoreCache(rows, read_score(score)).of(masks))
+    return sum(ScoreCache(rows, read_score(score)).scores(masks))
 
 
 @examples(40)
@@ -101,8 +101,8 @@ def test_rows_that_repeat_are_counted_once():
     assert few.weight.sum() == 4000
     for edges in GRAPHS[::60]:
         masks = [(c, int(sum(1 << k for k in np.flatnonzero(edges[:, c])))) for c in range(4)]
-        once = read_score("bdeu").families(rows, [(c, tuple(np.flatnonzero(edges[:, c]))) for c in range(4)])
-        np.testing.assert_allclose(ScoreCache(rows, read_score("bdeu")).of(masks), once, rtol=1e-11)
+        once = read_score("bdeu").score_families(rows, [(c, tuple(np.flatnonzero(edges[:, c]))) for c in range(4)])
+        np.testing.assert_allclose(ScoreCache(rows, read_score("bdeu")).scores(masks), once, rtol=1e-11)
 
 
 def test_available_rows_do_not_pay_for_cells_that_are_missing():
@@ -111,7 +111,7 @@ def test_available_rows_do_not_pay_for_cells_that_are_missing():
     data = {"x": rng.integers(0, 2, 2000), "noise": rng.integers(0, 2, 2000).astype(object)}
     data["noise"][rng.random(2000) < 0.7] = None
     rows = read_rows(data, "auto", None, None, "available")
-    alone, given = read_score("bdeu").families(rows, [(0, ()), (0, (1,))])
+    alone, given = read_score("bdeu").score_families(rows, [(0, ()), (0, (1,))])
     assert given < alone
     assert given == pytest.approx(alone, rel=0.03)  # as if all rows were known
 

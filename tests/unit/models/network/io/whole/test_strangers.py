@@ -33,7 +33,7 @@ def test_packed_files_are_known_by_their_content(tmp_path):
     "damage", [lambda b: b[:-9], lambda b: b[:40] + b"\xff" * 9 + b[49:], lambda b: b[:2], lambda b: b + b"x"]
 )
 def test_damaged_packed_files(damage):
-    with pytest.raises(FileError, match="the text is damaged: it cannot be unpacked"):
+    with pytest.raises(FileError, match="the text is damaged: it cannot be decompressed"):
         read_bif(io.BytesIO(damage(gzip.compress(WHOLE.encode()))))
 
 
@@ -113,8 +113,8 @@ def wide(n_parents, n_levels, rows):
         (wide(40, 10, "default 1, 0;"), "tables of more than 33554432 cells"),
         (wide(63, 30, "default 1, 0;"), "tables of more than 33554432 cells"),
         (wide(64, 1, "default 1, 0;"), "found more than 63 parents of 'A'"),
-        (wide(23, 2, "(x0) 1, 0;"), "found 1 label for a row of 'A'; expected 23"),
-        (wide(23, 2, f"({'x0 ' * 23}) 1, 0;"), "found nothing for the row \\('x0', .*'x0', 'x1'\\) of 'A'"),
+        (wide(23, 2, "(x0) 1, 0;"), "found 1 level for a row of 'A'; expected 23"),
+        (wide(23, 2, f"({'x0 ' * 23}) 1, 0;"), "found no numbers for the row \\('x0', .*'x0', 'x1'\\) of 'A'"),
         (wide(23, 2, "table 1, 0;"), "found 2 numbers in the table of 'A'; expected 16777216"),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tallybayes.errors import DataError
 from tallybayes.models.network.io.bif import read_bif, write_bif
-from tallybayes.models.network.io.bif_scanner import written
+from tallybayes.models.network.io.bif_scanner import quote_name
 from tallybayes.models.network.io.network_tables import NetworkTables
 from tests.examples import examples
 from tests.shared import DATA, needs
@@ -282,14 +282,14 @@ probability ( "b c" | A ) {
 
 @pytest.mark.parametrize("name", ["", " ", "a b", *',;{}()[]|"/', "a\nb", "\xa0", "\x00", "\u2028"])
 def test_names_are_quoted_where_a_reader_might_cut_them(name):
-    assert written(name).startswith('"')
-    assert written(name).endswith('"')
-    assert "\n" not in written(name)
+    assert quote_name(name).startswith('"')
+    assert quote_name(name).endswith('"')
+    assert "\n" not in quote_name(name)
 
 
 @pytest.mark.parametrize("name", ["a", "<5", ">=10%", "a\\b", "größe", "0-6_days", "None", "-1"])
 def test_other_names_stay_plain(name):
-    assert written(name) == name
+    assert quote_name(name) == name
 
 
 def test_equal_networks_give_equal_bytes(tmp_path):

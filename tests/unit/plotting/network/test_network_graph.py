@@ -76,10 +76,10 @@ def test_unfitted_networks_are_graphs():
 def test_rows_maximum_likelihood_does_not_know():
     rows = {"a": [0, 0, 1], "b": [0, 1, 0], "c": [0, 1, 1], "d": [0, 1, 1]}
     model = tb.BayesianNetwork({"c": ["a", "b"], "d": ["c"]}, estimate="mle").fit(rows)
-    assert texts_in(model.plot().axes[0]).count("unknown") == 2
+    assert texts_in(model.plot().axes[0]).count("undefined") == 2
     texts = texts_in(model.plot(given={"a": 1}).axes[0])
-    assert texts[texts.index("c") + 1] == texts[texts.index("d") + 1] == "not known"
-    assert "not known" not in "".join(texts_in(model.reestimate(estimate="map").plot(given={"a": 1}).axes[0]))
+    assert texts[texts.index("c") + 1] == texts[texts.index("d") + 1] == "undefined"
+    assert "undefined" not in "".join(texts_in(model.reestimate(estimate="map").plot(given={"a": 1}).axes[0]))
 
 
 # ---- Before and after ------------------------------------------------------------------------------------------------
@@ -110,9 +110,9 @@ def test_what_is_known_is_marked():
     ax = fire_alarm().plot(given={"report": True, "smoke": {False: 1, True: 2}}, do={"alarm": False}).axes[0]
     looks = {to_hex(box.get_edgecolor()) for box in boxes_in(ax)}
     assert len(looks) == 3
-    for title in ("report = True", "smoke: hinted at", "do(alarm = False)"):
+    for title in ("report = True", "smoke: soft evidence", "do(alarm = False)"):
         assert title in texts_in(ax)
-    assert ax.get_title() == "pale: before, strong: given report = True, smoke hinted at, do(alarm = False)"
+    assert ax.get_title() == "pale: before, strong: given report = True, smoke: soft evidence, do(alarm = False)"
     many = {"report": True, "smoke": False, "alarm": True, "leaving": True}
     assert fire_alarm().plot(given=many).axes[0].get_title().endswith("given report = True, smoke = False, 2 more")
 
@@ -136,9 +136,9 @@ def test_measured_nodes_show_their_parameters_and_means():
 def test_blocks_say_how_many_columns_they_have():
     block = np.random.default_rng(0).normal(size=(4, 3))
     model = unseen_network(block=block)
-    for observed, words in (({"a": 0}, ", not known before"), ({"a": 1}, ", not known"), ({"d": 0, "c": 0}, None)):
+    for observed, words in (({"a": 0}, ", undefined before"), ({"a": 1}, ", undefined"), ({"d": 0, "c": 0}, None)):
         texts = texts_in(model.plot(given=observed).axes[0])
-        assert texts[texts.index("block") + 1] == "3 columns" + (", not known before" if words is None else words)
+        assert texts[texts.index("block") + 1] == "3 columns" + (", undefined before" if words is None else words)
     texts = texts_in(model.reestimate(estimate="bayes").plot(given={"a": 0}).axes[0])
     assert texts[texts.index("block") + 1] == "3 columns"
     wide = tb.BayesianNetwork({"wide": []}).fit({"wide": np.tile(block, 2)})

@@ -9,8 +9,8 @@ from scipy.stats import entropy
 import tallybayes as tb
 from tallybayes.errors import DataError, EstimateError, ImpossibleError
 from tallybayes.models.network.inference.clique_tree import CliqueTree
-from tallybayes.plotting.network.network_graph import _learned, _told
 from tallybayes.plotting.network.node_boxes import AFTER, BEFORE
+from tallybayes.plotting.network.posteriors import information_label, node_posteriors
 from tests.unit.plotting.network_pictures import (
     assert_words_are_in_boxes,
     bars_in,
@@ -36,10 +36,10 @@ def test_what_is_known_on_one_side_is_drawn_on_that_side():
     ax = unseen_network().plot(given={"a": 0}).axes[0]
     texts = texts_in(ax)
     for node in ("c", "d"):
-        assert texts[texts.index(node) :][:6] == [node, "not known before", "0", "0.750", "1", "0.250"]
+        assert texts[texts.index(node) :][:6] == [node, "undefined before", "0", "0.750", "1", "0.250"]
     assert texts[texts.index("a = 0") :][:5] == ["a = 0", "0", "1.000", "1", "0.000"]
     assert texts[texts.index("size") + 1] == "mean 3.25 → 1.5"
-    assert texts[texts.index("shade") + 1] == "mean not known → 3.75"
+    assert texts[texts.index("shade") + 1] == "mean undefined → 3.75"
     assert len(bars_in(ax, BEFORE)) == 6  # of a, b and e
     assert len(bars_in(ax, AFTER)) == 10
     assert_words_are_in_boxes(ax)
@@ -48,12 +48,12 @@ def test_what_is_known_on_one_side_is_drawn_on_that_side():
 def test_observed_nodes_are_drawn_as_observed_whatever_was_known_before():
     ax = unseen_network().plot(given={"c": 1}).axes[0]
     texts = texts_in(ax)
-    assert texts[texts.index("c = 1") :][:6] == ["c = 1", "not known before", "0", "0.000", "1", "1.000"]
-    for node in ("a", "b"):  # what c tells of them depends on the row that is not known
-        assert texts[texts.index(node) :][:4] == [node, "not known after", "0", "1"]
-    assert texts[texts.index("d") :][:6] == ["d", "not known before", "0", "0.000", "1", "1.000"]
-    assert texts[texts.index("size") + 1] == "mean 3.25 → not known"
-    assert texts[texts.index("shade") + 1] == "mean not known → 3"
+    assert texts[texts.index("c = 1") :][:6] == ["c = 1", "undefined before", "0", "0.000", "1", "1.000"]
+    for node in ("a", "b"):  # what c tells of them depends on the row that is undefined
+        assert texts[texts.index(node) :][:4] == [node, "undefined after", "0", "1"]
+    assert texts[texts.index("d") :][:6] == ["d", "undefined before", "0", "0.000", "1", "1.000"]
+    assert texts[texts.index("size") + 1] == "mean 3.25 → undefined"
+    assert texts[texts.index("shade") + 1] == "mean undefined → 3"
     assert [to_hex(box.get_facecolor()) for box in boxes_in(ax)].count("#fff4dd") == 1
     assert_words_are_in_boxes(ax)
 
@@ -61,9 +61,9 @@ def test_observed_nodes_are_drawn_as_observed_whatever_was_known_before():
 @pytest.mark.parametrize(
     ("observed", "words"),
     [
-        ({"a": 0}, {"c": "not known before", "d": "not known before", "e": "0.000 bits", "b": "0.000 bits"}),
-        ({"c": 1}, {"a": "not known after", "b": "not known after", "d": "not known before", "e": "0.000 bits"}),
-        ({"a": 1}, {"e": "0.000 bits", "b": "0.000 bits", "c": "not known", "d": "not known"}),
+        ({"a": 0}, {"c": "undefined before", "d": "undefined before", "e": "0.000 bits", "b": "0.000 bits"}),
+        ({"c": 1}, {"a": "undefined after", "b": "undefined after", "d": "undefined before", "e": "0.000 bits"}),
+        ({"a": 1}, {"e": "0.000 bits", "b": "0.000 bits", "c": "undefined", "d": "undefined"}),
     ],
     ids=["known after", "known on one side", "known on neither"],
 )
@@ -72,17 +72,17 @@ def test_posteriors_show_what_is_known(observed, words):
     ax = model.plot_posteriors(observed).axes[0]
     assert texts_in(ax) == [text for pair in words.items() for text in pair]
     after = [
-        model.query(node, observed).probabilities for node in words if words[node] in ("0.000 bits", "not known before")
+        model.query(node, observed).probabilities for node in words if words[node] in ("0.000 bits", "undefined before")
     ]
     np.testing.assert_allclose([bar.get_width() for bar in bars_in(ax, AFTER)], np.concatenate(after))
-    before = [model.query(node).probabilities for node in words if words[node] in ("0.000 bits", "not known after")]
+    before = [model.query(node).probabilities for node in words if words[node] in ("0.000 bits", "undefined after")]
     np.testing.assert_allclose([bar.get_width() for bar in bars_in(ax, BEFORE)], np.concatenate(before))
     ax.figure.canvas.draw()
 
 
 def test_a_picture_of_nothing_known_says_so():
     ax = unseen_network().plot_posteriors({"a": 1}, "d").axes[0]
-    assert texts_in(ax) == ["d", "not known"]
+    assert texts_in(ax) == ["d", "undefined"]
     assert len(ax.get_legend().get_texts()) == 2
 
 
@@ -109,7 +109,7 @@ def test_all_nodes_at_once_tell_what_each_tells_by_itself(seed):
     answers = []
     for observed in ({}, some, hint):
         for do in ({}, {"node 2": seen["node 2"]}, {"node 2": "level 1", "size": 1.5}):
-            told = _told(model, observed, do)
+            told = node_posteriors(model._estimated_network, observed, do)
             for node in model.levels_:
                 answers.append(asked(lambda node: model.query(node, observed, do=do).probabilities, node))  # noqa: B023
                 assert (node in told) == (answers[-1] is not None)
@@ -118,7 +118,9 @@ def test_all_nodes_at_once_tell_what_each_tells_by_itself(seed):
         if observed is not hint:
             row = {node: [value] for node, value in observed.items()} or {"node 1": [None]}
             mean = asked(lambda node: model.predict(row, node), "size")  # noqa: B023
-            assert _told(model, observed).get("size") == (None if mean is None else pytest.approx(mean))
+            assert node_posteriors(model._estimated_network, observed).get("size") == (
+                None if mean is None else pytest.approx(mean)
+            )
     assert 0 < sum(answer is None for answer in answers) < len(answers)
 
 
@@ -161,7 +163,7 @@ def test_what_moved_most_comes_first():
     np.testing.assert_allclose([bar.get_width() for bar in bars_in(ax, AFTER)], after)
     np.testing.assert_allclose([bar.get_width() for bar in bars_in(ax, BEFORE)], before)
     legend = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert legend == ["before", "given node 19 = level 2, node 4 hinted at"]
+    assert legend == ["before", "given node 19 = level 2, node 4: soft evidence"]
 
 
 def test_named_nodes_are_drawn_as_they_are_named():
@@ -198,7 +200,7 @@ def test_nothing_learned_is_never_negative():
     before = rng.dirichlet(np.ones(4), 200)
     after = before * (1 + 4e-16 * rng.normal(size=before.shape))
     assert (np.sum(after * np.log2(after / before), axis=1) < 0).any()
-    assert {_learned(*pair) for pair in zip(before, after, strict=True)} == {"0.000 bits"}
+    assert {information_label(*pair) for pair in zip(before, after, strict=True)} == {"0.000 bits"}
 
 
 @pytest.mark.parametrize(
@@ -217,10 +219,10 @@ def test_what_is_given_in_another_form_is_refused_as_by_query(observed):
 def test_where_all_is_known_nothing_is_left_to_ask():
     model = fire_alarm()
     known = dict.fromkeys(model.graph_.nodes, False)
-    with pytest.raises(DataError, match="nothing is left to ask"):
+    with pytest.raises(DataError, match="all discrete nodes are observed"):
         model.plot_posteriors(known)
     fire = {"fire": known.pop("fire")}
-    with pytest.raises(DataError, match="nothing is left to ask"):
+    with pytest.raises(DataError, match="all discrete nodes are observed"):
         model.plot_posteriors(known, do=fire)
     assert headings(model.plot_posteriors({**known, **fire}, "fire").axes[0]) == ["fire"]
     with pytest.raises(DataError, match=r"nodes is .*; expected at least one"):
@@ -228,6 +230,6 @@ def test_where_all_is_known_nothing_is_left_to_ask():
     with pytest.raises(DataError, match="no node 'smell'"):
         model.plot_posteriors(fire, "smell")
     measured = tb.BayesianNetwork({"size": []}).fit({"size": [1.0, 2.0, 4.0]})
-    with pytest.raises(DataError, match="nothing is left to ask"):
+    with pytest.raises(DataError, match="all discrete nodes are observed"):
         measured.plot_posteriors({"size": 2.0})
     assert texts_in(measured.plot(given={"size": 2.0}).axes[0]) == ["size = 2.0"]
