@@ -62,7 +62,7 @@ def target_posterior(model: BayesianNetwork, rows: Rows, target: Name | None) ->
     return ClassPosterior(np.empty((len(log_density), 0)), log_density)
 
 
-def read_node(data: Rows, target: Labels | None) -> tuple[Rows, Name | None]:
+def read_node(data: Rows, target: Labels | None) -> tuple[Any, Name | None]:
     """Return the rows and the name of the target; a Series that is named like a node becomes a column of the rows."""
     if target is None or is_name(target):
         return data, int(target) if isinstance(target, np.integer) else target

@@ -362,7 +362,7 @@ def test_refusals():
         model.query("job", {"age": None})
     with pytest.raises(LabelError, match="has no level None"):
         model.query("paid", {"job": None})
-    with pytest.raises(LabelError, match="which is what absence is called"):
+    with pytest.raises(LabelError, match="the name of the level of missing values"):
         network().fit(frame.assign(paid=frame["paid"].fillna("(missing)")))
     with pytest.raises(DataError, match="no node 'salary here'"):
         model.predict(frame, "salary here")

@@ -228,7 +228,7 @@ def test_a_measured_node_of_the_wrong_shape_is_refused(rows):
         block.query("y", {"x": 1.0})
     words = tb.BayesianNetwork({"x": ["y"]}).fit({"y": [0, 1], "x": sparse.csr_array(np.eye(2))})
     assert words.predict({"x": sparse.csr_array(np.eye(2))}, "y").tolist() == [0, 1]
-    with pytest.raises(DataError, match=r"node 'x' has 3 columns here; expected 2"):
+    with pytest.raises(DataError, match=r"node 'x' has 3 columns; expected 2"):
         words.predict({"x": sparse.csr_array(np.eye(3))}, "y")
     with pytest.raises(DataError, match=r"found -1.0 in row 1"):
         words.predict({"x": sparse.csr_array(np.diag([1.0, -1.0]))}, "y")

@@ -226,7 +226,7 @@ def test_few_rows_and_odd_ones():
         tb.BayesianNetwork([("a", "b")], missing="em").fit(never)
     with pytest.raises(EstimateError, match=r"no row has 'a', so its distribution is undefined"):
         one.forget({"a": [1.0], "b": [2.0]}).query("a")
-    with pytest.raises(EstimateError, match=r"no row shows 'a' or 'b'"):
+    with pytest.raises(EstimateError, match=r"no row has 'a' or 'b'"):
         tb.BayesianNetwork([("a", "b")], estimate="mle").fit({"a": [1.0, 2, 3], "b": [2.0, 4, 6]}).query("a")
     with pytest.raises(DataError, match=r"found inf in row 1, column 'b'"):
         tb.BayesianNetwork([("a", "b")]).fit({"a": [1.0, 2.0, np.nan], "b": [1.0, np.inf, 1.0]})
@@ -237,7 +237,7 @@ def test_few_rows_and_odd_ones():
     lone = tb.BayesianNetwork({"a": ["k"], "b": ["k", "a"]}).fit(rare)
     assert 0 < lone.cpt("b")[1]["std"] < 10
     mle = tb.BayesianNetwork({"a": ["k"], "b": ["k", "a"]}, estimate="mle").fit(rare)
-    with pytest.raises(EstimateError, match=r"where k = 1"):
+    with pytest.raises(EstimateError, match=r"with k = 1"):
         mle.query("k", {"b": 3.0})
     assert mle.query("b", {"k": 0}).mean == pytest.approx(np.mean(rare["b"][:20]))
     assert lone.forget(rare).tally_.domains["k"].levels == ()
