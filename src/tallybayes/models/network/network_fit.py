@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tallybayes._utils.fitted import check_is_fitted
 from tallybayes.data.counting import check_weight, count
 from tallybayes.data.dates import with_parts_of_dates
 from tallybayes.data.open_source import open_source

@@ -106,7 +106,8 @@ def test_another_network_as_prior_is_worth_its_sample_size():
     assert wider.prior_["a"].concentration.sum() == pytest.approx(8)
     for data in ({"a": ["U", "V"], "b": [0, 1]}, {"a": [False, True], "b": [0, 1]}):
         with pytest.raises(
-            PriorError, match=r"BDe: node 'a' has the levels 'u', 'v' in the other network, and .* in the data; expected some levels"
+            PriorError,
+            match=r"BDe: node 'a' has the levels 'u', 'v' in the other network, and .* in the data; expected some levels",
         ):
             tb.BayesianNetwork({"b": ["a"]}, prior=tb.BDe(expert, 8)).fit(data)
     np.testing.assert_allclose(wider.prior_["z"].concentration[:, 0], wider.prior_["z"].concentration[:, 1])

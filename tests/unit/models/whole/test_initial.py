@@ -228,7 +228,9 @@ def test_networks_that_do_not_fit_are_refused_by_name():
         hidden().fit(rows, initial=tb.Mixture(2).fit(heaps()))
     chained = tb.BayesianNetwork({"sign": ["cause"], "mark": ["sign"]}, columns={"cause": tb.Categorical([0, 1])},
                                  missing="em")  # fmt: skip
-    with pytest.raises(tb.DataError, match=r"initial= has given \('cause',\), .* for 'mark'; expected given \('sign',\)"):
+    with pytest.raises(
+        tb.DataError, match=r"initial= has given \('cause',\), .* for 'mark'; expected given \('sign',\)"
+    ):
         chained.fit(rows, initial=known)
     more = {"sign": np.append(rows["sign"], "never"), "mark": np.append(rows["mark"], "no")}
     with pytest.raises(tb.LabelError, match="initial= has no level 'never' of 'sign'"):

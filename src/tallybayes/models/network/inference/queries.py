@@ -76,7 +76,9 @@ def _require_rows(network: EstimatedNetwork, query_nodes: list[Name]) -> None:
     for node in query_nodes if network.fixed_parameters is None else ():
         if not np.any(network.nodes[node].flat().group_weights()):
             together = " and its continuous parents" if network.nodes[node].inputs else ""
-            raise EstimateError(f"no row has {node!r}{together}, so its distribution is undefined.\n    Fit rows that do.")
+            raise EstimateError(
+                f"no row has {node!r}{together}, so its distribution is undefined.\n    Fit rows that do."
+            )
 
 
 def _query_continuous(

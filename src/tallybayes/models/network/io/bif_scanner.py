@@ -122,7 +122,9 @@ class Scanner:
             quoted = self._quoted()
             if quoted is None:
                 hint = 'Close it, and write a quote inside it as \\" and the end of a line as \\n.'
-                raise self.error("found a quote without a closing quote on its line; expected one", hint, position=start)
+                raise self.error(
+                    "found a quote without a closing quote on its line; expected one", hint, position=start
+                )
             return quoted
         word = self.text[self.position : self._word_end()]
         if not word:

@@ -180,9 +180,7 @@ def test_what_two_causes_share_below_them_is_no_confounder():
 
 
 def test_what_lies_on_the_way_is_not_adjusted_for():
-    with pytest.raises(
-        DataError, match=r"has 'tar', which is on or below a causal path from 'smoking' to 'cancer'"
-    ):
+    with pytest.raises(DataError, match=r"has 'tar', which is on or below a causal path from 'smoking' to 'cancer'"):
         smoking().causal_effect("smoking", "cancer", adjust=["gene", "tar"])
 
 

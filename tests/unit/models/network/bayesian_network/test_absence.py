@@ -113,7 +113,11 @@ def by_enumeration(model, node, known):
                 1 - there
                 if known["salary"] is None
                 else there
-                * np.exp(model._estimated_network.inference.leaves["salary"].log_prob(np.array([[known["salary"]]]))[0, place, 0])
+                * np.exp(
+                    model._estimated_network.inference.leaves["salary"].log_prob(np.array([[known["salary"]]]))[
+                        0, place, 0
+                    ]
+                )
             )
         total[row[node]] += p
     return np.array(list(total.values())) / sum(total.values())

@@ -52,7 +52,11 @@ WRONG = {
     "no block": (START + ROOT, 6, "found no block for the variable 'B'"),
     "empty block": (START + "probability ( A ) {\n}", 9, "found no numbers for the table of 'A'"),
     "row missing": (WHOLE.replace("  (a1) 0.0, 0.0, 1.0;\n", ""), 12, "found no numbers for the row \\('a1'\\) of 'B'"),
-    "first row missing": (WHOLE.replace("  (a0) 0.5, 0.25, 0.25;\n", ""), 12, "found no numbers for the row \\('a0'\\)"),
+    "first row missing": (
+        WHOLE.replace("  (a0) 0.5, 0.25, 0.25;\n", ""),
+        12,
+        "found no numbers for the row \\('a0'\\)",
+    ),
     "row twice": (WHOLE.replace("(a1)", "(a0)"), 14, "found the row \\('a0'\\) of 'B' again; expected it once"),
     "two rows twice": (
         WHOLE.replace("(a1) 0.0, 0.0, 1.0;", "(a1) 0, 0, 1;\n(a1) 0, 0, 1;\n(a0) 1, 0, 0;"),
