@@ -6,22 +6,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tallybayes._utils.html import html_parts
-from tallybayes._utils.text_table import text_table
 from tallybayes.distributions.beta import Beta
 from tallybayes.distributions.dirichlet import Dirichlet
 from tallybayes.distributions.gamma import Gamma
 from tallybayes.distributions.normal_inverse_gamma import NormalInverseGamma
 from tallybayes.errors import EstimateError, PriorError, printable
+from tallybayes.results.result import FrameData, Result, ResultTable, columns_of
 from tallybayes.statistics.counts import Counts
 from tallybayes.typing import Prior
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from tallybayes.estimation.distribution_fit import FittedDistribution
 
-_MOST_LINES = 40  # rows of a printed table
+_MOST_ROWS = 40  # rows of the table in text and HTML
 
 
 class ParameterEstimates(NamedTuple):
@@ -45,7 +42,7 @@ class ParameterEstimates(NamedTuple):
     high: float
 
 
-class Estimates:
+class Estimates(Result):
     """Estimates of every parameter of a distribution side by side. Returned by `FittedDistribution.estimates`.
 
     Attributes
@@ -72,30 +69,22 @@ class Estimates:
         self.mass = mass
         self._hidden = hidden
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the estimates as a pandas data frame, a row for every parameter."""
-        import pandas as pd
+    def _frame_data(self) -> FrameData:
+        columns = columns_of(ParameterEstimates, self.rows)
+        return {name: values for name, values in columns.items() if name not in self._hidden}
 
-        frame = pd.DataFrame(self.rows, columns=list(ParameterEstimates._fields))
-        return frame.drop(columns=sorted(self._hidden))
-
-    def _lines(self) -> list[list[str]]:
-        kept = [name for name in ("group", "column") if name not in self._hidden]
-        lines = [[*kept, "parameter", "ML", "MAP", "posterior mean", f"{100 * self.mass:.4g} % credible interval"]]
-        for row in self.rows[:_MOST_LINES]:
-            labels = [printable(getattr(row, name)) for name in (*kept, "parameter")]
-            numbers = [f"{number:.4g}" for number in (row.mle, row.map, row.mean)]
-            lines.append([*labels, *numbers, f"{row.low:.4g} to {row.high:.4g}"])
-        return lines
-
-    def __repr__(self) -> str:
-        more = len(self.rows) - _MOST_LINES
-        shown = [f"Estimates under the prior {self.prior!r}", *text_table(self._lines())]
-        return "\n".join([*shown, f"  … {more:,} more"] if more > 0 else shown)
-
-    def _repr_html_(self) -> str:
-        head, *lines = self._lines()
-        return html_parts((f"Estimates under the prior {self.prior!r}", head, lines))
+    def _content(self) -> list[str | ResultTable]:
+        names = [name for name in ("group", "column") if name not in self._hidden]
+        rows = [
+            [
+                *(printable(getattr(row, name)) for name in (*names, "parameter")),
+                *(f"{number:.4g}" for number in (row.mle, row.map, row.mean)),
+                f"{row.low:.4g} to {row.high:.4g}",
+            ]
+            for row in self.rows[:_MOST_ROWS]
+        ]
+        head = [*names, "parameter", "ML", "MAP", "posterior mean", f"{100 * self.mass:.4g} % credible interval"]
+        return [ResultTable(rows, head, f"Estimates under the prior {self.prior!r}", n_rows=len(self.rows))]
 
 
 def estimates(learned: FittedDistribution, prior: Prior = None, mass: float = 0.95) -> Estimates:

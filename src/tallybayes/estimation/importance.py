@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from tallybayes._utils.html import html_parts
-from tallybayes._utils.text_table import text_table
 from tallybayes.errors import DataError, printable
+from tallybayes.results.result import FrameData, Result, ResultTable
 from tallybayes.typing import Name
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
     from tallybayes.plotting.plot import Plot
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
-class FeatureImportance:
+class FeatureImportance(Result):
     """The increase of the log loss without each column, the most important column first. It prints as a table.
 
     Attributes
@@ -59,12 +57,6 @@ class FeatureImportance:
         error = 1.96 * np.sqrt((rows - mean[:, None]) ** 2 @ share**2)
         return cls(columns, np.stack([mean, mean - error, mean + error], axis=1), float(share @ base), len(base))
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a pandas data frame, one line per column."""
-        import pandas as pd
-
-        return pd.DataFrame({"column": self.columns, "increase": self.increase, "low": self.low, "high": self.high})
-
     def plot(self, ax: Axes | None = None, *, most: int = 20) -> Plot:
         """Plot the increase and its 95 % interval for the most important columns; needs matplotlib.
 
@@ -82,20 +74,14 @@ class FeatureImportance:
 
         return plot_importance(self, ax, most)
 
-    def _lines(self) -> list[list[str]]:
-        rows = zip(self.columns, self.increase, self.low, self.high, strict=True)
-        return [[printable(str(name)), f"{n:.4f}", f"{low:.4f} to {high:.4f}"] for name, n, low, high in rows]
+    def _frame_data(self) -> FrameData:
+        return {"column": self.columns, "increase": self.increase, "low": self.low, "high": self.high}
 
-    def _title(self) -> str:
-        return f"Feature importance, {self.n_rows:,} rows: increase of the log loss from {self.log_loss:.4f} nats"
-
-    def __repr__(self) -> str:
-        lines = text_table([["column", "increase", "95 % interval"], *self._lines()[:_SHOWN]], right=[1])
-        more = len(self.columns) - _SHOWN
-        return "\n".join([self._title(), "", *lines, *([f"  … {more} more"] if more > 0 else [])])
-
-    def _repr_html_(self) -> str:
-        return html_parts((self._title(), ["column", "increase", "95 % interval"], self._lines()))
+    def _content(self) -> list[str | ResultTable]:
+        parts = zip(self.columns, self.increase, self.low, self.high, strict=True)
+        rows = [[printable(str(name)), f"{n:.4f}", f"{low:.4f} to {high:.4f}"] for name, n, low, high in parts]
+        title = f"Feature importance, {self.n_rows:,} rows: increase of the log loss from {self.log_loss:.4f} nats"
+        return [ResultTable(rows, ["column", "increase", "95 % interval"], title, "lrl", max_rows=_SHOWN)]
 
 
 def chosen_columns(columns: Iterable[Name] | None, known: Sequence[Name]) -> list[Name]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes._utils.html import html_text
 from tallybayes.models.ensemble.feature_views import BLOCK
 from tallybayes.models.inspection.model_summary import Summary
+from tallybayes.results.result import FrameData, Result, ResultTable
 
 
 class MemberSummary(NamedTuple):
@@ -18,7 +19,7 @@ class MemberSummary(NamedTuple):
     summary: Summary
 
 
-class EnsembleSummary:
+class EnsembleSummary(Result):
     """Summary of an automatic classifier. `AutoClassifier.summary` returns it.
 
     Attributes
@@ -33,26 +34,18 @@ class EnsembleSummary:
         self.title = title
         self.members = members
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with one row per column of every member."""
-        import pandas as pd
+    def _frame_data(self) -> FrameData:
+        return [
+            {**column._asdict(), "member": member.name, "weight": member.weight}
+            for member in self.members
+            for column in member.summary.columns
+        ]
 
-        parts = [member.summary.to_frame().assign(member=member.name, weight=member.weight) for member in self.members]
-        rows = [row for part in parts for row in part.to_dict("records")]  # pandas.concat warns of all-missing columns
-        return pd.DataFrame(rows, columns=list(parts[0].columns))
-
-    def __repr__(self) -> str:
-        lines = [self.title]
+    def _content(self) -> Iterator[str | ResultTable]:
+        yield self.title
         for member in self.members:
-            _, *columns = repr(member.summary).splitlines()
-            lines += [f"{member.weight:.2f} {member.name}", *columns]
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        shown = (
-            html_text(f"{member.weight:.2f} {member.name}") + member.summary._repr_html_() for member in self.members
-        )
-        return html_text(self.title) + "".join(shown)
+            yield f"{member.weight:.2f} {member.name}"
+            yield from member.summary.tables()
 
 
 def summary(model: Any) -> EnsembleSummary:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes._utils.html import html_parts
 from tallybayes.errors import printable
 from tallybayes.models.ensemble.leakage import Leak
+from tallybayes.results.result import FrameData, Result, ResultTable, columns_of
 
 _SHOWN = 12
 
@@ -25,7 +25,7 @@ class LeaderboardEntry(NamedTuple):
     seconds: float
 
 
-class Leaderboard:
+class Leaderboard(Result):
     """The candidates of `AutoClassifier` and their held-out results. It prints as a table.
 
     Attributes
@@ -50,6 +50,8 @@ class Leaderboard:
     leaks : list of Leak
         Columns that predict the target almost by themselves: possible target leakage (`find_leakage`).
     """
+
+    _separator = "\n\n"
 
     def __init__(
         self,
@@ -77,56 +79,51 @@ class Leaderboard:
         self.n_total = n_total
         self.leaks = list(leaks)
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with one row per candidate."""
-        import pandas as pd
+    def _frame_data(self) -> FrameData:
+        return columns_of(LeaderboardEntry, self.tried)
 
-        return pd.DataFrame(self.tried)
-
-    def _repr_html_(self) -> str:
-        held_out, *_ = repr(self).split("\n\n")
-        head = ["candidate", "log-loss", "95 % interval", "weight", "seconds"]
-        tried = (
-            [entry.name, f"{entry.loss:.3f}", f"{entry.low:.3f} to {entry.high:.3f}", weight, f"{entry.seconds:.2g}"]
-            for entry in self.tried
-            for weight in [f"{entry.weight:.2f}" if entry.weight > 0 else "·"]
-        )
-        parts = [("", ["column", "suggested family"], self.columns.items())] if self.columns else []
-        parts += [("", ["left out", "because"], self.dropped_columns.items())] if self.dropped_columns else []
-        parts += [("", ["not tried", "because"], self.skipped.items())] if self.skipped else []
-        return html_parts((held_out, head, tried), *parts)
-
-    def __repr__(self) -> str:
-        chosen = [entry for entry in self.tried if entry.weight > 0]
-        head = (
+    def _content(self) -> list[str | ResultTable]:
+        selected = [entry for entry in self.tried if entry.weight > 0]
+        others = [entry for entry in self.tried if entry.weight == 0]
+        shown = sorted([*selected, *others[: max(0, _SHOWN - len(selected))]], key=lambda entry: entry.loss)
+        subject = "the mixture" if len(selected) > 1 else "it"
+        title = [
             f"Chosen from {len(self.tried)} candidates by {self.n_folds} folds of "
-            f"{rows_looked_at(self.n_rows, self.n_total)} in {self.seconds:.2g} s"
-        )
-        what = "the mixture" if len(chosen) > 1 else "it"
-        mixed = f"  held out, {what} has log-loss {self.loss:.3f} ({self.low:.3f} to {self.high:.3f})"
-        lines = [head, f"{mixed}, accuracy {self.accuracy:.3f}", *map(str, self.leaks), ""]
-        shown = [*chosen, *[entry for entry in self.tried if entry.weight == 0][: max(0, _SHOWN - len(chosen))]]
-        shown.sort(key=lambda entry: entry.loss)
-        width = max(len(entry.name) for entry in shown)
-        lines.append(f"  {'candidate':<{width}}  log-loss  {'95 % interval':<14}  weight  seconds")
-        for entry in shown:
-            weight = f"{entry.weight:6.2f}" if entry.weight > 0 else "     ·"
-            interval = f"{entry.low:.3f} to {entry.high:.3f}"
-            lines.append(f"  {entry.name:<{width}}  {entry.loss:8.3f}  {interval:<14}  {weight}  {entry.seconds:7.2g}")
-        if len(self.tried) > len(shown):
-            lines.append(f"  … {len(self.tried) - len(shown)} more that have no weight")
-        for title, part in (("column", self.columns), ("left out", self.dropped_columns), ("not tried", self.skipped)):
-            if part:
-                names = [printable(name) for name in list(part)[:_SHOWN]]
-                width = max([len(title), *map(len, names)])
-                lines += ["", f"  {title:<{width}}  {'suggested family' if title == 'column' else 'because'}"]
-                values = [getattr(value, "bins", None) or value for value in list(part.values())[:_SHOWN]]
-                for name, value in zip(names, values, strict=True):
-                    text = f"{len(value)} bins: {', '.join(value)}" if isinstance(value, tuple) else str(value)
-                    lines.append(f"  {name:<{width}}  {text if len(text) < 90 else text[:87] + '…'}")
-                if len(part) > _SHOWN:
-                    lines.append(f"  … {len(part) - _SHOWN} more")
-        return "\n".join(lines)
+            f"{rows_looked_at(self.n_rows, self.n_total)} in {self.seconds:.2g} s",
+            f"  held out, {subject} has log-loss {self.loss:.3f} ({self.low:.3f} to {self.high:.3f}), "
+            f"accuracy {self.accuracy:.3f}",
+            *map(str, self.leaks),
+        ]
+        rows = [
+            [
+                entry.name,
+                f"{entry.loss:.3f}",
+                f"{entry.low:.3f} to {entry.high:.3f}",
+                f"{entry.weight:.2f}" if entry.weight > 0 else "·",
+                f"{entry.seconds:.2g}",
+            ]
+            for entry in shown
+        ]
+        head = ["candidate", "log-loss", "95 % interval", "weight", "seconds"]
+        parts = {"column": self.columns, "left out": self.dropped_columns, "not tried": self.skipped}
+        return [
+            "\n".join(title),
+            ResultTable(rows, head, align="lrlrr", n_rows=len(self.tried)),
+            *(_column_table(name, part) for name, part in parts.items() if part),
+        ]
+
+
+def _column_table(name: str, part: Mapping[Any, Any]) -> ResultTable:
+    """Return a table of columns or candidates with their families or reasons."""
+    rows = [[printable(key), _shown_value(value)] for key, value in part.items()]
+    return ResultTable(rows, [name, "suggested family" if name == "column" else "because"], max_rows=_SHOWN)
+
+
+def _shown_value(value: Any) -> str:
+    """Return a family or a reason as text; of bins their number and names."""
+    bins = getattr(value, "bins", None)
+    text = f"{len(bins)} bins: {', '.join(bins)}" if bins else str(value)
+    return text if len(text) < 90 else f"{text[:87]}…"
 
 
 def rows_looked_at(n_rows: int, n_total: int) -> str:

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tallybayes._utils.fitted import check_is_fitted
-from tallybayes._utils.html import html_parts
 from tallybayes.distributions.parameter_distribution import ParameterDistribution
 from tallybayes.errors import DataError, NoCountsError, printable, short_repr
 from tallybayes.families.family import Family
 from tallybayes.models.inputs.columns import display_family
+from tallybayes.results.result import FrameData, Result, ResultTable, columns_of
 from tallybayes.tally.factor import Factor
 
-_MOST_LINES = 40  # of a printed table
+_MOST_ROWS = 40  # rows of the table in text and HTML
 
 
 class ColumnSummary(NamedTuple):
@@ -27,7 +27,7 @@ class ColumnSummary(NamedTuple):
     prior: str
 
 
-class Summary:
+class Summary(Result):
     """Summary of a fitted model. ``model.summary()`` returns it.
 
     Attributes
@@ -54,42 +54,35 @@ class Summary:
         self.columns = columns
         self.dropped_columns = dropped_columns
 
-    def to_frame(self) -> Any:
-        """Return a pandas data frame with one row per column."""
-        import pandas as pd
+    def tables(self) -> list[ResultTable]:
+        """Return the tables of the columns and of the dropped columns, without the title.
 
-        return pd.DataFrame(self.columns, columns=list(ColumnSummary._fields))
-
-    def _lines(self, columns: list[ColumnSummary]) -> list[tuple[str, str, str, str, str]]:
-        """Return the cells of the printed table."""
-        lines = []
-        for column in columns:
-            levels = "" if column.levels is None else str(column.levels)
-            missing = "" if column.missing is None else _percent(column.missing)
-            lines.append((printable(column.column), column.family, levels, missing, column.prior))
-        return lines
-
-    def _repr_html_(self) -> str:
-        left_out = [("left out", ["column", "because"], self.dropped_columns.items())] if self.dropped_columns else []
-        return html_parts((self.title, ColumnSummary._fields, self._lines(self.columns)), *left_out)
-
-    def __repr__(self) -> str:
-        lines = [ColumnSummary._fields, *self._lines(self.columns[:_MOST_LINES])]
-        widths = [max(len(line[index]) for line in lines) for index in range(5)]
-        out = [self.title]
-        for name, family, levels, missing, prior in lines:
-            left = [f"{name:<{widths[0]}}", f"{family:<{widths[1]}}"]
-            cells = [*left, f"{levels:>{widths[2]}}", f"{missing:>{widths[3]}}"]
-            out.append("  " + "  ".join([*cells, prior]).rstrip())
-        if len(self.columns) > _MOST_LINES:
-            out.append(f"  … and {len(self.columns) - _MOST_LINES:,} more")
+        Returns
+        -------
+        list of ResultTable
+        """
+        rows = [
+            [
+                printable(column.column),
+                column.family,
+                "" if column.levels is None else str(column.levels),
+                "" if column.missing is None else _percent(column.missing),
+                column.prior,
+            ]
+            for column in self.columns[:_MOST_ROWS]
+        ]
+        tables = [ResultTable(rows, ColumnSummary._fields, align="llrrl", n_rows=len(self.columns))]
         if self.dropped_columns:
-            width = max(len(printable(name)) for name in self.dropped_columns)
-            out.append("left out")
-            reasons = list(self.dropped_columns.items())
-            out += [f"  {printable(name):<{width}}  {reason}" for name, reason in reasons[:_MOST_LINES]]
-            out += [f"  … and {len(reasons) - _MOST_LINES:,} more"] if len(reasons) > _MOST_LINES else []
-        return "\n".join(out)
+            reasons = [[printable(name), reason] for name, reason in self.dropped_columns.items()]
+            tables.append(ResultTable(reasons, title="left out", max_rows=_MOST_ROWS))
+        return tables
+
+    def _frame_data(self) -> FrameData:
+        return columns_of(ColumnSummary, self.columns)
+
+    def _content(self) -> list[str | ResultTable]:
+        first, *others = self.tables()
+        return [first._replace(title=self.title), *others]
 
 
 def summary(model: Any) -> Summary:
