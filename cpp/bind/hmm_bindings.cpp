@@ -69,7 +69,7 @@ class Sequences {
       const nb::gil_scoped_release released;
       good = work(*chosen_tier().chain);
     }
-    if (!good) refuse();
+    if (!good) raise_invalid();
   }
 
   static void require(bool condition) {
@@ -89,7 +89,7 @@ class Sequences {
     return reinterpret_cast<const double*>(table.data);
   }
 
-  [[noreturn]] void refuse() const {
+  [[noreturn]] void raise_invalid() const {
     const size_t n = input.n_states, n_steps = input.n_steps();
     if (input.coded()) {
       const uint64_t limit = code_limit(input.codes.type, input.n_levels), missing = missing_code(input.codes.type);
@@ -114,7 +114,7 @@ class Sequences {
         throw nb::value_error(text.c_str());
       }
     }
-    throw nb::value_error("an emission was refused");
+    throw nb::value_error("an emission is invalid");
   }
 
   std::vector<Borrowed> buffers_;

@@ -81,11 +81,11 @@ class PythonPartlyKnown {
   }
 
   // Posteriors of all requested variables, concatenated, each (rows, levels).
-  nb::tuple answer(nb::handle tables, nb::handle logs, nb::handle asked, size_t threads) const {
+  nb::tuple answer(nb::handle tables, nb::handle logs, nb::handle requested, size_t threads) const {
     const Numbers given(*rows_, tables, logs);
     std::vector<Borrowed> buffers;
     buffers.reserve(1);
-    const auto [flags, d] = line<uint8_t>(buffers, asked, Type::uint8);
+    const auto [flags, d] = line<uint8_t>(buffers, requested, Type::uint8);
     require(d == rows_->sizes().size());
     size_t n_posteriors = 0;
     for (size_t j = 0; j < d; j++) n_posteriors += flags[j] ? rows_->n_rows() * rows_->sizes()[j] : 0;

@@ -244,7 +244,7 @@ class PythonScorer {
     if (!same) throw nb::value_error("expected tables with the same number of columns");
   }
 
-  [[noreturn]] static void refuse_rows(size_t block, size_t found, size_t n_rows) {
+  [[noreturn]] static void raise_wrong_rows(size_t block, size_t found, size_t n_rows) {
     const std::string text = "blocks[" + std::to_string(block) + "] has " + std::to_string(found) + " rows, expected " +
                              std::to_string(n_rows);
     throw nb::value_error(text.c_str());
@@ -261,7 +261,7 @@ class PythonScorer {
     values.require({values.type()});
     if (pointers.length(0) == 0) throw nb::value_error("indptr is empty, expected one entry more than there are rows");
     if (positions.length(0) != values.length(0)) throw nb::value_error("indices and data differ in length");
-    if (pointers.length(0) - 1 != n_rows) refuse_rows(f, pointers.length(0) - 1, n_rows);
+    if (pointers.length(0) - 1 != n_rows) raise_wrong_rows(f, pointers.length(0) - 1, n_rows);
     block.sparse = {pointers.column(), positions.column(), values.column(), n_rows, values.length(0), n_columns};
   }
 
@@ -269,7 +269,7 @@ class PythonScorer {
                            BorrowedBlock& borrowed, ScoreBlock& block) {
     borrowed.table = borrow_table(given, n_rows);
     const Table& table = borrowed.table.table;
-    if (table.n_rows != n_rows) refuse_rows(f, table.n_rows, n_rows);
+    if (table.n_rows != n_rows) raise_wrong_rows(f, table.n_rows, n_rows);
     if (table.n_columns != factor.n_columns) {
       const std::string text = "blocks[" + std::to_string(f) + "] has " + std::to_string(table.n_columns) +
                                " columns, expected " + std::to_string(factor.n_columns);
@@ -310,32 +310,32 @@ class PythonScorer {
   }
 
   void run(const Inputs& inputs, const Chosen& chosen, size_t threads, const Scores& scores) const {
-    Refused refused;
+    InvalidValue invalid_value;
     bool good;
     {
       const nb::gil_scoped_release released;
       good = scorer_->score(inputs.blocks, chosen, threads, scores);
-      if (!good) refused = find_refused(*scorer_, inputs.blocks, chosen);
+      if (!good) invalid_value = find_invalid_value(*scorer_, inputs.blocks, chosen);
     }
-    if (!good) raise(refused, inputs.blocks[refused.factor]);
+    if (!good) raise(invalid_value, inputs.blocks[invalid_value.factor]);
   }
 
-  [[noreturn]] static void raise(const Refused& refused, const ScoreBlock& block) {
-    const std::string row = std::to_string(refused.row), found = std::to_string(refused.found);
+  [[noreturn]] static void raise(const InvalidValue& invalid_value, const ScoreBlock& block) {
+    const std::string row = std::to_string(invalid_value.row), found = std::to_string(invalid_value.found);
     std::string text;
-    if (refused.what == Refused::What::extent) {
-      text = "indptr gives row " + row + " the entries " + found + " to " + std::to_string(refused.stop) +
+    if (invalid_value.what == InvalidValue::What::extent) {
+      text = "indptr gives row " + row + " the entries " + found + " to " + std::to_string(invalid_value.stop) +
              ", expected a rising range within 0 to " + std::to_string(block.sparse.n_entries);
       throw nb::index_error(text.c_str());
     }
-    if (refused.what == Refused::What::index) {
+    if (invalid_value.what == InvalidValue::What::index) {
       text = "row " + row + " has column index " + found + ", expected 0 to " +
              std::to_string(static_cast<int64_t>(block.sparse.n_columns) - 1);
       throw nb::index_error(text.c_str());
     }
     const nb::object error =
-        nb::module_::import_("tallybayes.errors").attr("CellError")(refused.row, refused.column);
-    nb::setattr(error, "factor", nb::cast(refused.factor));
+        nb::module_::import_("tallybayes.errors").attr("CellError")(invalid_value.row, invalid_value.column);
+    nb::setattr(error, "factor", nb::cast(invalid_value.factor));
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
     throw nb::python_error();
   }
@@ -394,15 +394,15 @@ nb::object python_score_pairs(nb::handle columns, nb::handle sizes, nb::handle t
 
 nb::object python_sum_tempered(nb::handle scores, nb::handle truth, nb::handle base, nb::handle weights,
                                size_t n_classes, double sharpness, double doubt) {
-  const Borrowed cells(scores), told(truth), shares(base), times(weights);
+  const Borrowed cells(scores), true_scores(truth), base_rates(base), times(weights);
   const auto doubles = [](const Borrowed& array) {
     return reinterpret_cast<const double*>(array.require({Type::float64}).data());
   };
-  const size_t n = told.length(0);
-  if (n % 8 || shares.length(0) != n || times.length(0) != n || cells.length(0) != n * n_classes) {
+  const size_t n = true_scores.length(0);
+  if (n % 8 || base_rates.length(0) != n || times.length(0) != n || cells.length(0) != n * n_classes) {
     throw nb::value_error("expected as many rows in every part, a multiple of eight");
   }
-  const TemperedRows rows{doubles(cells), doubles(told), doubles(shares), doubles(times), n, n_classes};
+  const TemperedRows rows{doubles(cells), doubles(true_scores), doubles(base_rates), doubles(times), n, n_classes};
   Vector sums(tempered_sums);
   {
     const nb::gil_scoped_release released;

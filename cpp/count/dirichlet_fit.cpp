@@ -94,7 +94,7 @@ class Column {
     scale_to(log_strength_, sum);
   }
 
-  void climb() {
+  void fit() {
     if (empty_) {
       for (Cell& cell : cells_) cell.alpha = 1.0;
       return;
@@ -223,7 +223,7 @@ std::vector<double> climb_dirichlet(const DirichletCounts& input) {
     const auto size = static_cast<size_t>(input.sizes[j]);
     column.load(input.counts + first * input.n_groups, input.rows + j * input.n_groups, input.many + first, size,
                 static_cast<double>(input.n_levels[j]));
-    column.climb();
+    column.fit();
     column.round_into(out.data() + first);
     first += size;
   }

@@ -149,19 +149,19 @@ class Worker : ChainWorker {
 
   // Positions of the backward variables and of the products of a stream. At the last step: the end probabilities,
   // scaled so that states times backward variables sum to `weight`; true there.
-  bool set_beliefs(const ChainTurn& turn, ChainStream& stream, size_t segment, double weight) {
+  bool set_betas(const ChainTurn& turn, ChainStream& stream, size_t segment, double weight) {
     const size_t place_of_turn = in_segments() ? slot(turn.sequence) : turn.slot;
     place(stream, table(), turn.sequence, segment, first_move(segment) + n_moves(turn.sequence, segment));
-    stream.belief = beliefs_.data() + place_of_turn * pitch_;
+    stream.beta = betas_.data() + place_of_turn * pitch_;
     if (segment != last_segment(turn.sequence)) return false;
     const double share = weight / total(turn.sequence);
-    for (size_t j = 0; j < pitch_; j++) stream.belief[j] = model_.end.plain.data()[j] * share;
+    for (size_t j = 0; j < pitch_; j++) stream.beta[j] = model_.end.plain.data()[j] * share;
     return true;
   }
   double* products_of(const ChainTurn& turn) { return products_.data() + turn.slot * chain_block * pitch_; }
 
   // Backward pass; the products of the last step are written first.
-  void retreat(ChainGoal told, const ChainTurn* turns, ChainStream* streams, size_t n, size_t n_steps) {
+  void retreat(ChainGoal goal, const ChainTurn* turns, ChainStream* streams, size_t n, size_t n_steps) {
     const auto step = static_cast<ptrdiff_t>(pitch_);
     const bool all = goal_ == Goal::expected || model_.wide();
     for (size_t k = 0; k < n; k++) {
@@ -169,20 +169,20 @@ class Worker : ChainWorker {
       streams[k].product_stride = all ? -step : 0;
     }
     crew_.run([&](const ChainTeam& team) {
-      kernels_.backward(model_.plain, stride(), told, streams, n, n_steps, team);
+      kernels_.backward(model_.plain, stride(), goal, streams, n, n_steps, team);
     });
   }
 
   // Whether states that may have underflowed in the forward pass matter for later steps.
   void certify() {
     const auto doubtful = [&](size_t sequence) { return trust(sequence) == Trust::doubt; };
-    beliefs_.of(model_.most_streams() * pitch_);
+    betas_.of(model_.most_streams() * pitch_);
     products_.of(model_.most_streams() * chain_block * pitch_);
     watched_.assign(watched_.size(), 0);
     for (size_t segment = batch_.n_segments; segment-- > 0;) {
       if (std::none_of(trust_.begin(), trust_.end(), [](Trust trust) { return trust == Trust::doubt; })) return;
       load(segment, false);
-      auto begin = [&](const ChainTurn& turn, ChainStream& stream) { set_beliefs(turn, stream, segment, 1.0); };
+      auto begin = [&](const ChainTurn& turn, ChainStream& stream) { set_betas(turn, stream, segment, 1.0); };
       auto move = [&](const ChainTurn* turns, ChainStream* streams, size_t n, size_t n_steps) {
         retreat(ChainGoal::certify, turns, streams, n, n_steps);
       };
@@ -207,7 +207,7 @@ class Worker : ChainWorker {
 
   void backward(size_t segment) {
     const bool expected = goal_ == Goal::expected;
-    const ChainGoal told = results_.rows ? ChainGoal::rows : ChainGoal::counts;
+    const ChainGoal goal = results_.rows ? ChainGoal::rows : ChainGoal::counts;
     auto wanted = [&](size_t sequence) {
       if (trust(sequence) != Trust::full) return false;
       if (weight_of(sequence) > 0.0) return true;
@@ -216,14 +216,14 @@ class Worker : ChainWorker {
     };
     auto begin = [&](const ChainTurn& turn, ChainStream& stream) {
       const size_t step = first_move(segment) + n_moves(turn.sequence, segment);
-      const bool ends = set_beliefs(turn, stream, segment, weight_of(turn.sequence));
+      const bool ends = set_betas(turn, stream, segment, weight_of(turn.sequence));
       stream.out = results_.rows ? result_row(turn.sequence) + step * n_states_ : sums.levels.data();
       if (!ends) return;
-      kernels_.tell(model_.plain, told, stream);
+      kernels_.write_row(model_.plain, goal, stream);
       if (expected) add_row(stream, sums.end.data());
     };
     auto move = [&](const ChainTurn* turns, ChainStream* streams, size_t n, size_t n_steps) {
-      retreat(told, turns, streams, n, n_steps);
+      retreat(goal, turns, streams, n, n_steps);
       if (expected && model_.wide()) return add_wide(turns, streams, n, n_steps);
       for (size_t k = 0; k < n && expected; k++) {
         kernels_.add_products(streams[k].state, products_of(turns[k]), n_steps, n_states_, pitch_,
@@ -269,7 +269,7 @@ class Worker : ChainWorker {
   }
 
   void add_row(const ChainStream& stream, double* to) {
-    for (size_t j = 0; j < pitch_; j++) to[j] += stream.state[j] * stream.belief[j];
+    for (size_t j = 0; j < pitch_; j++) to[j] += stream.state[j] * stream.beta[j];
   }
 
   Goal goal_;
@@ -279,7 +279,7 @@ class Worker : ChainWorker {
   std::vector<Trust> trust_;
   std::vector<uint8_t> watched_;
   Vector totals_;
-  Room<double> beliefs_, products_, turned_;
+  Room<double> betas_, products_, turned_;
 };
 
 // Runs all parts; add(sums) is called after each, in order.

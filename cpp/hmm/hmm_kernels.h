@@ -44,8 +44,8 @@ struct ChainStream {
   double* state;  // forward: probabilities of the states given the steps so far
   ptrdiff_t state_stride;  // scales that keep the states near 1 (logarithms: near 0): the next, or backward the last
   double* scale;  // scale factors that keep the states near 1 (logarithms: near 0): the next one, or backward the last used
-  double* belief;  // backward: likelihood of the later steps given every state
-  double* products;  // backward: output of emission · scale · belief of the current step
+  double* beta;  // backward: likelihood of the later steps given every state
+  double* products;  // backward: output of emission · scale · beta of the current step
   ptrdiff_t product_stride;
   double* out;  // nonzero after too small a probability (forward) or too large a backward variable (certify)
   uint64_t watched[8];  // nonzero after a probability that became too small (forward) or a backward variable too large (certify)
@@ -123,7 +123,7 @@ struct ChainKernels {
   // Performs a backward step, then writes the results of the step.
   void (*backward)(const ChainMatrix&, const ChainStride&, ChainGoal, ChainStream*, size_t n_streams, size_t n_steps,
                    const ChainTeam&);
-  void (*tell)(const ChainMatrix&, ChainGoal, const ChainStream&);
+  void (*write_row)(const ChainMatrix&, ChainGoal, const ChainStream&);
   // sums[from][to] += Σ left[step][from] · right[step][to]
   void (*add_products)(const double* left, const double* right, size_t n_steps, size_t n_states, size_t pitch,
                        double* sums);

@@ -99,11 +99,11 @@ void LogPass::backward(double weight, PartSums& sums) {
       continue;
     }
     kernels_.log_backward(logs, states_.data(), weight, moves, room_.of(3 * pitch_));
-    tell(logs, first, sums);
+    write_row(logs, first, sums);
   }
 }
 
-void LogPass::tell(const ChainLogs& logs, size_t first, PartSums& sums) {
+void LogPass::write_row(const ChainLogs& logs, size_t first, PartSums& sums) {
   for (size_t t = 0; t < logs.n_steps; t++) {
     const double* state = states_.data() + t * pitch_;
     if (results_.rows) {

@@ -44,7 +44,7 @@ class LogPass {
   }
   double forward();
   void backward(double weight, PartSums& sums);
-  void tell(const ChainLogs& logs, size_t first, PartSums& sums);
+  void write_row(const ChainLogs& logs, size_t first, PartSums& sums);
 
   const ChainKernels& kernels_;
   const ChainModel& model_;

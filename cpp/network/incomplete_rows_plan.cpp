@@ -183,7 +183,7 @@ struct HashVariables {
   }
 };
 
-constexpr uint32_t nobody = std::numeric_limits<uint32_t>::max();
+constexpr uint32_t unset = std::numeric_limits<uint32_t>::max();
 
 // The instance with these bases; a new one of weight 0 if there is none.
 uint32_t instance_of(Pattern& pattern, const std::vector<int64_t>& bases) {
@@ -197,18 +197,18 @@ uint32_t instance_of(Pattern& pattern, const std::vector<int64_t>& bases) {
     return static_cast<size_t>(hash) & (n_slots - 1);
   };
   if (2 * pattern.n_instances >= pattern.slots.size()) {
-    std::vector<uint32_t> slots(std::max<size_t>(8, 4 * pattern.n_instances), nobody);
-    while (slots.size() & (slots.size() - 1)) slots.push_back(nobody);  // a power of two
+    std::vector<uint32_t> slots(std::max<size_t>(8, 4 * pattern.n_instances), unset);
+    while (slots.size() & (slots.size() - 1)) slots.push_back(unset);  // a power of two
     for (size_t k = 0; k < pattern.n_instances; k++) {
       size_t slot = slot_of(pattern.bases.data() + k * width, slots.size());
-      while (slots[slot] != nobody) slot = (slot + 1) & (slots.size() - 1);
+      while (slots[slot] != unset) slot = (slot + 1) & (slots.size() - 1);
       slots[slot] = static_cast<uint32_t>(k);
     }
     pattern.slots = std::move(slots);
   }
   const size_t n_slots = pattern.slots.size();
   size_t slot = slot_of(bases.data(), n_slots);
-  for (; pattern.slots[slot] != nobody; slot = (slot + 1) & (n_slots - 1)) {
+  for (; pattern.slots[slot] != unset; slot = (slot + 1) & (n_slots - 1)) {
     const int64_t* there = pattern.bases.data() + pattern.slots[slot] * width;
     if (std::equal(bases.begin(), bases.end(), there)) return pattern.slots[slot];
   }
@@ -241,7 +241,7 @@ void PartlyKnown::read(const PartlyKnownInput& input) {
   const size_t d = sizes_.size(), n_factors = input.factors.size();
   std::vector<Variables> having(d);  // the factors of every variable
   std::vector<uint32_t> n_having(d);
-  std::vector<uint32_t> own(d, nobody);
+  std::vector<uint32_t> own(d, unset);
   for (size_t f = 0; f < n_factors; f++) {
     for (const uint32_t member : input.factors[f].members) having[member].push_back(static_cast<uint32_t>(f));
     if (input.factors[f].sums_to_one >= 0) own[static_cast<size_t>(input.factors[f].sums_to_one)] = static_cast<uint32_t>(f);
@@ -263,7 +263,7 @@ void PartlyKnown::read(const PartlyKnownInput& input) {
       while (!waiting.empty()) {
         const uint32_t j = waiting.back();
         waiting.pop_back();
-        if (!open[j] || input.kept[j] || left[j] != 1 || own[j] == nobody || gone[own[j]]) continue;
+        if (!open[j] || input.kept[j] || left[j] != 1 || own[j] == unset || gone[own[j]]) continue;
         open[j] = 0;
         gone[own[j]] = 1;
         dropped.push_back(own[j]);

@@ -34,7 +34,7 @@ struct ScoreFactor {
   size_t pitch = 0;
   Aligned<double> table;
   std::vector<uint32_t> sizes, offsets;
-  bool refuse = false;
+  bool strict = false;
   bool skip_zero = false;  // sparse: some weights are −inf
   // sparse: for approximate scores; empty if these would not be reliable
   size_t small_pitch = 0;
@@ -65,7 +65,7 @@ struct Chosen {
 class Scorer {
  public:
   Scorer(const ScoreKernels& kernels, Vector start) : kernels_(kernels), start_(std::move(start)) {}
-  void add_codes(const int64_t* sizes, size_t n_columns, const double* table, bool refuse);
+  void add_codes(const int64_t* sizes, size_t n_columns, const double* table, bool strict);
   // Parameters, norms and tables are (columns, classes), row-major. Normal: mean and precision; student: mean, inverse
   // spread and power.
   void add_dense(FactorKind kind, Check check, size_t n_columns, std::vector<Vector> parameters, const double* norms);
@@ -80,7 +80,7 @@ class Scorer {
   const ScoreKernels& kernels() const { return kernels_; }
   // Whether both read blocks of the same shapes in the same way.
   bool reads_like(const Scorer& other) const;
-  // False if a value is not allowed; find_refused then finds it.
+  // False if a value is not allowed; find_invalid_value then finds it.
   bool score(const std::vector<ScoreBlock>&, const Chosen&, size_t threads, const Scores&) const;
 
  private:
@@ -110,12 +110,12 @@ inline int64_t entry_at(const Column& column, size_t i) {
                                     : reinterpret_cast<const int64_t*>(column.data)[i];
 }
 
-struct Refused {
+struct InvalidValue {
   enum class What { nothing, cell, extent, index } what = What::nothing;
   size_t factor = 0, row = 0, column = 0;
   int64_t found = 0, stop = 0;
 };
-Refused find_refused(const Scorer&, const std::vector<ScoreBlock>&, const Chosen&);
+InvalidValue find_invalid_value(const Scorer&, const std::vector<ScoreBlock>&, const Chosen&);
 
 // Smallest and largest value of every integer column; false where one exceeds the range of int64.
 bool column_ranges(const ScoreKernels&, const Table&, size_t threads, std::vector<int64_t>& low,

@@ -28,7 +28,7 @@ struct CodeLimits {
       limits.push_back(limits[i - n]);
       offsets.push_back(offsets[i - n]);
     }
-    columns = {limits.data(), offsets.data(), repeated, static_cast<uint32_t>(factor.pitch), factor.refuse};
+    columns = {limits.data(), offsets.data(), repeated, static_cast<uint32_t>(factor.pitch), factor.strict};
   }
   CodeLimits(const CodeLimits&) = delete;
   CodeLimits(CodeLimits&&) = default;  // vectors keep their address when they are moved

@@ -17,7 +17,7 @@ bool accepted(double x, Check check) {
 
 size_t row_at(const Chosen& chosen, size_t i) { return chosen.rows ? static_cast<size_t>(chosen.rows[i]) : i; }
 
-Refused search_table(const ScoreFactor& factor, const Table& table, size_t f, const Chosen& chosen) {
+InvalidValue search_table(const ScoreFactor& factor, const Table& table, size_t f, const Chosen& chosen) {
   const bool codes = factor.kind == FactorKind::codes;
   for (size_t i = 0; i < chosen.n_rows; i++) {
     const size_t row = row_at(chosen, i);
@@ -31,31 +31,31 @@ Refused search_table(const ScoreFactor& factor, const Table& table, size_t f, co
         const double x = cell_at(column, row);
         good = std::isnan(x) || accepted(x, factor.check);
       }
-      if (!good) return {Refused::What::cell, f, row, j};
+      if (!good) return {InvalidValue::What::cell, f, row, j};
     }
   }
   return {};
 }
 
-Refused search_sparse(const ScoreFactor& factor, const Sparse& matrix, size_t f, const Chosen& chosen) {
+InvalidValue search_sparse(const ScoreFactor& factor, const Sparse& matrix, size_t f, const Chosen& chosen) {
   for (size_t i = 0; i < chosen.n_rows; i++) {
     const size_t row = row_at(chosen, i);
     const int64_t start = entry_at(matrix.indptr, row), stop = entry_at(matrix.indptr, row + 1);
     if (start < 0 || stop < start || stop > static_cast<int64_t>(matrix.n_entries)) {
-      return {Refused::What::extent, f, row, 0, start, stop};
+      return {InvalidValue::What::extent, f, row, 0, start, stop};
     }
   }
-  Refused cell;
+  InvalidValue cell;
   for (size_t place = 0; place < chosen.n_rows; place++) {
     const size_t row = row_at(chosen, place);
     const size_t stop = static_cast<size_t>(entry_at(matrix.indptr, row + 1));
     for (size_t i = static_cast<size_t>(entry_at(matrix.indptr, row)); i < stop; i++) {
       const int64_t index = entry_at(matrix.indices, i);
-      if (static_cast<uint64_t>(index) >= matrix.n_columns) return {Refused::What::index, f, row, 0, index, 0};
-      if (cell.what == Refused::What::cell && cell.row != row) continue;  // only an invalid index can still come first
+      if (static_cast<uint64_t>(index) >= matrix.n_columns) return {InvalidValue::What::index, f, row, 0, index, 0};
+      if (cell.what == InvalidValue::What::cell && cell.row != row) continue;  // only an invalid index can still come first
       if (accepted(cell_at(matrix.data, i), factor.check)) continue;
       const size_t column = static_cast<size_t>(index);
-      if (cell.what == Refused::What::nothing || column < cell.column) cell = {Refused::What::cell, f, row, column};
+      if (cell.what == InvalidValue::What::nothing || column < cell.column) cell = {InvalidValue::What::cell, f, row, column};
     }
   }
   return cell;
@@ -63,13 +63,13 @@ Refused search_sparse(const ScoreFactor& factor, const Sparse& matrix, size_t f,
 
 }  // namespace
 
-Refused find_refused(const Scorer& scorer, const std::vector<ScoreBlock>& blocks, const Chosen& chosen) {
+InvalidValue find_invalid_value(const Scorer& scorer, const std::vector<ScoreBlock>& blocks, const Chosen& chosen) {
   for (size_t f = 0; f < blocks.size(); f++) {
     const ScoreFactor& factor = scorer.factors()[f];
-    if ((factor.kind == FactorKind::codes && !factor.refuse) || factor.kind == FactorKind::terms) continue;
-    const Refused found = factor.kind == FactorKind::sparse ? search_sparse(factor, blocks[f].sparse, f, chosen)
+    if ((factor.kind == FactorKind::codes && !factor.strict) || factor.kind == FactorKind::terms) continue;
+    const InvalidValue found = factor.kind == FactorKind::sparse ? search_sparse(factor, blocks[f].sparse, f, chosen)
                                                             : search_table(factor, blocks[f].table, f, chosen);
-    if (found.what != Refused::What::nothing) return found;
+    if (found.what != InvalidValue::What::nothing) return found;
   }
   throw std::logic_error("scoring stopped without a reason");
 }

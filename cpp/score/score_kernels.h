@@ -40,7 +40,7 @@ struct CodeColumns {
   const uint32_t* offsets;  // of code 0, in doubles
   size_t n_repeated;  // both arrays repeat this many times, to validate several short rows as one long one
   uint32_t pitch;           // of the table, in doubles
-  bool refuse;              // a code that is neither valid nor missing is an error
+  bool strict;              // a code that is neither valid nor missing is an error
 };
 
 // Log terms of one-dependence estimators: for every level of every column a panel of 1 + n_levels rows, the first all

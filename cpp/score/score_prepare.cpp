@@ -94,13 +94,13 @@ size_t small_pitch(size_t n_classes) {
 
 }  // namespace
 
-void Scorer::add_codes(const int64_t* sizes, size_t n_columns, const double* table, bool refuse) {
+void Scorer::add_codes(const int64_t* sizes, size_t n_columns, const double* table, bool strict) {
   const size_t k = n_classes();
   ScoreFactor factor;
   factor.kind = FactorKind::codes;
   factor.n_columns = n_columns;
   factor.n_classes = k;
-  factor.refuse = refuse;
+  factor.strict = strict;
   factor.pitch = padded_classes(k);
   size_t n_entries = 1;
   for (size_t j = 0; j < n_columns; j++) {

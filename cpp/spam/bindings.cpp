@@ -30,7 +30,7 @@ nb::object character(Py_UCS4 c) {
   return nb::steal(made);
 }
 
-bool asked(nb::handle text, const char* method) { return nb::cast<bool>(text.attr(method)()); }
+bool is(nb::handle text, const char* method) { return nb::cast<bool>(text.attr(method)()); }
 
 // The characters of a str, with a terminating zero.
 std::vector<Py_UCS4> characters_in(nb::handle text) {
@@ -67,9 +67,9 @@ class Reference final : public MailReference {
       using C = MailCharacters;
       const nb::object one = character(c);
       characters_of.flags[c] = static_cast<uint8_t>(
-          (asked(one, "isspace") ? C::space : 0) | (asked(one, "isalnum") ? C::alnum : 0) |
-          (asked(one, "isalpha") ? C::alpha : 0) | (asked(one, "isupper") ? C::upper : 0) |
-          (asked(one, "islower") ? C::not_upper : 0) | (c >= '0' && c <= '9' ? C::digit : 0));
+          (is(one, "isspace") ? C::space : 0) | (is(one, "isalnum") ? C::alnum : 0) |
+          (is(one, "isalpha") ? C::alpha : 0) | (is(one, "isupper") ? C::upper : 0) |
+          (is(one, "islower") ? C::not_upper : 0) | (c >= '0' && c <= '9' ? C::digit : 0));
       characters_of.lower[c] = static_cast<uint8_t>(characters_in(one.attr("lower")())[0]);
     }
   }
@@ -123,7 +123,7 @@ class Reference final : public MailReference {
     const auto known = signs_.find(c);
     if (known != signs_.end()) return known->second;
     const nb::object one = character(c);
-    return signs_[c] = !asked(one, "isalnum") && !asked(one, "isspace") && one.attr("lower")().equal(one);
+    return signs_[c] = !is(one, "isalnum") && !is(one, "isspace") && one.attr("lower")().equal(one);
   }
 
   mutable std::unordered_map<Py_UCS4, bool> signs_;

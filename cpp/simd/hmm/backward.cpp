@@ -15,7 +15,7 @@ inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t 
   const double* rows = stream.rows;
   double *state = stream.state, *product = stream.products, *out = stream.out;
   const ptrdiff_t state_stride = stream.state_stride, product_stride = stream.product_stride;
-  Row<Shape::vectors> belief(stream.belief);
+  Row<Shape::vectors> beta(stream.beta);
   Mask doubtful = {};
   for (size_t k = 0; k < n_steps; k++) {
     const double* row = rows + *codes * pitch;
@@ -24,26 +24,26 @@ inline __attribute__((always_inline)) void run_stream(const Moves& move, size_t 
     for (size_t v = 0; v < n_vectors; v++) {
       Doubles emitted = load(row + v * lanes);
       if (scaled && k == 0) emitted *= scale;
-      store(product + v * lanes, emitted * belief.get(v));
+      store(product + v * lanes, emitted * beta.get(v));
     }
     codes -= stride.code;
     rows -= stride.row;
     state -= state_stride;
     if (goal == ChainGoal::rows) out -= n_states;
-    double* told = goal == ChainGoal::counts ? out + *codes * pitch : out;
+    double* target = goal == ChainGoal::counts ? out + *codes * pitch : out;
     move(product, nullptr, [&](size_t v, Doubles moved) {
       if constexpr (goal == ChainGoal::certify) {
         doubtful |= ~(moved <= chain_huge);  // or NaN, from 0 · inf
       } else {
         const Doubles reached = load(state + v * lanes);
         moved = keep(moved, reached > chain_nothing);  // unreachable states may have an unbounded backward variable
-        tell_part<goal>(told, v, n_vectors, last, reached, moved);
+        write_part<goal>(target, v, n_vectors, last, reached, moved);
       }
-      belief.set(v, moved);
+      beta.set(v, moved);
     });
     product += product_stride;
   }
-  belief.save(stream.belief);
+  beta.save(stream.beta);
   stream.codes = codes;
   stream.rows = rows;
   stream.state = state;
@@ -142,15 +142,15 @@ void chain_backward(const ChainMatrix& matrix, const ChainStride& stride, ChainG
   }
 }
 
-void chain_tell(const ChainMatrix& matrix, ChainGoal goal, const ChainStream& stream) {
+void chain_write_row(const ChainMatrix& matrix, ChainGoal goal, const ChainStream& stream) {
   const RowShape shape(matrix.n_states);
   for (size_t v = 0; v < shape.n_vectors; v++) {
-    const Doubles state = load(stream.state + v * lanes), belief = load(stream.belief + v * lanes);
+    const Doubles state = load(stream.state + v * lanes), beta = load(stream.beta + v * lanes);
     if (goal == ChainGoal::rows) {
-      tell_part<ChainGoal::rows>(stream.out, v, shape.n_vectors, shape.last, state, belief);
+      write_part<ChainGoal::rows>(stream.out, v, shape.n_vectors, shape.last, state, beta);
     } else {
-      double* told = stream.out + *stream.codes * matrix.pitch;
-      tell_part<ChainGoal::counts>(told, v, shape.n_vectors, shape.last, state, belief);
+      double* target = stream.out + *stream.codes * matrix.pitch;
+      write_part<ChainGoal::counts>(target, v, shape.n_vectors, shape.last, state, beta);
     }
   }
 }

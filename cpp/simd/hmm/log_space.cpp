@@ -86,13 +86,13 @@ bool log_forward(const ChainLogs& logs, const double* before, double* states, Ch
 
 void log_backward(const ChainLogs& logs, double* states, double weight, double* moves, double* room) {
   const size_t pitch = logs.matrix->pitch;
-  double *belief = room, *product = room + pitch, *joint = room + 2 * pitch;
+  double *beta = room, *product = room + pitch, *joint = room + 2 * pitch;
   if (logs.last) {
-    for (size_t at = 0; at < pitch; at += lanes) store(belief + at, load(logs.end + at));
+    for (size_t at = 0; at < pitch; at += lanes) store(beta + at, load(logs.end + at));
   }
   for (size_t t = logs.n_steps; t-- > 0;) {
     double* state = states + t * pitch;
-    for (size_t at = 0; at < pitch; at += lanes) store(joint + at, load(state + at) + load(belief + at));
+    for (size_t at = 0; at < pitch; at += lanes) store(joint + at, load(state + at) + load(beta + at));
     const Doubles largest = largest_of(joint, pitch);
     const Doubles sum = sum_of_row(pitch / lanes, [&](size_t v) {
       return exp_of_negative(load(joint + v * lanes) - largest);
@@ -116,10 +116,10 @@ void log_backward(const ChainLogs& logs, double* states, double weight, double* 
     }
     if (t == 0 && logs.first) return;
     const double* row = row_of(logs, t);
-    for (size_t at = 0; at < pitch; at += lanes) store(product + at, load(row + at) + load(belief + at));
+    for (size_t at = 0; at < pitch; at += lanes) store(product + at, load(row + at) + load(beta + at));
     const Doubles middle = largest_of(product, pitch);
     for (size_t at = 0; at < pitch; at += lanes) store(product + at, load(product + at) - middle);
-    move_states(product, *logs.matrix, logs.matrix->turned, logs.matrix->out_of, belief);
+    move_states(product, *logs.matrix, logs.matrix->turned, logs.matrix->out_of, beta);
   }
 }
 

@@ -15,7 +15,7 @@ bool shift_rows(const double*, size_t, size_t, double*, size_t, double*);
 void share_rows(const double*, size_t, size_t, size_t, double*);
 void chain_forward(const ChainMatrix&, const ChainStride&, bool, ChainStream*, size_t, size_t, const ChainTeam&);
 void chain_backward(const ChainMatrix&, const ChainStride&, ChainGoal, ChainStream*, size_t, size_t, const ChainTeam&);
-void chain_tell(const ChainMatrix&, ChainGoal, const ChainStream&);
+void chain_write_row(const ChainMatrix&, ChainGoal, const ChainStream&);
 void add_products(const double*, const double*, size_t, size_t, size_t, double*);
 void best_forward(const ChainMatrix&, const ChainStride&, ChainStream*, size_t, size_t, const ChainTeam&);
 void trace_best(const ChainMatrix&, ChainStream*, size_t, size_t);
@@ -221,14 +221,14 @@ struct BestPath : LargestOfSums {
 
 // Writes part v of the posterior probabilities, or adds them to the counts of the step's level.
 template <ChainGoal goal>
-static inline void tell_part(double* out, size_t v, size_t n_vectors, Mask last, Doubles state, Doubles belief) {
+static inline void write_part(double* out, size_t v, size_t n_vectors, Mask last, Doubles state, Doubles beta) {
   double* at = out + v * lanes;
-  if constexpr (goal == ChainGoal::counts) store(at, multiply_add(state, belief, load(at)));
+  if constexpr (goal == ChainGoal::counts) store(at, multiply_add(state, beta, load(at)));
   if constexpr (goal == ChainGoal::rows) {
     if (v + 1 < n_vectors) {
-      store(at, state * belief);
+      store(at, state * beta);
     } else {
-      store_part(at, state * belief, last);
+      store_part(at, state * beta, last);
     }
   }
 }

@@ -196,10 +196,10 @@ void walk_backward(const ChainPanels& panels, const ChainMatrix& matrix, const C
     const bool now = n_steps >= chain_interval && k % chain_interval == 0;
     for (size_t g = 0; g < n; g++) {
       Walk& walk = walks[g];
-      const double *row = walk.rows + *walk.codes * pitch, *belief = streams[g].belief;
+      const double *row = walk.rows + *walk.codes * pitch, *beta = streams[g].beta;
       const Doubles scale = repeat(now ? *--walk.scale : 1.0);
       for (size_t v = share.first * n_vectors; v < smaller(share.last * n_vectors, n_all); v++) {
-        store(walk.product + v * lanes, load(row + v * lanes) * scale * load(belief + v * lanes));
+        store(walk.product + v * lanes, load(row + v * lanes) * scale * load(beta + v * lanes));
       }
       x[g] = walk.product;
       walk.product += streams[g].product_stride;
@@ -217,10 +217,10 @@ void walk_backward(const ChainPanels& panels, const ChainMatrix& matrix, const C
       } else {
         const Doubles reached = load(walk.state + v * lanes);
         moved = keep(moved, reached > chain_nothing);
-        tell_part<goal>(goal == ChainGoal::counts ? walk.out + *walk.codes * pitch : walk.out, v, n_all, last, reached,
+        write_part<goal>(goal == ChainGoal::counts ? walk.out + *walk.codes * pitch : walk.out, v, n_all, last, reached,
                         moved);
       }
-      store(streams[g].belief + v * lanes, moved);
+      store(streams[g].beta + v * lanes, moved);
     });
   }
   finish(walks, streams, n, team);

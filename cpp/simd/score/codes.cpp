@@ -75,7 +75,7 @@ bool load_entries(const Table& table, size_t first, size_t n, const CodeColumns&
       });
     }
   }
-  return !(columns.refuse && bad);
+  return !(columns.strict && bad);
 }
 
 namespace {

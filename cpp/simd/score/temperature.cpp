@@ -21,11 +21,11 @@ void sum_tempered(const TemperedRows& rows, double sharpness, double doubt, doub
         second = multiply_add(weighted, score, second);
       }
       const Doubles truth = load(rows.truth + at), weight = load(rows.weights + at);
-      const Doubles told = exp_of_negative(truth * sharpness) / total * trust;
+      const Doubles scaled = exp_of_negative(truth * sharpness) / total * trust;
       const Doubles mean = first / total, square = second / total;
-      const Doubles either = told + load(rows.base + at) * doubt;
-      const Mask bits = (Mask)either;
-      const Doubles own = told / either;  // posterior probability of the model against the contamination
+      const Doubles mixture = scaled + load(rows.base + at) * doubt;
+      const Mask bits = (Mask)mixture;
+      const Doubles own = scaled / mixture;  // posterior probability of the model against the contamination
       const Doubles torn = own * (1.0 - own), lean = (truth - mean) * sharpness;
       sums[0][v] = multiply_add(weight, log_product(mantissa_of(bits) - 1.0, exponent_of(bits)), sums[0][v]);
       sums[1][v] = multiply_add(weight, own * lean, sums[1][v]);
