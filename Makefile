@@ -16,7 +16,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*.* cpp/*/*.* cpp/*/*/*.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup spark demo test test-slow test-newest test-oldest test-spark-oldest setup-others test-all test-clang test-arm floors
-.PHONY: coverage mutate sanitize sdist wheel test-wheel fuzz lint types bench figures fit-page docs docs-serve clean
+.PHONY: coverage mutate sanitize sdist wheel test-wheel fuzz lint types bench figures fit-page kernel-stub docs docs-serve clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -166,6 +166,9 @@ figures: setup ## draw the handbook's figures again
 
 fit-page: setup ## write docs/how-a-fit-works.md, all functions on the path of a plain fit, from a trace
 	$(BIN)/python tools/fit_page.py
+
+kernel-stub: setup ## write the type stub of the compiled kernels
+	$(BIN)/python tools/kernel_stub.py
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(EXTRA) docs > build/docs.txt

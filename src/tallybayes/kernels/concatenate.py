@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tallybayes.kernels import active
+from tallybayes.kernels.active import implementation_for
 from tallybayes.kernels.arguments import AnyArray, Int64Array
-from tallybayes.kernels.reference import sums as _reference_sums
+from tallybayes.kernels.reference import concatenate as _reference
 from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = ["Joined", "join_arrays"]
@@ -60,16 +60,11 @@ def join_arrays(
         return None
     shorter = shorter and first.dtype.kind == "i" and first.dtype.itemsize > 2
     limit = _NO_LIMIT if at_most is None else at_most
-    joined = _compiled(parts, first, shorter, limit, n_threads(threads))
-    return _reference(parts, first, shorter, limit) if joined is None else joined
-
-
-def _compiled(parts: list[Any], first: AnyArray, shorter: bool, at_most: int, threads: int) -> Joined | None:
-    """Concatenate by the compiled kernel; None if it is not active or cannot."""
-    if active.module is _reference_sums:
-        return None
     lengths = np.empty(len(parts), dtype=np.int64)
-    result = active.module.join_arrays(parts, lengths, shorter, first.dtype.itemsize, at_most, threads)
+    arguments = (parts, lengths, shorter, first.dtype.itemsize, limit, n_threads(threads))
+    result = implementation_for(_reference).join_arrays(*arguments)
+    if result is None:  # the compiled kernel only reads contiguous arrays
+        result = _reference.join_arrays(*arguments)
     if result is None:
         return None
     if isinstance(result, int):  # the size in bytes, which exceeds the limit
@@ -77,20 +72,3 @@ def _compiled(parts: list[Any], first: AnyArray, shorter: bool, at_most: int, th
     data, item_bytes = result
     dtype = first.dtype if item_bytes == first.dtype.itemsize else np.dtype(np.int16)
     return Joined(data.view(dtype).reshape(-1, *first.shape[1:]), lengths)
-
-
-def _reference(parts: list[Any], first: AnyArray, shorter: bool, at_most: int) -> Joined | None:
-    """Concatenate by NumPy."""
-    if not all(type(part) is np.ndarray and part.ndim for part in parts):
-        return None
-    nonempty = [part for part in parts if len(part)]
-    if any(part.dtype != first.dtype or part.shape[1:] != first.shape[1:] for part in nonempty):
-        return None
-    lengths = np.array([len(part) for part in parts], dtype=np.int64)
-    if sum(part.nbytes for part in nonempty) > at_most:
-        return Joined(None, lengths)
-    joined = np.concatenate(nonempty)
-    limits = np.iinfo(np.int16)
-    if shorter and joined.size and limits.min <= joined.min() and joined.max() <= limits.max:
-        joined = joined.astype(np.int16)
-    return Joined(joined, lengths)

@@ -25,8 +25,8 @@ from tallybayes.kernels.hmm_arguments import (
     unpacked,
 )
 from tallybayes.kernels.reference import hmm as _reference
-from tallybayes.kernels.reference import hmm_gaps as _gaps
-from tallybayes.kernels.reference.hmm import ExpectedTransitions
+from tallybayes.kernels.reference import hmm_inference as _inference
+from tallybayes.kernels.reference.hmm_inference import ExpectedTransitions, log_power
 from tallybayes.kernels.threads import threads as n_threads
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "expected",
     "filter",
     "log_likelihood",
+    "log_power",
     "posterior",
     "viterbi",
 ]
@@ -75,7 +76,7 @@ def log_likelihood(model: HMMInput, threads: int = 0) -> Float64Array:
     """
     checked = check(model)
     if checked.gaps is not None:
-        return _gaps.log_likelihood(checked)
+        return _inference.log_likelihood(checked)
     logs = np.empty(checked.n_sequences)
     implementation_for(_reference).chain_log_likelihood(*checked.arrays, logs, n_threads(threads))
     return logs
@@ -115,7 +116,7 @@ def viterbi(model: HMMInput, threads: int = 0) -> tuple[Int64Array, Float64Array
     """
     checked = check(model)
     if checked.gaps is not None:
-        return _gaps.viterbi(checked)
+        return _inference.viterbi(checked)
     path = np.empty(checked.n_steps, dtype=np.int64)
     score = np.empty(checked.n_sequences)
     implementation_for(_reference).chain_viterbi(*checked.arrays, path, score, n_threads(threads))
@@ -157,7 +158,7 @@ def best_paths(model: HMMInput, n_paths: int, threads: int = 0) -> tuple[Int64Ar
     """
     checked = check(model)
     if checked.gaps is not None:
-        return _gaps.best_paths(checked, n_paths)
+        return _inference.best_paths(checked, n_paths)
     most = (2**32 - 1) // checked.n_states
     if not 1 <= n_paths <= most:
         raise ValueError(f"n_paths is {n_paths}, expected 1 to {most}")
@@ -201,7 +202,7 @@ def draw_paths(model: HMMInput, uniform: npt.ArrayLike, threads: int = 0) -> tup
     """
     checked = check(model)
     if checked.gaps is not None:
-        return _gaps.draw_paths(checked, np.asarray(uniform))
+        return _inference.draw_paths(checked, np.asarray(uniform))
     numbers = check_uniform(uniform, checked.n_steps)
     paths = np.empty(numbers.shape, dtype=np.int64)
     logs = np.empty(checked.n_sequences)
@@ -241,7 +242,7 @@ def filter(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64Arra
     """
     checked = check(model)
     if checked.gaps is not None:
-        return _gaps.filter(checked)
+        return _inference.filter(checked)
     return _state_probabilities("chain_filter", checked, threads)
 
 
@@ -276,7 +277,7 @@ def posterior(model: HMMInput, threads: int = 0) -> tuple[Float64Array, Float64A
     """
     checked = check(model)
     if checked.gaps is not None:
-        return _gaps.posterior(checked)
+        return _inference.posterior(checked)
     return _state_probabilities("chain_posterior", checked, threads)
 
 
@@ -317,7 +318,7 @@ def expected(model: HMMInput, weight: npt.ArrayLike | None = None, threads: int 
     checked = check(model)
     weights = check_weight(weight, checked.n_sequences)
     if checked.gaps is not None:
-        return _gaps.expected(checked, weights)
+        return _inference.expected(checked, weights)
     emission = checked.emission
     counts = np.empty((len(emission[1] if isinstance(emission, tuple) else emission), checked.n_states))
     logs = np.empty(checked.n_sequences)

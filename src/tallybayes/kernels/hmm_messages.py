@@ -9,9 +9,8 @@ import numpy as np
 
 from tallybayes.kernels import hmm as _hmm
 from tallybayes.kernels.arguments import Float64Array, Int64Array
-from tallybayes.kernels.hmm_arguments import CheckedInput, HMMInput, check, unpacked
-from tallybayes.kernels.reference import hmm as _reference
-from tallybayes.kernels.reference import hmm_gaps as _gaps
+from tallybayes.kernels.hmm_arguments import HMMInput, check, unpacked
+from tallybayes.kernels.reference import hmm_inference as _inference
 
 
 class Best(NamedTuple):
@@ -49,26 +48,12 @@ def trellis(model: HMMInput) -> list[Best]:
     """
     path, score = _hmm.viterbi(model)
     checked = check(model)
-    log_delta, pointers = _trellis(checked) if checked.gaps is None else _gaps.trellis(checked)
+    log_delta, pointers = _inference.trellis(checked)
     pointers[np.isneginf(log_delta)] = -1
     return [
         Best(log_delta[a:b], pointers[a:b], path[a:b], float(score[k]))
         for k, (a, b) in enumerate(pairwise(checked.offsets.tolist()))
     ]
-
-
-def _trellis(checked: CheckedInput) -> tuple[Float64Array, Int64Array]:
-    """Return log_delta and pointers of all steps, without unobserved steps."""
-    rows = _reference.emission_rows(checked.emission)
-    log_delta = np.empty(rows.shape)
-    pointers = np.full(rows.shape, -1, dtype=np.int64)
-    for _, steps in _reference.nonempty_sequences(checked.offsets):
-        coded = isinstance(checked.emission, tuple)
-        scores, shifts = _reference.trellis(checked.start, checked.transition, rows[steps], coded=coded)
-        log_delta[steps] = scores + shifts.sum(axis=0).cumsum()[:, None]
-        for t in range(1, len(scores)):
-            pointers[steps.start + t] = (scores[t - 1][:, None] + checked.transition).argmax(axis=0)
-    return log_delta, pointers
 
 
 @unpacked
@@ -87,7 +72,7 @@ def messages(model: HMMInput) -> tuple[Float64Array, Float64Array, Float64Array]
         log p(later observations, end of the sequence | state).
     log_likelihood : array of shape (M,)
     """
-    return _gaps.messages(_gaps.with_gaps(check(model)))
+    return _inference.messages(check(model))
 
 
 @unpacked
@@ -105,7 +90,7 @@ def pairs(model: HMMInput) -> tuple[list[Float64Array], Float64Array]:
     """
     checked = check(model)
     if checked.gaps is not None:
-        return _gaps.pairs(checked)
+        return _inference.pairs(checked)
     filtered, _ = _hmm.filter(model)
     smoothed, logs = _hmm.posterior(model)
     transition = np.exp(checked.transition)
@@ -140,19 +125,23 @@ def one_step_predictive(model: HMMInput) -> tuple[Float64Array, Float64Array]:
     endless = model._replace(end=None)
     checked = check(endless)
     if checked.gaps is not None:
-        return _gaps.one_step_predictive(checked)
+        return _inference.one_step_predictive(checked)
     filtered, score = _hmm.filter(endless)
-    rows = _reference.emission_rows(checked.emission)
+    rows = _inference.emission_rows(checked.emission)
     with np.errstate(divide="ignore"):
         following = np.log(filtered @ np.exp(checked.transition))
     states = np.empty_like(following)
     states[1:] = following[:-1]
     states[checked.offsets[:-1][np.diff(checked.offsets) > 0]] = checked.start
     log_prob = np.logaddexp.reduce(states + rows, axis=1)
-    for k, steps in _reference.nonempty_sequences(checked.offsets):
-        if np.isfinite(score[k]) and not np.isclose(log_prob[steps].sum(), score[k], rtol=1e-9, atol=1e-6):
+    for k, (first, last) in enumerate(pairwise(checked.offsets.tolist())):
+        steps = slice(first, last)
+        if (
+            last > first
+            and np.isfinite(score[k])
+            and not np.isclose(log_prob[steps].sum(), score[k], rtol=1e-9, atol=1e-6)
+        ):
             # The filtered probability of a relevant state underflowed: repeat the sequence in logarithms.
-            n = steps.stop - steps.start
-            single = checked._replace(emission=rows[steps], offsets=np.array([0, n]))
-            states[steps], log_prob[steps] = _gaps.one_step_predictive(_gaps.with_gaps(single))
+            single = checked._replace(emission=rows[steps], offsets=np.array([0, last - first]))
+            states[steps], log_prob[steps] = _inference.one_step_predictive(single)
     return states, log_prob

@@ -48,7 +48,7 @@ def best_cuts(table: AnyArray) -> Int64Array:
         raise ValueError("table has negative or infinite counts, expected finite ones of at least 0")
     n = table.sum()
     if n >= _MAX_LOGARITHMS or (table.dtype.kind == "f" and not np.array_equal(np.floor(table), table)):
-        return _reference.best_cuts(table, None)
+        return _reference.best_cuts(table.reshape(-1), len(table), None)
     counts = np.ascontiguousarray(table, dtype=np.int32)
     logs = _n_log_n(int(n).bit_length())
     return np.asarray(implementation_for(_reference).best_cuts(counts.reshape(-1), len(counts), logs))

@@ -25,7 +25,7 @@ def tables():
 @pytest.mark.parametrize("table", list(tables()))
 def test_compiled_and_numpy_cut_alike(table):
     logs = mdl_cuts._n_log_n(int(table.sum()).bit_length())
-    slow = reference_mdl_cuts.best_cuts(table, logs)
+    slow = reference_mdl_cuts.best_cuts(table.reshape(-1), len(table), logs)
     fast = _compiled.best_cuts(table.astype(np.int32).reshape(-1), len(table), logs)
     np.testing.assert_array_equal(fast, slow)
     np.testing.assert_array_equal(best_cuts(table), slow)

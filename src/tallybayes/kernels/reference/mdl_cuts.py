@@ -7,11 +7,21 @@ import math
 import numpy as np
 from scipy.special import xlogy
 
+from tallybayes.kernels.arguments import AnyArray, Float64Array, Int64Array
+
 _MAX_EDGES = 512  # number of candidate edges of the coarse search
 
 
-def best_cuts(table: np.ndarray, logs: np.ndarray | None) -> np.ndarray:
-    """Return the indices of the values at which bins start, ascending, by recursive splitting."""
+def best_cuts(table: AnyArray, n_classes: int, n_log_n: Float64Array | None) -> Int64Array:
+    """Return the indices of the values at which bins start, ascending, by recursive splitting.
+
+    ``n_log_n`` is a lookup table of n log n for integer counts, or None for fractional ones.
+    """
+    return _split(table.reshape(n_classes, -1), n_log_n)
+
+
+def _split(table: AnyArray, logs: Float64Array | None) -> Int64Array:
+    """Return the indices of the values at which bins start."""
     # An edge between two values of the same single class is never optimal (Fayyad and Irani's theorem).
     n_classes, class_sum = np.zeros((2, table.shape[1]), dtype=np.int32)
     for group, weight in enumerate(table):
@@ -34,7 +44,7 @@ def best_cuts(table: np.ndarray, logs: np.ndarray | None) -> np.ndarray:
     return np.asarray(edges[np.sort(np.array(accepted, dtype=np.int64)) - 1])
 
 
-def _best_cut(totals: np.ndarray, logs: np.ndarray | None) -> int | None:
+def _best_cut(totals: AnyArray, logs: Float64Array | None) -> int | None:
     """Return the best edge of an interval from the cumulative class counts, or None if the MDL criterion rejects it.
 
     If there are very many edges, a coarse grid is searched first and then the edges near its best one.
@@ -58,7 +68,7 @@ def _best_cut(totals: np.ndarray, logs: np.ndarray | None) -> int | None:
     return edge if gain > math.log2(n - 1) + delta else None
 
 
-def _cheapest(totals: np.ndarray, edges: np.ndarray, logs: np.ndarray | None) -> tuple[int, float]:
+def _cheapest(totals: AnyArray, edges: Int64Array, logs: Float64Array | None) -> tuple[int, float]:
     """Return the edge with the smallest total entropy of both parts, and that entropy in nats."""
     left = totals[:, edges] - totals[:, :1]
     cost = _total_entropy(left, logs) + _total_entropy(totals[:, -1:] - totals[:, :1] - left, logs)
@@ -66,7 +76,7 @@ def _cheapest(totals: np.ndarray, edges: np.ndarray, logs: np.ndarray | None) ->
     return int(edges[best]), float(cost[best])
 
 
-def _total_entropy(table: np.ndarray, logs: np.ndarray | None) -> np.ndarray:
+def _total_entropy(table: AnyArray, logs: Float64Array | None) -> Float64Array:
     """Return n times the class entropy of every column of counts, in nats."""
     total = table.sum(axis=0, dtype=table.dtype)
     if logs is None:

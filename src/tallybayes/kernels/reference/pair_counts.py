@@ -33,13 +33,11 @@ def count_pairs(
     return out
 
 
-def score_pairs(
-    columns: Columns, sizes: Int64Array, panels: Float64Array, n_classes: int, threads: int
-) -> Float64Array:
+def score_pairs(columns: Columns, sizes: Int64Array, table: Float64Array, n_classes: int, threads: int) -> Float64Array:
     """Sum the terms with every column as the parent, in batches of rows."""
     by_column = column_list(columns)
     total = int(sizes.sum())
-    table = panels.reshape(total, total + 1, -1)[..., :n_classes]
+    panels = table.reshape(total, total + 1, -1)[..., :n_classes]
     offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]]) + 1
     n = len(by_column[0])
     out = np.empty((n, n_classes))
@@ -48,7 +46,7 @@ def score_pairs(
         codes = np.stack([column[start : start + step].astype(np.int64) for column in by_column], axis=1)
         observed = (codes >= 0) & (codes < sizes)
         rows = np.where(observed, codes + offsets, 0)
-        out[start : start + step] = _scores(table, rows, observed, sizes, offsets)
+        out[start : start + step] = _scores(panels, rows, observed, sizes, offsets)
     return out
 
 
