@@ -12,8 +12,8 @@ import numpy as np
 from tallybayes._utils import sealed_file
 from tallybayes.data.table import Table
 from tallybayes.errors import FileError, printable
-from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.kernels.hmm import log_power
+from tallybayes.kernels.hmm_arguments import Emission
 from tallybayes.models.hmm.inference.decoding import dense, labeled
 from tallybayes.models.hmm.inference.forecast import Forecast, History, check_forecast_parameters, forecast_from
 from tallybayes.models.hmm.lagged_columns import check_no_lags
