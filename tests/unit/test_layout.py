@@ -283,6 +283,7 @@ OF_ALL = {
     "test_install",
     "test_setup",
     "test_how_a_fit_works",
+    "test_kernel_stub",
     "test_notebook",
     "test_printable",
     "test_frozen_files",
