@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tallybayes._utils.fitted import check_is_fitted
 from tallybayes._utils.string_options import StringOptions
@@ -14,7 +14,10 @@ from tallybayes.models.inputs.features import open_features
 from tallybayes.models.inputs.input_format import read_more_rows
 from tallybayes.typing import Labels, Rows, SampleWeights
 
-Model = TypeVar("Model", bound=Any)
+if TYPE_CHECKING:
+    from tallybayes.models.classification.classifier import Classifier
+
+Model = TypeVar("Model", bound="Classifier")
 
 
 def calibrate(
@@ -35,7 +38,9 @@ def calibrate(
     return model._set_calibration(calibration_of(model, table, weight, method, groups))
 
 
-def calibration_of(model: Any, table: Table, weight: Any, method: str, groups: Any = None) -> Calibration:
+def calibration_of(
+    model: Classifier, table: Table, weight: SampleWeights, method: str, groups: Any = None
+) -> Calibration:
     """Return the calibration of the held-out probabilities of the training rows."""
     fold = None if groups is None else group_folds(groups, table.n_rows, FOLDS, 0)
     return fit_calibration(method, *held_out_scores(model, table, weight, fold), model._total_weight())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,9 @@ from tallybayes.warnings import warn
 _CELLS = (
     1 << 21
 )  # elements of the responsibilities of a block of rows: they are computed, used and dropped block by block
+
+if TYPE_CHECKING:
+    from tallybayes.models.classification.class_conditional import ClassConditionalModel
 Responsibilities = Callable[[slice, Table], np.ndarray]
 
 
@@ -85,7 +88,7 @@ class ClassEM:
 
     def __init__(
         self,
-        model: Any,
+        model: ClassConditionalModel,
         table: Table,
         codes: np.ndarray,
         classes: Domain,

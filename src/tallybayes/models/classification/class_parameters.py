@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,11 @@ from tallybayes.models.inspection.labeled_parameters import UNSEEN, LabeledFacto
 from tallybayes.models.inspection.parameter_table import ParameterTable
 from tallybayes.statistics.segments import Segments
 
+if TYPE_CHECKING:
+    from tallybayes.models.classification.class_conditional import ClassConditionalModel
 
-def labeled_class_prior(model: Any) -> LabeledFactor:
+
+def labeled_class_prior(model: ClassConditionalModel) -> LabeledFactor:
     """Return p(class), as used for scoring, as a labeled factor."""
     probabilities = np.exp(model.class_log_prior_)
     classes = model.classes_.tolist()
@@ -27,16 +30,17 @@ def labeled_class_prior(model: Any) -> LabeledFactor:
         NO_COLUMNS,
     )
     prior = class_prior_distribution(model.class_prior, model.estimate) if hasattr(model, "class_prior") else None
-    posterior = None if prior is None else lambda: prior.update(model.tally_[model._target])
+    counts: Any = model.tally_[model._target]
+    posterior = None if prior is None else lambda: prior.update(counts)
     return LabeledFactor(scored, (), (), [classes], (group_name(model),), posterior=posterior)
 
 
-def group_name(model: Any) -> Any:
+def group_name(model: ClassConditionalModel) -> Any:
     """Return the name of the groups: the name of the target, or "component"."""
     return "component" if getattr(model, "_group_word", None) == "components" else model._target
 
 
-def labeled_factors(model: Any) -> list[LabeledFactor]:
+def labeled_factors(model: ClassConditionalModel) -> list[LabeledFactor]:
     """Return p(class) and every factor given the class, labeled."""
     given = (group_name(model),)
     classes = (model.classes_.tolist(),)
@@ -51,6 +55,6 @@ def labeled_factors(model: Any) -> list[LabeledFactor]:
     return found
 
 
-def class_prior(model: Any) -> ParameterTable:
+def class_prior(model: ClassConditionalModel) -> ParameterTable:
     """Return p(class): the fixed probabilities, or their estimate."""
     return labeled_class_prior(model).column(0)

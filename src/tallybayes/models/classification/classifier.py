@@ -209,7 +209,7 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
     feature_importance = feature_importance
     _log_proba_without = log_proba_without
 
-    def _calibrate_on_fit(self, table: Table, weight: Any) -> Calibration:
+    def _calibrate_on_fit(self, table: Table, weight: SampleWeights) -> Calibration:
         """Return the calibration that the parameter ``calibration`` requests, from the training rows."""
         assert self.calibration is not None
         return calibration_of(self, table, weight, self.calibration)
@@ -223,11 +223,13 @@ class Classifier(ClassifierMixin, ClassConditionalModel):
             CalibrationWarning,
         )
 
-    def _count_initial_rows(self, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, EMSummary | None]:
+    def _count_initial_rows(
+        self, table: Table, weight: SampleWeights, factors: list[Factor]
+    ) -> tuple[Tally, EMSummary | None]:
         """Return the tally of the first rows and, if some values are missing that EM has to expect, how EM ended."""
         return count_first(self, table, weight, factors)
 
-    def _count_more_rows(self, table: Table, weight: Any) -> Tally:
+    def _count_more_rows(self, table: Table, weight: SampleWeights) -> Tally:
         """Return the tally of more rows."""
         return count_more(self, table, weight)
 

@@ -65,7 +65,12 @@ def forget(model: Model, X: Rows, y: Labels, sample_weight: SampleWeights = None
 
 
 def _count_in_source(
-    model: Any, source: Source, y: Any, sample_weight: Any, factors: list[Factor], like: Tally | None = None
+    model: Any,
+    source: Source,
+    y: Any,
+    sample_weight: Any,
+    factors: list[Factor],
+    like: Tally | None = None,
 ) -> Tally | None:
     """Return the tally of a source that can count its rows itself; None if the rows have to be read."""
     if not source.counts or y != model._target or getattr(model, "missing_label", None) is not None:
@@ -85,7 +90,7 @@ def _count_in_source(
     return source.count(factors, sample_weight, Schema(sorted_domains=(str(y),)), like)
 
 
-def _count_all(model: Any, X: Any, y: Any, sample_weight: Any) -> Tally:
+def _count_all(model: Any, X: Rows, y: Labels, sample_weight: SampleWeights) -> Tally:
     """Return the tally of more rows, in memory or from a source."""
     source = open_source(X)
     if source is None:
@@ -191,7 +196,14 @@ def fit_initial(
 
 
 def _fit_initial(
-    model: Model, X: Any, y: Any, sample_weight: Any, classes: Any, is_fit: bool, initial: Any, columns: Any = None
+    model: Model,
+    X: Rows,
+    y: Labels,
+    sample_weight: SampleWeights,
+    classes: Any,
+    is_fit: bool,
+    initial: Any,
+    columns: Any = None,
 ) -> Model:
     """Count the first rows of an array, table or open source with a copy of the model.
 
@@ -253,7 +265,7 @@ def _with_default_family(model: Any, factors: list[Factor], error: DataError) ->
 
 
 def _count_batches(
-    model: Any, source: Source, y: Any, sample_weight: Any, factors: list[Factor]
+    model: Any, source: Source, y: Labels, sample_weight: SampleWeights, factors: list[Factor]
 ) -> tuple[Tally, EMSummary | None]:
     """Return the tally of a source, counted batch by batch; a table in memory if EM needs all rows at once."""
     in_source = _count_in_source(model, source, y, sample_weight, factors)
@@ -278,14 +290,14 @@ def _count_batches(
 
 
 def _count_at_once(
-    model: Any, source: Source, sample_weight: Any, factors: list[Factor]
+    model: Any, source: Source, sample_weight: SampleWeights, factors: list[Factor]
 ) -> tuple[Tally, EMSummary | None]:
     """Return the tally of all rows in memory: EM imputes the missing cells of a full covariance from all rows."""
     rows, weight = with_weight(open_table(source), sample_weight)
     return model._count_initial_rows(rows, weight, factors)
 
 
-def _has_counted_rows(model: Any, rows: Table, weight: Any) -> bool:
+def _has_counted_rows(model: Any, rows: Table, weight: SampleWeights) -> bool:
     """Return whether some row has a positive weight and, if rows without a label are skipped, a label."""
     weights = check_weight(weight, rows.n_rows)
     counted = np.ones(rows.n_rows, dtype=bool) if weights is None else weights > 0
@@ -299,7 +311,9 @@ def class_factor(model: Any) -> Factor:
     return Factor(model._target, (), Categorical())
 
 
-def count_rows(model: Any, table: Table, weight: Any, factors: list[Factor], like: Tally | None = None) -> Tally:
+def count_rows(
+    model: Any, table: Table, weight: SampleWeights, factors: list[Factor], like: Tally | None = None
+) -> Tally:
     """Return the tally of labeled rows."""
     target = model._target
     try:

@@ -261,7 +261,7 @@ def _line(value: Any, names: list[Any]) -> Any:
     )
 
 
-def _apart(parameters: Any, class_prior: Any) -> tuple[dict[Any, Any], Any]:
+def _apart(parameters: Any, class_prior: ClassPrior) -> tuple[dict[Any, Any], Any]:
     """Return the parameters of the columns, and p(class), which may be among them."""
     if not isinstance(parameters, Mapping):
         raise DataError.wrong_type("parameters", type(parameters).__name__, "a mapping from columns")
@@ -270,7 +270,7 @@ def _apart(parameters: Any, class_prior: Any) -> tuple[dict[Any, Any], Any]:
     return columns, marginal[0] if class_prior is None and marginal else class_prior
 
 
-def _classes(class_prior: Any, classes: Any) -> list[Any]:
+def _classes(class_prior: ClassPrior, classes: Any) -> list[Any]:
     if class_prior is None:
         raise DataError.wrong_type("class_prior", "None", "p(class): a mapping, a series, or an array with classes=")
     return read_labels(class_prior, classes, "classes")
@@ -281,7 +281,7 @@ def _width(statistics: Any) -> int:
 
 
 def _make(
-    model: Model, groups: list[Any], class_prior: Any, read: Sequence[ParameterBlock], strength: float | None
+    model: Model, groups: list[Any], class_prior: ClassPrior, read: Sequence[ParameterBlock], strength: float | None
 ) -> Model:
     """Return the model with these parameters, or with a prior of some strength."""
     names = [name for one in read for name in one.columns]

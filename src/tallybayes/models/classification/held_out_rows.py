@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -17,11 +17,15 @@ from tallybayes.models.inputs.labels import read_labels
 from tallybayes.tally.tally import Tally
 from tallybayes.typing import Labels, Rows, SampleWeights
 
+if TYPE_CHECKING:
+    from tallybayes.models.classification.classifier import Classifier
+    from tallybayes.models.mixture.mixture_model import Mixture
+
 
 class LabeledRows(HoldOutRows):
     """Rows of a classifier for cross-validation by refitting. Unlabeled rows are training rows of every fold."""
 
-    def __init__(self, full_model: Any, table: Table, weight: Any) -> None:
+    def __init__(self, full_model: Any, table: Table, weight: SampleWeights) -> None:
         self.full_model = full_model
         self.table = table
         self.n_classes = len(full_model.classes_)
@@ -31,7 +35,7 @@ class LabeledRows(HoldOutRows):
         self.codes = where[labels.codes.astype(np.intp)]
 
     @classmethod
-    def open(cls, model: Any, data: Rows, target: Labels, sample_weight: SampleWeights) -> Self:
+    def open(cls, model: Classifier, data: Rows, target: Labels, sample_weight: SampleWeights) -> Self:
         """Read the rows as `fit` does."""
         whole = _as_counted(clone(model)).fit(data, target, sample_weight)
         _, table, weight = read_initial_rows(data, target, sample_weight)
@@ -46,11 +50,11 @@ class LabeledRows(HoldOutRows):
         """Return the tally of some rows."""
         return self.full_model._count_more_rows(self.table.rows(chosen), self.some_weight(chosen))
 
-    def fit(self, model: Any, chosen: np.ndarray) -> Any:
+    def fit(self, model: Classifier, chosen: np.ndarray) -> Any:
         """Return the model fitted to some rows."""
         return _as_counted(model).fit(self.table.rows(chosen), self.full_model._target, self.some_weight(chosen))
 
-    def predict_rows(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
+    def predict_rows(self, model: Classifier, chosen: np.ndarray) -> ClassPosterior:
         """Return log p(class | row) and log p(row) of some rows; log p(row) is NaN for models without densities."""
         rows = self.table.rows(chosen)
         if hasattr(model, "_row_scorer"):
@@ -62,7 +66,7 @@ class LabeledRows(HoldOutRows):
         return ClassPosterior(out, np.full(len(chosen), np.nan))
 
 
-def _as_counted(model: Any) -> Any:
+def _as_counted(model: Classifier) -> Any:
     """Return the model without its calibration; held-out scores are calibrated later."""
     return model.set_params(calibration=None) if hasattr(model, "calibration") else model
 
@@ -70,7 +74,7 @@ def _as_counted(model: Any) -> Any:
 class UnlabeledRows(HoldOutRows):
     """Rows of a mixture for cross-validation: their components are unknown, so only the density is evaluated."""
 
-    def __init__(self, model: Any, data: Rows, sample_weight: SampleWeights) -> None:
+    def __init__(self, model: Mixture, data: Rows, sample_weight: SampleWeights) -> None:
         self.full_model = clone(model).fit(data, sample_weight=sample_weight)
         self.n_classes = 0
         self.table, weight = with_weight(open_features(data), sample_weight)
@@ -81,11 +85,11 @@ class UnlabeledRows(HoldOutRows):
         """Raise an error: the counts of a mixture are expected counts."""
         raise NotImplementedError
 
-    def fit(self, model: Any, chosen: np.ndarray) -> Any:
+    def fit(self, model: Mixture, chosen: np.ndarray) -> Any:
         """Return the mixture fitted to some rows."""
         return model.fit(self.table.rows(chosen), sample_weight=self.some_weight(chosen))
 
-    def predict_rows(self, model: Any, chosen: np.ndarray) -> ClassPosterior:
+    def predict_rows(self, model: Mixture, chosen: np.ndarray) -> ClassPosterior:
         """Return log p(row) of some rows."""
         found = model._row_scorer.posterior(open_rows(model, self.table.rows(chosen)), whole=True)
         return ClassPosterior(np.empty((len(chosen), 0)), found.log_density)

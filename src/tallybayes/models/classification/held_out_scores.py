@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -33,6 +33,10 @@ from tallybayes.statistics.sufficient_statistics import Statistics
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.schema import Schema
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import Labels, Rows, SampleWeights
+
+if TYPE_CHECKING:
+    from tallybayes.models.classification.classifier import Classifier
 
 FOLDS = 10  # number of folds for calibration, if rows are not left out one by one
 
@@ -40,7 +44,7 @@ FOLDS = 10  # number of folds for calibration, if rows are not left out one by o
 class OpenedRows(NamedTuple):
     """Rows to count and to score: a model with their format, the table, the class codes and the weights."""
 
-    model: Any
+    model: Classifier
     table: Table
     labels: np.ndarray
     weight: np.ndarray | None
@@ -49,7 +53,7 @@ class OpenedRows(NamedTuple):
 class CountedFolds(NamedTuple):
     """Counted rows: the model of all rows, their class codes, and the statistics of every fold."""
 
-    model: Any
+    model: Classifier
     table: Table
     codes: np.ndarray
     weight: np.ndarray | None
@@ -62,7 +66,7 @@ class CountedFolds(NamedTuple):
         return [whole._subtract(part) for whole, part in pairs]
 
 
-def open_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> OpenedRows:
+def open_rows(model: Classifier, X: Rows, y: Labels | None, sample_weight: SampleWeights) -> OpenedRows:
     """Read the rows as `fit` does."""
     fresh = clone(model)
     fresh._shape, table, weight = read_initial_rows(X, y, sample_weight)
@@ -163,18 +167,18 @@ def score_folds(
     return out
 
 
-def _plan(model: Any, train: list[Statistics]) -> RowScorer:
+def _plan(model: Classifier, train: list[Statistics]) -> RowScorer:
     """Return the row scorer for training statistics, with fixed priors and levels."""
     held = model._with_tally(_tally(model, train))
     held._check_estimated(held.class_log_prior_)
     return held._row_scorer
 
 
-def _tally(model: Any, statistics: list[Statistics]) -> Tally:
+def _tally(model: Classifier, statistics: list[Statistics]) -> Tally:
     return Tally(model.tally_.factors, statistics, model.tally_.domains, model.tally_.schema)
 
 
-def score_left_out(rows: CountedFolds, model: Any) -> ClassPosterior:
+def score_left_out(rows: CountedFolds, model: Classifier) -> ClassPosterior:
     """Return the scores of every row by the model of all other rows (leave-one-out)."""
     n_rows = rows.table.n_rows
     n_classes = len(model.classes_)
@@ -205,7 +209,7 @@ def score_left_out(rows: CountedFolds, model: Any) -> ClassPosterior:
     return scores
 
 
-def _log_prior_without(model: Any, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+def _log_prior_without(model: Classifier, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Return log p(class) without one row of the given classes and weight, shape (rows, classes)."""
     counts = model.tally_[model._target]
     assert isinstance(counts, Counts)
@@ -217,7 +221,7 @@ def _log_prior_without(model: Any, codes: np.ndarray, weight: np.ndarray | None)
     return model._log_prior(model.class_prior, Counts(np.maximum(rest, 0.0), (n_classes,)))
 
 
-def _score_by_class(rows: CountedFolds, model: Any, out: ClassPosterior) -> np.ndarray:
+def _score_by_class(rows: CountedFolds, model: Classifier, out: ClassPosterior) -> np.ndarray:
     """Score rows by one table per class from which a row is left out; return the rows that need more."""
     n_rows = rows.table.n_rows
     n_classes = len(model.classes_)
@@ -252,7 +256,7 @@ def _score_by_class(rows: CountedFolds, model: Any, out: ClassPosterior) -> np.n
     return part < 0
 
 
-def _counted_factors(model: Any) -> Iterator[tuple[FactorScorer, Any, ResolvedPrior]]:
+def _counted_factors(model: Classifier) -> Iterator[tuple[FactorScorer, Any, ResolvedPrior]]:
     """Return every factor with the statistics that score rows, and its resolved prior."""
     fitted = model._scoring_factors
     for scored, (_, statistics), resolved in zip(
@@ -261,7 +265,7 @@ def _counted_factors(model: Any) -> Iterator[tuple[FactorScorer, Any, ResolvedPr
         yield scored, scored.family.add_unit_variance(statistics, resolved.constant), resolved
 
 
-def _step(model: Any, table: Table, n_classes: int) -> int:
+def _step(model: Classifier, table: Table, n_classes: int) -> int:
     """Return the number of rows to score at a time, limited by the widest factor."""
     width = 1
     for scored in model._factor_scorers:
@@ -275,7 +279,9 @@ def _step(model: Any, table: Table, n_classes: int) -> int:
     return min(chunk_rows(1, width), 65536)
 
 
-def _joint_left_out(model: Any, rows: CountedFolds, part: slice | np.ndarray, log_prior: np.ndarray) -> np.ndarray:
+def _joint_left_out(
+    model: Classifier, rows: CountedFolds, part: slice | np.ndarray, log_prior: np.ndarray
+) -> np.ndarray:
     """Return log p(class, row) without each row; NaN for rows that need other counts."""
     table = rows.table.rows(part)
     group = rows.codes[part]
@@ -307,7 +313,7 @@ def _joint_left_out(model: Any, rows: CountedFolds, part: slice | np.ndarray, lo
 
 
 def held_out_scores(
-    model: Any, table: Table, weight: Any, fold: np.ndarray | None = None
+    model: Classifier, table: Table, weight: SampleWeights, fold: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return held-out log p(class | row) of training rows, their classes and weights.
 
@@ -337,7 +343,7 @@ def held_out_scores(
 
 
 def _refitted(
-    model: Any, table: Table, weight: Any, fold: np.ndarray | None
+    model: Classifier, table: Table, weight: SampleWeights, fold: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return log p(class | row) of labeled rows by models refitted without their fold, their classes and weights."""
     rows = LabeledRows(model, table, weight)

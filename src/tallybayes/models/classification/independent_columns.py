@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,10 +27,13 @@ from tallybayes.statistics.moments import Moments
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor, Name
 from tallybayes.tally.tally import Tally
-from tallybayes.typing import Rows
+from tallybayes.typing import Rows, SampleWeights
+
+if TYPE_CHECKING:
+    from tallybayes.models.classification.class_conditional import ClassConditionalModel
 
 
-def column_factors(model: Any, table: Table, target: Name, weight: Any) -> list[Factor]:
+def column_factors(model: ClassConditionalModel, table: Table, target: Name, weight: SampleWeights) -> list[Factor]:
     """Return a factor for every block of like columns given the class, and set the dropped columns of the model."""
     columns = model.columns
     if model._initial is not None:
@@ -40,7 +43,7 @@ def column_factors(model: Any, table: Table, target: Name, weight: Any) -> list[
     return [Factor(names, (target,), family) for names, family in found.blocks]
 
 
-def with_kinds_of(model: Any, X: Rows) -> Any:
+def with_kinds_of(model: ClassConditionalModel, X: Rows) -> Any:
     """Return the model with the types of columns whose training values were all missing, from new rows.
 
     A batch in which all values of a column are missing does not determine its type.
@@ -108,7 +111,7 @@ def _with_unseen(statistics: Any) -> Any:
     return Moments(np.append(statistics.anchor, 0.0), *sums)
 
 
-def retally(model: Any, other: Any) -> Tally:
+def retally(model: ClassConditionalModel, other: Any) -> Tally:
     """Return the tally in the families of another model, if they have the same sufficient statistics."""
     tally: Tally = model.tally_
     if same(model.columns, other.columns):
@@ -122,7 +125,7 @@ def retally(model: Any, other: Any) -> Tally:
     )
 
 
-def column_tags(model: Any, tags: Any) -> Any:
+def column_tags(model: ClassConditionalModel, tags: Any) -> Any:
     """Set scikit-learn's tags, if one family applies to all columns."""
     if isinstance(model.columns, Family):
         family = model.columns

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tallybayes._utils.fitted import check_is_fitted
 
+if TYPE_CHECKING:
+    from tallybayes.models.classification.class_conditional import ClassConditionalModel
 
-def n_parameters_joint(model: Any) -> int | None:
+
+def n_parameters_joint(model: ClassConditionalModel) -> int | None:
     """Return the number of parameters of the full joint table; None unless every column is categorical or binary."""
     check_is_fitted(model, "tally_")
     sizes = [len(model._class_domain.levels)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +18,15 @@ from tallybayes.models.inputs.labels import Labels, new_names, read_labels
 from tallybayes.tally.domain import Domain
 from tallybayes.tally.factor import Factor
 from tallybayes.tally.tally import Tally
+from tallybayes.typing import SampleWeights
+
+if TYPE_CHECKING:
+    from tallybayes.models.classification.classifier import Classifier
 
 
-def count_first(model: Any, table: Table, weight: Any, factors: list[Factor]) -> tuple[Tally, EMSummary | None]:
+def count_first(
+    model: Classifier, table: Table, weight: SampleWeights, factors: list[Factor]
+) -> tuple[Tally, EMSummary | None]:
     """Return the tally of the first rows and, if EM was needed, its summary."""
     labels = _labels(model, table, model.unlabeled == "em")
     weights = check_weight(weight, table.n_rows)
@@ -49,7 +55,7 @@ def count_first(model: Any, table: Table, weight: Any, factors: list[Factor]) ->
     return tally, done
 
 
-def count_more(model: Any, table: Table, weight: Any) -> Tally:
+def count_more(model: Classifier, table: Table, weight: SampleWeights) -> Tally:
     """Return the tally of rows to add or to subtract; EM is not possible."""
     labels = _labels(model, table, False)
     weights = check_weight(weight, table.n_rows)
@@ -68,7 +74,7 @@ def count_more(model: Any, table: Table, weight: Any) -> Tally:
         ) from None
 
 
-def _labels(model: Any, table: Table, missing: bool) -> Labels:
+def _labels(model: Classifier, table: Table, missing: bool) -> Labels:
     """Return the labels of the rows; raise LabelError if some are missing and neither EM nor skipping is set."""
     labels = read_labels(table, model._target, model.missing_label)
     if not missing and model.unlabeled != "skip":
@@ -78,7 +84,7 @@ def _labels(model: Any, table: Table, missing: bool) -> Labels:
 
 
 def _that_count(
-    model: Any, table: Table, labels: Labels, weights: np.ndarray | None
+    model: Classifier, table: Table, labels: Labels, weights: np.ndarray | None
 ) -> tuple[Table, Labels, np.ndarray | None]:
     """Return the rows with positive weight and, if unlabeled rows are skipped, a label."""
     skip = model.unlabeled == "skip" and labels.n_missing > 0
@@ -94,7 +100,7 @@ def _that_count(
     return table.rows(kept), labels, None if weights is None else weights[kept]
 
 
-def _n_unnamed(model: Any, n_named: int, n_unlabeled: int) -> int:
+def _n_unnamed(model: Classifier, n_named: int, n_unlabeled: int) -> int:
     """Return the number of classes without labeled rows."""
     if model.n_classes is None:
         if n_unlabeled and not n_named:
