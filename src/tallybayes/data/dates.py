@@ -104,8 +104,6 @@ def part_of(column: Any, name: Name) -> Any:
     The year is a numeric column. The other parts are categorical, Arrow dictionary arrays. Dates with a time zone are
     in its local time. Strings are read as ISO 8601.
 
-    The year is a column of whole numbers; the other parts are levels, a dictionary array of Arrow's. Dates of a time
-    zone have the local time of that zone. Strings are read as ISO 8601.
 
     Parameters
     ----------

@@ -21,14 +21,12 @@ def encode(values: Any, name: str, *, ordered: bool = False) -> tuple[np.ndarray
     The levels are those of the batch and may contain levels that do not occur, such as gaps between integers or unused
     categories. A tally drops levels without weight.
 
-    The levels are the batch's own and may hold some that do not occur (gaps between whole numbers, unused categories):
-    a tally drops what has no weight.
 
     Parameters
     ----------
     values : array-like, Arrow array, or series of a data frame
     name : str
-        What messages call the column.
+        The name of the column in messages.
     ordered : bool, default False
         Whether the domain is kept sorted.
 

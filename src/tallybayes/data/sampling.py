@@ -86,8 +86,6 @@ def hashed(number: str, fraction: float) -> str:
 
     Databases have no common random number generator with a seed, but the same integer arithmetic.
 
-    Databases have no generator of random numbers with a seed in common; the arithmetic of integers they share.
-
     Parameters
     ----------
     number : str

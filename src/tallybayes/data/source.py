@@ -138,12 +138,10 @@ class Source:
 
         Rows that can be read only once are first copied to a temporary file.
 
-        Rows that can be read again are read for it; those that cannot are copied to a temporary file first.
-
         Parameters
         ----------
         n : int, optional
-            About how many rows; all of them, if there are no more.
+            The approximate size of the sample; all rows if there are no more.
 
         Examples
         --------

@@ -18,8 +18,6 @@ def write_rows(data: Rows, to: Any, *, format: str | None = None) -> int:
 
     For rows that a model has sampled, or the rows of another source. Files and databases are read in batches.
 
-    What a model has drawn, or the rows of another file: those that lie in files or databases are read and written
-    batch by batch.
 
     Parameters
     ----------
@@ -30,7 +28,7 @@ def write_rows(data: Rows, to: Any, *, format: str | None = None) -> int:
     Returns
     -------
     int
-        How many rows were written.
+        The number of rows written.
 
     Examples
     --------

@@ -100,7 +100,7 @@ class CsvFiles(Source):
             try:
                 table, n_bad = self._parsed(path, chunk, self.types)
             except pa.ArrowInvalid as error:
-                raise self._told(path, chunk, error) from None
+                raise self._parse_error(path, chunk, error) from None
         try:
             schema, names = table.schema, table.schema.names
         except UnicodeDecodeError:
@@ -158,11 +158,11 @@ class CsvFiles(Source):
             return *self._parsed(path, chunk, parsed_types, list(kinds)), line
         except pa.ArrowInvalid as error:
             if _COLUMN.search(str(error)) is None or self.on_bad == "error":
-                raise self._told(path, chunk, error) from None
+                raise self._parse_error(path, chunk, error) from None
         try:
             table, n_bad = self._parsed(path, chunk, dict.fromkeys(kinds, pa.string()), list(kinds))
         except pa.ArrowInvalid as error:
-            raise self._told(path, chunk, error) from None
+            raise self._parse_error(path, chunk, error) from None
         table, n_cells = _converted(table, kinds, self.on_bad)
         return table, n_bad + n_cells, line
 
@@ -206,7 +206,7 @@ class CsvFiles(Source):
         )
         return table, len(skipped)
 
-    def _told(self, path: str, chunk: TextChunk, error: Exception) -> DataError:
+    def _parse_error(self, path: str, chunk: TextChunk, error: Exception) -> DataError:
         """Return the error for a chunk that cannot be parsed, with the line."""
         try:
             check_utf8(path, chunk, self.encoding)

@@ -30,9 +30,6 @@ def tally_from_sql_sums(query: Query, factor: Factor, weight: str | None, schema
     numbers of a group are far from that point, squares cancel, and the sums are computed again about the means of every
     group. If a sum is not finite, it is computed again with NaN as missing. Usually there is one pass of sums.
 
-    A database sums in float64, so it does that about a point near the numbers, which the first rows tell. Where a group
-    turns out to be far from it, as class b is where a holds 0 and b the times of a day, the sums are made again, about
-    the means of every group; and with care for NaN where one is not finite. Usually it is one pass, of sums alone.
     """
     family = factor.family
     is_untransformed = bool(family.transform(np.array([0.5])) == 0.5)  # not logarithms of the numbers
