@@ -34,7 +34,8 @@ class Batches(Source):
 
     def __init__(self, make: Callable[[], Iterator[Any]], name: str, *, once: bool = False) -> None:
         super().__init__(name)
-        self._make, self._once = make, once
+        self._make = make
+        self._once = once
         self._parts: Iterator[Any] | None = None
 
     @property
@@ -64,7 +65,8 @@ class Batches(Source):
                     writer.write_table(part)
                 file.write(stream.tell().to_bytes(8, "little"))
                 file.write(stream.getbuffer())
-        self._make, self._once = lambda: _kept_parts(file), False
+        self._make = lambda: _kept_parts(file)
+        self._once = False
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the rows in batches."""
@@ -204,8 +206,11 @@ class View(Source):
         null_values: Sequence[str] | None,
     ) -> None:
         super().__init__(source.name)
-        self.source, self.columns, self.where = source, columns, where
-        self.types, self.null_values = dict(types), null_values
+        self.source = source
+        self.columns = columns
+        self.where = where
+        self.types = dict(types)
+        self.null_values = null_values
         if columns is not None:
             source.check_columns(columns)
         source.check_columns(types)
@@ -242,9 +247,11 @@ class View(Source):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        names, columns = table.column_names, []
+        names = table.column_names
+        columns = []
         for position, name in enumerate(names):
-            column, kind = table.column(position), self.types.get(name)
+            column = table.column(position)
+            kind = self.types.get(name)
             if pa.types.is_dictionary(column.type) and (self.null_values or kind is not None):
                 column = column.cast(column.type.value_type)
             if self.null_values and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):

@@ -34,10 +34,13 @@ if TYPE_CHECKING:
     from tallybayes.families.text import Text
 
 # Up to so many columns of a factor, with or without groups, are counted as joint tables; more are counted as a block.
-_FEW, _FEW_ALONE = 8, 64
+_FEW = 8
+_FEW_ALONE = 64
 
 
-LEAST_WEIGHT, LARGEST_WEIGHT = 1e-150, 1e150  # of a row: products with squares are then in the range of float64
+# Bounds of the weight of a row, such that its products with squares are in the range of float64.
+LEAST_WEIGHT = 1e-150
+LARGEST_WEIGHT = 1e150
 
 
 def count(
@@ -79,7 +82,8 @@ def count(
     >>> tb.count({"x": [3.0, None, 4.0]}, [tb.Factor("x", (), tb.WithMissing(tb.Gaussian()))])["x (there)"]
     Totals(weight=[3.], total=[2.])
     """
-    factors, source = tuple(factors), None if isinstance(data, Table) else open_source(data)
+    factors = tuple(factors)
+    source = None if isinstance(data, Table) else open_source(data)
     absence = [name for factor in factors if factor.family.present_family is not None for name in factor.columns]
     if absence:
         first = open_table(data if source is None else source.first_batch())
@@ -146,7 +150,8 @@ class TallyBuilder:
     ) -> None:
         derived = [name for f in factors for name in (*f.given, *f.columns) if name not in table.columns]
         self.table = with_parts_of_dates(table, derived) if derived else table
-        self.factors, self.like = factors, like
+        self.factors = factors
+        self.like = like
         self.schema = Schema() if schema is None else schema
         self._ordered = frozenset(self.schema.sorted_domains)
         if like is not None and [f.statistics_key for f in like.factors] != [f.statistics_key for f in factors]:
@@ -230,7 +235,9 @@ class TallyBuilder:
         self, factor: Factor, group: np.ndarray | None, sizes: list[int], weight: np.ndarray | None
     ) -> Statistics:
         """Return the statistics of a text column, over the words that occur in it."""
-        name, family, n_groups = factor.columns[0], cast("Text", factor.family), math.prod(sizes)
+        name = factor.columns[0]
+        family = cast("Text", factor.family)
+        n_groups = math.prod(sizes)
         texts = self.table.texts(name, family)
         if n_groups > FEW_GROUPS:  # tables of few groups are not larger than the text
             read = as_word_factor(factor)
@@ -294,7 +301,8 @@ class TallyBuilder:
             return None, [], self.weight
         soft = self.table.columns.get(factor.given[0])
         if len(factor.given) == 1 and isinstance(soft, np.ndarray) and soft.ndim == 2:
-            name, n_groups = factor.given[0], soft.shape[1]
+            name = factor.given[0]
+            n_groups = soft.shape[1]
             self.local[name] = Domain(range(n_groups), str(name), declared=range(n_groups))
             responsibilities = check_soft_groups(soft)
             weights = responsibilities if self.weight is None else responsibilities * self.weight[:, None]

@@ -116,7 +116,8 @@ def part_of(column: Any, name: Name) -> Any:
 
     source, _, part = str(name).rpartition(".")
     if isinstance(column, np.ndarray) and column.dtype.kind == "M":
-        unit, has_part = np.datetime_data(column.dtype)[0], part in parts_of_type(str(column.dtype))
+        unit = np.datetime_data(column.dtype)[0]
+        has_part = part in parts_of_type(str(column.dtype))
         fine = "D" if unit in _COARSE else {"h": "s", "m": "s", "s": "s", "ms": "ms", "us": "us"}.get(unit, "ns")
         dates = pa.array(column.astype(f"datetime64[{fine}]"))
     else:
@@ -137,7 +138,8 @@ def _as_dates(column: Any, name: Name, part: str) -> tuple[pa.Array, bool]:
     array = column.to_arrow() if hasattr(column, "to_arrow") else column
     kind = str(getattr(array, "type", ""))
     if kind.startswith("dictionary"):
-        array, kind = array.cast(array.type.value_type), str(array.type.value_type)
+        array = array.cast(array.type.value_type)
+        kind = str(array.type)
     if not kind or kind in ("string", "large_string", "string_view", "null"):
         cells = array.to_pylist() if kind else array
         dates = [_as_datetime(cell, row, name, whole_days=part != "hour") for row, cell in enumerate(cells)]
@@ -157,7 +159,8 @@ def _as_datetime(cell: Any, row: int, name: Name, *, whole_days: bool) -> dateti
     is_day = not isinstance(cell, datetime)
     if isinstance(cell, str):
         try:
-            is_day, cell = len(cell.strip()) <= len("2026-05-31"), datetime.fromisoformat(cell.strip())
+            is_day = len(cell.strip()) <= len("2026-05-31")
+            cell = datetime.fromisoformat(cell.strip())
         except ValueError:
             raise DataError.bad_cell(cell, row, name, _EXPECTED) from None
     if not isinstance(cell, date):
@@ -202,9 +205,7 @@ def with_parts_of_dates(table: Table, wanted: Iterable[Name] | None = None, keep
         if name not in parts:
             columns[name] = column
     replaced = table.replaced(columns)
-    replaced.invalid_cells, replaced.file_location, replaced.cache = (
-        table.invalid_cells,
-        table.file_location,
-        table.cache,
-    )
+    replaced.invalid_cells = table.invalid_cells
+    replaced.file_location = table.file_location
+    replaced.cache = table.cache
     return replaced

@@ -20,7 +20,8 @@ def is_presence(name: Any, columns: Container[Any]) -> bool:
 
 def hidden(table: Table, names: Iterable[Name]) -> Table:
     """Return the table with every cell of some columns unknown: missing, but not counted as missing by an indicator."""
-    columns, unknown = dict(table.columns), dict(table.invalid_cells)
+    columns = dict(table.columns)
+    unknown = dict(table.invalid_cells)
     for name in names:
         columns[name] = np.full(table.n_rows, *((np.nan,) if table.kind(name) == "number" else (None, object)))
         unknown[name] = np.ones(table.n_rows, dtype=bool)

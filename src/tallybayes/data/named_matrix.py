@@ -34,7 +34,8 @@ class NamedMatrix:
     """
 
     def __init__(self, matrix: SparseMatrix | npt.NDArray[Any], names: Sequence[str]) -> None:
-        self.matrix, self.names = matrix, tuple(map(str, names))
+        self.matrix = matrix
+        self.names = tuple(map(str, names))
         if len(getattr(matrix, "shape", ())) != 2 or matrix.shape[1] != len(self.names):
             shape = getattr(matrix, "shape", type(matrix).__name__)
             raise DataError(f"names has {len(self.names)} names for a matrix of {shape}; expected one per column.")

@@ -214,7 +214,8 @@ def _open_files(
 ) -> Source:
     """Open files by their endings; pipes and open files are copied first, and their format is detected."""
     hint = "Pass the format: tb.table(path, format='csv')."
-    paths, kinds = list[str](), set[str]()
+    paths = list[str]()
+    kinds = set[str]()
     with ExitStack() as copies:
         for pattern in patterns:
             pattern = os.fspath(pattern) if isinstance(pattern, os.PathLike) else pattern

@@ -46,8 +46,10 @@ class Reservoir:
     """
 
     def __init__(self, most: int) -> None:
-        self.most, self.n_rows = most, 0
-        self._rng, self._bound = np.random.default_rng(0), 1.0
+        self.most = most
+        self.n_rows = 0
+        self._rng = np.random.default_rng(0)
+        self._bound = 1.0
         self._keys: list[np.ndarray] = []
         self._kept: list[pa.Table] = []
 

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from tallybayes.families.family import Family
 
 BATCH = 2**18  # rows of a batch if the width of rows is unknown: enough for the kernels
-BYTES, FEWEST, MOST = 2**25, 2**12, 2**20  # otherwise: bytes of a batch, and bounds of its number of rows
+BYTES = 2**25  # of a batch, otherwise
+FEWEST = 2**12  # rows of such a batch, at least
+MOST = 2**20  # and at most
 _AHEAD = 2  # batches that are read while another one is counted
 _THREADS = 8  # that parse in parallel; more would wait for the thread that counts
 S = TypeVar("S")
@@ -119,7 +121,8 @@ class Source:
         """
         import pyarrow as pa
 
-        source, names = self.exact(columns), list(map(str, columns))
+        source = self.exact(columns)
+        names = list(map(str, columns))
         return source, names, pa.schema([source.schema.field(name).remove_metadata() for name in names])
 
     def first_batch(self) -> pa.Table:
@@ -168,7 +171,8 @@ class Source:
 
     def _going_on(self, columns: Sequence[str] | None) -> Iterator[pa.Table]:
         """Yield the same as `batches`; reuse the first batch if it was read last and with the same columns."""
-        begun, self._begun = self._begun, None
+        begun = self._begun
+        self._begun = None
         if begun is None or (columns is not None and set(columns) != set(self.schema.names)):
             return self.batches(columns)
         batches = chain([self.first_batch()], begun)
@@ -188,7 +192,8 @@ class Source:
         """
         import pyarrow as pa
 
-        batches, size = [], 0
+        batches = []
+        size = 0
         for batch in self.read_ahead():
             batches.append(batch)
             size += batch.nbytes
@@ -216,7 +221,9 @@ _LARGE = 1 << 30
 
 def ahead(items: Iterable[T], n: int = _AHEAD) -> Iterator[T]:
     """Yield the same items; the next ones are computed in another thread."""
-    end, results, stop = object(), queue.Queue[Any](maxsize=n), threading.Event()
+    end = object()
+    results = queue.Queue[Any](maxsize=n)
+    stop = threading.Event()
 
     def put(item: Any) -> bool:
         while not stop.is_set():

@@ -14,7 +14,9 @@ from tallybayes.kernels.threads import threads
 
 _SLICE = 2**16  # rows per thread, at least
 # Rows share objects if the first _SAMPLE rows have at most _FEW different objects, and all rows at most _MOST.
-_SAMPLE, _FEW, _MOST = 2**10, 2**6, 2**12
+_SAMPLE = 2**10
+_FEW = 2**6
+_MOST = 2**12
 
 
 def distinct(array: Any) -> tuple[np.ndarray, Any]:
@@ -30,7 +32,8 @@ def distinct(array: Any) -> tuple[np.ndarray, Any]:
         work = [pool.submit(_encode, array.slice(start, stop - start), codes[start:stop]) for start, stop in bounds]
         distinct_values = [one.result() for one in work]
     united = pa.concat_arrays(distinct_values).dictionary_encode()
-    united_codes, position = united.indices.to_numpy(zero_copy_only=False), 0
+    united_codes = united.indices.to_numpy(zero_copy_only=False)
+    position = 0
     for (start, stop), values in zip(bounds, distinct_values, strict=True):
         new_codes = united_codes[position : position + len(values)]
         if not np.array_equal(new_codes, np.arange(len(values))):
@@ -87,12 +90,14 @@ def shared_objects(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     codes, dictionary = distinct(pa.array(addresses))
     if len(dictionary) > _MOST:
         return None
-    objects, start = np.empty(len(dictionary), dtype=object), 0
+    objects = np.empty(len(dictionary), dtype=object)
+    start = 0
     n_found = 0
     while n_found < len(objects):
         new_codes, position = np.unique(codes[start : start + _MOST], return_index=True)
         objects[new_codes] = values[start + position]
-        n_found, start = max(n_found, int(new_codes[-1]) + 1), start + _MOST
+        n_found = max(n_found, int(new_codes[-1]) + 1)
+        start = start + _MOST
     return codes, objects
 
 

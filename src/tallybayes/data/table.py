@@ -178,7 +178,8 @@ class Table:
         table = Table({name: values, **self.columns}, self.matrix, first=self._first + 1)
         table._encoded = {key: encoding for key, encoding in self._encoded.items() if key[0] != name}
         table._highest = self._highest
-        table.invalid_cells, table.n_sampled_from = self.invalid_cells, self.n_sampled_from
+        table.invalid_cells = self.invalid_cells
+        table.n_sampled_from = self.n_sampled_from
         return table
 
     def with_codes(self, name: Name, codes: np.ndarray, domain: Domain) -> Table:
@@ -191,20 +192,24 @@ class Table:
         """Return the table with other encodings of some categorical columns, by name and whether levels are sorted."""
         table = Table(self.columns)  # without the matrix, whose numbers are no longer the codes
         table._encoded = {**self._encoded, **encodings}
-        table.invalid_cells, table.file_location, table.cache = self.invalid_cells, self.file_location, self.cache
+        table.invalid_cells = self.invalid_cells
+        table.file_location = self.file_location
+        table.cache = self.cache
         return table
 
     def without(self, name: Name) -> Table:
         """Return the table without one column."""
         table = Table({other: column for other, column in self.columns.items() if other != name})
         table._encoded = {key: encoding for key, encoding in self._encoded.items() if key[0] != name}
-        table.invalid_cells, table.n_sampled_from = self.invalid_cells, self.n_sampled_from
+        table.invalid_cells = self.invalid_cells
+        table.n_sampled_from = self.n_sampled_from
         return table
 
     def replaced(self, columns: Mapping[Name, Any]) -> Table:
         """Return a table of the same rows with other columns of the same names; encodings are kept."""
         table = Table(columns)
-        table._encoded, table.n_sampled_from = dict(self._encoded), self.n_sampled_from
+        table._encoded = dict(self._encoded)
+        table.n_sampled_from = self.n_sampled_from
         return table
 
     def rows(self, part: slice | np.ndarray) -> Table:
@@ -348,7 +353,8 @@ class Table:
                 f"column {name!r}", "sparse", "categories", "Use Multinomial(), or pass an array."
             )
         if (name, ordered) not in self._encoded:
-            position, matrix = self._order.get(name, -1), self.matrix
+            position = self._order.get(name, -1)
+            matrix = self.matrix
             high = self._highest_codes() if matrix is not None and 0 <= position < matrix.shape[1] else None
             if matrix is not None and high is not None:
                 encoding = matrix[:, position], Domain(range(int(high[position]) + 1), str(name), is_sorted=ordered)

@@ -44,8 +44,11 @@ class Texts:
         vocabulary: Vocabulary | None = None,
         places: np.ndarray | None = None,
     ) -> None:
-        self._given, self.family, self.name = strings, family, name
-        self.vocabulary, self.places = vocabulary, places
+        self._given = strings
+        self.family = family
+        self.name = name
+        self.vocabulary = vocabulary
+        self.places = places
 
     def __len__(self) -> int:
         return len(self._given[0]) - 1 if type(self._given) is tuple else len(self._given)
@@ -87,7 +90,8 @@ class Texts:
     @cached_property
     def _found(self) -> tuple[SparseRows, Vocabulary | None]:
         """The word counts of every row, and the vocabulary."""
-        bits, lookup = self.family.hash_bits, None if self.vocabulary is None else self.vocabulary.lookup
+        bits = self.family.hash_bits
+        lookup = None if self.vocabulary is None else self.vocabulary.lookup
         indptr, indices, counts, *words = text_rows(*self._buffers, self.family.rule, hashing=bits, vocabulary=lookup)
         vocabulary = self.vocabulary or self._named(*words)
         width = 2**bits if vocabulary is None else len(vocabulary.levels)  # type: ignore[operator]
@@ -157,7 +161,8 @@ class Texts:
 
         Rows without text count nothing. Groups and weights are as for `Family.collect`.
         """
-        inner, missing = self.family.family, self.missing
+        inner = self.family.family
+        missing = self.missing
         if missing is not None and weight is not None and weight.ndim == 2:
             weight = np.where(missing[:, None], 0.0, weight)
         elif missing is not None:
@@ -168,7 +173,8 @@ class Texts:
             unbound = self.with_vocabulary(None) if self.is_bound else self
             rows, vocabulary = unbound._found
             return inner.collect(rows._replace(missing_rows=None), group, n_groups, weight), vocabulary
-        once, bits = kind == "binary", self.family.hash_bits
+        once = kind == "binary"
+        bits = self.family.hash_bits
         *words, rows_of, total, log_base = count_texts(
             *self._buffers, self.family.rule, group, n_groups, weight, presence=once, hashing=bits
         )

@@ -116,7 +116,8 @@ class OnnxGraph:
         """
         common = self.apply("Add", x, np.array(_SHIFT + 1.0))
         log_common = self.apply("Log", common)
-        large, small = np.where(start > _LARGE, start, _LARGE), np.where(start > _LARGE, 1.0, start)
+        large = np.where(start > _LARGE, start, _LARGE)
+        small = np.where(start > _LARGE, 1.0, start)
         end = self.apply("Add", x, large)
         parts = [
             self.apply("Mul", large - 0.5, self.log1p(self.apply("Div", x, large))),
@@ -127,7 +128,8 @@ class OnnxGraph:
         common_series = self.apply("Mul", self.apply("Sub", common, np.array(0.5)), log_common)
         common_series = self.apply("Add", self.apply("Sub", common_series, common), np.array(0.5 * np.log(2 * np.pi)))
         from_large = self.apply("Sub", self.sum(parts), common_series)
-        end, excess = self.apply("Add", x, small + _SHIFT), small - 1
+        end = self.apply("Add", x, small + _SHIFT)
+        excess = small - 1
         steps = [self.apply("Log", self.apply("Add", x, small + i)) for i in range(_SHIFT)]
         log_ratio = self.log1p(self.apply("Div", excess, common))
         parts = [

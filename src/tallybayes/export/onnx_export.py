@@ -27,7 +27,9 @@ from tallybayes.families._shared.sql_aggregates import BinIndex, Log
 if TYPE_CHECKING:
     import onnx
 
-_OPSET, _LABEL_OPSET, _FORMAT = 17, 3, 8  # versions for runtimes since 2022
+_OPSET = 17  # versions for runtimes since 2022
+_LABEL_OPSET = 3
+_FORMAT = 8
 MISSING = -(2**63)  # represents a missing value in integer columns; in string columns it is the empty string
 _PATTERNS = 1_000_000  # size of a table of all patterns of missing cells; if larger, only complete rows have a result
 
@@ -58,7 +60,8 @@ class _Model(OnnxGraph):
 
     def __init__(self, scores: PortableScorer, array: bool) -> None:
         super().__init__()
-        self.scores, self.array = scores, array
+        self.scores = scores
+        self.array = array
         self.parts: list[str] = []  # terms of the score, (n, classes)
         self.no_result: list[str] = []  # NaN where a row has no result, else 0, (n, columns)
         self.codes: dict[Cell, tuple[str, int]] = {}  # codes of categorical cells, and the code of unseen levels
@@ -67,7 +70,8 @@ class _Model(OnnxGraph):
         """Return the ONNX model."""
         from onnx import TensorProto, helper
 
-        cells, scores = self.scores.cells, self.scores
+        cells = self.scores.cells
+        scores = self.scores
         kinds = {look.cell: look.levels for look in scores.lookups if look.cell.reading is None}
         if scores.pairs is not None:
             pair_levels = zip(scores.pairs.cells, scores.pairs.levels, strict=True)
@@ -117,10 +121,12 @@ class _Model(OnnxGraph):
     def _numbers(self, cells: Sequence[Cell]) -> tuple[str, str]:
         """Return transformed numbers of one kind, of shape (n, columns), and a mask of missing and invalid ones."""
         raw = self._columns(cells)
-        zero, is_infinite = np.array(0.0), self.apply("IsInf", raw)
+        zero = np.array(0.0)
+        is_infinite = self.apply("IsInf", raw)
         self.no_result.append(self.apply("Where", is_infinite, np.array(np.nan), zero))
         missing = self.apply("IsNaN", raw)
-        reading, support = cells[0].reading, cells[0].support
+        reading = cells[0].reading
+        support = cells[0].support
         is_valid = None
         if isinstance(reading, Log):
             is_valid = self.apply("Greater", raw, zero)
@@ -141,7 +147,8 @@ class _Model(OnnxGraph):
 
     def _look_up(self, lookup: Lookup) -> None:
         """Add the log probabilities of levels, from a table that ends in those of unseen levels and missing cells."""
-        n_levels, cell = len(lookup.levels), lookup.cell
+        n_levels = len(lookup.levels)
+        cell = lookup.cell
         unseen = np.zeros(lookup.table.shape[1]) if lookup.unseen is None else lookup.unseen
         table = np.concatenate([lookup.table, unseen[None], np.zeros((1, len(unseen)))])
         if cell.reading is None:
@@ -158,7 +165,8 @@ class _Model(OnnxGraph):
                 )
             positions = list(range(n_levels))
             if missing_value not in keys:
-                keys, positions = [*keys, missing_value], [*positions, n_levels + 1]
+                keys = [*keys, missing_value]
+                positions = [*positions, n_levels + 1]
             code = self._encoded(str(cell.column), keys, positions, n_levels)
             self.codes[cell] = code, n_levels
         else:
@@ -168,7 +176,8 @@ class _Model(OnnxGraph):
             else:  # small integers are codes
                 code = self.apply("Cast", self.apply("Clip", x, np.array(-1.0), np.array(float(n_levels))), to=7)
                 is_integer = self.apply("Equal", x, self.apply("Cast", code, to=11))
-                low, high = np.array(0, dtype=np.int64), np.array(n_levels, dtype=np.int64)
+                low = np.array(0, dtype=np.int64)
+                high = np.array(n_levels, dtype=np.int64)
                 is_in_range = self.apply("And", self.apply("GreaterOrEqual", code, low), self.apply("Less", code, high))
                 missing = self.apply("Or", missing, self.apply("Not", self.apply("And", is_integer, is_in_range)))
             code = self.apply("Where", missing, np.array(n_levels + 1, dtype=np.int64), code)
@@ -188,7 +197,9 @@ class _Model(OnnxGraph):
 
     def _codes(self, pairs: Parents | Tree) -> list[str]:
         """Return the codes of each column, of shape (n,), numbered over all columns; −1 where missing."""
-        codes, offset, missing_code = [], 0, np.array(-1, dtype=np.int64)
+        codes = []
+        offset = 0
+        missing_code = np.array(-1, dtype=np.int64)
         for cell, levels in zip(pairs.cells, pairs.levels, strict=True):
             positions = range(offset, offset + len(levels))
             if cell.reading is None:
@@ -204,10 +215,12 @@ class _Model(OnnxGraph):
 
     def _pass_messages(self, tree: Tree) -> None:
         """Add the sum over a tree by message passing from the leaves; messages are (n, parent's levels, classes)."""
-        codes, first = self._codes(tree), np.searchsorted(tree.column, np.arange(len(tree.cells)))
+        codes = self._codes(tree)
+        first = np.searchsorted(tree.column, np.arange(len(tree.cells)))
         below: dict[int, list[str]] = {j: [] for j in range(-1, len(codes))}
         for j in tree.order[::-1]:
-            table, zero = tree.tables[j], np.array(0, dtype=np.int64)
+            table = tree.tables[j]
+            zero = np.array(0, dtype=np.int64)
             code = self.apply("Max", self.apply("Sub", codes[j], np.array(first[j], dtype=np.int64)), zero)
             message = self.apply("Gather", table.swapaxes(0, 1), code, axis=0)
             if_missing: Any = np.zeros((1, 1, 1))  # a missing leaf: its probabilities sum to 1
@@ -225,7 +238,8 @@ class _Model(OnnxGraph):
 
     def _average(self, parents: Parents) -> None:
         """Add the average over parents: the levels of a row, and all levels of columns with missing cells."""
-        missing_code, first = np.array(-1, dtype=np.int64), len(parents.column)
+        missing_code = np.array(-1, dtype=np.int64)
+        first = len(parents.column)
         codes = [self.axis(code, 1) for code in self._codes(parents)]
         code = self.apply("Concat", *codes, axis=1) if len(codes) > 1 else codes[0]
         missing = self.apply("Equal", code, missing_code)
@@ -261,7 +275,8 @@ class _Model(OnnxGraph):
             _, missing = self._numbers(cells)
             is_unknown = self.apply("And", missing, self.apply("Not", is_missing))
         else:
-            missing_masks, unknown_masks = [], []
+            missing_masks = []
+            unknown_masks = []
             for cell in cells:
                 code, n_levels = self.codes[cell]
                 code = self.axis(code, 1)
@@ -298,7 +313,8 @@ class _Model(OnnxGraph):
     def _calibrated(self, difference: str, weight: str, steps: Sequence[tuple[np.ndarray, np.ndarray]]) -> str:
         """Return class probabilities against the others, by linear interpolation at their log-odds: (n, classes)."""
         others = self.apply("MatMul", weight, 1.0 - np.eye(len(steps)))
-        odds, columns = self.apply("Sub", difference, self.apply("Log", others)), []
+        odds = self.apply("Sub", difference, self.apply("Log", others))
+        columns = []
         for k, (corners, value) in enumerate(steps):
             excess = self.apply("Sub", self.apply("Gather", odds, np.array([k]), axis=1), corners[None, :-1])
             excess = self.apply("Min", self.apply("Max", excess, np.array(0.0)), np.diff(corners)[None])  # (n, lines)
@@ -310,7 +326,8 @@ class _Model(OnnxGraph):
         """Add the nodes from scores to labels and normalized probabilities; return the output descriptions."""
         from onnx import TensorProto, helper
 
-        scores, (sharpness, contamination, base_rates, vertices) = self.scores, self.scores.calibration
+        scores = self.scores
+        sharpness, contamination, base_rates, vertices = self.scores.calibration
         prior = scores.log_prior[None]
         no_result = [self.over(part, 1, keep=True) for part in self.no_result]
         score = self.apply("Add", self.sum([*self.parts, *no_result]), prior)

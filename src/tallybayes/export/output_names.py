@@ -18,9 +18,11 @@ def free_names(wanted: Sequence[str], taken: Sequence[Name], most: int | None = 
     most : int, optional
         The number of bytes after which the database truncates names.
     """
-    used, names = {truncated(str(name), most).lower() for name in taken}, []
+    used = {truncated(str(name), most).lower() for name in taken}
+    names = []
     for full_name in wanted:
-        name, suffix = truncated(full_name, most), ""
+        name = truncated(full_name, most)
+        suffix = ""
         while name.lower() in used:
             suffix += "_"
             name = truncated(full_name, None if most is None else most - len(suffix)) + suffix

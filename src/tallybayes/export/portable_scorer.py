@@ -110,23 +110,29 @@ class RowDensity(NamedTuple):
 
     def _padded(self, code: int, *, alike: bool) -> PatternScore:
         """Return the score of a pattern, padded with zeros for missing cells."""
-        d, n_classes = len(self.cells), len(self.possible)
+        d = len(self.cells)
+        n_classes = len(self.possible)
         observed = np.flatnonzero([(code >> i) & 1 for i in range(d)])
-        inverse, shift = np.zeros((1 if alike else n_classes, d, d)), np.zeros((n_classes, d))
+        inverse = np.zeros((1 if alike else n_classes, d, d))
+        shift = np.zeros((n_classes, d))
         if not len(observed):
             zeros = np.zeros(n_classes)
             return PatternScore(np.zeros(d), inverse, shift, zeros, zeros, zeros)
-        score, center = self._known(observed, alike=alike), np.zeros(d)
-        center[observed], shift[:, observed] = score.center, score.shift
+        score = self._known(observed, alike=alike)
+        center = np.zeros(d)
+        center[observed] = score.center
+        shift[:, observed] = score.shift
         inverse[:, observed[:, None], observed] = score.inverse
         return score._replace(center=center, inverse=inverse, shift=shift)
 
     def _known(self, observed: np.ndarray, *, alike: bool | None) -> PatternScore:
         """Return the score of rows with some of the cells observed; with `alike`, one root serves all classes."""
-        form, columns = self.form, self.places[observed]
+        form = self.form
+        columns = self.places[observed]
         mean = (form.mean if isinstance(form, MultivariateNormalForm) else form.location)[:, columns]
         mean = np.where(self.possible[:, None], mean, 0.0)
-        center, k = mean[self.possible].mean(axis=0), len(columns)
+        center = mean[self.possible].mean(axis=0)
+        k = len(columns)
         whitened, log_det = form.whitened(np.eye(k), columns)
         inverse = whitened.transpose(1, 2, 0)
         ratio = np.broadcast_to(inverse[:, 0, 0] / inverse[0, 0, 0], len(mean))
@@ -134,7 +140,8 @@ class RowDensity(NamedTuple):
             alike = np.allclose(inverse, ratio[: len(inverse), None, None] * inverse[0], rtol=_ALIKE, atol=0.0)
         inverse, scale = (inverse[:1], ratio**2) if alike else (inverse, np.ones(len(mean)))
         shift = np.einsum("gij,gj->gi", np.broadcast_to(inverse, (len(mean), k, k)), mean - center)
-        power, log_norm = np.full(len(mean), 0.5), -0.5 * log_det - k / 2 * np.log(2 * np.pi)
+        power = np.full(len(mean), 0.5)
+        log_norm = -0.5 * log_det - k / 2 * np.log(2 * np.pi)
         if isinstance(form, MultivariateTForm):
             power = form.shape + k / 2
             log_norm = log_rising(form.shape, k / 2) - k / 2 * np.log(np.pi) - log_det / 2
@@ -244,7 +251,8 @@ def scores_of(model: Any) -> PortableScorer:
 
 def calibration_of(model: Any) -> CalibrationTable:
     """Return the calibration of a model."""
-    calibration, n_classes = model._calibration, len(model.classes_)
+    calibration = model._calibration
+    n_classes = len(model.classes_)
     if calibration is None:
         if model._calibration_pending:
             model._warn_uncalibrated()
@@ -287,7 +295,8 @@ def _form(part: FactorScorer) -> Any:
 
 def _add(scores: PortableScorer, part: FactorScorer, domains: list[Domain], impossible: np.ndarray) -> dict[Name, Cell]:
     """Add the terms of one factor; return its cells by column."""
-    form, names = _form(part), part.factor.columns
+    form = _form(part)
+    names = part.factor.columns
     if _width(form) != len(names):
         raise ExportError(
             f"the block {names[0]!r} has {_width(form)} columns without names; expected a name for each.\n"
@@ -401,7 +410,8 @@ def _column(form: Any, position: int, impossible: np.ndarray) -> Any:
 
 def _pairs(families: Mapping[Name, Family], plan: PairScorer) -> Parents | Tree:
     """Return the tables of a classifier that counts pairs of columns; raise ExportError if they are too many."""
-    pairs, tables = plan.pairs, plan.tables if isinstance(plan, TreeScorer) else []
+    pairs = plan.pairs
+    tables = plan.tables if isinstance(plan, TreeScorer) else []
     n_pairs = int(pairs.sizes.sum() ** 2 - (pairs.sizes**2).sum())
     n_weights = sum(table.size for table in tables) if tables else n_pairs * len(plan.log_prior)
     if n_weights > _MOST_WEIGHTS:
@@ -425,5 +435,6 @@ def _pairs(families: Mapping[Name, Family], plan: PairScorer) -> Parents | Tree:
     levels = tuple(domain.levels for domain in pairs.domains)
     if isinstance(plan, TreeScorer):
         return Tree(cells, levels, pairs.column, tuple(plan.parents), tuple(plan.order), tuple(tables))
-    own, given = np.log(pairs.level_proba).T, np.log(pairs.conditional(plan.strength)).transpose(1, 2, 0)
+    own = np.log(pairs.level_proba).T
+    given = np.log(pairs.conditional(plan.strength)).transpose(1, 2, 0)
     return Parents(cells, levels, pairs.column, own, given)

@@ -48,7 +48,8 @@ def writing_rows(to: Any, schema: pa.Schema, format: str | None = None) -> Write
     if dialect is None or isinstance(dialect, Relation) or not all(isinstance(name, str) for name in to[1:]):
         expected = "a path, (connection, name of a table), an open file, or 'pandas', 'polars', 'pyarrow' or 'spark'"
         raise DataError.wrong_type("to", short_repr(to), expected)
-    most, names = dialect.most_bytes, schema.names
+    most = dialect.most_bytes
+    names = schema.names
     if most is not None and any(len(name.encode()) > most for name in names):
         names = free_names(names, (), most)
     fields = [field.with_name(name) for field, name in zip(schema, names, strict=True)]
@@ -96,7 +97,8 @@ def _writing_file(path: str | os.PathLike[str], schema: pa.Schema) -> Iterator[C
     import pyarrow as pa
 
     name = os.fspath(path).lower()
-    kind, ending = kind_of_file(name, "Write to a name such as predictions.parquet."), os.path.splitext(name)[1]
+    kind = kind_of_file(name, "Write to a name such as predictions.parquet.")
+    ending = os.path.splitext(name)[1]
     if kind in ("parquet", "ipc") and ending in _PACKERS:
         raise DataError(f"{path} would be compressed twice; expected a name that ends in .parquet or .arrow.")
     with atomic_write(os.path.expanduser(path)) as file, contextlib.ExitStack() as stack:
@@ -116,7 +118,9 @@ class _KeptOpen:
     closed = False
 
     def __init__(self, file: Any) -> None:
-        self.write, self.flush, self.tell = file.write, file.flush, file.tell
+        self.write = file.write
+        self.flush = file.flush
+        self.tell = file.tell
 
     def close(self) -> None:
         """Do nothing."""

@@ -95,13 +95,15 @@ class Arithmetic:
 
     def _from_large(self, x: str, a: float) -> str:
         """Return the difference of Stirling's series at a + x and at a, for large a."""
-        end, start = f"({x} + {self.real(a)})", self.real(a)
+        end = f"({x} + {self.real(a)})"
+        start = self.real(a)
         grown = f"{self.real(a - 0.5)} * {self.log1p(f'({x} / {start})', np.inf)}"
         return f"({grown} + {x} * (LN({end}) - 1e0) + {self._tail(end)} - {self.real(_tail(a))})"
 
     def _from_small(self, x: str, a: float, common: str) -> str:
         """Return log Γ(a + x) − log Γ(a) − log Γ(x + 1) for small a, by series that are shifted by 8."""
-        end, gap = f"({x} + {self.real(a + _SHIFT)})", a - 1
+        end = f"({x} + {self.real(a + _SHIFT)})"
+        gap = a - 1
         steps = " * ".join(f"({x} + {self.real(a + i)})" for i in range(_SHIFT))
         grown = f"({end} - 0.5e0) * {self.log1p(f'({self.real(gap)} / {common})', np.inf)}"
         constant = self.real(-gap - float(gammaln(a)))

@@ -55,7 +55,8 @@ class SelectPairs(Select):
         all_levels = "SELECT a.r, a.field, b.level FROM tally_absent AS a JOIN tally_own AS b ON b.field = a.field"
         self.steps.append(("tally_parents", f"SELECT r, field, cell FROM tally_known\n  UNION ALL {all_levels}"))
         d = len(self._pairs.cells)
-        sums, joins = [f"MAX(b.{w}) AS s{w}" for w in columns], ""
+        sums = [f"MAX(b.{w}) AS s{w}" for w in columns]
+        joins = ""
         if d > 1:
             sums = [f"MAX(b.{w}) + COALESCE(SUM(e.{w}), 0e0) AS s{w}" for w in columns]
             joins = "\n  LEFT JOIN tally_known AS c ON c.r = a.r AND c.field <> a.field"
@@ -76,12 +77,16 @@ class SelectPairs(Select):
 
     def _rank(self) -> None:
         """Add the steps that encode the levels of every row, −1 where missing, and number rows with equal levels."""
-        first, codes = 0, []
+        first = 0
+        codes = []
         for start in range(0, len(self._pairs.cells), JOINED):
-            joins, columns = [], []
+            joins = []
+            columns = []
             for position in range(start, min(start + JOINED, len(self._pairs.cells))):
-                cell, levels = self._pairs.cells[position], self._pairs.levels[position]
-                table, value = f"tally_levels_{position}", "x" if cell.reading is not None else "l"
+                cell = self._pairs.cells[position]
+                levels = self._pairs.levels[position]
+                table = f"tally_levels_{position}"
+                value = "x" if cell.reading is not None else "l"
                 rows = ((self.dialect.value(level), [first + code]) for code, level in enumerate(levels))
                 self._values(table, ["cell"], rows, whole=1)
                 joins.append(f"\n  LEFT JOIN {table} AS b{position} ON {self._on_level(cell, f'b{position}')}")
@@ -119,7 +124,8 @@ class SelectTree(SelectPairs):
         depth: dict[int, int] = {-1: -1}
         lines: list[tuple[str, list[Any]]] = []
         for j in tree.order:
-            depth[j], parent = depth[tree.parents[j]] + 1, tree.parents[j]
+            depth[j] = depth[tree.parents[j]] + 1
+            parent = tree.parents[j]
             for parent_level, rows in enumerate(tree.tables[j].tolist()):
                 key = str(-1 if parent < 0 else first[parent] + parent_level)
                 lines += [(key, [first[j] + level, j, depth[j], *weights]) for level, weights in enumerate(rows)]

@@ -31,7 +31,9 @@ class Select:
     """The steps of the query of a classifier, each a WITH query over the previous one."""
 
     def __init__(self, scores: PortableScorer, dialect: Dialect) -> None:
-        self.scores, self.dialect, self.arithmetic = scores, dialect, Arithmetic(dialect)
+        self.scores = scores
+        self.dialect = dialect
+        self.arithmetic = Arithmetic(dialect)
         self.number_of: dict[Cell, int] = {cell: number for number, cell in enumerate(scores.cells)}
         self.n_classes = len(scores.classes)
         self.steps: list[tuple[str, str]] = []
@@ -102,7 +104,8 @@ class Select:
 
         In a bag of words no cell is missing.
         """
-        columns, dialect = [], self.dialect
+        columns = []
+        dialect = self.dialect
         for cell, number in self.number_of.items():
             if cell.reading is None:
                 continue
@@ -152,13 +155,15 @@ class Select:
 
     def _look_up(self, name: str, lookups: Sequence[Lookup]) -> None:
         """Join the log probabilities of levels and add them up by class."""
-        joins, columns = [], []
+        joins = []
+        columns = []
         parts: list[list[str]] = [[] for _ in self.scores.classes]
         weights = [f"w{k}" for k in range(self.n_classes)]
         indicators = {self.number_of[term.cell] for term in self.scores.terms if term.is_indicator}
         for lookup in lookups:
             number = self.number_of[lookup.cell]
-            table, label = f"tally_levels_{number}", lookup.cell.reading is None
+            table = f"tally_levels_{number}"
+            label = lookup.cell.reading is None
             value = f"a.{'l' if label else 'x'}{number}"
             keys = map(self.dialect.value, lookup.levels)
             self._values(table, weights, zip(keys, lookup.table.tolist(), strict=True))
@@ -194,7 +199,9 @@ class Select:
 
     def _add_density(self, number: int, rows: RowDensity) -> None:
         """Add the log densities of several columns, with the parameters of each row's pattern of missing cells."""
-        d, n_classes, cells = len(rows.cells), self.n_classes, [f"a.x{self.number_of[cell]}" for cell in rows.cells]
+        d = len(rows.cells)
+        n_classes = self.n_classes
+        cells = [f"a.x{self.number_of[cell]}" for cell in rows.cells]
         if not d:
             return
         codes, patterns = rows.patterns(_PATTERNS)
@@ -230,7 +237,8 @@ class Select:
 
     def _normalize(self) -> None:
         """Add the steps from scores to normalized probabilities; rows impossible in all classes get the class prior."""
-        scores, calibration = self.scores, self.scores.calibration
+        scores = self.scores
+        calibration = self.scores.calibration
         no_result = " OR ".join(self.no_result)
         columns = []
         for k, part in enumerate(self.parts):
@@ -239,7 +247,8 @@ class Select:
         self._step("tally_scored", columns)
         classes = range(self.n_classes)
         self._step("tally_best", [f"{self._greatest([f'a.s{k}' for k in classes])} AS best"])
-        is_impossible, prior = f"a.best < {self.real(IMPOSSIBLE / 1e5)}", scores.log_prior - scores.log_prior.max()
+        is_impossible = f"a.best < {self.real(IMPOSSIBLE / 1e5)}"
+        prior = scores.log_prior - scores.log_prior.max()
         scaled = f"{self.real(calibration.sharpness)} * " if calibration.sharpness != 1 else ""
         differences = [
             f"CASE WHEN {is_impossible} THEN {self.real(prior[k])} ELSE a.s{k} - a.best END" for k in classes
@@ -294,7 +303,8 @@ class Select:
 
     def _written(self, keep: Sequence[str], proba: bool) -> str:
         """Return the query with all steps and the output columns."""
-        dialect, scores = self.dialect, self.scores
+        dialect = self.dialect
+        scores = self.scores
         labels = [dialect.value(label) for label in scores.classes]
         if isinstance(scores.classes[0], float):
             labels = [dialect.cast(label) for label in labels]

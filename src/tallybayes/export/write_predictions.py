@@ -157,7 +157,9 @@ class PredictionTable:
     ) -> None:
         import pyarrow as pa
 
-        self.model, self.data, self.proba = model, data, proba
+        self.model = model
+        self.data = data
+        self.proba = proba
         self.source = open_source(data)
         self.node = () if node is None else (node,)
         if self.source is None:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _PARQUET_ROWS = 1 << 17  # rows of a batch; twice as many where all cells are bytes
 _LARGEST = 1 << 25  # bytes of the largest row group whose column chunks are read whole
 _BUFFER = 1 << 16  # bytes of a larger column chunk that are read at a time
-_MOST_ROWS, _MOST_CELLS = 1 << 22, 10**8  # of a row group of small pages that is read through buffers
+_MOST_ROWS = 1 << 22  # rows of a row group of small pages that is read through buffers
+_MOST_CELLS = 10**8  # its cells
 _GIVE_BACK: int | None = getattr(mmap, "MADV_DONTNEED", None)  # None on Windows
 
 
@@ -36,7 +37,8 @@ class ArrowFiles(Source):
 
     def __init__(self, paths: Sequence[str], format: str) -> None:
         super().__init__(paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more")
-        self.paths, self.format = list(paths), format
+        self.paths = list(paths)
+        self.format = format
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -93,12 +95,14 @@ class ArrowFiles(Source):
         wanted = self.schema.names if columns is None else list(columns)
         self.check_columns(wanted)
         schema = self._selected(wanted)
-        read, n_rows = self._ipc, rows_of(schema)
+        read = self._ipc
+        n_rows = rows_of(schema)
         if self.format == "parquet":
             import pyarrow as pa
 
             narrow = all(pa.types.is_integer(kind) and kind.bit_width == 8 for kind in schema.types)
-            read, n_rows = self._parquet, min(n_rows, _PARQUET_ROWS << narrow)
+            read = self._parquet
+            n_rows = min(n_rows, _PARQUET_ROWS << narrow)
         for path in self.paths:
             with reading(path, f"as {self.format}"):
                 yield from with_location(in_batches(map(_checked, read(path, schema, n_rows)), n_rows), path, "row", 0)
@@ -149,7 +153,8 @@ class ArrowFiles(Source):
 
         # Strings encoded by differences (DELTA_BYTE_ARRAY, …) cannot be read as dictionaries. This is tried, since
         # pyarrow ends the process on reading the encodings from damaged metadata of columns.
-        as_codes, n_read = list(strings), 0
+        as_codes = list(strings)
+        n_read = 0
         while True:
             n_to_skip = n_read
             try:
@@ -194,7 +199,8 @@ def _checked(part: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
 
 def _has_small_pages(metadata: pq.FileMetaData, group: int) -> bool:
     """Return whether a row group has many cells of few bits, whose pages of 20,000 rows are small."""
-    rows, n_bytes = metadata.row_group(group).num_rows, metadata.row_group(group).total_byte_size
+    rows = metadata.row_group(group).num_rows
+    n_bytes = metadata.row_group(group).total_byte_size
     n_cells = rows * metadata.num_columns
     return rows > _MOST_ROWS and n_cells > _MOST_CELLS and n_bytes < 2 * n_cells
 
@@ -219,7 +225,8 @@ def _leaf_places(schema: pa.Schema) -> dict[str, range]:
 
     Names of leaf columns are ambiguous: "a.b" is a column, or field b of a column a.
     """
-    positions, n = {}, 0
+    positions = {}
+    n = 0
     for field in schema:
         positions[field.name] = range(n, n + _n_leaves(field.type))
         n = positions[field.name].stop
@@ -250,7 +257,8 @@ def united(schemas: dict[str, pa.Schema]) -> pa.Schema:
 
     first_path, first = next(iter(schemas.items()))
     for path, schema in schemas.items():
-        expected, names = first.names, schema.names  # lists that Arrow makes anew whenever they are read
+        expected = first.names
+        names = schema.names  # a new list at every access
         missing, additional = (
             [name for name in columns if name not in others]
             for columns, others in ((expected, frozenset(names)), (names, frozenset(expected)))

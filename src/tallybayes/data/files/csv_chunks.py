@@ -48,7 +48,8 @@ def row_chunks(
     encoding : str
         The encoding; a byte-order mark of UTF-16 or UTF-32 takes precedence.
     """
-    rest, line = b"", 1
+    rest = b""
+    line = 1
     for text, following in pairwise(chain(utf8_of(path, first, size, encoding), [None])):
         data = rest + (text or b"")
         end = _last_end(path, line, data, delimiter)
@@ -159,7 +160,8 @@ def _check_closed(path: str, line: int, data: bytes, quotes: np.ndarray, delimit
     That quote then opens another cell, and the quote before it was never closed.
     """
     cells = np.frombuffer(data, np.uint8)
-    opened, closed = quotes[: len(quotes) - 1 : 2], quotes[1::2]
+    opened = quotes[: len(quotes) - 1 : 2]
+    closed = quotes[1::2]
     after = cells[np.minimum(closed + 1, len(data) - 1)]
     is_stray = ~np.isin(after, np.frombuffer(b'"\r\n' + delimiter.encode(), np.uint8)) & (closed + 1 < len(data))
     if is_stray.any():

@@ -63,8 +63,12 @@ class CsvFiles(Source):
         on_bad: str = "error",
     ) -> None:
         super().__init__(paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more")
-        self.paths, self.names, self.types = list(paths), names, dict(types or {})
-        self.null_values, self.encoding, self.on_bad = null_values, encoding, on_bad
+        self.paths = list(paths)
+        self.names = names
+        self.types = dict(types or {})
+        self.null_values = null_values
+        self.encoding = encoding
+        self.on_bad = on_bad
         self._delimiter = delimiter
         self._names: dict[str, list[str]] = {}  # the columns of every file, in its order
         self._head: tuple[pa.Table, int] | None = None  # first chunk, from which types were inferred, until it is read
@@ -102,7 +106,8 @@ class CsvFiles(Source):
             except pa.ArrowInvalid as error:
                 raise self._parse_error(path, chunk, error) from None
         try:
-            schema, names = table.schema, table.schema.names
+            schema = table.schema
+            names = table.schema.names
         except UnicodeDecodeError:
             check_utf8(path, chunk, self.encoding)
             raise
@@ -151,7 +156,8 @@ class CsvFiles(Source):
         is_head = chunk.line == 1
         line = chunk.line + (is_head and not self.names)
         if is_head and self._head is not None and path == self.paths[0]:
-            (table, n_bad), self._head = self._head, None
+            table, n_bad = self._head
+            self._head = None
             if table.schema.equals(self.schema):
                 return table.select(list(kinds)).cast(pa.schema(list(parsed_types.items()))), n_bad, line
         try:
@@ -213,7 +219,8 @@ class CsvFiles(Source):
         except DataError as encoding_error:
             return encoding_error
         text = str(error)
-        row, column = _ROW.search(text), _COLUMN.search(text)
+        row = _ROW.search(text)
+        column = _COLUMN.search(text)
         where = f"{path}, line {chunk.line + int(row.group(1)) - 1}" if row else path
         message = text.rsplit("CSV parse error: ", 1)[-1].rsplit("CSV conversion error to ", 1)[-1]
         if column is None:
@@ -243,7 +250,9 @@ def _converted(table: pa.Table, kinds: Mapping[str, pa.DataType], on_bad: str) -
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    arrays, is_bad, n_bad = [], None, 0
+    arrays = []
+    is_bad = None
+    n_bad = 0
     for name in table.schema.names:
         column = table.column(name).combine_chunks()
         try:

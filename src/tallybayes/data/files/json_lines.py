@@ -27,7 +27,10 @@ _CHANGED = re.compile(r"Column\(/([^/)]+).*\) changed from (\w+) to (\w+)$")
 _UNREAD = re.compile(r"Failed to convert JSON to .*, couldn't parse:(.*)$", re.DOTALL)
 _NULL_FIRST = re.compile(rb"[ \t\r\n]*null")
 _KINDS = np.zeros(256, np.int8)  # kinds of structural characters: 1 opens, −1 closes, 2 is a quote, 3 a line end
-_KINDS[list(b"[{")], _KINDS[list(b"]}")], _KINDS[ord('"')], _KINDS[ord("\n")] = 1, -1, 2, 3
+_KINDS[list(b"[{")] = 1
+_KINDS[list(b"]}")] = -1
+_KINDS[ord('"')] = 2
+_KINDS[ord("\n")] = 3
 
 
 class JsonFiles(Source):
@@ -44,14 +47,17 @@ class JsonFiles(Source):
 
     def __init__(self, paths: Sequence[str], *, types: Mapping[str, Any] | None = None) -> None:
         super().__init__(paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more")
-        self.paths, self.types, self._all_keys = list(paths), dict(types or {}), False
+        self.paths = list(paths)
+        self.types = dict(types or {})
+        self._all_keys = False
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of all files and their types."""
         import pyarrow as pa
 
-        schemas, is_complete = [], True
+        schemas = []
+        is_complete = True
         for path in self.paths:
             chunks = list(islice(self._chunks(path), 2))
             if not chunks:
@@ -91,9 +97,11 @@ class JsonFiles(Source):
 
         self.check_columns(columns or ())
         wanted = self.schema.names if columns is None else list(columns)
-        parsed, schema = self._with_known_keys, self.schema
+        parsed = self._with_known_keys
+        schema = self.schema
         if columns is not None and not self._all_keys:  # the types of other columns do not matter
-            parsed, schema = self._parsed, pa.schema([schema.field(name) for name in wanted])
+            parsed = self._parsed
+            schema = pa.schema([schema.field(name) for name in wanted])
         for path in self.paths:
             for table in in_order(partial(parsed, path, schema), self._chunks(path)):
                 yield table.select(wanted)
@@ -148,16 +156,21 @@ def _bad_row(path: str, schema: pa.Schema | None, chunk: TextChunk, message: str
     """Return the error for rows that Arrow cannot parse, with line, column and value as far as they are known."""
     row = _ROW.search(message)
     line = None if row is None else _line_of(chunk, int(row.group(1)))
-    where, message = path if line is None else f"{path}, line {line}", _ROW.sub("", message)
-    changed, unread = _CHANGED.match(message), _UNREAD.match(message)
+    where = path if line is None else f"{path}, line {line}"
+    message = _ROW.sub("", message)
+    changed = _CHANGED.match(message)
+    unread = _UNREAD.match(message)
     if changed:
         name, before, value = changed.groups()
         kind = before if schema is None or name not in schema.names else schema.field(name).type
-        value_text, hint = f"a {value}", "Write values of one type in all lines"
+        value_text = f"a {value}"
+        hint = "Write values of one type in all lines"
         hint += "." if schema is None else ", or select other columns: tb.table(..., columns=[...])."
     elif unread and schema is not None and (cell := _unread_cell(schema, chunk)) is not None:
         name, line = cell
-        where, kind, value_text = f"{path}, line {line}", schema.field(name).type, short_repr(unread.group(1))
+        where = f"{path}, line {line}"
+        kind = schema.field(name).type
+        value_text = short_repr(unread.group(1))
         wider = "float64" if str(kind).startswith(("int", "uint")) else "string"
         hint = f"Set the type: tb.table(..., types={{{name!r}: {wider!r}}})."
     else:
@@ -206,7 +219,8 @@ def check_nesting(path: str, chunk: TextChunk) -> None:
     cells = np.frombuffer(chunk.data, np.uint8)
     ends = np.append(np.flatnonzero(cells == ord("\n")), len(cells))
     opened = np.flatnonzero((cells | 0x20) == ord("{"))  # [ and { differ by this bit
-    starts, lasts = np.append(0, ends[:-1] + 1), ends - 1
+    starts = np.append(0, ends[:-1] + 1)
+    lasts = ends - 1
     is_filled = lasts >= starts
     is_object = (cells[starts[is_filled]] == ord("{")) & (cells[lasts[is_filled]] == ord("}"))
     if is_object.all() and np.diff(np.searchsorted(opened, ends), prepend=0).max(initial=0) <= _MOST_NESTED:

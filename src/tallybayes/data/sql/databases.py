@@ -229,7 +229,9 @@ class PostgreSQL(Dialect):
     """PostgreSQL, through psycopg."""
 
     materialized = "MATERIALIZED "
-    binary, nested, interval = "BYTEA", "JSONB", "INTERVAL"
+    binary = "BYTEA"
+    nested = "JSONB"
+    interval = "INTERVAL"
     own_type = b"postgresql"
     most_bytes = 63
     folds = staticmethod(str.lower)
@@ -258,7 +260,8 @@ class PostgreSQL(Dialect):
         """Return the types of the columns by their names in PostgreSQL, with lengths; also domains."""
         with reported(), self.connection.transaction(), self.cursor() as cursor:
             cursor_result = cursor.execute(f"SELECT * FROM {table} LIMIT 0")
-            result, names = cursor_result.pgresult, [column.name for column in cursor_result.description]
+            result = cursor_result.pgresult
+            names = [column.name for column in cursor_result.description]
             bases = [(result.ftype(place), result.fmod(place)) for place in range(len(names))]
         type_expressions = ", ".join(
             f"CASE pg_typeof({name}) WHEN {base}::regtype THEN format_type({base}, {length}) "
@@ -296,7 +299,8 @@ class PostgreSQL(Dialect):
         import pyarrow as pa
 
         for name in (name for name in columns if pa.types.is_temporal(schema.field(name).type)):
-            field, column = schema.field(name), self.quote(name)
+            field = schema.field(name)
+            column = self.quote(name)
             if not pa.types.is_time(field.type):
                 is_out_of_range = f"{column} < '0001-01-01' OR {column} > '9999-12-31'"
                 if self.run(f"SELECT 1 FROM {table} WHERE {is_out_of_range} LIMIT 1"):
@@ -316,7 +320,8 @@ class PostgreSQL(Dialect):
         for position, name in enumerate(unbounded):
             scale, n_integer_digits, is_out_of_range = bounds[3 * position : 3 * position + 3]
             if not is_out_of_range:
-                field, number = schema.field(name), schema.get_field_index(name)
+                field = schema.field(name)
+                number = schema.get_field_index(name)
                 kind = decimal_type((n_integer_digits or 0) + (scale or 0), scale or 0)
                 schema = schema.set(number, field.with_type(kind))
         return schema
@@ -325,7 +330,8 @@ class PostgreSQL(Dialect):
         """Return the expression by which a column is read; values of types without an Arrow type are read as text."""
         import pyarrow as pa
 
-        name, is_text = self.quote(field.name), field.metadata and pa.types.is_string(field.type)
+        name = self.quote(field.name)
+        is_text = field.metadata and pa.types.is_string(field.type)
         return f"CAST({name} AS TEXT)" if is_opaque(field.type) or is_text else name
 
     def catalog(self) -> str:
@@ -410,7 +416,8 @@ class SQLite(Dialect):
     @contextmanager
     def _text(self) -> Iterator[None]:
         """Return a context in which text is `str`, whatever the text factory of the connection."""
-        before, self.connection.text_factory = self.connection.text_factory, str
+        before = self.connection.text_factory
+        self.connection.text_factory = str
         try:
             with reported():
                 yield
@@ -464,7 +471,8 @@ class SQLite(Dialect):
 
     def part_of_date(self, name: str, date: Any) -> str:
         """Return the expression for one part of ISO 8601 dates, without their time zone, which would shift them."""
-        part, column = name.rpartition(".")[2], f"SUBSTR({self.quote(date)}, 1, 19)"
+        part = name.rpartition(".")[2]
+        column = f"SUBSTR({self.quote(date)}, 1, 19)"
         field = {"year": "%Y", "month": "%m", "day_of_week": "%w", "hour": "%H"}[part]
         number = f"CAST(STRFTIME('{field}', {column}) AS INTEGER)"
         return f"({number} + 6) % 7" if part == "day_of_week" else number

@@ -35,7 +35,9 @@ class Dialect:
 
     grouping_sets = True  # whether several groupings are counted in one pass
     double = "DOUBLE PRECISION"
-    binary, nested, interval = "BLOB", "TEXT", "TEXT"  # types of columns that are written
+    binary = "BLOB"  # types of columns that are written
+    nested = "TEXT"
+    interval = "TEXT"
     own_type = b"sql"  # metadata key of a field for its type in the database
     most_bytes: int | None = None  # maximum length of a name; the database truncates longer ones
     dynamic_types = False  # whether the types of columns are determined only by their values
@@ -228,7 +230,8 @@ class Dialect:
 
     def part_of_date(self, name: str, date: Any) -> str:
         """Return the expression for one part of a date column; days of the week are numbered from Monday, 0."""
-        part, column = name.rpartition(".")[2], self.quote(date)
+        part = name.rpartition(".")[2]
+        column = self.quote(date)
         field = "ISODOW" if part == "day_of_week" else part.upper()
         number = f"CAST(EXTRACT({field} FROM {column}) AS INTEGER){' - 1' if part == 'day_of_week' else ''}"
         return f"CASE WHEN ISFINITE({column}) THEN {number} END"

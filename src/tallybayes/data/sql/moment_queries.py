@@ -42,7 +42,8 @@ def tally_from_sql_sums(query: Query, factor: Factor, weight: str | None, schema
         query.check_ends(factor, group_sums.ends_of_all())
     if family.requires_complete_rows and group_sums.n_gaps:
         return None  # EM needs all rows
-    points, sums = np.tile(about, (len(group_sums.groups), 1)), group_sums.sums
+    points = np.tile(about, (len(group_sums.groups), 1))
+    sums = group_sums.sums
     if is_untransformed and _is_far(sums, len(about)):
         group_sums, points = _sums_about_means(query, factor, weight)
         low, high = group_sums.ends.swapaxes(0, 1)
@@ -127,7 +128,8 @@ def _sums_about_point(
 
 def _sums_about_means(query: Query, factor: Factor, weight: str | None) -> tuple[_GroupSums, np.ndarray]:
     """Return the sums of every group about its means, minima and maxima, and the means, of shape (groups, columns)."""
-    dialect, d = query.dialect, len(factor.columns)
+    dialect = query.dialect
+    d = len(factor.columns)
     given = {str(name): query.written(name) for name in factor.given}
     over = f"OVER (PARTITION BY {', '.join(given.values())})" if given else "OVER ()"
     numbers = [dialect.number(query.written(name)) for name in factor.columns]
@@ -167,7 +169,8 @@ def _by_group(query: Query, factor: Factor, texts: list[str]) -> tuple[list[tupl
 
 def _first_ends(query: Query, names: Sequence[Name]) -> np.ndarray:
     """Return the minimum and the maximum of every column in the first rows, of shape (2, columns)."""
-    table, ends = open_table(query.first_batch()), np.zeros((2, len(names)))
+    table = open_table(query.first_batch())
+    ends = np.zeros((2, len(names)))
     for position, name in enumerate(names):
         if table.has(name):
             cells = np.concatenate([np.asarray(part, dtype=float) for part in table.numbers([name])])
@@ -180,7 +183,8 @@ def _near(family: Family, ends: np.ndarray) -> np.ndarray:
     """Return a point per column about which to sum: 0 unless all numbers are far from it, else a number near them."""
     with np.errstate(all="ignore"):
         low, high = np.asarray(family.transform(ends)).astype(float)
-        middle, width = (low + high) / 2, high - low
+        middle = (low + high) / 2
+        width = high - low
     is_far = np.isfinite(middle) & (np.abs(middle) > 2 * width)
     middle = np.where(is_far, middle, 0.0)
     grid = np.exp2(np.ceil(np.log2(np.where(is_far & (width > 0), width, np.abs(middle) * 2.0**-20 + 1e-300))))
@@ -189,7 +193,9 @@ def _near(family: Family, ends: np.ndarray) -> np.ndarray:
 
 def _is_far(sums: np.ndarray, d: int) -> bool:
     """Return whether the numbers of some group are so far from the point of the sums that squares cancel."""
-    n, first, second = sums[:, :d], sums[:, d : 2 * d], sums[:, 2 * d :]
+    n = sums[:, :d]
+    first = sums[:, d : 2 * d]
+    second = sums[:, 2 * d :]
     if second.shape[1] > d:
         rows, columns = np.triu_indices(d)
         second = second[:, rows == columns]

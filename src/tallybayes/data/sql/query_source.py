@@ -43,11 +43,13 @@ class Query(Source):
         A query, or the name of a table, with or without its schema.
     """
 
-    counts, in_threads = True, False
+    counts = True
+    in_threads = False
 
     def __init__(self, dialect: Dialect, query: str) -> None:
         super().__init__(f"the table {query}" if not QUERY.match(query) else "the query")
-        self.dialect, self._given_query = dialect, query
+        self.dialect = dialect
+        self._given_query = query
         self._query_cache: dict[str, list[tuple[Any, ...]]] | None = None  # results within a snapshot
 
     @cached_property
@@ -98,7 +100,8 @@ class Query(Source):
 
         if not columns:
             return self, [], pa.schema([])
-        names, dialect = list(map(str, columns)), self.dialect
+        names = list(map(str, columns))
+        dialect = self.dialect
         own_types: dict[str, str] = {}
         with dialect.snapshot():
             if to is not None and isinstance(dialect, type(to)):
@@ -107,7 +110,8 @@ class Query(Source):
                 as_text = [name for name in names if name in own_types and name not in native_columns]
             else:
                 as_text = dialect.without_arrow_type(self.table, self._declared, names)
-        prefix, source = "kept", self
+        prefix = "kept"
+        source = self
         while any(name.lower().startswith(prefix) for name in self.names):
             prefix += "_"
         text_columns = {name: f"{prefix} {position}" for position, name in enumerate(as_text)}
@@ -143,7 +147,8 @@ class Query(Source):
 
     def sample(self, n: int = SAMPLE) -> tuple[pa.Table, int]:
         """Return a random sample of the rows, and their number; rows are numbered, and the numbers are hashed."""
-        quote, names = self.dialect.quote, self.names
+        quote = self.dialect.quote
+        names = self.names
         number = "row number"
         while number.lower() in {name.lower() for name in names}:
             number += "_"
@@ -261,7 +266,8 @@ class Query(Source):
     def in_sequences(self, state: str, sequence: str, order: str, names: dict[str, str]) -> tuple[Query, Query]:
         """Return the transitions and the columns of sequences as two sources, with these names of their own columns."""
         quote = self.dialect.quote
-        label, over = quote(state), f"OVER (PARTITION BY {quote(sequence)} ORDER BY {quote(order)})"
+        label = quote(state)
+        over = f"OVER (PARTITION BY {quote(sequence)} ORDER BY {quote(order)})"
         columns = {
             names["state"]: label,
             names["start"]: f"CASE WHEN LAG(1) {over} IS NULL THEN {label} END",
@@ -276,7 +282,8 @@ class Query(Source):
     def selecting(self, columns: dict[str, str]) -> Query:
         """Return the same rows with other columns, given as SQL expressions."""
         other = Query(self.dialect, self._selected(columns))
-        other.name, other.names = self.name, list(columns)
+        other.name = self.name
+        other.names = list(columns)
         return other
 
     def _selected(self, columns: dict[str, str]) -> str:
@@ -325,7 +332,8 @@ class Query(Source):
         """Return the frequencies of the values of each column by group, as weighted rows with other cells missing."""
         import pyarrow as pa
 
-        dialect, given = self.dialect, [self.written(name) for name in factor.given]
+        dialect = self.dialect
+        given = [self.written(name) for name in factor.given]
         counted = "COUNT(*)" if weight is None else f"SUM({dialect.number(dialect.quote(weight))})"
         expressions = self._grouping(dict.fromkeys(factor.columns, factor.family))
         parts: list[tuple[int, list[tuple[Any, ...]]]] = []
@@ -336,9 +344,11 @@ class Query(Source):
         columns: dict[Name, Any] = {}
         for axis, name in enumerate(factor.given):
             columns[name] = _values_of([row[axis] for _, rows in parts for row in rows])
-        first, is_padding = 0, {}
+        first = 0
+        is_padding = {}
         for position, rows in parts:
-            name, values = factor.columns[position], _values_of([row[len(given)] for row in rows])
+            name = factor.columns[position]
+            values = _values_of([row[len(given)] for row in rows])
             if factor.family.sql_group_expression(SqlColumn(0)) is not None:
                 codes = values.to_numpy(zero_copy_only=False).astype(float)
                 is_known = ~np.isnan(codes)
@@ -370,7 +380,8 @@ class Query(Source):
             + [f"{text} AS c{k}" for k, text in enumerate(columns)]
             + ([] if counted == "COUNT(*)" else [f"{counted[4:-1]} AS w"])
         )
-        groups, cells = [f"g{k}" for k in range(len(given))], [f"c{k}" for k in range(len(columns))]
+        groups = [f"g{k}" for k in range(len(given))]
+        cells = [f"c{k}" for k in range(len(columns))]
         sets = ", ".join(f"({', '.join([*groups, cell])})" for cell in cells)
         index = " ".join(f"WHEN GROUPING({cell}) = 0 THEN {k}" for k, cell in enumerate(cells))
         n = counted if counted == "COUNT(*)" else "SUM(w)"

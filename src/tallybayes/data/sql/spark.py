@@ -38,7 +38,8 @@ class SparkText(Dialect):
 
     def part_of_date(self, name: str, date: Any) -> str:
         """Return the expression for one part of a date column."""
-        part, column = name.rpartition(".")[2], self.quote(date)
+        part = name.rpartition(".")[2]
+        column = self.quote(date)
         return f"{'WEEKDAY' if part == 'day_of_week' else part.upper()}({column})"
 
     def text(self, value: str) -> str:
@@ -91,7 +92,8 @@ class SparkFrame(Query):
 
     def __init__(self, frame: Any, name: str = "the Spark frame") -> None:
         super().__init__(SparkSql(frame), _FRAME)
-        self.name, self.table = name, _FRAME
+        self.name = name
+        self.table = _FRAME
 
     @cached_property
     def names(self) -> list[str]:
@@ -187,7 +189,8 @@ class SparkFrame(Query):
         return SparkFrame(self.dialect.ask(self._selected(columns)), self.name)
 
     def _select(self, names: Sequence[str]) -> Any:
-        frame, alone = self.dialect.connection, self._alone
+        frame = self.dialect.connection
+        alone = self._alone
         columns = [
             frame[_quoted(name)].cast("string").alias(name) if name in alone else _quoted(name) for name in names
         ]
@@ -215,7 +218,8 @@ class SparkFrame(Query):
             ", ".join([str(position), *(text if kind == own_type else "NULL" for kind in kinds)])
             for position, (text, own_type) in enumerate(zip(columns, types, strict=True))
         ]
-        groups, slots = [f"g{k}" for k in range(len(given))], [f"v{k}" for k in range(len(kinds))]
+        groups = [f"g{k}" for k in range(len(given))]
+        slots = [f"v{k}" for k in range(len(kinds))]
         weight = [] if counted == "COUNT(*)" else [f"{counted[4:-1]} AS w"]
         inner = ", ".join([f"{text} AS {group}" for text, group in zip(given, groups, strict=True)] + weight)
         stacked = f"stack({len(columns)}, {', '.join(cells)}) AS (place, {', '.join(slots)})"

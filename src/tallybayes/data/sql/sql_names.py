@@ -36,7 +36,8 @@ class Entry(NamedTuple):
 
 def parts_of(name: str) -> list[tuple[str, bool]] | None:
     """Return the parts of a dotted name, each with whether it is quoted; None for other text."""
-    parts, position = [], 0
+    parts = []
+    position = 0
     while match := _PART.match(name, position):
         quoted, plain = match.groups()
         parts.append((plain if quoted is None else quoted.replace('""', '"'), quoted is not None))
@@ -64,7 +65,8 @@ def find_table(dialect: Dialect, name: str) -> str:
     dialect : Dialect
     name : str
     """
-    fold, parts = dialect.folds, parts_of(name) or []
+    fold = dialect.folds
+    parts = parts_of(name) or []
     last = dict.fromkeys([name, *(part for part, _ in parts[-1:])])
     wanted = ", ".join(f"LOWER({dialect.text(part)})" for part in last)
     entries = sorted(dialect.tables(f"WHERE LOWER(name) IN ({wanted})"), key=_order)

@@ -31,7 +31,8 @@ def unread_type(kind: Any) -> str:
         return ""
     if is_opaque(kind):
         return f"its type is {kind.type_name}"
-    is_, value_type = pa.types, kind.value_type if pa.types.is_dictionary(kind) else getattr(kind, "storage_type", kind)
+    is_ = pa.types
+    value_type = kind.value_type if pa.types.is_dictionary(kind) else getattr(kind, "storage_type", kind)
     if is_.is_nested(value_type):
         return NESTED
     predicates = [is_.is_interval, is_.is_duration, is_.is_time]
@@ -67,7 +68,8 @@ def postgresql_schema(cursor: Any) -> pa.Schema:
     """Return the columns of a result with the types sent by the server; types without an Arrow type are opaque."""
     import pyarrow as pa
 
-    described, zone = list(cursor.description), str(cursor.connection.info.timezone)
+    described = list(cursor.description)
+    zone = str(cursor.connection.info.timezone)
     numbers = ", ".join(str(column.type_code) for column in described) or "0"
     names = {
         row[0]: row[1:]
